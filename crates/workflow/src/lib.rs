@@ -1,0 +1,22 @@
+//! The workflow file: one TOML file that says where blocks come from, which provers they pass
+//! through, where they are gathered, and what leaves in chain order.
+//!
+//! This crate reads the file, checks it before anything runs, and draws it. It does no input or
+//! output of its own beyond reading the file and asking a host whether programs and files exist.
+
+mod document;
+mod model;
+mod plan;
+mod template;
+mod value;
+
+pub use document::Document;
+pub use model::{
+    Backoff, Collector, Defaults, Dispatcher, Executor, MatchCount, Policy, ProcessExecutor,
+    Program, Queue, Sequencer, Source, SourceKind, Strategy, Workflow, Writers,
+};
+pub use plan::{Plan, PlanQueue, PlanStage, QueueId, StageId, StageKind};
+pub use template::Template;
+pub use value::{
+    InvalidValue, JsonPointer, MAX_DURATION, Rate, format_duration, parse_duration, parse_size,
+};

@@ -1,0 +1,169 @@
+//! The workflow as the orchestrator runs it: stages and queues by index, linked both ways.
+
+use std::collections::HashMap;
+
+use crate::model::{Collector, Dispatcher, Sequencer, Source, Strategy, Workflow};
+use crate::value::JsonPointer;
+
+/// Index of a stage in [`Plan::stages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StageId(pub usize);
+
+/// Index of a queue in [`Plan::queues`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub usize);
+
+/// Stages and queues by index, linked both ways.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The workflow's name.
+    pub name: String,
+    /// Sources, then dispatchers, then collectors, then the sequencer, each in the file's order.
+    pub stages: Vec<PlanStage>,
+    /// Every queue, in the order of first mention.
+    pub queues: Vec<PlanQueue>,
+}
+
+/// A stage, and the queues it reads and writes.
+#[derive(Clone, Debug)]
+pub struct PlanStage {
+    /// Its index.
+    pub id: StageId,
+    /// Its name, unique among the stages.
+    pub name: String,
+    /// Queues read, in the file's order.
+    pub inputs: Vec<QueueId>,
+    /// Queues written, in the file's order.
+    pub outputs: Vec<QueueId>,
+    /// What it does.
+    pub kind: StageKind,
+}
+
+/// What a stage does.
+#[derive(Clone, Debug)]
+pub enum StageKind {
+    /// Makes messages.
+    Source(Source),
+    /// Runs a prover on each message.
+    Dispatcher(Dispatcher),
+    /// Gathers messages into groups.
+    Collector(Collector),
+    /// Emits in chain order.
+    Sequencer(Sequencer),
+}
+
+/// A queue, and the stages that write and read it.
+#[derive(Clone, Debug)]
+pub struct PlanQueue {
+    /// Its index.
+    pub id: QueueId,
+    /// Its name.
+    pub name: String,
+    /// Waiting tasks before producers wait.
+    pub q_max: u32,
+    /// Stages that write it.
+    pub writers: Vec<StageId>,
+    /// Stages that read it; each gets every message.
+    pub readers: Vec<StageId>,
+    /// Where, in a message's payload, each reader that groups by value looks.
+    pub grouping: Vec<(StageId, JsonPointer)>,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    pub(crate) fn new(workflow: &Workflow) -> Self {
+        let mut queues: Vec<PlanQueue> = workflow
+            .queues
+            .iter()
+            .enumerate()
+            .map(|(index, queue)| PlanQueue {
+                id: QueueId(index),
+                name: queue.name.clone(),
+                q_max: queue.q_max,
+                writers: Vec::new(),
+                readers: Vec::new(),
+                grouping: Vec::new(),
+            })
+            .collect();
+        let ids: HashMap<&str, QueueId> = workflow
+            .queues
+            .iter()
+            .enumerate()
+            .map(|(index, queue)| (queue.name.as_str(), QueueId(index)))
+            .collect();
+        let find = |names: &[String]| -> Vec<QueueId> {
+            names.iter().filter_map(|name| ids.get(name.as_str()).copied()).collect()
+        };
+
+        let sources = workflow.sources.iter().map(|stage| {
+            (stage.name.clone(), vec![], find(&stage.outputs), StageKind::Source(stage.clone()))
+        });
+        let dispatchers = workflow.dispatchers.iter().map(|stage| {
+            let inputs = find(std::slice::from_ref(&stage.input));
+            let kind = StageKind::Dispatcher(stage.clone());
+            (stage.name.clone(), inputs, find(&stage.outputs), kind)
+        });
+        let collectors = workflow.collectors.iter().map(|stage| {
+            let kind = StageKind::Collector(stage.clone());
+            (stage.name.clone(), find(&stage.inputs), find(&stage.outputs), kind)
+        });
+        let sequencer = workflow.sequencer.iter().map(|stage| {
+            let inputs = find(std::slice::from_ref(&stage.input));
+            (Sequencer::NAME.to_owned(), inputs, vec![], StageKind::Sequencer(stage.clone()))
+        });
+
+        let mut stages: Vec<PlanStage> = Vec::new();
+        for (name, inputs, outputs, kind) in
+            sources.chain(dispatchers).chain(collectors).chain(sequencer)
+        {
+            let id = StageId(stages.len());
+            for queue in &inputs {
+                queues[queue.0].readers.push(id);
+                if let StageKind::Collector(collector) = &kind
+                    && let Strategy::Match { group_by, .. } = &collector.strategy
+                {
+                    queues[queue.0].grouping.push((id, group_by.clone()));
+                }
+            }
+            for queue in &outputs {
+                queues[queue.0].writers.push(id);
+            }
+            stages.push(PlanStage { id, name, inputs, outputs, kind });
+        }
+        Self { name: workflow.name.clone(), stages, queues }
+    }
+
+    /// The stage with this index.
+    ///
+    /// # Panics
+    /// If the index is another plan's.
+    pub fn stage(&self, id: StageId) -> &PlanStage {
+        &self.stages[id.0]
+    }
+
+    /// The queue with this index.
+    ///
+    /// # Panics
+    /// If the index is another plan's.
+    pub fn queue(&self, id: QueueId) -> &PlanQueue {
+        &self.queues[id.0]
+    }
+
+    /// The stage called `name`.
+    pub fn stage_by_name(&self, name: &str) -> Option<&PlanStage> {
+        self.stages.iter().find(|stage| stage.name == name)
+    }
+
+    /// The queue called `name`.
+    pub fn queue_by_name(&self, name: &str) -> Option<&PlanQueue> {
+        self.queues.iter().find(|queue| queue.name == name)
+    }
+}
+
+impl Workflow {
+    /// Stages and queues by index, linked both ways.
+    pub fn to_plan(&self) -> Plan {
+        Plan::new(self)
+    }
+}
