@@ -1,0 +1,31 @@
+//! The durable log: keyed records in one total order, at most one live record for each key, and
+//! atomic conditional batches. It knows nothing of tasks or proofs.
+//!
+//! [`Log`] is the whole contract; [`MemoryLog`] keeps it without a disk, for tests and simulation.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use proofmill_bus::{AppendError, Key, Log, MemoryLog, Op};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let log = MemoryLog::new();
+//! let result = Key::new("result.block-7.chunk-2").unwrap();
+//! log.append(vec![Op::put_new(result.clone(), "first")]).await.unwrap();
+//! // The first result wins; a second is refused, and nothing of its batch is written.
+//! let second = log.append(vec![Op::put_new(result.clone(), "second")]).await;
+//! assert!(matches!(second, Err(AppendError::Conflict { key }) if key == result));
+//! assert_eq!(log.get(&result).await.unwrap().unwrap().value, Bytes::from("first"));
+//! # });
+//! ```
+
+mod error;
+mod key;
+mod log;
+mod memory;
+
+pub use error::{AppendError, LogFailure, ReadError};
+pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
+pub use log::{
+    Durable, Entry, Expect, Log, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,
+};
+pub use memory::MemoryLog;
