@@ -1,0 +1,126 @@
+//! Match: a group is the messages that share a grouping value.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use crate::id::TaskId;
+
+/// How many messages complete a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// This many, whichever queues they come by.
+    Total(usize),
+    /// This many by each queue.
+    PerQueue(BTreeMap<Arc<str>, usize>),
+}
+
+/// A group is complete with the expected number of messages of one grouping value; where the
+/// stage has no grouping pointer, the value is the message's first block.
+///
+/// A barrier fires once: the core skips messages that come for a group already emitted.
+#[derive(Clone, Debug)]
+pub struct Match {
+    /// What completes a group.
+    pub expected: Expected,
+    /// Whether an overdue group is emitted as it is.
+    pub partial: bool,
+}
+
+struct MatchState {
+    settings: Match,
+    groups: BTreeMap<String, Vec<Member>>,
+}
+
+impl StrategyFactory for Match {
+    fn build(&self) -> Box<dyn Strategy> {
+        Box::new(MatchState { settings: self.clone(), groups: BTreeMap::new() })
+    }
+}
+
+// === impl MatchState ===
+
+impl MatchState {
+    fn key_of(message: &Member) -> String {
+        message.group.as_deref().map_or_else(|| message.first.to_string(), str::to_owned)
+    }
+
+    fn group(key: &str, members: &[Member]) -> Group {
+        Group {
+            key: key.to_owned(),
+            first: members.iter().map(|member| member.first).min().unwrap_or(0),
+            last: members.iter().map(|member| member.last).max().unwrap_or(0),
+            members: members.iter().map(|member| member.id.clone()).collect(),
+        }
+    }
+}
+
+impl Expected {
+    /// The members that complete a group, in the order they came, or `None` while some lack.
+    fn complete(&self, members: &[Member]) -> Option<Vec<Member>> {
+        match self {
+            Self::Total(k) => members.get(..*k).map(<[Member]>::to_vec),
+            Self::PerQueue(counts) => {
+                let mut chosen = Vec::new();
+                for (queue, k) in counts {
+                    let mut of_queue = members.iter().filter(|member| member.queue == *queue);
+                    for _ in 0..*k {
+                        chosen.push(of_queue.next()?.clone());
+                    }
+                }
+                Some(chosen)
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Total(k) => k.to_string(),
+            Self::PerQueue(counts) => {
+                let counts: Vec<String> =
+                    counts.iter().map(|(queue, k)| format!("{k} of {queue}")).collect();
+                counts.join(" and ")
+            }
+        }
+    }
+}
+
+impl Strategy for MatchState {
+    fn offer(&mut self, message: &Member) -> Outcome {
+        let key = Self::key_of(message);
+        let members = self.groups.entry(key.clone()).or_default();
+        if !members.iter().any(|member| member.id == message.id) {
+            members.push(message.clone());
+        }
+        let Some(chosen) = self.settings.expected.complete(members) else {
+            return Outcome::InProgress { key };
+        };
+        members.retain(|member| !chosen.iter().any(|taken| taken.id == member.id));
+        if members.is_empty() {
+            self.groups.remove(&key);
+        }
+        Outcome::Finished(vec![Self::group(&key, &chosen)])
+    }
+
+    fn overdue(&mut self, key: &str) -> Overdue {
+        let Some(members) = self.groups.remove(key) else { return Overdue::Gone };
+        if self.settings.partial {
+            return Overdue::Emit(Self::group(key, &members));
+        }
+        Overdue::Reject {
+            why: format!(
+                "group {key:?} had {} of the {} messages it needs when its time was up",
+                members.len(),
+                self.settings.expected.describe()
+            ),
+            members: members.into_iter().map(|member| member.id).collect(),
+        }
+    }
+
+    fn forget(&mut self, id: &TaskId) {
+        for members in self.groups.values_mut() {
+            members.retain(|member| member.id != *id);
+        }
+        self.groups.retain(|_, members| !members.is_empty());
+    }
+}

@@ -1,0 +1,128 @@
+//! Range: one message says which blocks belong together, the other queues bring them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::sequential::covers;
+use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use crate::id::TaskId;
+
+/// A message of queue `by` (a batch committed by a proposer, say) spans blocks `first..=last`; its
+/// group is complete when each of the other queues covers all of that range with messages that lie
+/// inside it.
+#[derive(Clone, Debug)]
+pub struct Range {
+    /// The queue whose messages set the ranges.
+    pub by: Arc<str>,
+    /// The other queues that the collector reads.
+    pub others: Vec<Arc<str>>,
+    /// Whether an overdue group is emitted as it is.
+    pub partial: bool,
+}
+
+struct RangeState {
+    settings: Range,
+    boundaries: BTreeMap<TaskId, Member>,
+    waiting: BTreeMap<(u64, TaskId), Member>,
+}
+
+impl StrategyFactory for Range {
+    fn build(&self) -> Box<dyn Strategy> {
+        Box::new(RangeState {
+            settings: self.clone(),
+            boundaries: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+        })
+    }
+}
+
+// === impl RangeState ===
+
+impl RangeState {
+    fn inside(&self, boundary: &Member) -> Vec<Member> {
+        self.waiting
+            .range((boundary.first, smallest_id())..)
+            .map(|(_, member)| member)
+            .take_while(|member| member.first <= boundary.last)
+            .filter(|member| member.last <= boundary.last)
+            .cloned()
+            .collect()
+    }
+
+    fn is_complete(&self, boundary: &Member, inside: &[Member]) -> bool {
+        self.settings.others.iter().all(|queue| {
+            let of_queue = inside.iter().filter(|member| member.queue == *queue);
+            covers(of_queue, boundary.first, boundary.last)
+        })
+    }
+
+    fn take(&mut self, boundary: &Member, inside: &[Member]) -> Group {
+        self.boundaries.remove(&boundary.id);
+        for member in inside {
+            self.waiting.remove(&(member.first, member.id.clone()));
+        }
+        let members = std::iter::once(boundary).chain(inside);
+        Group {
+            key: key_of(boundary),
+            first: boundary.first,
+            last: boundary.last,
+            members: members.map(|member| member.id.clone()).collect(),
+        }
+    }
+}
+
+fn key_of(boundary: &Member) -> String {
+    format!("{}:{}", boundary.first, boundary.id.part)
+}
+
+fn smallest_id() -> TaskId {
+    TaskId { stage: "".into(), block: 0, part: crate::id::Part::from_text("-") }
+}
+
+impl Strategy for RangeState {
+    fn offer(&mut self, message: &Member) -> Outcome {
+        if message.queue == self.settings.by {
+            self.boundaries.insert(message.id.clone(), message.clone());
+        } else {
+            self.waiting.insert((message.first, message.id.clone()), message.clone());
+        }
+        let touched: Vec<Member> = self
+            .boundaries
+            .values()
+            .filter(|boundary| boundary.first <= message.first && message.last <= boundary.last)
+            .cloned()
+            .collect();
+        for boundary in &touched {
+            let inside = self.inside(boundary);
+            if self.is_complete(boundary, &inside) {
+                return Outcome::Finished(vec![self.take(boundary, &inside)]);
+            }
+        }
+        let key = touched.first().map_or_else(|| format!("?{}", message.first), key_of);
+        Outcome::InProgress { key }
+    }
+
+    fn overdue(&mut self, key: &str) -> Overdue {
+        let boundary = self.boundaries.values().find(|boundary| key_of(boundary) == key).cloned();
+        let Some(boundary) = boundary else { return Overdue::Gone };
+        let inside = self.inside(&boundary);
+        let count = inside.len();
+        let group = self.take(&boundary, &inside);
+        if self.settings.partial {
+            return Overdue::Emit(group);
+        }
+        Overdue::Reject {
+            members: group.members,
+            why: format!(
+                "blocks {} to {} of {:?} were not covered by every other queue when their time \
+                 was up; {count} messages had come",
+                boundary.first, boundary.last, self.settings.by
+            ),
+        }
+    }
+
+    fn forget(&mut self, id: &TaskId) {
+        self.boundaries.remove(id);
+        self.waiting.remove(&(id.block, id.clone()));
+    }
+}

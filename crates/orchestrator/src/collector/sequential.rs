@@ -1,0 +1,113 @@
+//! Sequential: a group is a run of consecutive blocks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
+use crate::id::TaskId;
+
+/// Group `g` holds the messages whose first block is in `g·n ..= g·n + n−1`; it is complete when
+/// those of each input queue cover all `n` blocks. A message may span several blocks.
+#[derive(Clone, Debug)]
+pub struct Sequential {
+    /// Blocks in a group, at least 1.
+    pub n: u64,
+    /// The queues that the collector reads.
+    pub inputs: Vec<Arc<str>>,
+    /// Whether an overdue group is emitted as it is.
+    pub partial: bool,
+}
+
+struct SequentialState {
+    settings: Sequential,
+    groups: BTreeMap<u64, Vec<Member>>,
+}
+
+impl StrategyFactory for Sequential {
+    fn build(&self) -> Box<dyn Strategy> {
+        Box::new(SequentialState { settings: self.clone(), groups: BTreeMap::new() })
+    }
+}
+
+/// Whether the spans of `members` cover every block of `first..=last`.
+pub(super) fn covers<'a>(
+    members: impl Iterator<Item = &'a Member>,
+    first: u64,
+    last: u64,
+) -> bool {
+    let mut spans: Vec<(u64, u64)> = members.map(|member| (member.first, member.last)).collect();
+    spans.sort_unstable();
+    let mut next = first;
+    for (start, end) in spans {
+        if start > next {
+            return false;
+        }
+        if end >= last {
+            return true;
+        }
+        next = next.max(end + 1);
+    }
+    false
+}
+
+// === impl SequentialState ===
+
+impl SequentialState {
+    fn bounds(&self, index: u64) -> (u64, u64) {
+        let first = index * self.settings.n;
+        (first, first.saturating_add(self.settings.n - 1))
+    }
+
+    fn group(&self, index: u64, members: &[Member]) -> Group {
+        let (first, last) = self.bounds(index);
+        Group {
+            key: index.to_string(),
+            first,
+            last: members.iter().map(|member| member.last).max().unwrap_or(last).max(last),
+            members: members.iter().map(|member| member.id.clone()).collect(),
+        }
+    }
+}
+
+impl Strategy for SequentialState {
+    fn offer(&mut self, message: &Member) -> Outcome {
+        let index = message.first / self.settings.n;
+        let (first, last) = self.bounds(index);
+        let members = self.groups.entry(index).or_default();
+        if !members.iter().any(|member| member.id == message.id) {
+            members.push(message.clone());
+        }
+        let complete = self.settings.inputs.iter().all(|queue| {
+            covers(members.iter().filter(|member| member.queue == *queue), first, last)
+        });
+        if !complete {
+            return Outcome::InProgress { key: index.to_string() };
+        }
+        let members = self.groups.remove(&index).unwrap_or_default();
+        Outcome::Finished(vec![self.group(index, &members)])
+    }
+
+    fn overdue(&mut self, key: &str) -> Overdue {
+        let held = key.parse().ok().and_then(|index| Some((index, self.groups.remove(&index)?)));
+        let Some((index, members)) = held else { return Overdue::Gone };
+        if self.settings.partial {
+            return Overdue::Emit(self.group(index, &members));
+        }
+        let (first, last) = self.bounds(index);
+        Overdue::Reject {
+            why: format!(
+                "group {key} lacked some of blocks {first} to {last} when its time was up; \
+                 it had {} messages",
+                members.len()
+            ),
+            members: members.into_iter().map(|member| member.id).collect(),
+        }
+    }
+
+    fn forget(&mut self, id: &TaskId) {
+        for members in self.groups.values_mut() {
+            members.retain(|member| member.id != *id);
+        }
+        self.groups.retain(|_, members| !members.is_empty());
+    }
+}

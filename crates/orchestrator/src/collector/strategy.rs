@@ -1,0 +1,103 @@
+//! The trait that a grouping strategy implements.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::id::TaskId;
+use crate::payload::Payload;
+
+/// A message as a strategy sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The message's task id at the collector.
+    pub id: TaskId,
+    /// The queue it came by.
+    pub queue: Arc<str>,
+    /// First block it spans.
+    pub first: u64,
+    /// Last block it spans, inclusive.
+    pub last: u64,
+    /// Its value at the collector's grouping pointer, where the stage has one.
+    pub group: Option<Arc<str>>,
+    /// What it carries: inline bytes, or a reference to a blob.
+    pub payload: Payload,
+}
+
+/// A finished group: its members are consumed, and one message with their payloads goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Identifies the group at this collector for ever: a group with a key that was emitted
+    /// before is not emitted again.
+    pub key: String,
+    /// First block of the message that goes on.
+    pub first: u64,
+    /// Last block of the message that goes on, inclusive.
+    pub last: u64,
+    /// The members; the core orders their payloads.
+    pub members: Vec<TaskId>,
+}
+
+/// What a strategy says of a message offered to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Kept: the group with this key waits for more.
+    InProgress {
+        /// The key of the group it waits in.
+        key: String,
+    },
+    /// With this message these groups are complete. They need not contain the message itself,
+    /// which is then kept.
+    Finished(Vec<Group>),
+    /// Not now: offer it again after this long.
+    Postpone(Duration),
+    /// Consume it without any effect, for this reason.
+    Skip(String),
+}
+
+/// What becomes of a group whose T_collect has passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Overdue {
+    /// Emit what there is.
+    Emit(Group),
+    /// Give its members up to the dead-letter queue, for this reason.
+    Reject {
+        /// The members.
+        members: Vec<TaskId>,
+        /// What was missing.
+        why: String,
+    },
+    /// No such group waits any more.
+    Gone,
+}
+
+/// A grouping strategy: deterministic, without input or output.
+///
+/// Its state may depend only on the messages offered to it that no finished group has consumed,
+/// and the order in which they were offered: that is what a restart replays.
+pub trait Strategy: Send {
+    /// Takes a message into account. Offering a message again that is already held must change
+    /// nothing and return what holds of it now.
+    fn offer(&mut self, message: &Member) -> Outcome;
+
+    /// T_collect has passed since the first message of group `key` was held.
+    fn overdue(&mut self, key: &str) -> Overdue;
+
+    /// Forgets a message that was removed from outside (dropped by an operator).
+    fn forget(&mut self, id: &TaskId);
+}
+
+/// Makes a [`Strategy`] for a collector stage.
+pub trait StrategyFactory: Send + Sync + fmt::Debug {
+    /// A strategy with no messages.
+    fn build(&self) -> Box<dyn Strategy>;
+}
+
+impl<F> StrategyFactory for F
+where
+    F: Fn() -> Box<dyn Strategy> + Send + Sync + fmt::Debug,
+{
+    fn build(&self) -> Box<dyn Strategy> {
+        self()
+    }
+}

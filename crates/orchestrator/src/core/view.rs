@@ -1,0 +1,244 @@
+//! What can be asked of the core.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::state::{Core, Phase};
+use crate::id::TaskId;
+use crate::plan::StageKind;
+use crate::record::{Attempt, DeadRecord, Finish, TaskRecord};
+
+/// What a stage has seen since the core was made; replayed marks count too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Tasks accepted.
+    pub accepted: u64,
+    /// Leases given.
+    pub leased: u64,
+    /// Tasks that a worker completed.
+    pub completed: u64,
+    /// Tasks that became part of a group.
+    pub grouped: u64,
+    /// Tasks consumed without effect.
+    pub skipped: u64,
+    /// Tasks that an operator dropped.
+    pub dropped: u64,
+    /// Failed attempts.
+    pub failed: u64,
+    /// Retries.
+    pub retried: u64,
+    /// Leases that ended for want of a heartbeat.
+    pub expired: u64,
+    /// Results that came after another had won, or for no task.
+    pub stale_results: u64,
+    /// Tasks that went to the dead-letter queue.
+    pub died: u64,
+    /// Messages that the sequencer emitted.
+    pub emitted: u64,
+}
+
+/// A stage at this moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageStatus {
+    /// Its name.
+    pub stage: Arc<str>,
+    /// `dispatcher`, `collector` or `sequencer`.
+    pub kind: &'static str,
+    /// Tasks that wait for a worker, for their backoff, or for their turn.
+    pub waiting: usize,
+    /// Tasks that workers have.
+    pub leased: usize,
+    /// Messages that a collector holds in unfinished groups.
+    pub held: usize,
+    /// Dead letters.
+    pub dead: usize,
+    /// The lowest block that is not finished here.
+    pub lowest: Option<u64>,
+    /// Counts.
+    pub counters: Counters,
+}
+
+/// The whole at this moment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// The workflow.
+    pub workflow: Arc<str>,
+    /// Each stage, in the order of the file.
+    pub stages: Vec<StageStatus>,
+    /// Live tasks: neither finished nor dead.
+    pub live: usize,
+    /// Dead letters.
+    pub dead: usize,
+    /// Workers that have joined.
+    pub workers: usize,
+    /// The next block that the sequencer will emit.
+    pub next_block: Option<u64>,
+    /// Producers that wait for room in a queue.
+    pub producers_waiting: usize,
+    /// Whether the core leases nothing more.
+    pub draining: bool,
+}
+
+/// What a live task is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskPhase {
+    /// Claimable.
+    Waiting,
+    /// Waits for its backoff, or was postponed.
+    Delayed,
+    /// A worker has it.
+    Leased,
+    /// A collector holds it.
+    Held,
+    /// Waits for lower blocks to be emitted.
+    Queued,
+    /// Its end, or a failed attempt, is being recorded.
+    Recording,
+}
+
+/// A live task.
+#[derive(Clone, Debug)]
+pub struct TaskView {
+    /// What was accepted.
+    pub record: Arc<TaskRecord>,
+    /// What it is doing.
+    pub phase: TaskPhase,
+    /// Who has it.
+    pub worker: Option<Arc<str>>,
+    /// Its failed attempts.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Core {
+    /// The whole at this moment.
+    pub fn status(&self) -> Status {
+        let mut stages: Vec<StageStatus> = self
+            .plan
+            .stages
+            .iter()
+            .enumerate()
+            .map(|(ix, stage)| StageStatus {
+                stage: stage.name.clone(),
+                kind: match stage.kind {
+                    StageKind::Dispatcher(_) => "dispatcher",
+                    StageKind::Collector(_) => "collector",
+                    StageKind::Sequencer { .. } => "sequencer",
+                },
+                waiting: self.waiting[ix].total(),
+                leased: self.leased[ix].total(),
+                held: 0,
+                dead: 0,
+                lowest: None,
+                counters: self.counters[ix],
+            })
+            .collect();
+        for task in self.tasks.values() {
+            let stage = &mut stages[task.stage.0];
+            stage.held += usize::from(task.phase == Phase::Held);
+            let block = task.record.id.block;
+            stage.lowest = Some(stage.lowest.map_or(block, |lowest| lowest.min(block)));
+        }
+        for id in self.dead.keys() {
+            if let Some(stage) = self.stage_of(id) {
+                stages[stage.0].dead += 1;
+            }
+        }
+        Status {
+            workflow: self.plan.workflow.clone(),
+            stages,
+            live: self.tasks.len(),
+            dead: self.dead.len(),
+            workers: self.workers.len(),
+            next_block: self.plan.sequencer().map(|_| self.cursor),
+            producers_waiting: self.parked.values().map(|submits| submits.len()).sum(),
+            draining: self.draining,
+        }
+    }
+
+    /// Live tasks for which `keep` holds, by stage, block and part.
+    pub fn tasks(&self, keep: impl Fn(&TaskRecord) -> bool) -> Vec<TaskView> {
+        let mut views: Vec<TaskView> = self
+            .tasks
+            .values()
+            .filter(|task| keep(&task.record))
+            .map(|task| TaskView {
+                record: task.record.clone(),
+                phase: match &task.phase {
+                    Phase::New | Phase::Ready => TaskPhase::Waiting,
+                    Phase::Delayed { .. } => TaskPhase::Delayed,
+                    Phase::Leased(_) => TaskPhase::Leased,
+                    Phase::Held => TaskPhase::Held,
+                    Phase::Queued | Phase::Emitting => TaskPhase::Queued,
+                    Phase::Recording | Phase::Finishing => TaskPhase::Recording,
+                },
+                worker: match &task.phase {
+                    Phase::Leased(held) => Some(held.worker.clone()),
+                    _ => None,
+                },
+                attempts: task.attempts.clone(),
+            })
+            .collect();
+        views.sort_by(|a, b| a.record.id.cmp(&b.record.id));
+        views
+    }
+
+    /// The dead letters, by stage, block and part.
+    pub fn dead_letters(&self) -> impl Iterator<Item = &DeadRecord> {
+        self.dead.values().map(|(dead, _)| dead)
+    }
+
+    /// The dead letter of a task.
+    pub fn dead_letter(&self, id: &TaskId) -> Option<&DeadRecord> {
+        self.dead.get(id).map(|(dead, _)| dead)
+    }
+
+    /// Whether the task was completed, grouped, skipped or dropped, as far as is remembered.
+    pub fn has_finished(&self, id: &TaskId, last: u64) -> bool {
+        self.stage_of(id).is_some_and(|stage| self.is_finished(stage, id, last))
+    }
+
+    /// Where a source goes on: the block after the last that it recorded.
+    pub fn source_next(&self, source: &str) -> Option<u64> {
+        self.sources.get(source).copied()
+    }
+
+    /// Whether nothing moves until something comes from outside: no task is leased, claimable,
+    /// delayed, being recorded or emitted, and no producer waits. Messages that a collector holds
+    /// or that wait for a lower block, and dead letters, may be left.
+    pub fn is_idle(&self) -> bool {
+        let resting = |phase: &Phase| matches!(phase, Phase::Held | Phase::Queued);
+        self.pending.is_empty()
+            && self.parked.is_empty()
+            && self.collectors.iter().flatten().all(|collector| collector.deadlines.is_empty())
+            && self.tasks.values().all(|task| resting(&task.phase))
+    }
+
+    /// Every blob that a live task or a dead letter refers to.
+    pub fn live_blobs(&self) -> HashSet<[u8; 32]> {
+        let live = self.tasks.values().map(|task| &task.record.payload);
+        let dead = self.dead.values().map(|(dead, _)| &dead.task.payload);
+        let mut blobs = HashSet::new();
+        for payload in live.chain(dead) {
+            payload.each_blob(&mut |digest| {
+                blobs.insert(*digest);
+            });
+        }
+        blobs
+    }
+}
+
+// === impl Counters ===
+
+impl Counters {
+    pub(super) fn count(&mut self, finish: &Finish) {
+        match finish {
+            Finish::Completed { .. } => self.completed += 1,
+            Finish::Grouped { .. } => self.grouped += 1,
+            Finish::Skipped { .. } => self.skipped += 1,
+            Finish::Dropped => self.dropped += 1,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What a dispatcher runs a task with.

@@ -1,0 +1,14 @@
+//! Scheduling of proving work: a deterministic core, and the services around it.
+//!
+//! [`core`] decides; everything else does. A workflow's messages are tasks of a durable log; the
+//! core leases them to dispatchers head of chain first, retries what fails, gathers what belongs
+//! together and emits in block order.
+
+pub mod collector;
+pub mod core;
+pub mod executor;
+pub mod id;
+pub mod message;
+pub mod payload;
+pub mod plan;
+pub mod record;

@@ -1,0 +1,114 @@
+//! Messages on their way into a queue.
+
+use std::sync::Arc;
+
+use crate::id::{Part, TaskId};
+use crate::payload::Payload;
+use crate::plan::{Needs, Plan, QueueIx, StageIx};
+use crate::record::TaskRecord;
+
+/// A message for a queue, ready for the core: whatever needed a look at the payload is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// First block it is about.
+    pub first: u64,
+    /// Last block it is about, inclusive.
+    pub last: u64,
+    /// Which part of the block.
+    pub part: Part,
+    /// What it carries.
+    pub payload: Payload,
+    /// What a worker must offer; `None` leaves it to the stage.
+    pub needs: Option<Needs>,
+    /// For each reader of the queue that groups by a field: the value, or why there is none.
+    pub grouping: Vec<(StageIx, Result<Arc<str>, String>)>,
+}
+
+/// The tasks that a message becomes: one for each reader of its queue.
+///
+/// The identity of each follows from the plan and the message alone: a reader of several queues,
+/// or of a queue with several writers, tells messages apart by a part that names their origin.
+pub(crate) fn tasks_of(
+    plan: &Plan,
+    queue: QueueIx,
+    writer: &str,
+    message: &Message,
+    at_ms: u64,
+) -> Vec<(StageIx, Result<TaskRecord, (TaskRecord, String)>)> {
+    let queue_plan = plan.queue(queue);
+    let part = if queue_plan.many_writers { message.part.of(writer) } else { message.part.clone() };
+    queue_plan
+        .readers
+        .iter()
+        .map(|reader| {
+            let stage = plan.stage(*reader);
+            let part = if stage.inputs.len() > 1 { part.of(&queue_plan.name) } else { part.clone() };
+            let grouping = message.grouping.iter().find(|(stage, _)| stage == reader);
+            let task = TaskRecord {
+                id: TaskId { stage: stage.name.clone(), block: message.first, part },
+                queue: queue_plan.name.clone(),
+                last: message.last,
+                group: grouping.and_then(|(_, value)| value.as_ref().ok().cloned()),
+                needs: message.needs.clone(),
+                payload: message.payload.clone(),
+                at_ms,
+            };
+            match grouping {
+                Some((_, Err(why))) => (*reader, Err((task, why.clone()))),
+                _ => (*reader, Ok(task)),
+            }
+        })
+        .collect()
+}
+
+/// The grouping values of a JSON payload for each reader of `queue` that groups by a field.
+///
+/// A value is a string or an integer; anything else, or nothing, is the reason for which the
+/// message will be rejected.
+pub fn grouping(
+    plan: &Plan,
+    queue: QueueIx,
+    json: Option<&[u8]>,
+) -> Vec<(StageIx, Result<Arc<str>, String>)> {
+    let pointers: Vec<(StageIx, &Arc<str>)> = plan
+        .queue(queue)
+        .readers
+        .iter()
+        .filter_map(|reader| {
+            let pointer = plan.stage(*reader).collector()?.group_by.as_ref()?;
+            Some((*reader, pointer))
+        })
+        .collect();
+    if pointers.is_empty() {
+        return Vec::new();
+    }
+    let parsed = match json {
+        None => Err("the payload is binary: a grouping field needs JSON".to_owned()),
+        Some(bytes) => serde_json::from_slice::<serde_json::Value>(bytes)
+            .map_err(|error| format!("the payload is not JSON: {error}")),
+    };
+    pointers
+        .into_iter()
+        .map(|(reader, pointer)| {
+            let value = parsed.as_ref().map_err(Clone::clone).and_then(|json| at(json, pointer));
+            (reader, value)
+        })
+        .collect()
+}
+
+fn at(json: &serde_json::Value, pointer: &str) -> Result<Arc<str>, String> {
+    use serde_json::Value;
+    let wrong = |kind: &str| {
+        Err(format!("grouping field {pointer:?} is {kind}; expected a string or an integer"))
+    };
+    match json.pointer(pointer) {
+        None => Err(format!("grouping field {pointer:?} is missing")),
+        Some(Value::String(text)) => Ok(text.as_str().into()),
+        Some(Value::Number(number)) if !number.is_f64() => Ok(number.to_string().into()),
+        Some(Value::Number(_)) => wrong("a fraction"),
+        Some(Value::Null) => wrong("null"),
+        Some(Value::Bool(_)) => wrong("a boolean"),
+        Some(Value::Array(_)) => wrong("an array"),
+        Some(Value::Object(_)) => wrong("an object"),
+    }
+}

@@ -1,0 +1,157 @@
+//! From the workflow file's model to the core's plan.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proofmill_workflow as file;
+
+use super::model::{
+    Backoff, CollectorPlan, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx, StageKind,
+    StagePlan,
+};
+use crate::collector::{Expected, Match, Range, Sequential, StrategyFactory};
+
+/// Finished task ids of side branches are remembered for this many blocks.
+const RETAIN_BLOCKS: u64 = 100_000;
+
+/// Makes a custom strategy's factory from the `params` of the workflow file.
+pub type StrategyMaker =
+    Arc<dyn Fn(&serde_json::Value) -> Result<Arc<dyn StrategyFactory>, String> + Send + Sync>;
+
+/// A workflow that cannot be run by this program, although its file is right.
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+pub enum PlanError {
+    /// No strategy of that name was registered.
+    #[error("collector {collector:?}: no strategy {name:?} is registered in this program")]
+    UnknownStrategy {
+        /// The collector.
+        collector: String,
+        /// The strategy.
+        name: String,
+    },
+    /// The strategy refused its parameters.
+    #[error("collector {collector:?}: strategy {name:?} refused its params: {why}")]
+    StrategyParams {
+        /// The collector.
+        collector: String,
+        /// The strategy.
+        name: String,
+        /// Its words.
+        why: String,
+    },
+}
+
+impl Plan {
+    /// Compiles a checked workflow. `custom` holds the strategies registered in code.
+    pub fn compile(
+        workflow: &file::Workflow,
+        custom: &BTreeMap<String, StrategyMaker>,
+    ) -> Result<Self, PlanError> {
+        let linked = workflow.to_plan();
+        // Sources are no stages of the core: it learns of them by what they submit.
+        let mut index = BTreeMap::new();
+        for stage in &linked.stages {
+            if !matches!(stage.kind, file::StageKind::Source(_)) {
+                index.insert(stage.id, StageIx(index.len()));
+            }
+        }
+        let mut stages = Vec::with_capacity(index.len());
+        for stage in linked.stages.iter().filter(|stage| index.contains_key(&stage.id)) {
+            let queue_names = |ids: &[file::QueueId]| -> Vec<Arc<str>> {
+                ids.iter().map(|id| linked.queue(*id).name.as_str().into()).collect()
+            };
+            let kind = match &stage.kind {
+                file::StageKind::Source(_) => continue,
+                file::StageKind::Dispatcher(dispatcher) => {
+                    StageKind::Dispatcher(dispatcher_plan(dispatcher))
+                }
+                file::StageKind::Collector(collector) => {
+                    let inputs = queue_names(&stage.inputs);
+                    StageKind::Collector(collector_plan(collector, &inputs, custom)?)
+                }
+                file::StageKind::Sequencer(sequencer) => {
+                    StageKind::Sequencer { start: sequencer.start }
+                }
+            };
+            stages.push(StagePlan {
+                name: stage.name.as_str().into(),
+                inputs: stage.inputs.iter().map(|queue| QueueIx(queue.0)).collect(),
+                outputs: stage.outputs.iter().map(|queue| QueueIx(queue.0)).collect(),
+                kind,
+            });
+        }
+        let queues = linked
+            .queues
+            .iter()
+            .map(|queue| QueuePlan {
+                name: queue.name.as_str().into(),
+                readers: queue.readers.iter().map(|reader| index[reader]).collect(),
+                many_writers: queue.writers.len() > 1,
+                q_max: usize::try_from(queue.q_max).unwrap_or(usize::MAX),
+            })
+            .collect();
+        Ok(Self { workflow: linked.name.as_str().into(), stages, queues, retain_blocks: RETAIN_BLOCKS })
+    }
+}
+
+fn dispatcher_plan(dispatcher: &file::Dispatcher) -> DispatcherPlan {
+    let policy = &dispatcher.policy;
+    DispatcherPlan {
+        group: dispatcher.group.as_str().into(),
+        needs: Needs {
+            labels: dispatcher.requires.iter().cloned().collect(),
+            memory: dispatcher.memory,
+        },
+        t_ack: policy.t_ack,
+        r_max: policy.r_max,
+        backoff: Backoff {
+            initial: policy.backoff.initial,
+            max: policy.backoff.max,
+            factor: policy.backoff.factor,
+            jitter: policy.backoff.jitter,
+        },
+        batch: dispatcher.batch as usize,
+    }
+}
+
+fn collector_plan(
+    collector: &file::Collector,
+    inputs: &[Arc<str>],
+    custom: &BTreeMap<String, StrategyMaker>,
+) -> Result<CollectorPlan, PlanError> {
+    let partial = collector.partial;
+    let mut group_by = None;
+    let strategy: Arc<dyn StrategyFactory> = match &collector.strategy {
+        file::Strategy::Match { k, group_by: pointer } => {
+            group_by = Some(pointer.as_str().into());
+            let expected = match k {
+                file::MatchCount::Total(k) => Expected::Total(*k as usize),
+                file::MatchCount::PerQueue(counts) => Expected::PerQueue(
+                    counts.iter().map(|(queue, k)| (queue.as_str().into(), *k as usize)).collect(),
+                ),
+            };
+            Arc::new(Match { expected, partial })
+        }
+        file::Strategy::Sequential { n } => {
+            Arc::new(Sequential { n: *n, inputs: inputs.to_vec(), partial })
+        }
+        file::Strategy::Range { by } => Arc::new(Range {
+            by: by.as_str().into(),
+            others: inputs.iter().filter(|queue| ***queue != **by).cloned().collect(),
+            partial,
+        }),
+        file::Strategy::Custom { name, params } => {
+            let unknown = || PlanError::UnknownStrategy {
+                collector: collector.name.clone(),
+                name: name.clone(),
+            };
+            let maker = custom.get(name).ok_or_else(unknown)?;
+            maker(params).map_err(|why| PlanError::StrategyParams {
+                collector: collector.name.clone(),
+                name: name.clone(),
+                why,
+            })?
+        }
+    };
+    Ok(CollectorPlan { strategy, group_by, t_collect: collector.t_collect })
+}

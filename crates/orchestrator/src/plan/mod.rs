@@ -1,0 +1,10 @@
+//! A workflow as the core sees it: stages and queues by index, every default resolved.
+
+mod from_workflow;
+mod model;
+
+pub use from_workflow::{PlanError, StrategyMaker};
+pub use model::{
+    Backoff, CollectorPlan, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx, StageKind,
+    StagePlan,
+};

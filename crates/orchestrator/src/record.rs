@@ -1,0 +1,328 @@
+//! What is written to the log: the truth that the core is rebuilt from.
+//!
+//! | key | value | meaning |
+//! |---|---|---|
+//! | `task.STAGE.BLOCK.PART` | [`TaskRecord`] | a live task |
+//! | `try.STAGE.BLOCK.PART` | attempts | the failed attempts of a live task |
+//! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | the task is finished; appended on condition that no other is, so the first result wins |
+//! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | the task is in the dead-letter queue |
+//! | `group.STAGE.KEY` | [`GroupRecord`] | a barrier fired; appended on the same condition |
+//! | `cursor` | block | the sequencer has emitted everything below it |
+//! | `source.NAME` | block | where a source goes on |
+//!
+//! A value is one version byte and the record in postcard's encoding.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proofmill_bus::Key;
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Part, TaskId, WorkerId};
+use crate::payload::Payload;
+use crate::plan::Needs;
+
+/// Version of the encoding of values.
+pub const RECORD_VERSION: u8 = 1;
+
+/// Which record a key of the log holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RecordKey {
+    /// A live task.
+    Task(TaskId),
+    /// Its failed attempts.
+    Tries(TaskId),
+    /// The mark that it is finished.
+    Done(TaskId),
+    /// Its dead letter.
+    Dead(TaskId),
+    /// The mark that a barrier fired: the collector stage, and the group's key.
+    Group(Arc<str>, Part),
+    /// The sequencer's position.
+    Cursor,
+    /// A source's position.
+    Source(Arc<str>),
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Record {
+    /// See [`TaskRecord`].
+    Task(TaskRecord),
+    /// The failed attempts of a live task, oldest first.
+    Tries(Vec<Attempt>),
+    /// See [`DoneRecord`].
+    Done(DoneRecord),
+    /// See [`DeadRecord`].
+    Dead(DeadRecord),
+    /// See [`GroupRecord`].
+    Group(GroupRecord),
+    /// The next block to emit.
+    Cursor(u64),
+    /// The next block that the source will submit.
+    Source(u64),
+}
+
+/// A task, as accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// Its identity.
+    pub id: TaskId,
+    /// The queue it came by.
+    pub queue: Arc<str>,
+    /// The last block it spans, inclusive; the first is `id.block`.
+    pub last: u64,
+    /// Its value at the collector's grouping pointer.
+    pub group: Option<Arc<str>>,
+    /// What a worker must offer; `None` leaves it to the stage.
+    pub needs: Option<Needs>,
+    /// What it carries.
+    pub payload: Payload,
+    /// When it was accepted, milliseconds since 1970-01-01 UTC. For people: nothing is decided by it.
+    pub at_ms: u64,
+}
+
+/// How a task was finished.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Finish {
+    /// A worker completed it.
+    Completed {
+        /// Which one.
+        worker: WorkerId,
+        /// In which attempt, from 1.
+        attempt: u32,
+    },
+    /// It became part of this group.
+    Grouped {
+        /// The group's key.
+        key: String,
+    },
+    /// A strategy or the sequencer had no use for it.
+    Skipped {
+        /// Why.
+        why: String,
+    },
+    /// An operator dropped it from the dead-letter queue.
+    Dropped,
+}
+
+/// The mark of a finished task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoneRecord {
+    /// How.
+    pub finish: Finish,
+    /// When, milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+}
+
+/// The mark of a barrier that fired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupRecord {
+    /// The last block of the group, inclusive.
+    pub last: u64,
+    /// How many messages it had.
+    pub members: u32,
+}
+
+/// One failed attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Who tried.
+    pub worker: WorkerId,
+    /// When it failed, milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// What went wrong.
+    pub failure: Failure,
+}
+
+/// What went wrong in an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Failure {
+    /// Whether another attempt would fail just so.
+    pub permanent: bool,
+    /// In words.
+    pub reason: String,
+    /// The program's exit code, where there was a program and it exited.
+    pub exit: Option<i32>,
+    /// The end of its standard output.
+    pub stdout: String,
+    /// The end of its standard error.
+    pub stderr: String,
+    /// How long it ran, milliseconds.
+    pub wall_ms: u64,
+}
+
+/// A task in the dead-letter queue: everything needed to understand it, and to retry it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadRecord {
+    /// The task.
+    pub task: TaskRecord,
+    /// Why it is here.
+    pub reason: String,
+    /// Every attempt.
+    pub attempts: Vec<Attempt>,
+    /// Since when, milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+}
+
+/// A record of the log that cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum RecordError {
+    /// The key is not one of ours.
+    #[error("the log holds a record under the unknown key {0:?}; it was written by something else")]
+    UnknownKey(String),
+    /// The value is of a version that this program does not know.
+    #[error("record {key:?} is of version {version}; this program reads version {RECORD_VERSION}: use the release that wrote it, or a newer one")]
+    UnknownVersion {
+        /// Its key.
+        key: String,
+        /// Its version.
+        version: u8,
+    },
+    /// The value does not decode.
+    #[error("record {key:?} does not decode: {why}")]
+    Malformed {
+        /// Its key.
+        key: String,
+        /// What the decoder said.
+        why: String,
+    },
+}
+
+// === impl RecordKey ===
+
+impl RecordKey {
+    /// The key in the log.
+    pub fn to_key(&self) -> Key {
+        let text = match self {
+            Self::Task(id) => task_key("task", id),
+            Self::Tries(id) => task_key("try", id),
+            Self::Done(id) => task_key("done", id),
+            Self::Dead(id) => task_key("dead", id),
+            Self::Group(stage, key) => format!("group.{stage}.{key}"),
+            Self::Cursor => "cursor".to_owned(),
+            Self::Source(name) => format!("source.{name}"),
+        };
+        Key::new(text).expect("stage names and parts are valid tokens")
+    }
+
+    /// Reads a key of the log.
+    pub fn parse(text: &str) -> Result<Self, RecordError> {
+        Self::parse_known(text).ok_or_else(|| RecordError::UnknownKey(text.to_owned()))
+    }
+
+    fn parse_known(text: &str) -> Option<Self> {
+        if text == "cursor" {
+            return Some(Self::Cursor);
+        }
+        let (kind, rest) = text.split_once('.')?;
+        if kind == "source" {
+            return Some(Self::Source(rest.into()));
+        }
+        let mut tokens = rest.split('.');
+        if kind == "group" {
+            let (stage, key) = (tokens.next()?, tokens.next()?);
+            let only = tokens.next().is_none();
+            return only.then_some(Self::Group(stage.into(), Part::new(key).ok()?));
+        }
+        let (stage, block, part) = (tokens.next()?, tokens.next()?, tokens.next()?);
+        if tokens.next().is_some() {
+            return None;
+        }
+        let id =
+            TaskId { stage: stage.into(), block: block.parse().ok()?, part: Part::new(part).ok()? };
+        match kind {
+            "task" => Some(Self::Task(id)),
+            "try" => Some(Self::Tries(id)),
+            "done" => Some(Self::Done(id)),
+            "dead" => Some(Self::Dead(id)),
+            _ => None,
+        }
+    }
+}
+
+fn task_key(kind: &str, id: &TaskId) -> String {
+    format!("{kind}.{}.{}.{}", id.stage, id.block, id.part)
+}
+
+// === impl Record ===
+
+impl Record {
+    /// The value in the log.
+    pub fn encode(&self) -> Bytes {
+        let bytes = postcard::to_extend(self, vec![RECORD_VERSION])
+            .expect("records hold nothing that postcard cannot encode");
+        Bytes::from(bytes)
+    }
+
+    /// Reads a value of the log; `key` is for the error.
+    pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
+        let malformed = |why: &str| RecordError::Malformed { key: key.to_owned(), why: why.into() };
+        match value {
+            [] => Err(malformed("it is empty")),
+            [RECORD_VERSION, rest @ ..] => {
+                postcard::from_bytes(rest).map_err(|error| malformed(&error.to_string()))
+            }
+            [version, ..] => {
+                Err(RecordError::UnknownVersion { key: key.to_owned(), version: *version })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> TaskId {
+        TaskId { stage: "prove".into(), block: 7, part: Part::whole().element(2) }
+    }
+
+    #[test]
+    fn keys_round_trip() {
+        for key in [
+            RecordKey::Task(id()),
+            RecordKey::Tries(id()),
+            RecordKey::Done(id()),
+            RecordKey::Dead(id()),
+            RecordKey::Group("batch".into(), Part::from_text("α")),
+            RecordKey::Cursor,
+            RecordKey::Source("blocks".into()),
+        ] {
+            assert_eq!(RecordKey::parse(key.to_key().as_str()).expect("ours"), key);
+        }
+    }
+
+    #[test]
+    fn foreign_keys_are_refused() {
+        for text in ["", "task", "task.a.b.c", "task.a.1.0.extra", "thing.a.1.0", "task.a.1."] {
+            assert!(RecordKey::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn values_round_trip_and_versions_are_checked() {
+        let record = Record::Task(TaskRecord {
+            id: id(),
+            queue: "chunks".into(),
+            last: 9,
+            group: Some("a".into()),
+            needs: Some(Needs { labels: ["gpu".into()].into(), memory: 1 << 30 }),
+            payload: Payload::json(&b"{}"[..]),
+            at_ms: 1,
+        });
+        let bytes = record.encode();
+        assert_eq!(Record::decode("k", &bytes).expect("ours"), record);
+        let mut other = bytes.to_vec();
+        other[0] = 9;
+        assert!(matches!(
+            Record::decode("k", &other),
+            Err(RecordError::UnknownVersion { version: 9, .. })
+        ));
+        for cut in 0..bytes.len() {
+            assert!(Record::decode("k", &bytes[..cut]).is_err(), "cut at {cut}");
+        }
+    }
+}
