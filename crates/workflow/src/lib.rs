@@ -4,13 +4,24 @@
 //! This crate reads the file, checks it before anything runs, and draws it. It does no input or
 //! output of its own beyond reading the file and asking a host whether programs and files exist.
 
+mod check;
+mod decode;
+mod diagnostic;
 mod document;
+mod fields;
+pub mod graph;
+mod host;
 mod model;
 mod plan;
+mod suggest;
 mod template;
 mod value;
 
+pub use check::{check, validate, validate_file};
+pub use decode::{MAX_FILE_SIZE, MAX_STAGES};
+pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
+pub use host::{Host, LocalHost, ProgramFault};
 pub use model::{
     Backoff, Collector, Defaults, Dispatcher, Executor, MatchCount, Policy, ProcessExecutor,
     Program, Queue, Sequencer, Source, SourceKind, Strategy, Workflow, Writers,

@@ -315,6 +315,15 @@ impl Workflow {
     }
 }
 
+// === impl Source ===
+
+impl Source {
+    /// If it may come to an end that the workflow file does not tell.
+    pub(crate) fn may_end_unsaid(&self) -> bool {
+        matches!(self.kind, SourceKind::Headers { end: None, .. })
+    }
+}
+
 // === impl Policy ===
 
 impl Default for Policy {
@@ -332,7 +341,10 @@ impl Default for Policy {
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { policy: Policy::default(), q_max: 10_000 }
+        Self {
+            policy: Policy::default(),
+            q_max: 10_000,
+        }
     }
 }
 

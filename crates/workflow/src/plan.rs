@@ -93,11 +93,19 @@ impl Plan {
             .map(|(index, queue)| (queue.name.as_str(), QueueId(index)))
             .collect();
         let find = |names: &[String]| -> Vec<QueueId> {
-            names.iter().filter_map(|name| ids.get(name.as_str()).copied()).collect()
+            names
+                .iter()
+                .filter_map(|name| ids.get(name.as_str()).copied())
+                .collect()
         };
 
         let sources = workflow.sources.iter().map(|stage| {
-            (stage.name.clone(), vec![], find(&stage.outputs), StageKind::Source(stage.clone()))
+            (
+                stage.name.clone(),
+                vec![],
+                find(&stage.outputs),
+                StageKind::Source(stage.clone()),
+            )
         });
         let dispatchers = workflow.dispatchers.iter().map(|stage| {
             let inputs = find(std::slice::from_ref(&stage.input));
@@ -106,16 +114,28 @@ impl Plan {
         });
         let collectors = workflow.collectors.iter().map(|stage| {
             let kind = StageKind::Collector(stage.clone());
-            (stage.name.clone(), find(&stage.inputs), find(&stage.outputs), kind)
+            (
+                stage.name.clone(),
+                find(&stage.inputs),
+                find(&stage.outputs),
+                kind,
+            )
         });
         let sequencer = workflow.sequencer.iter().map(|stage| {
             let inputs = find(std::slice::from_ref(&stage.input));
-            (Sequencer::NAME.to_owned(), inputs, vec![], StageKind::Sequencer(stage.clone()))
+            (
+                Sequencer::NAME.to_owned(),
+                inputs,
+                vec![],
+                StageKind::Sequencer(stage.clone()),
+            )
         });
 
         let mut stages: Vec<PlanStage> = Vec::new();
-        for (name, inputs, outputs, kind) in
-            sources.chain(dispatchers).chain(collectors).chain(sequencer)
+        for (name, inputs, outputs, kind) in sources
+            .chain(dispatchers)
+            .chain(collectors)
+            .chain(sequencer)
         {
             let id = StageId(stages.len());
             for queue in &inputs {
@@ -129,9 +149,19 @@ impl Plan {
             for queue in &outputs {
                 queues[queue.0].writers.push(id);
             }
-            stages.push(PlanStage { id, name, inputs, outputs, kind });
+            stages.push(PlanStage {
+                id,
+                name,
+                inputs,
+                outputs,
+                kind,
+            });
         }
-        Self { name: workflow.name.clone(), stages, queues }
+        Self {
+            name: workflow.name.clone(),
+            stages,
+            queues,
+        }
     }
 
     /// The stage with this index.

@@ -12,7 +12,10 @@ pub struct Template(Value);
 impl Default for Template {
     /// `{"block": first}`, which is what a source without a `payload` produces for single blocks.
     fn default() -> Self {
-        Self(Value::Object(Map::from_iter([("block".to_owned(), Value::from("{block}"))])))
+        Self(Value::Object(Map::from_iter([(
+            "block".to_owned(),
+            Value::from("{block}"),
+        )])))
     }
 }
 
@@ -51,7 +54,10 @@ fn fill(value: &Value, first: u64, last: u64) -> Value {
         },
         Value::Array(items) => items.iter().map(|item| fill(item, first, last)).collect(),
         Value::Object(fields) => Value::Object(
-            fields.iter().map(|(key, value)| (key.clone(), fill(value, first, last))).collect(),
+            fields
+                .iter()
+                .map(|(key, value)| (key.clone(), fill(value, first, last)))
+                .collect(),
         ),
         other => other.clone(),
     }
@@ -75,6 +81,9 @@ mod tests {
             json!({"n": 8, "name": "b8-15", "deep": [{"x": 15}], "k": 3})
         );
         assert_eq!(Template::default().render(4, 4), json!({"block": 4}));
-        assert_eq!(Template::span().render(4, 7), json!({"first": 4, "last": 7}));
+        assert_eq!(
+            Template::span().render(4, 7),
+            json!({"first": 4, "last": 7})
+        );
     }
 }

@@ -121,7 +121,10 @@ impl std::str::FromStr for Rate {
         if count == 0 {
             return Err(InvalidValue::new(format!("{text:?} lets nothing through")));
         }
-        Ok(Self { count, per: Duration::from_secs(per) })
+        Ok(Self {
+            count,
+            per: Duration::from_secs(per),
+        })
     }
 }
 

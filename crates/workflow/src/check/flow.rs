@@ -1,0 +1,183 @@
+//! What can be said, before anything runs, about the messages in each queue.
+
+use super::cycles::order;
+use crate::decode::MAX_STAGES;
+use crate::model::{SourceKind, Strategy};
+use crate::plan::{Plan, QueueId, StageId, StageKind};
+
+/// Messages that span `chunk` blocks each, from `start` to `end`; the last may span fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Blocks {
+    pub(super) start: u64,
+    /// Unknown, or never, if absent.
+    pub(super) end: Option<u64>,
+    pub(super) chunk: u64,
+}
+
+/// Why a queue holds several messages about the same block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scatter {
+    /// A stage makes many messages of one.
+    FanOut(StageId),
+    /// Two writers of the queue are fed by the same source.
+    Writers(QueueId),
+}
+
+/// What can be said about the messages in a queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    /// What each of its origins contributes.
+    pub(super) blocks: Vec<Blocks>,
+    /// It also has messages about which nothing can be said.
+    pub(super) unknown: bool,
+    pub(super) scatter: Option<Scatter>,
+    sources: Sources,
+}
+
+/// A set of sources, by index.
+type Sources = [u64; MAX_STAGES.div_ceil(64)];
+
+/// Origins that are told apart in a queue.
+const MAX_BLOCKS: usize = 32;
+
+// === impl Blocks ===
+
+impl Blocks {
+    /// How many messages there are, if they end.
+    pub(super) fn messages(&self) -> Option<u64> {
+        Some((self.end?.checked_sub(self.start)? + 1).div_ceil(self.chunk))
+    }
+
+    /// The blocks of a full message; those of the only one if it is not full.
+    pub(super) fn span(&self) -> u64 {
+        match self.end.and_then(|end| end.checked_sub(self.start)) {
+            Some(last) => self.chunk.min(last + 1),
+            None => self.chunk,
+        }
+    }
+}
+
+// === impl Flow ===
+
+impl Flow {
+    /// All that is in the queue, if that is known and has one origin.
+    pub(super) fn single(&self) -> Option<Blocks> {
+        match self.blocks[..] {
+            [blocks] if !self.unknown => Some(blocks),
+            _ => None,
+        }
+    }
+
+    /// How many messages there are, if that is known.
+    pub(super) fn messages(&self) -> Option<u64> {
+        if self.unknown || self.scatter.is_some() || self.blocks.is_empty() {
+            return None;
+        }
+        self.blocks
+            .iter()
+            .try_fold(0u64, |sum, blocks| sum.checked_add(blocks.messages()?))
+    }
+
+    fn add(&mut self, other: &Flow) {
+        for blocks in &other.blocks {
+            if self.blocks.contains(blocks) {
+                continue;
+            }
+            if self.blocks.len() == MAX_BLOCKS {
+                self.unknown = true;
+                break;
+            }
+            self.blocks.push(*blocks);
+        }
+        self.unknown |= other.unknown;
+        self.scatter = self.scatter.or(other.scatter);
+        self.sources
+            .iter_mut()
+            .zip(other.sources)
+            .for_each(|(mine, theirs)| *mine |= theirs);
+    }
+
+    fn shares_source(&self, other: &Flow) -> bool {
+        self.sources
+            .iter()
+            .zip(other.sources)
+            .any(|(mine, theirs)| mine & theirs != 0)
+    }
+}
+
+/// The flow of each queue, of a plan without cycles.
+pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
+    let mut flows = vec![Flow::default(); plan.queues.len()];
+    let mut written = vec![false; plan.queues.len()];
+    for id in order(plan, &vec![false; plan.stages.len()]) {
+        let stage = plan.stage(id);
+        let mut flow = Flow::default();
+        match &stage.kind {
+            StageKind::Source(source) => {
+                flow.sources[id.0 / 64 % flow.sources.len()] |= 1 << (id.0 % 64);
+                match source.kind {
+                    SourceKind::Range {
+                        start, end, chunk, ..
+                    }
+                    | SourceKind::Headers {
+                        start, end, chunk, ..
+                    } => {
+                        flow.blocks.push(Blocks {
+                            start,
+                            end,
+                            chunk: u64::from(chunk),
+                        });
+                    }
+                    SourceKind::Jsonl { .. } | SourceKind::Submit => flow.unknown = true,
+                }
+            }
+            StageKind::Dispatcher(dispatcher) => {
+                stage
+                    .inputs
+                    .iter()
+                    .for_each(|queue| flow.add(&flows[queue.0]));
+                if dispatcher.fan_out {
+                    flow.scatter = flow.scatter.or(Some(Scatter::FanOut(id)));
+                }
+            }
+            StageKind::Collector(collector) => {
+                stage
+                    .inputs
+                    .iter()
+                    .for_each(|queue| flow.add(&flows[queue.0]));
+                flow.scatter = None;
+                match &collector.strategy {
+                    Strategy::Sequential { n } => {
+                        flow.blocks
+                            .iter_mut()
+                            .for_each(|blocks| blocks.chunk = (*n).max(1));
+                        flow.blocks.dedup();
+                    }
+                    Strategy::Range { by } => {
+                        if let Some(by) = plan.queue_by_name(by) {
+                            flow.blocks.clone_from(&flows[by.id.0].blocks);
+                            flow.unknown = flows[by.id.0].unknown;
+                        }
+                    }
+                    Strategy::Match { .. } | Strategy::Custom { .. } => {
+                        flow.blocks.clear();
+                        flow.unknown = true;
+                    }
+                }
+            }
+            StageKind::Sequencer(_) => {}
+        }
+        for queue in &stage.outputs {
+            let into = &mut flows[queue.0];
+            if written[queue.0] && into.shares_source(&flow) {
+                into.scatter = into.scatter.or(Some(Scatter::Writers(*queue)));
+            }
+            into.add(&flow);
+            written[queue.0] = true;
+        }
+    }
+    for queue in plan.queues.iter().filter(|queue| queue.writers.is_empty()) {
+        flows[queue.id.0].unknown = true;
+    }
+    flows
+}

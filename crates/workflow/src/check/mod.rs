@@ -1,0 +1,11 @@
+//! Does the workflow make sense, before anything runs?
+
+mod checker;
+mod cycles;
+mod flow;
+mod groups;
+mod queues;
+mod stages;
+mod validate;
+
+pub use validate::{check, validate, validate_file};

@@ -1,0 +1,219 @@
+//! Names, and who reads and writes what.
+
+use std::collections::{HashMap, HashSet};
+
+use super::checker::Checker;
+use crate::diagnostic::Code;
+use crate::document::Field;
+use crate::model::{Sequencer, Writers};
+use crate::plan::{QueueId, StageId};
+use crate::suggest::nearest;
+
+pub(super) fn check(checker: &mut Checker<'_>) {
+    names(checker);
+    repeats(checker);
+    readers_and_writers(checker);
+    reachable(checker);
+}
+
+fn names(checker: &mut Checker<'_>) {
+    let mut first: HashMap<String, StageId> = HashMap::new();
+    let mut faults = Vec::new();
+    for stage in checker.stages() {
+        if let Some(&other) = first.get(&stage.name) {
+            let field = checker.stage_field(other);
+            let (line, ..) = checker
+                .document()
+                .place(checker.document().span(&field).start);
+            faults.push((stage.id, stage.name.clone(), line));
+        } else {
+            first.insert(stage.name.clone(), stage.id);
+        }
+    }
+    for (id, name, line) in faults {
+        let sequencer = checker.stage_field(id) == Field::table("sequencer");
+        if sequencer {
+            let message = format!("the stage at line {line} has the sequencer's name");
+            let help = "call it something else";
+            let field = first
+                .get(Sequencer::NAME)
+                .map(|&id| checker.stage_field(id));
+            let field = field.unwrap_or_else(Field::root).child("name");
+            checker.push(Code::DuplicateName, &field, message, help);
+        } else {
+            let message = format!("a stage at line {line} is called `{name}` too");
+            let field = checker.stage_field(id).child("name");
+            checker.push(
+                Code::DuplicateName,
+                &field,
+                message,
+                "call one of them something else",
+            );
+        }
+    }
+}
+
+fn repeats(checker: &mut Checker<'_>) {
+    let mut faults = Vec::new();
+    for stage in checker.stages() {
+        let at = checker.stage_field(stage.id);
+        for (key, queues) in [("inputs", &stage.inputs), ("output", &stage.outputs)] {
+            let mut seen = HashSet::new();
+            for (index, queue) in queues.iter().enumerate() {
+                if !seen.insert(queue) {
+                    faults.push((at.child(key).item(index), *queue));
+                }
+            }
+        }
+    }
+    for (field, queue) in faults {
+        let message = format!("the queue `{}` is named twice", checker.queue_name(queue));
+        checker.push(Code::RepeatedQueue, &field, message, "name it once");
+    }
+}
+
+fn readers_and_writers(checker: &mut Checker<'_>) {
+    let declared: HashMap<&str, Field> = checker
+        .workflow
+        .queues
+        .iter()
+        .enumerate()
+        .map(|(index, queue)| {
+            (
+                queue.name.as_str(),
+                checker.document().origin("queue", index),
+            )
+        })
+        .filter(|(_, field)| checker.document().has(field))
+        .collect();
+    let read: Vec<String> = with_some(checker, |queue| {
+        !checker.plan.queue(queue).readers.is_empty()
+    });
+    let written: Vec<String> = with_some(checker, |queue| {
+        !checker.plan.queue(queue).writers.is_empty()
+    });
+
+    for index in 0..checker.plan.queues.len() {
+        if checker.full() {
+            return;
+        }
+        let queue = checker.plan.queues[index].clone();
+        let name = queue.name.as_str();
+        match (queue.writers.as_slice(), queue.readers.as_slice()) {
+            ([], []) => {
+                let field = declared.get(name).map(|field| field.child("name"));
+                let message = format!("no stage uses the queue `{name}`");
+                let help = "remove it, or name it in a stage";
+                checker.push(
+                    Code::UnusedQueue,
+                    &field.unwrap_or_else(Field::root),
+                    message,
+                    help,
+                );
+            }
+            ([], [reader, ..]) => {
+                let field = checker.input_field(*reader, queue.id);
+                let help = match nearest(name, written.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("add `output = \"{name}\"` to the stage that makes it"),
+                };
+                let message = format!("no stage writes the queue `{name}`");
+                checker.push(Code::UnknownQueue, &field, message, help);
+            }
+            ([writer, ..], []) => {
+                let field = checker.output_field(*writer, queue.id);
+                let unwritten = read.iter().filter(|name| !written.contains(name));
+                let help = match nearest(name, unwritten.map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "read it in a stage or the sequencer, or remove it here".to_owned(),
+                };
+                let message = format!("no stage reads the queue `{name}`");
+                checker.push(Code::UnreadQueue, &field, message, help);
+            }
+            _ => {}
+        }
+        if let [first, second, ..] = queue.writers[..]
+            && first != second
+            && checker.workflow.queues[index].writers == Writers::One
+        {
+            let field = checker.output_field(second, queue.id);
+            let message = format!(
+                "the queue `{name}` is written by `{}` already",
+                checker.stage_name(first)
+            );
+            let help = match declared.contains_key(name) {
+                true => format!("write another queue, or set `writers = \"many\"` for `{name}`"),
+                false => format!(
+                    "write another queue, or declare this one: `[[queue]]`, `name = \"{name}\"`, \
+                     `writers = \"many\"`"
+                ),
+            };
+            checker.push(Code::TwoWriters, &field, message, help);
+        }
+    }
+}
+
+fn with_some(checker: &Checker<'_>, keep: impl Fn(QueueId) -> bool) -> Vec<String> {
+    let queues = checker.plan.queues.iter().filter(|queue| keep(queue.id));
+    queues.map(|queue| queue.name.clone()).collect()
+}
+
+/// A stage is reached if each of its inputs is; a queue if one of its writers is. A queue that
+/// nobody writes is another fault's matter, and counts as reached.
+fn reachable(checker: &mut Checker<'_>) {
+    let plan = &checker.plan;
+    if checker.workflow.sources.is_empty() {
+        let help = "add a `[[source]]`; `kind = \"submit\"` takes tasks from the command line";
+        checker.push(
+            Code::NoSource,
+            &Field::root(),
+            "the workflow has no source",
+            help,
+        );
+        return;
+    }
+    let mut waiting: Vec<usize> = plan.stages.iter().map(|stage| stage.inputs.len()).collect();
+    let mut reached = vec![false; plan.queues.len()];
+    let mut queues: Vec<QueueId> = Vec::new();
+    let mut reach = |queue: QueueId, queues: &mut Vec<QueueId>| {
+        if !std::mem::replace(&mut reached[queue.0], true) {
+            queues.push(queue);
+        }
+    };
+    for queue in plan.queues.iter().filter(|queue| queue.writers.is_empty()) {
+        reach(queue.id, &mut queues);
+    }
+    for stage in plan.stages.iter().filter(|stage| stage.inputs.is_empty()) {
+        stage
+            .outputs
+            .iter()
+            .for_each(|&queue| reach(queue, &mut queues));
+    }
+    while let Some(queue) = queues.pop() {
+        for &reader in &plan.queue(queue).readers {
+            waiting[reader.0] -= 1;
+            if waiting[reader.0] == 0 {
+                let outputs = &plan.stage(reader).outputs;
+                outputs.iter().for_each(|&queue| reach(queue, &mut queues));
+            }
+        }
+    }
+    let lost: Vec<(StageId, QueueId)> = plan
+        .stages
+        .iter()
+        .filter(|stage| waiting[stage.id.0] > 0)
+        .filter_map(|stage| {
+            let dry = stage.inputs.iter().find(|queue| !reached[queue.0])?;
+            Some((stage.id, *dry))
+        })
+        .collect();
+    for (id, queue) in lost {
+        let field = checker.input_field(id, queue);
+        let message = format!(
+            "no source's messages reach this stage through `{}`",
+            checker.queue_name(queue)
+        );
+        let help = "follow its writers back, and feed them from a source";
+        checker.push(Code::UnreachableStage, &field, message, help);
+    }
+}

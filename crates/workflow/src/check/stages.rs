@@ -1,0 +1,226 @@
+//! Each table by itself: durations that fit together, workers that can do the work, and what the
+//! stage needs of the machine.
+
+use super::checker::Checker;
+use crate::diagnostic::Code;
+use crate::document::Field;
+use crate::host::ProgramFault;
+use crate::model::{
+    Collector, Dispatcher, Executor, Policy, Program, SourceKind, Strategy, Workflow,
+};
+use crate::suggest::nearest;
+use crate::value::format_duration;
+
+pub(super) fn check(checker: &mut Checker<'_>) {
+    let workflow: &Workflow = checker.workflow;
+    policy(
+        checker,
+        &Field::table("defaults"),
+        &workflow.defaults.policy,
+    );
+    for (index, source) in workflow.sources.iter().enumerate() {
+        let at = checker.document().origin("source", index);
+        source_kind(checker, &at, &source.kind);
+    }
+    for (index, stage) in workflow.dispatchers.iter().enumerate() {
+        let at = checker.document().origin("dispatcher", index);
+        policy(checker, &at, &stage.policy);
+        dispatcher(checker, &at, stage);
+    }
+    for (index, stage) in workflow.collectors.iter().enumerate() {
+        let at = checker.document().origin("collector", index);
+        policy(checker, &at, &stage.policy);
+        collector(checker, &at, stage);
+    }
+}
+
+/// Reports a fault where it was written: a stage that inherits it says nothing.
+fn policy(checker: &mut Checker<'_>, at: &Field, policy: &Policy) {
+    let document = checker.document();
+    let written = |key: &str| document.has(&at.child(key));
+    if policy.heartbeat * 2 >= policy.t_ack && (written("heartbeat") || written("t_ack")) {
+        let key = if written("heartbeat") {
+            "heartbeat"
+        } else {
+            "t_ack"
+        };
+        let message = format!(
+            "a heartbeat each {} cannot keep a lease of {}",
+            format_duration(policy.heartbeat),
+            format_duration(policy.t_ack)
+        );
+        let help = "make `heartbeat` less than half of `t_ack`";
+        checker.push(Code::SlowHeartbeat, &at.child(key), message, help);
+    }
+    let backoff = &policy.backoff;
+    if backoff.initial > backoff.max && written("backoff") {
+        let message = format!(
+            "the first wait, {}, is longer than the longest, {}",
+            format_duration(backoff.initial),
+            format_duration(backoff.max)
+        );
+        let help = "make `initial` at most `max`";
+        checker.push(Code::BackoffOrder, &at.child("backoff"), message, help);
+    }
+}
+
+fn source_kind(checker: &mut Checker<'_>, at: &Field, kind: &SourceKind) {
+    let (file, start, end) = match kind {
+        SourceKind::Range { start, end, .. } => (None, *start, *end),
+        SourceKind::Headers {
+            file, start, end, ..
+        } => (file.as_ref(), *start, *end),
+        SourceKind::Jsonl { file } => (Some(file), 0, None),
+        SourceKind::Submit => return,
+    };
+    if let Some(end) = end.filter(|&end| end < start) {
+        let message = format!("the last block, {end}, is before the first, {start}");
+        let help = "make `end` at least `start`, or leave `end` out to count forever";
+        checker.push(Code::EmptyRange, &at.child("end"), message, help);
+    }
+    if let Some(file) = file.filter(|file| !checker.host.is_file(file)) {
+        let message = format!("there is no file {}", file.display());
+        let help = "give the path of a file, relative to the workflow file's folder";
+        checker.push(Code::MissingFile, &at.child("file"), message, help);
+    }
+}
+
+fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
+    if stage.workers == 0 {
+        let help = "make `workers` at least 1";
+        checker.push(
+            Code::NoWorkers,
+            &at.child("workers"),
+            "nobody works on this stage",
+            help,
+        );
+    }
+    let lacking: Vec<&str> = stage
+        .requires
+        .iter()
+        .filter(|label| !stage.labels.contains(label))
+        .map(String::as_str)
+        .collect();
+    if !lacking.is_empty() {
+        let message = format!("the stage's workers lack: {}", lacking.join(", "));
+        let help = "add them to `labels`, or take them out of `requires`";
+        checker.push(Code::UnmetRequirement, &at.child("requires"), message, help);
+    }
+    if let Some(available) = stage.memory_available
+        && available < stage.memory
+    {
+        let message = format!(
+            "a task needs {} bytes of memory, and the stage's workers offer {available}",
+            stage.memory
+        );
+        let help = "make `memory_available` at least `memory`";
+        checker.push(Code::UnmetMemory, &at.child("memory"), message, help);
+    }
+    if stage.fan_out && stage.outputs.is_empty() {
+        let message = "the stage makes many messages of one, and nobody gets them";
+        let help = "add `output`, or remove `fan_out`";
+        checker.push(Code::FanOutToNobody, &at.child("fan_out"), message, help);
+    }
+    if stage.batch > stage.f_max {
+        let message = format!(
+            "a dispatcher holds {} tasks at most, so no batch has {}",
+            stage.f_max, stage.batch
+        );
+        let help = "make `f_max` at least `batch`";
+        checker.push(Code::BatchAboveFMax, &at.child("batch"), message, help);
+    }
+    let executor = at.child("executor");
+    match &stage.executor {
+        Executor::Process(process) => {
+            if stage.batch > 1 {
+                let message = "a program takes one task at a time";
+                let help = "remove `batch`; raise `workers` or `f_max` to run more at once";
+                checker.push(Code::BatchNeedsNative, &at.child("batch"), message, help);
+            }
+            program(checker, &executor.child("program"), &process.program);
+        }
+        Executor::Native { prover, .. } => {
+            let known = checker.host.provers();
+            if !known.contains(&prover.as_str()) {
+                let help = one_of("prover", prover, &known);
+                let message = format!("there is no native prover {}", quoted(prover));
+                checker.push(
+                    Code::UnknownProver,
+                    &executor.child("prover"),
+                    message,
+                    help,
+                );
+            }
+        }
+    }
+}
+
+fn program(checker: &mut Checker<'_>, at: &Field, program: &Program) {
+    let Err(fault) = checker.host.program(program) else {
+        return;
+    };
+    let shown = match program {
+        Program::Search(name) => quoted(name),
+        Program::File(path) => path.display().to_string(),
+    };
+    match (fault, program) {
+        (ProgramFault::Missing, Program::Search(name)) => {
+            let message = format!("there is no program {shown} in PATH");
+            let help = match name.len() {
+                0..=64 => {
+                    format!("install it; or write \"./{name}\" if it is beside the workflow file")
+                }
+                _ => "install it, or give its path".to_owned(),
+            };
+            checker.push(Code::MissingProgram, at, message, help);
+        }
+        (ProgramFault::Missing, Program::File(_)) => {
+            let message = format!("there is no program {shown}");
+            let help = "give its path relative to the workflow file's folder, or a name in PATH";
+            checker.push(Code::MissingProgram, at, message, help);
+        }
+        (ProgramFault::NotExecutable, _) => {
+            let message = format!("{shown} cannot be executed");
+            let help = match program {
+                Program::File(path) => format!("run `chmod +x {}`", path.display()),
+                Program::Search(_) => "give it the right to be executed".to_owned(),
+            };
+            checker.push(Code::ProgramNotExecutable, at, message, help);
+        }
+    }
+}
+
+fn collector(checker: &mut Checker<'_>, at: &Field, stage: &Collector) {
+    if stage.partial && stage.t_collect.is_none() {
+        let message = "without a timeout no group is ever emitted in part";
+        let help = "add `t_collect = \"60s\"`, or remove `partial`";
+        checker.push(
+            Code::PartialWithoutTimeout,
+            &at.child("partial"),
+            message,
+            help,
+        );
+    }
+    if let Strategy::Custom { name, .. } = &stage.strategy {
+        let known = checker.host.strategies();
+        if !known.contains(&name.as_str()) {
+            let help = one_of("strategy", name, &known);
+            let message = format!("there is no custom strategy {}", quoted(name));
+            let field = at.child("strategy").child("name");
+            checker.push(Code::UnknownStrategy, &field, message, help);
+        }
+    }
+}
+
+fn one_of(what: &str, given: &str, known: &[&str]) -> String {
+    match nearest(given, known.iter().copied()) {
+        Some(near) => format!("did you mean {near:?}?"),
+        None if known.is_empty() => format!("this program has none; register a {what} in code"),
+        None => format!("use one of: {}", known.join(", ")),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let shown: String = text.chars().take(64).collect();
+    format!("{shown:?}")
+}

@@ -1,0 +1,171 @@
+//! The ways in: from text, from a file, or from a workflow that was read before.
+
+use std::path::Path;
+
+use super::checker::Checker;
+use super::{cycles, flow, groups, queues, stages};
+use crate::decode::{Decoded, MAX_FILE_SIZE, decode};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::document::{Document, Field};
+use crate::host::Host;
+use crate::model::Workflow;
+
+/// Checks what a workflow means: its graph, its groups, and what it needs of the machine.
+///
+/// Returns every fault found (at most a few hundred), in the order of the file. The workflow may
+/// run if none of them [is an error](Diagnostic::is_error).
+pub fn check(workflow: &Workflow, host: &dyn Host) -> Vec<Diagnostic> {
+    let mut checker = Checker::new(workflow, host);
+    stages::check(&mut checker);
+    check_graph(&mut checker);
+    in_order(checker.found)
+}
+
+fn check_graph(checker: &mut Checker<'_>) {
+    queues::check(checker);
+    let cyclic = cycles::check(checker);
+    if !cyclic {
+        let flows = flow::flows(&checker.plan);
+        groups::check(checker, &flows);
+    }
+}
+
+/// Reads and checks the text of a workflow file in one go. `file` is what faults are reported
+/// against, and its folder is what relative paths in it are resolved against.
+///
+/// # Errors
+/// Every fault found, if at least one of them is an error. Where a fault makes others likely (a
+/// stage that cannot be read, say) those are left for the next time.
+pub fn validate(
+    text: &str,
+    file: &Path,
+    host: &dyn Host,
+) -> Result<(Workflow, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let Decoded { workflow, faults } = decode(text, file);
+    let Some(workflow) = workflow else {
+        return Err(in_order(faults.list));
+    };
+    let mut checker = Checker::new(&workflow, host);
+    stages::check(&mut checker);
+    if faults.structural {
+        checker.found.retain(|found| !rests_on_graph(found.code));
+    } else {
+        check_graph(&mut checker);
+    }
+    let mut found = checker.found;
+    // A field with a fault was read as its default: what follows from that is not to be trusted.
+    found.retain(|found| {
+        let table = |field: &str| field.split('.').next().unwrap_or_default().to_owned();
+        asks_host(found.code)
+            || !faults
+                .list
+                .iter()
+                .any(|fault| table(&fault.field) == table(&found.field))
+    });
+    found.extend(faults.list);
+    let found = in_order(found);
+    if found.iter().any(Diagnostic::is_error) {
+        Err(found)
+    } else {
+        Ok((workflow, found))
+    }
+}
+
+/// Reads and checks a workflow file.
+///
+/// # Errors
+/// As [`validate`]; also if the file cannot be read.
+pub fn validate_file(
+    file: &Path,
+    host: &dyn Host,
+) -> Result<(Workflow, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let text = read(file).map_err(|fault| vec![*fault])?;
+    validate(&text, file, host)
+}
+
+fn asks_host(code: Code) -> bool {
+    matches!(
+        code,
+        Code::MissingProgram
+            | Code::ProgramNotExecutable
+            | Code::MissingFile
+            | Code::UnknownProver
+            | Code::UnknownStrategy
+            | Code::NoWorkers
+    )
+}
+
+fn rests_on_graph(code: Code) -> bool {
+    matches!(code, Code::FanOutToNobody | Code::EmptyRange)
+}
+
+fn in_order(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    found.sort_by(|a, b| (a.line, a.column, a.code).cmp(&(b.line, b.column, b.code)));
+    found
+}
+
+fn read(file: &Path) -> Result<String, Box<Diagnostic>> {
+    let fault = |code, message: String, help: &str| {
+        let document = Document::new(file, "");
+        Box::new(Diagnostic::new(
+            &document,
+            code,
+            &Field::root(),
+            message,
+            help,
+        ))
+    };
+    let size = std::fs::metadata(file)
+        .map_err(|error| {
+            let help = "give the path of a workflow file";
+            fault(
+                Code::Unreadable,
+                format!("the file cannot be read: {error}"),
+                help,
+            )
+        })?
+        .len();
+    if size > MAX_FILE_SIZE as u64 {
+        let message = format!("the file has {size} bytes, more than {MAX_FILE_SIZE}");
+        return Err(fault(Code::TooLarge, message, "split the workflow"));
+    }
+    let bytes = std::fs::read(file).map_err(|error| {
+        let help = "give the path of a file that you may read";
+        fault(
+            Code::Unreadable,
+            format!("the file cannot be read: {error}"),
+            help,
+        )
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("byte {at} of the file is not UTF-8");
+        fault(Code::Unreadable, message, "save the file as UTF-8")
+    })
+}
+
+impl Workflow {
+    /// Reads the text of a workflow file: syntax, fields, types and ranges. What it means is the
+    /// matter of [`check`]. `file` is what faults are reported against, and its folder is what
+    /// relative paths in it are resolved against.
+    ///
+    /// # Errors
+    /// Every fault found.
+    pub fn parse(text: &str, file: impl AsRef<Path>) -> Result<Self, Vec<Diagnostic>> {
+        let Decoded { workflow, faults } = decode(text, file.as_ref());
+        match workflow {
+            Some(workflow) if faults.list.is_empty() => Ok(workflow),
+            _ => Err(in_order(faults.list)),
+        }
+    }
+
+    /// Reads a workflow file, as [`Workflow::parse`].
+    ///
+    /// # Errors
+    /// Every fault found; also if the file cannot be read.
+    pub fn load(file: impl AsRef<Path>) -> Result<Self, Vec<Diagnostic>> {
+        let file = file.as_ref();
+        let text = read(file).map_err(|fault| vec![*fault])?;
+        Self::parse(&text, file)
+    }
+}

@@ -1,0 +1,665 @@
+//! From text to a [`Workflow`]: syntax, fields, types and ranges.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+use toml::de::DeTable;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::document::{Document, Field};
+use crate::fields::{Faults, Fields, MAX_COUNT};
+use crate::model::{
+    Backoff, Collector, Defaults, Dispatcher, Executor, MatchCount, Policy, ProcessExecutor,
+    Program, Queue, Sequencer, Source, SourceKind, Strategy, Workflow, Writers,
+};
+use crate::suggest::nearest;
+use crate::template::Template;
+
+/// Largest workflow file, in bytes.
+pub const MAX_FILE_SIZE: usize = 1 << 20;
+
+/// Most tables in each of `[[source]]`, `[[queue]]`, `[[dispatcher]]` and `[[collector]]`.
+pub const MAX_STAGES: usize = 512;
+
+const MAX_BLOCK: u64 = i64::MAX as u64;
+
+/// What decoding found: the workflow, as far as it could be read, and every fault.
+pub(crate) struct Decoded {
+    /// Absent if the text is not TOML.
+    pub(crate) workflow: Option<Workflow>,
+    pub(crate) faults: Faults,
+}
+
+/// Decodes as much as it can.
+pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
+    let mut faults = Faults {
+        document: Document::new(file, ""),
+        list: Vec::new(),
+        structural: false,
+    };
+    if text.len() > MAX_FILE_SIZE {
+        let message = format!(
+            "the file has {} bytes, more than {MAX_FILE_SIZE}",
+            text.len()
+        );
+        faults.push(
+            Code::TooLarge,
+            &Field::root(),
+            message,
+            "split the workflow",
+        );
+        return Decoded {
+            workflow: None,
+            faults,
+        };
+    }
+    faults.document = Document::new(file, text);
+    let (root, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        for error in errors.iter().take(Faults::MAX) {
+            let span = error.span().unwrap_or(0..0);
+            let message = format!("not TOML: {}", error.message());
+            let help = if message.contains("duplicate key") {
+                "keep one of them"
+            } else {
+                "mend the syntax here; text stands in quotes, tables begin with [name] or [[name]]"
+            };
+            let field = String::new();
+            let document = &faults.document;
+            let fault = Diagnostic::at(document, Code::Syntax, span, field, message, help);
+            faults.list.push(fault);
+        }
+        return Decoded {
+            workflow: None,
+            faults,
+        };
+    }
+    let workflow = workflow(&mut faults, root.get_ref(), folder_of(file));
+    Decoded {
+        workflow: Some(workflow),
+        faults,
+    }
+}
+
+/// The folder of a file, as an absolute path where the system can tell it.
+fn folder_of(file: &Path) -> PathBuf {
+    let folder = match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
+fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflow {
+    let mut top = Fields::new(faults, Field::root(), root);
+    let name = match top.token("name", "\"my-workflow\"", false) {
+        Some(name) => name,
+        None => {
+            if !top.has("name") {
+                top.missing("name", "\"my-workflow\"");
+            }
+            String::new()
+        }
+    };
+    let defaults = match top.table("defaults", "{ t_ack = \"30s\" }") {
+        Some(fields) => defaults(fields),
+        None => Defaults::default(),
+    };
+
+    let tables = top.sections("source", MAX_STAGES);
+    let sources = each(top.faults(), "source", tables, |fields| {
+        source(fields, &folder)
+    });
+    let tables = top.sections("queue", MAX_STAGES);
+    let declared = each(top.faults(), "queue", tables, |fields| {
+        queue(fields, &defaults)
+    });
+    repeated_queues(top.faults(), &declared);
+    let tables = top.sections("dispatcher", MAX_STAGES);
+    let dispatchers = each(top.faults(), "dispatcher", tables, |fields| {
+        dispatcher(fields, &defaults, &folder)
+    });
+    let tables = top.sections("collector", MAX_STAGES);
+    let collectors = each(top.faults(), "collector", tables, |fields| {
+        collector(fields, &defaults)
+    });
+    let sequencer = top
+        .table("sequencer", "{ input = \"verified\" }")
+        .and_then(sequencer);
+    top.finish();
+
+    let queues = queues(
+        declared,
+        &defaults,
+        &sources,
+        &dispatchers,
+        &collectors,
+        &sequencer,
+    );
+    Workflow {
+        name,
+        folder,
+        defaults,
+        queues,
+        sources,
+        dispatchers,
+        collectors,
+        sequencer,
+        document: faults.document.clone(),
+    }
+}
+
+fn each<'t, T>(
+    faults: &mut Faults,
+    section: &'static str,
+    tables: Vec<(Field, &'t DeTable<'t>, usize)>,
+    mut read: impl FnMut(Fields<'_, 't>) -> Option<T>,
+) -> Vec<T> {
+    let mut kept = Vec::new();
+    for (at, table, index) in tables {
+        if let Some(item) = read(Fields::new(faults, at, table)) {
+            faults.document.keep(section, index);
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+fn repeated_queues(faults: &mut Faults, declared: &[Queue]) {
+    let mut seen = HashSet::new();
+    for (index, queue) in declared.iter().enumerate() {
+        if !seen.insert(&queue.name) {
+            let field = faults.document.origin("queue", index).child("name");
+            let message = format!("the queue `{}` is declared twice", queue.name);
+            faults.structural = true;
+            faults.push(
+                Code::DuplicateName,
+                &field,
+                message,
+                "keep one of the two tables",
+            );
+        }
+    }
+}
+
+/// Declared queues first, then the others in the order in which stages mention them.
+fn queues(
+    declared: Vec<Queue>,
+    defaults: &Defaults,
+    sources: &[Source],
+    dispatchers: &[Dispatcher],
+    collectors: &[Collector],
+    sequencer: &Option<Sequencer>,
+) -> Vec<Queue> {
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut queues: Vec<Queue> = declared
+        .into_iter()
+        .filter(|queue| seen.insert(queue.name.clone()))
+        .collect();
+    let mentioned = sources
+        .iter()
+        .flat_map(|stage| &stage.outputs)
+        .chain(
+            dispatchers
+                .iter()
+                .flat_map(|stage| std::iter::once(&stage.input).chain(&stage.outputs)),
+        )
+        .chain(
+            collectors
+                .iter()
+                .flat_map(|stage| stage.inputs.iter().chain(&stage.outputs)),
+        )
+        .chain(sequencer.iter().map(|stage| &stage.input));
+    for name in mentioned {
+        if seen.insert(name.clone()) {
+            let (name, writers) = (name.clone(), Writers::One);
+            queues.push(Queue {
+                name,
+                q_max: defaults.q_max,
+                writers,
+            });
+        }
+    }
+    queues
+}
+
+fn defaults(mut fields: Fields<'_, '_>) -> Defaults {
+    let policy = policy(&mut fields, &Policy::default());
+    let q_max = fields
+        .number32("q_max", 1..=10_000_000)
+        .unwrap_or(Defaults::default().q_max);
+    fields.finish();
+    Defaults { policy, q_max }
+}
+
+fn policy(fields: &mut Fields<'_, '_>, inherited: &Policy) -> Policy {
+    let t_ack = fields.duration("t_ack").unwrap_or(inherited.t_ack);
+    let heartbeat = fields.duration("heartbeat").unwrap_or(inherited.heartbeat);
+    let r_max = fields
+        .number32("r_max", 0..=1000)
+        .unwrap_or(inherited.r_max);
+    let inner = &inherited.backoff;
+    let backoff = match fields.table("backoff", "{ initial = \"1s\", max = \"1m\" }") {
+        None => inner.clone(),
+        Some(mut fields) => {
+            let backoff = Backoff {
+                initial: fields.duration("initial").unwrap_or(inner.initial),
+                max: fields.duration("max").unwrap_or(inner.max),
+                factor: fields.float("factor", 1.0..=100.0).unwrap_or(inner.factor),
+                jitter: fields.float("jitter", 0.0..=1.0).unwrap_or(inner.jitter),
+            };
+            fields.finish();
+            backoff
+        }
+    };
+    Policy {
+        t_ack,
+        heartbeat,
+        r_max,
+        backoff,
+    }
+}
+
+/// The field `name`, or a fault.
+fn stage_name(fields: &mut Fields<'_, '_>, example: &str) -> Option<String> {
+    let name = fields.token("name", example, true);
+    if !fields.has("name") {
+        fields.missing("name", example);
+    }
+    name
+}
+
+/// A required field with one name.
+fn queue_name(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<String> {
+    let name = fields.token(key, example, true);
+    if !fields.has(key) {
+        fields.missing(key, example);
+    }
+    name
+}
+
+/// One of a few words; a fault and `None` if it is none of them.
+fn word(
+    fields: &mut Fields<'_, '_>,
+    key: &'static str,
+    words: &[&'static str],
+) -> Option<&'static str> {
+    let list = words
+        .iter()
+        .map(|word| format!("\"{word}\""))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if !fields.has(key) {
+        fields.missing_word(key, &list);
+        return None;
+    }
+    let text = fields.string(key, &format!("\"{}\"", words[0]))?;
+    if let Some(word) = words.iter().find(|&&word| word == text) {
+        return Some(word);
+    }
+    let help = match nearest(&text, words.iter().copied()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("use one of: {list}"),
+    };
+    let shown: String = text.chars().take(64).collect();
+    fields.bad(
+        Code::UnknownKind,
+        key,
+        format!("there is no {shown:?}"),
+        help,
+    );
+    fields.faults().structural = true;
+    None
+}
+
+fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
+    let name = stage_name(&mut fields, "\"blocks\"");
+    let outputs = fields.names("output", "\"chunks\"", true);
+    if !fields.has("output") {
+        fields.missing("output", "\"chunks\"");
+    }
+    let rate = fields.rate("rate");
+    let kind = match word(
+        &mut fields,
+        "kind",
+        &["range", "headers", "jsonl", "submit"],
+    ) {
+        Some("range") => {
+            let (start, end, chunk) = span(&mut fields);
+            let payload = match fields.json("payload", "{ height = \"{block}\" }") {
+                Some(payload) => Template::new(payload),
+                None if chunk == 1 => Template::default(),
+                None => Template::span(),
+            };
+            Some(SourceKind::Range {
+                start,
+                end,
+                chunk,
+                payload,
+            })
+        }
+        Some("headers") => {
+            let file = path(&mut fields, "file", folder);
+            let (start, end, chunk) = span(&mut fields);
+            Some(SourceKind::Headers {
+                file,
+                start,
+                end,
+                chunk,
+            })
+        }
+        Some("jsonl") => {
+            if !fields.has("file") {
+                fields.missing("file", "\"blocks.jsonl\"");
+            }
+            path(&mut fields, "file", folder).map(|file| SourceKind::Jsonl { file })
+        }
+        Some(_) => Some(SourceKind::Submit),
+        // Without a kind nobody can say which of the other fields belong here.
+        None => return None,
+    };
+    fields.finish();
+    Some(Source {
+        name: name?,
+        kind: kind?,
+        outputs: outputs?,
+        rate,
+    })
+}
+
+fn span(fields: &mut Fields<'_, '_>) -> (u64, Option<u64>, u32) {
+    let start = fields.number("start", 0..=MAX_BLOCK).unwrap_or(0);
+    let end = fields.number("end", 0..=MAX_BLOCK);
+    let chunk = fields.number32("chunk", 1..=MAX_COUNT).unwrap_or(1);
+    (start, end, chunk)
+}
+
+fn queue(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Queue> {
+    let name = stage_name(&mut fields, "\"chunks\"");
+    let q_max = fields
+        .number32("q_max", 1..=10_000_000)
+        .unwrap_or(defaults.q_max);
+    let writers = match fields.has("writers") {
+        true => word(&mut fields, "writers", &["one", "many"]),
+        false => fields.string("writers", "").and(None),
+    };
+    let writers = if writers == Some("many") {
+        Writers::Many
+    } else {
+        Writers::One
+    };
+    fields.finish();
+    Some(Queue {
+        name: name?,
+        q_max,
+        writers,
+    })
+}
+
+fn dispatcher(
+    mut fields: Fields<'_, '_>,
+    defaults: &Defaults,
+    folder: &Path,
+) -> Option<Dispatcher> {
+    let name = stage_name(&mut fields, "\"prove\"");
+    let input = queue_name(&mut fields, "input", "\"chunks\"");
+    let outputs = outputs(&mut fields, "\"proofs\"");
+    let workers = fields.number32("workers", 0..=4096).unwrap_or(1);
+    let f_max = fields.number32("f_max", 1..=65_536).unwrap_or(1);
+    let batch = fields.number32("batch", 1..=65_536).unwrap_or(1);
+    let fan_out = fields.boolean("fan_out").unwrap_or(false);
+    let group = fields
+        .token("group", "\"default\"", true)
+        .unwrap_or_else(|| "default".to_owned());
+    let requires = fields
+        .names("requires", "[\"gpu\"]", false)
+        .unwrap_or_default();
+    let labels = fields
+        .names("labels", "[\"gpu\"]", false)
+        .unwrap_or_default();
+    let memory = fields.size("memory").unwrap_or(0);
+    let memory_available = fields.size("memory_available");
+    let time_limit = fields.duration("time_limit");
+    let policy = policy(&mut fields, &defaults.policy);
+    let example = "{ kind = \"process\", program = \"./prove.sh\" }";
+    if !fields.has("executor") {
+        fields.missing("executor", example);
+    }
+    let executor = fields
+        .table("executor", example)
+        .and_then(|fields| executor(fields, folder));
+    fields.finish();
+    Some(Dispatcher {
+        name: name?,
+        input: input?,
+        outputs: outputs?,
+        workers,
+        f_max,
+        batch,
+        fan_out,
+        group,
+        requires,
+        labels,
+        memory,
+        memory_available,
+        time_limit,
+        executor: executor?,
+        policy,
+    })
+}
+
+/// The field `output`, which may be absent.
+fn outputs(fields: &mut Fields<'_, '_>, example: &str) -> Option<Vec<String>> {
+    let outputs = fields.names("output", example, true);
+    if fields.has("output") {
+        outputs
+    } else {
+        Some(Vec::new())
+    }
+}
+
+fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Executor> {
+    let executor = match word(&mut fields, "kind", &["process", "native"])? {
+        "process" => {
+            if !fields.has("program") {
+                fields.missing("program", "\"./prove.sh\"");
+            }
+            let program = text(&mut fields, "program", "\"./prove.sh\"");
+            let args = fields.strings("args", "[\"--fast\"]").unwrap_or_default();
+            if args.iter().any(|arg| arg.contains('\0')) {
+                let help = "remove the character U+0000";
+                fields.bad(Code::BadPath, "args", "an argument holds a NUL", help);
+            }
+            let env = environment(&mut fields);
+            let input_flag = text(&mut fields, "input_flag", "\"-i\"");
+            let output_flag = text(&mut fields, "output_flag", "\"-o\"");
+            let memory_limit = fields.size("memory_limit");
+            program.map(|program| {
+                Executor::Process(ProcessExecutor {
+                    program: locate(program, folder),
+                    args,
+                    env,
+                    input_flag: input_flag.unwrap_or_else(|| "--input-path".to_owned()),
+                    output_flag: output_flag.unwrap_or_else(|| "--output-path".to_owned()),
+                    memory_limit,
+                })
+            })
+        }
+        _ => {
+            if !fields.has("prover") {
+                fields.missing("prover", "\"bitcoin.prove\"");
+            }
+            let prover = text(&mut fields, "prover", "\"bitcoin.prove\"");
+            let params = fields.json("params", "{ slots = 4 }").unwrap_or_default();
+            prover.map(|prover| Executor::Native {
+                prover,
+                params: Value::Object(params),
+            })
+        }
+    };
+    fields.finish();
+    executor
+}
+
+/// A string that is neither empty nor holds a NUL.
+fn text(fields: &mut Fields<'_, '_>, key: &'static str, example: &str) -> Option<String> {
+    let text = fields.string(key, example)?;
+    if text.is_empty() || text.contains('\0') {
+        let message = if text.is_empty() {
+            "an empty string"
+        } else {
+            "a string with a NUL"
+        };
+        fields.bad(
+            Code::BadPath,
+            key,
+            message,
+            format!("write it as in `{key} = {example}`"),
+        );
+        return None;
+    }
+    Some(text)
+}
+
+fn environment(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    for (name, value) in fields
+        .json("env", "{ THREADS = \"4\" }")
+        .unwrap_or_default()
+    {
+        match value {
+            Value::String(value)
+                if !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0') =>
+            {
+                variables.insert(name, value);
+            }
+            Value::String(_) => {
+                let help = "a variable's name is not empty, and holds neither `=` nor NUL";
+                fields.bad(Code::BadPath, "env", "not a variable", help);
+            }
+            _ => {
+                let message = "a variable's value is not a string";
+                let help = "write it as in `env = { THREADS = \"4\" }`";
+                fields.bad(Code::WrongType, "env", message, help);
+            }
+        }
+    }
+    variables
+}
+
+/// A bare name is searched in `PATH`; anything else is a path from the workflow's folder.
+fn locate(program: String, folder: &Path) -> Program {
+    let mut parts = Path::new(&program).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(_)), None) if !program.ends_with(std::path::is_separator) => {
+            Program::Search(program)
+        }
+        _ => Program::File(folder.join(&program).components().collect()),
+    }
+}
+
+fn path(fields: &mut Fields<'_, '_>, key: &'static str, folder: &Path) -> Option<PathBuf> {
+    text(fields, key, "\"blocks.dat\"").map(|file| folder.join(file).components().collect())
+}
+
+fn collector(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Collector> {
+    let name = stage_name(&mut fields, "\"aggregate\"");
+    let inputs = fields.names("inputs", "[\"proofs\"]", true);
+    let required = !fields.has("inputs");
+    if required || inputs.as_ref().is_some_and(Vec::is_empty) {
+        fields.missing("inputs", "[\"proofs\"]");
+    }
+    let outputs = outputs(&mut fields, "\"batches\"");
+    let t_collect = fields.duration("t_collect");
+    let partial = fields.boolean("partial").unwrap_or(false);
+    let policy = policy(&mut fields, &defaults.policy);
+    let example = "{ kind = \"sequential\", n = 4 }";
+    if !fields.has("strategy") {
+        fields.missing("strategy", example);
+    }
+    let strategy = fields.table("strategy", example).and_then(strategy);
+    fields.finish();
+    Some(Collector {
+        name: name?,
+        inputs: inputs.filter(|inputs| !inputs.is_empty())?,
+        outputs: outputs?,
+        strategy: strategy?,
+        t_collect,
+        partial,
+        policy,
+    })
+}
+
+fn strategy(mut fields: Fields<'_, '_>) -> Option<Strategy> {
+    let strategy = match word(
+        &mut fields,
+        "kind",
+        &["match", "sequential", "range", "custom"],
+    )? {
+        "match" => {
+            if !fields.has("k") {
+                fields.missing("k", "8");
+            }
+            let k = match fields.is_table("k") {
+                true => fields
+                    .counts("k")
+                    .map(|counts| MatchCount::PerQueue(counts.into_iter().collect())),
+                false => fields.number32("k", 0..=MAX_COUNT).map(MatchCount::Total),
+            };
+            if !fields.has("group_by") {
+                fields.missing("group_by", "\"/group_id\"");
+            }
+            let group_by = fields.pointer("group_by");
+            k.zip(group_by)
+                .map(|(k, group_by)| Strategy::Match { k, group_by })
+        }
+        "sequential" => {
+            if !fields.has("n") {
+                fields.missing("n", "4");
+            }
+            fields
+                .number("n", 0..=u64::from(MAX_COUNT))
+                .map(|n| Strategy::Sequential { n })
+        }
+        "range" => queue_name(&mut fields, "by", "\"batches\"").map(|by| Strategy::Range { by }),
+        _ => {
+            if !fields.has("name") {
+                fields.missing("name", "\"by-height\"");
+            }
+            let name = text(&mut fields, "name", "\"by-height\"");
+            let params = fields.json("params", "{ slots = 4 }").unwrap_or_default();
+            name.map(|name| Strategy::Custom {
+                name,
+                params: Value::Object(params),
+            })
+        }
+    };
+    fields.finish();
+    strategy
+}
+
+fn sequencer(mut fields: Fields<'_, '_>) -> Option<Sequencer> {
+    let input = queue_name(&mut fields, "input", "\"verified\"");
+    let start = fields.number("start", 0..=MAX_BLOCK).unwrap_or(0);
+    let directory = text(&mut fields, "directory", "\"proofs\"").map(PathBuf::from);
+    let inside = |path: &PathBuf| {
+        path.components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    };
+    if directory.as_ref().is_some_and(|path| !inside(path)) {
+        let message = "the folder is not below the state folder";
+        fields.bad(
+            Code::BadPath,
+            "directory",
+            message,
+            "give a relative path without `..`",
+        );
+    }
+    fields.finish();
+    Some(Sequencer {
+        input: input?,
+        start,
+        directory,
+    })
+}

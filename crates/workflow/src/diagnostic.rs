@@ -1,0 +1,324 @@
+//! What is wrong with a workflow file, where, and how to mend it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Serialize, Serializer};
+
+use crate::document::{Document, Field};
+
+/// One thing that is wrong with a workflow file.
+///
+/// `Display` renders it for a person: the place, the field, what is wrong, the line with a caret,
+/// and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// If the workflow can run nevertheless.
+    pub severity: Severity,
+    /// What kind of fault this is.
+    pub code: Code,
+    /// The file, as given.
+    pub file: PathBuf,
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The field, as in `dispatcher "prove".t_ack`; empty for the file as a whole.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
+    /// How to mend it.
+    pub help: String,
+    #[serde(skip)]
+    snippet: Option<Snippet>,
+}
+
+/// How bad a fault is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The workflow cannot run.
+    Error,
+    /// It can, but a setting has no effect.
+    Warning,
+}
+
+/// The source line and how many of its characters the caret marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Snippet {
+    text: String,
+    width: usize,
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
+        /// The kind of a fault. The names are stable; `docs/workflow.md` lists them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Code {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// Its stable name.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The file cannot be read.
+    Unreadable = "unreadable",
+    /// The file, or a list in it, is over its limit.
+    TooLarge = "too-large",
+    /// Not TOML.
+    Syntax = "syntax",
+    /// A field that does not exist there.
+    UnknownField = "unknown-field",
+    /// A field that must be there is not.
+    MissingField = "missing-field",
+    /// A value of another type than the field's.
+    WrongType = "wrong-type",
+    /// A number or duration outside the field's range.
+    OutOfRange = "out-of-range",
+    /// A `kind` (or `writers`) that does not exist.
+    UnknownKind = "unknown-kind",
+    /// A name with characters that names cannot have.
+    BadName = "bad-name",
+    /// Not a duration.
+    BadDuration = "bad-duration",
+    /// Not a size.
+    BadSize = "bad-size",
+    /// Not a rate.
+    BadRate = "bad-rate",
+    /// Not a JSON pointer.
+    BadPointer = "bad-pointer",
+    /// A path, argument or variable that the operating system would refuse.
+    BadPath = "bad-path",
+    /// Two stages, or two queues, with one name.
+    DuplicateName = "duplicate-name",
+    /// A stage names the same queue twice.
+    RepeatedQueue = "repeated-queue",
+    /// A queue is read, but no stage writes it.
+    UnknownQueue = "unknown-queue",
+    /// A queue is written, but no stage reads it.
+    UnreadQueue = "unread-queue",
+    /// A queue is declared, but no stage uses it.
+    UnusedQueue = "unused-queue",
+    /// Two stages write a queue that is meant to have one writer.
+    TwoWriters = "two-writers",
+    /// Messages would go round for ever.
+    Cycle = "cycle",
+    /// The workflow has no source.
+    NoSource = "no-source",
+    /// No source's messages reach the stage.
+    UnreachableStage = "unreachable-stage",
+    /// A source whose last block is before its first.
+    EmptyRange = "empty-range",
+    /// A group of no messages.
+    EmptyGroup = "empty-group",
+    /// A group counts messages of a queue that is not an input.
+    CountNotInput = "count-not-input",
+    /// An input of which a group counts no messages.
+    InputNotCounted = "input-not-counted",
+    /// The queue that sets the groups' boundaries is not an input.
+    ByNotInput = "by-not-input",
+    /// A join with only one input.
+    NothingToJoin = "nothing-to-join",
+    /// A group that the sources' blocks can never complete.
+    GroupNeverFills = "group-never-fills",
+    /// A block-wise collector is fed several messages about the same block.
+    GroupAmbiguous = "group-ambiguous",
+    /// A queue that holds fewer messages than a group needs.
+    QueueBelowGroup = "queue-below-group",
+    /// `partial` without `t_collect`.
+    PartialWithoutTimeout = "partial-without-timeout",
+    /// The program does not exist.
+    MissingProgram = "missing-program",
+    /// The program cannot be executed.
+    ProgramNotExecutable = "program-not-executable",
+    /// A source's file does not exist.
+    MissingFile = "missing-file",
+    /// A native prover that is not registered.
+    UnknownProver = "unknown-prover",
+    /// A custom strategy that is not registered.
+    UnknownStrategy = "unknown-strategy",
+    /// A heartbeat too slow to keep a lease.
+    SlowHeartbeat = "slow-heartbeat",
+    /// A first wait longer than the longest.
+    BackoffOrder = "backoff-order",
+    /// A stage that nobody works on.
+    NoWorkers = "no-workers",
+    /// A stage requires labels that its workers lack.
+    UnmetRequirement = "unmet-requirement",
+    /// A stage's tasks need more memory than its workers offer.
+    UnmetMemory = "unmet-memory",
+    /// Batches for a program, which takes one task at a time.
+    BatchNeedsNative = "batch-needs-native",
+    /// A batch larger than what a dispatcher may hold.
+    BatchAboveFMax = "batch-above-f-max",
+    /// A fan-out without an output.
+    FanOutToNobody = "fan-out-to-nobody",
+    /// The sequencer is fed several messages about the same block.
+    SequencerNotChain = "sequencer-not-chain",
+    /// The sequencer starts at a block that never comes.
+    SequencerStart = "sequencer-start",
+}
+
+// === impl Code ===
+
+impl Code {
+    /// How bad a fault of this kind is.
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::UnusedQueue | Self::BatchAboveFMax => Severity::Warning,
+            _ => Severity::Error,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+// === impl Severity ===
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+// === impl Diagnostic ===
+
+impl Diagnostic {
+    /// Longest piece of a source line that is shown, in characters.
+    const MAX_SNIPPET: usize = 160;
+
+    pub(crate) fn new(
+        document: &Document,
+        code: Code,
+        field: &Field,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let span = document.span(field);
+        Self::at(document, code, span, document.label(field), message, help)
+    }
+
+    pub(crate) fn at(
+        document: &Document,
+        code: Code,
+        span: std::ops::Range<usize>,
+        field: String,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let (line, column, text) = document.place(span.start);
+        let room = text.chars().count().saturating_sub(column - 1);
+        let marked = document
+            .text()
+            .get(span)
+            .map_or(1, |marked| marked.chars().count());
+        let snippet = (column <= Self::MAX_SNIPPET && !text.trim().is_empty()).then(|| Snippet {
+            text: text.chars().take(Self::MAX_SNIPPET).collect(),
+            width: marked.min(room).min(Self::MAX_SNIPPET + 1 - column).max(1),
+        });
+        Self {
+            severity: code.severity(),
+            code,
+            file: document.file().to_owned(),
+            line,
+            column,
+            field,
+            message: message.into(),
+            help: help.into(),
+            snippet,
+        }
+    }
+
+    /// If the workflow cannot run.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}:{}: {}: ",
+            self.file.display(),
+            self.line,
+            self.column,
+            self.severity
+        )?;
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        write!(f, "{} [{}]", self.message, self.code)?;
+        if let Some(snippet) = &self.snippet {
+            let gutter = self.line.to_string().len();
+            // Tabs are kept in the indent, so that the caret stands under its text.
+            let indent: String = snippet
+                .text
+                .chars()
+                .take(self.column - 1)
+                .map(|c| if c == '\t' { '\t' } else { ' ' })
+                .collect();
+            write!(f, "\n  {} | {}", self.line, snippet.text)?;
+            write!(
+                f,
+                "\n  {:gutter$} | {indent}{}",
+                "",
+                "^".repeat(snippet.width)
+            )?;
+        }
+        if !self.help.is_empty() {
+            write!(f, "\n  help: {}", self.help)?;
+        }
+        Ok(())
+    }
+}
+
+/// Renders several, one after the other, with a line at the end that counts them.
+pub fn render(diagnostics: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    for diagnostic in diagnostics {
+        text.push_str(&format!("{diagnostic}\n\n"));
+    }
+    let errors = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.is_error())
+        .count();
+    let count = |n: usize, what: &str| match n {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    };
+    let warnings = diagnostics.len() - errors;
+    text.push_str(&format!(
+        "{}, {}\n",
+        count(errors, "error"),
+        count(warnings, "warning")
+    ));
+    text
+}

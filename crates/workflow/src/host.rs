@@ -1,0 +1,124 @@
+//! What a check asks of the machine and of the program that will run the workflow.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::model::Program;
+
+/// What a check asks of the machine and of the program that will run the workflow.
+pub trait Host {
+    /// If the program can be executed.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    fn program(&self, program: &Program) -> Result<(), ProgramFault>;
+
+    /// If a regular file is there.
+    fn is_file(&self, path: &Path) -> bool;
+
+    /// Names of the native provers that are registered.
+    fn provers(&self) -> Vec<&str>;
+
+    /// Names of the custom collector strategies that are registered.
+    fn strategies(&self) -> Vec<&str>;
+}
+
+/// Why a program cannot be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramFault {
+    /// There is no such file.
+    Missing,
+    /// It is there, but is not a regular file with the right to be executed.
+    NotExecutable,
+}
+
+/// This machine's file system, and the names that the caller has registered.
+#[derive(Clone, Debug, Default)]
+pub struct LocalHost {
+    provers: Vec<String>,
+    strategies: Vec<String>,
+    path: Option<OsString>,
+}
+
+// === impl LocalHost ===
+
+impl LocalHost {
+    /// A host that knows these native provers, and searches bare names in `PATH`.
+    pub fn new<S: Into<String>>(provers: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            provers: provers.into_iter().map(Into::into).collect(),
+            strategies: Vec::new(),
+            path: std::env::var_os("PATH"),
+        }
+    }
+
+    /// Adds custom collector strategies.
+    #[must_use]
+    pub fn with_strategies<S: Into<String>>(
+        mut self,
+        strategies: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.strategies
+            .extend(strategies.into_iter().map(Into::into));
+        self
+    }
+
+    /// Searches bare names in these folders (written as `PATH` is) instead.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<OsString>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+}
+
+impl Host for LocalHost {
+    fn program(&self, program: &Program) -> Result<(), ProgramFault> {
+        match program {
+            Program::File(path) => executable(path),
+            Program::Search(name) => {
+                let folders = self.path.iter().flat_map(std::env::split_paths);
+                let mut fault = ProgramFault::Missing;
+                for folder in folders {
+                    match executable(&folder.join(name)) {
+                        Ok(()) => return Ok(()),
+                        Err(ProgramFault::NotExecutable) => fault = ProgramFault::NotExecutable,
+                        Err(ProgramFault::Missing) => {}
+                    }
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    fn is_file(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    fn provers(&self) -> Vec<&str> {
+        self.provers.iter().map(String::as_str).collect()
+    }
+
+    fn strategies(&self) -> Vec<&str> {
+        self.strategies.iter().map(String::as_str).collect()
+    }
+}
+
+fn executable(path: &Path) -> Result<(), ProgramFault> {
+    let metadata = path.metadata().map_err(|_| ProgramFault::Missing)?;
+    if metadata.is_file() && has_execute_bit(&metadata) {
+        Ok(())
+    } else {
+        Err(ProgramFault::NotExecutable)
+    }
+}
+
+#[cfg(unix)]
+fn has_execute_bit(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn has_execute_bit(_: &std::fs::Metadata) -> bool {
+    true
+}
