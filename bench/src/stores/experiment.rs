@@ -1,0 +1,260 @@
+//! The five experiments, the same for every store.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+
+use super::Args;
+use super::backend::Backend;
+
+const RECORD_BYTES: usize = 400;
+const SECTOR: usize = 512;
+
+/// What one store did.
+#[derive(Debug)]
+pub(crate) struct Figures {
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
+    /// With groups of 32 tasks a commit.
+    pub(crate) tasks_per_s_small: f64,
+    /// With groups of 512 tasks a commit.
+    pub(crate) tasks_per_s_large: f64,
+    pub(crate) peak_mb: f64,
+    pub(crate) end_mb: f64,
+    pub(crate) open_ms: f64,
+    pub(crate) scan_ms: f64,
+    pub(crate) torn_whole: usize,
+    pub(crate) torn_lost: usize,
+    pub(crate) torn_broken: usize,
+}
+
+// === impl Figures ===
+
+impl Figures {
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "p50_ms": self.p50_ms, "p99_ms": self.p99_ms, "max_ms": self.max_ms,
+            "tasks_per_s_32": self.tasks_per_s_small, "tasks_per_s_512": self.tasks_per_s_large,
+            "peak_mb": self.peak_mb, "end_mb": self.end_mb,
+            "open_ms": self.open_ms, "scan_ms": self.scan_ms,
+            "torn_whole": self.torn_whole, "torn_lost": self.torn_lost,
+            "torn_broken": self.torn_broken,
+        })
+    }
+}
+
+/// Runs every experiment on one store.
+pub(crate) fn measure<B: Backend>(args: &Args) -> Result<Figures> {
+    let (p50_ms, p99_ms, max_ms) = latency::<B>(args)?;
+    let (tasks_per_s_small, _, _) = throughput::<B>(args, 32, args.tasks / 10)?;
+    let (tasks_per_s_large, peak_mb, end_mb) = throughput::<B>(args, 512, args.tasks)?;
+    let (open_ms, scan_ms) = reopen::<B>(args)?;
+    let (torn_whole, torn_lost, torn_broken) = torn::<B>(args)?;
+    Ok(Figures {
+        p50_ms,
+        p99_ms,
+        max_ms,
+        tasks_per_s_small,
+        tasks_per_s_large,
+        peak_mb,
+        end_mb,
+        open_ms,
+        scan_ms,
+        torn_whole,
+        torn_lost,
+        torn_broken,
+    })
+}
+
+/// Batches of two puts at 100 a second: P50, P99 and maximum of the commit, in ms.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a paced, single-threaded measurement"
+)]
+fn latency<B: Backend>(args: &Args) -> Result<(f64, f64, f64)> {
+    let dir = tempfile::tempdir_in(&args.dir)?;
+    let mut store = B::open(dir.path())?;
+    let (mut seq, value) = (0, noise());
+    let mut took = Vec::with_capacity(args.batches);
+    let start = Instant::now();
+    for batch in 0..args.batches {
+        let due = start + Duration::from_millis(10) * u32::try_from(batch)?;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let begin = Instant::now();
+        store.commit(&[(seq + 1, &value), (seq + 2, &value)], &[])?;
+        took.push(begin.elapsed());
+        seq += 2;
+    }
+    took.sort_unstable();
+    let at = |part: f64| ms(took[((took.len() - 1) as f64 * part) as usize]);
+    Ok((at(0.5), at(0.99), at(1.0)))
+}
+
+/// Three puts and two deletes a task, live set of about 1,000: tasks/s, peak and final MB.
+fn throughput<B: Backend>(args: &Args, group: u64, tasks: u64) -> Result<(f64, f64, f64)> {
+    let dir = tempfile::tempdir_in(&args.dir)?;
+    let mut store = B::open(dir.path())?;
+    let value = noise();
+    let (mut seq, mut live, mut done, mut peak) = (0, VecDeque::new(), 0, 0);
+    let start = Instant::now();
+    let mut measuring = Duration::ZERO;
+    while done < tasks {
+        let (mut puts, mut deletes) = (Vec::new(), Vec::new());
+        for _ in 0..group {
+            for _ in 0..3 {
+                seq += 1;
+                puts.push((seq, &value[..]));
+                live.push_back(seq);
+            }
+            // The third record of a task is superseded by a later one, as a head pointer is.
+            for _ in 0..3 {
+                if live.len() > 1000 {
+                    deletes.extend(live.pop_front());
+                }
+            }
+        }
+        // What lives and dies within one group never reaches the store.
+        let first = puts[0].0;
+        deletes.retain(|seq| *seq < first);
+        let oldest = live[0];
+        puts.retain(|(seq, _)| *seq >= oldest);
+        store.commit(&puts, &deletes)?;
+        done += group;
+        if done.is_multiple_of(group * 64) {
+            let begin = Instant::now();
+            peak = peak.max(size(dir.path())?);
+            measuring += begin.elapsed();
+        }
+    }
+    let rate = done as f64 / (start.elapsed() - measuring).as_secs_f64();
+    ensure!(
+        store.scan()?.len() == live.len(),
+        "the live set is not what was left"
+    );
+    drop(store);
+    let end = size(dir.path())?;
+    Ok((rate, mb(peak.max(end)), mb(end)))
+}
+
+/// Opening and reading 100,000 live records, in ms.
+fn reopen<B: Backend>(args: &Args) -> Result<(f64, f64)> {
+    let dir = tempfile::tempdir_in(&args.dir)?;
+    let value = noise();
+    let mut store = B::open(dir.path())?;
+    for group in 0..100 {
+        let puts: Vec<_> = (1..=1000).map(|n| (group * 1000 + n, &value[..])).collect();
+        store.commit(&puts, &[])?;
+    }
+    drop(store);
+    let begin = Instant::now();
+    let store = B::open(dir.path())?;
+    let opened = begin.elapsed();
+    ensure!(
+        store.scan()?.len() == 100_000,
+        "records were lost by closing"
+    );
+    Ok((ms(opened), ms(begin.elapsed() - opened)))
+}
+
+/// A crash during the last commit leaves any subset of the sectors it wrote. Each trial keeps a
+/// random one: counts recoveries with the last batch, without it, and broken ones.
+fn torn<B: Backend>(args: &Args) -> Result<(usize, usize, usize)> {
+    let dir = tempfile::tempdir_in(&args.dir)?;
+    let value = noise();
+    let mut store = B::open(dir.path())?;
+    let mut random = StdRng::seed_from_u64(7);
+    let (mut whole, mut lost, mut broken, mut seq) = (0, 0, 0, 0);
+    for _ in 0..args.torn {
+        for _ in 0..random.random_range(1..8) {
+            store.commit(&[(seq + 1, &value), (seq + 2, &value)], &[])?;
+            seq += 2;
+        }
+        let before = image(dir.path())?;
+        let sound = store.scan()?;
+        store.commit(&[(seq + 1, &value), (seq + 2, &value)], &[seq])?;
+        let last = store.scan()?;
+        seq += 2;
+        let after = image(dir.path())?;
+        let trial = tempfile::tempdir_in(&args.dir)?;
+        tear(trial.path(), &before, &after, &mut random)?;
+        match std::panic::catch_unwind(|| B::open(trial.path()).and_then(|store| store.scan())) {
+            Ok(Ok(found)) if found == last => whole += 1,
+            Ok(Ok(found)) if found == sound => lost += 1,
+            _ => broken += 1,
+        }
+    }
+    Ok((whole, lost, broken))
+}
+
+type Image = BTreeMap<PathBuf, Vec<u8>>;
+
+fn image(dir: &Path) -> Result<Image> {
+    let mut image = Image::new();
+    for path in files(dir)? {
+        image.insert(path.strip_prefix(dir)?.to_owned(), fs::read(&path)?);
+    }
+    Ok(image)
+}
+
+fn tear(to: &Path, before: &Image, after: &Image, random: &mut StdRng) -> Result<()> {
+    for (path, new) in after {
+        let mut torn = before.get(path).cloned().unwrap_or_default();
+        torn.resize(new.len(), 0);
+        for (torn, new) in torn.chunks_mut(SECTOR).zip(new.chunks(SECTOR)) {
+            if random.random() {
+                torn.copy_from_slice(new);
+            }
+        }
+        let path = to.join(path);
+        fs::create_dir_all(path.parent().unwrap_or(to))?;
+        fs::write(path, torn)?;
+    }
+    Ok(())
+}
+
+fn files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![dir.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                &mut folders
+            } else {
+                &mut found
+            }
+            .push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Bytes really allocated, so that preallocated and sparse files count for what they take.
+fn size(dir: &Path) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    // A file may be deleted by a compaction between being listed and being asked.
+    Ok(files(dir)?
+        .iter()
+        .filter_map(|path| fs::metadata(path).ok())
+        .map(|m| m.blocks() * 512)
+        .sum())
+}
+
+fn noise() -> Vec<u8> {
+    let mut noise = vec![0; RECORD_BYTES];
+    StdRng::seed_from_u64(1).fill_bytes(&mut noise);
+    noise
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn mb(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
