@@ -1,0 +1,23 @@
+//! The hot path of every prover, behind a small interface: multi-scalar multiplication over affine
+//! bases, fixed-base multiplication, and number-theoretic transforms.
+//!
+//! Callers use [`msm`], [`fixed_base`], and [`Domain`]; a back end is a folder of this crate.
+//! [`portable`] stands on arkworks' arithmetic and runs everywhere.
+//!
+//! ```
+//! use ark_bls12_381::{Fr, G1Affine, G1Projective};
+//! use ark_ec::AffineRepr;
+//!
+//! let bases = [G1Affine::generator(); 3];
+//! let sum = proofmill_kernels::msm::<G1Projective>(&bases, &[1, 0, 4].map(Fr::from));
+//! assert_eq!(sum, G1Affine::generator() * Fr::from(5));
+//! ```
+
+mod curve;
+mod msm;
+mod ntt;
+pub mod portable;
+
+pub use curve::MsmGroup;
+pub use msm::{fixed_base, msm, msm_bigint};
+pub use ntt::{Domain, DomainTooLarge};

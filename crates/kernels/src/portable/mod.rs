@@ -1,0 +1,5 @@
+//! The back end that runs everywhere, in safe Rust over arkworks' field arithmetic.
+
+pub(crate) mod batch_add;
+pub(crate) mod fixed_base;
+pub(crate) mod msm;

@@ -1,0 +1,67 @@
+//! Transforms against evaluation by Horner's rule.
+
+use ark_bls12_381::Fr;
+use ark_ff::{FftField, Field, UniformRand, Zero};
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_kernels::Domain;
+use proptest::prelude::*;
+
+fn evaluate(coefficients: &[Fr], point: Fr) -> Fr {
+    coefficients
+        .iter()
+        .rev()
+        .fold(Fr::zero(), |sum, c| sum * point + c)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn transforms_are_evaluations(seed: u64, points in 1usize..70) {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let domain = Domain::<Fr>::new(points).unwrap();
+        let size = domain.size();
+        prop_assert_eq!(size, points.next_power_of_two());
+        let coefficients: Vec<Fr> = (0..size).map(|_| Fr::rand(rng)).collect();
+        let root = Fr::get_root_of_unity(size as u64).unwrap();
+        let at = |shift: Fr| -> Vec<Fr> {
+            (0..size).map(|i| evaluate(&coefficients, shift * root.pow([i as u64]))).collect()
+        };
+
+        let mut values = coefficients.clone();
+        domain.forward(&mut values);
+        prop_assert_eq!(&values, &at(Fr::from(1)));
+        domain.inverse(&mut values);
+        prop_assert_eq!(&values, &coefficients);
+        domain.coset_forward(&mut values);
+        prop_assert_eq!(&values, &at(Fr::GENERATOR));
+        domain.coset_inverse(&mut values);
+        prop_assert_eq!(&values, &coefficients);
+
+        let point = Fr::rand(rng);
+        prop_assert_eq!(domain.vanishing_at(point), point.pow([size as u64]) - Fr::from(1));
+        let dot = |weights: &[Fr], values: &[Fr]| -> Fr {
+            weights.iter().zip(values).map(|(w, v)| *w * v).sum()
+        };
+        let expected = evaluate(&coefficients, point);
+        prop_assert_eq!(dot(&domain.lagrange_at(point), &at(Fr::from(1))), expected);
+        prop_assert_eq!(dot(&domain.coset_lagrange_at(point), &at(Fr::GENERATOR)), expected);
+        for i in 0..size as u64 {
+            let coset_point = Fr::GENERATOR * root.pow([i]);
+            prop_assert_eq!(domain.vanishing_at(coset_point), domain.vanishing_on_coset());
+        }
+    }
+}
+
+#[test]
+fn domains_the_field_lacks_are_refused() {
+    assert!(Domain::<Fr>::new(1 << 40).is_err());
+}
+
+#[test]
+#[should_panic(expected = "domain's size")]
+fn lengths_must_match() {
+    Domain::<Fr>::new(8)
+        .unwrap()
+        .forward(&mut vec![Fr::zero(); 7]);
+}

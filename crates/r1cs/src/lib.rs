@@ -1,0 +1,12 @@
+//! Rank-1 constraint systems: `A·z ∘ B·z = C·z` with three sparse matrices.
+//!
+//! [`R1cs`] is built once from an arkworks circuit and then only read; an [`Assignment`] is made
+//! for each proof, without building matrices again.
+
+mod assignment;
+mod matrix;
+mod system;
+
+pub use assignment::Assignment;
+pub use matrix::Matrix;
+pub use system::{MAX_SIZE, R1cs, R1csError, Unsatisfied};
