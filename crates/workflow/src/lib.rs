@@ -11,10 +11,12 @@ mod document;
 mod fields;
 pub mod graph;
 mod host;
+mod inner;
 mod model;
 mod plan;
 mod suggest;
 mod template;
+mod text;
 mod value;
 
 pub use check::{check, validate, validate_file};

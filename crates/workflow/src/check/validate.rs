@@ -100,7 +100,7 @@ fn rests_on_graph(code: Code) -> bool {
 }
 
 fn in_order(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    found.sort_by(|a, b| (a.line, a.column, a.code).cmp(&(b.line, b.column, b.code)));
+    found.sort_by_key(|found| (found.line, found.column, found.code));
     found
 }
 

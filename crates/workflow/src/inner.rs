@@ -1,0 +1,218 @@
+//! The tables inside a stage's table: what it runs, and how it groups.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::diagnostic::Code;
+use crate::fields::{Fields, MAX_COUNT};
+use crate::model::{Executor, MatchCount, ProcessExecutor, Program, Strategy};
+use crate::suggest::nearest;
+
+/// One of a few words; a fault and `None` if it is none of them.
+pub(crate) fn word(
+    fields: &mut Fields<'_, '_>,
+    key: &'static str,
+    words: &[&'static str],
+) -> Option<&'static str> {
+    let list = words
+        .iter()
+        .map(|word| format!("\"{word}\""))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if !fields.has(key) {
+        fields.missing_word(key, &list);
+        return None;
+    }
+    let text = fields.string(key, &format!("\"{}\"", words[0]))?;
+    if let Some(word) = words.iter().find(|&&word| word == text) {
+        return Some(word);
+    }
+    let help = match nearest(&text, words.iter().copied()) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None => format!("use one of: {list}"),
+    };
+    let shown: String = text.chars().take(64).collect();
+    fields.bad(
+        Code::UnknownKind,
+        key,
+        format!("there is no {shown:?}"),
+        help,
+    );
+    fields.faults().structural = true;
+    None
+}
+
+/// A required field with one name.
+pub(crate) fn queue_name(
+    fields: &mut Fields<'_, '_>,
+    key: &'static str,
+    example: &str,
+) -> Option<String> {
+    let name = fields.token(key, example, true);
+    if !fields.has(key) {
+        fields.missing(key, example);
+    }
+    name
+}
+
+pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Executor> {
+    let executor = match word(&mut fields, "kind", &["process", "native"])? {
+        "process" => {
+            if !fields.has("program") {
+                fields.missing("program", "\"./prove.sh\"");
+            }
+            let program = text(&mut fields, "program", "\"./prove.sh\"");
+            let args = fields.strings("args", "[\"--fast\"]").unwrap_or_default();
+            if args.iter().any(|arg| arg.contains('\0')) {
+                let help = "remove the character U+0000";
+                fields.bad(Code::BadPath, "args", "an argument holds a NUL", help);
+            }
+            let env = environment(&mut fields);
+            let input_flag = text(&mut fields, "input_flag", "\"-i\"");
+            let output_flag = text(&mut fields, "output_flag", "\"-o\"");
+            let memory_limit = fields.size("memory_limit");
+            program.map(|program| {
+                Executor::Process(ProcessExecutor {
+                    program: locate(program, folder),
+                    args,
+                    env,
+                    input_flag: input_flag.unwrap_or_else(|| "--input-path".to_owned()),
+                    output_flag: output_flag.unwrap_or_else(|| "--output-path".to_owned()),
+                    memory_limit,
+                })
+            })
+        }
+        _ => {
+            if !fields.has("prover") {
+                fields.missing("prover", "\"bitcoin.prove\"");
+            }
+            let prover = text(&mut fields, "prover", "\"bitcoin.prove\"");
+            let params = fields.json("params", "{ slots = 4 }").unwrap_or_default();
+            prover.map(|prover| Executor::Native {
+                prover,
+                params: Value::Object(params),
+            })
+        }
+    };
+    fields.finish();
+    executor
+}
+
+/// A string that is neither empty nor holds a NUL.
+pub(crate) fn text(
+    fields: &mut Fields<'_, '_>,
+    key: &'static str,
+    example: &str,
+) -> Option<String> {
+    let text = fields.string(key, example)?;
+    if text.is_empty() || text.contains('\0') {
+        let message = if text.is_empty() {
+            "an empty string"
+        } else {
+            "a string with a NUL"
+        };
+        fields.bad(
+            Code::BadPath,
+            key,
+            message,
+            format!("write it as in `{key} = {example}`"),
+        );
+        return None;
+    }
+    Some(text)
+}
+
+fn environment(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
+    let mut variables = BTreeMap::new();
+    for (name, value) in fields
+        .json("env", "{ THREADS = \"4\" }")
+        .unwrap_or_default()
+    {
+        match value {
+            Value::String(value)
+                if !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0') =>
+            {
+                variables.insert(name, value);
+            }
+            Value::String(_) => {
+                let help = "a variable's name is not empty, and holds neither `=` nor NUL";
+                fields.bad(Code::BadPath, "env", "not a variable", help);
+            }
+            _ => {
+                let message = "a variable's value is not a string";
+                let help = "write it as in `env = { THREADS = \"4\" }`";
+                fields.bad(Code::WrongType, "env", message, help);
+            }
+        }
+    }
+    variables
+}
+
+/// A bare name is searched in `PATH`; anything else is a path from the workflow's folder.
+fn locate(program: String, folder: &Path) -> Program {
+    let mut parts = Path::new(&program).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(_)), None) if !program.ends_with(std::path::is_separator) => {
+            Program::Search(program)
+        }
+        _ => Program::File(folder.join(&program).components().collect()),
+    }
+}
+
+pub(crate) fn path(
+    fields: &mut Fields<'_, '_>,
+    key: &'static str,
+    folder: &Path,
+) -> Option<PathBuf> {
+    text(fields, key, "\"blocks.dat\"").map(|file| folder.join(file).components().collect())
+}
+
+pub(crate) fn strategy(mut fields: Fields<'_, '_>) -> Option<Strategy> {
+    let strategy = match word(
+        &mut fields,
+        "kind",
+        &["match", "sequential", "range", "custom"],
+    )? {
+        "match" => {
+            if !fields.has("k") {
+                fields.missing("k", "8");
+            }
+            let k = match fields.is_table("k") {
+                true => fields
+                    .counts("k")
+                    .map(|counts| MatchCount::PerQueue(counts.into_iter().collect())),
+                false => fields.number32("k", 0..=MAX_COUNT).map(MatchCount::Total),
+            };
+            if !fields.has("group_by") {
+                fields.missing("group_by", "\"/group_id\"");
+            }
+            let group_by = fields.pointer("group_by");
+            k.zip(group_by)
+                .map(|(k, group_by)| Strategy::Match { k, group_by })
+        }
+        "sequential" => {
+            if !fields.has("n") {
+                fields.missing("n", "4");
+            }
+            fields
+                .number("n", 0..=u64::from(MAX_COUNT))
+                .map(|n| Strategy::Sequential { n })
+        }
+        "range" => queue_name(&mut fields, "by", "\"batches\"").map(|by| Strategy::Range { by }),
+        _ => {
+            if !fields.has("name") {
+                fields.missing("name", "\"by-height\"");
+            }
+            let name = text(&mut fields, "name", "\"by-height\"");
+            let params = fields.json("params", "{ slots = 4 }").unwrap_or_default();
+            name.map(|name| Strategy::Custom {
+                name,
+                params: Value::Object(params),
+            })
+        }
+    };
+    fields.finish();
+    strategy
+}

@@ -1,0 +1,559 @@
+//! Each kind of fault, found where it is, with a way to mend it.
+
+mod support;
+
+use support::{FakeHost, codes, fault, with};
+
+use proofmill_workflow::{Code, Diagnostic, validate};
+
+/// A sound workflow, which each test spoils in one place.
+const SOUND: &str = r#"name = "sound"
+
+[[source]]
+name = "blocks"
+kind = "range"
+start = 0
+end = 15
+output = "blocks"
+
+[[dispatcher]]
+name = "prove"
+input = "blocks"
+output = "proofs"
+labels = ["cpu"]
+executor = { kind = "native", prover = "test.prove" }
+
+[[collector]]
+name = "gather"
+inputs = ["proofs"]
+output = "groups"
+strategy = { kind = "sequential", n = 4 }
+
+[sequencer]
+input = "groups"
+"#;
+
+#[track_caller]
+fn spoiled(from: &str, to: &str, code: Code) -> Diagnostic {
+    assert!(SOUND.contains(from), "{from:?} is in the sound workflow");
+    fault(&SOUND.replacen(from, to, 1), code)
+}
+
+#[test]
+fn the_sound_workflow_has_no_fault() {
+    assert_eq!(codes(SOUND), []);
+}
+
+#[test]
+fn values() {
+    let n4 = "n = 4 }";
+    let output = "output = \"proofs\"";
+    for (from, to, code, field) in [
+        (
+            "name = \"sound\"",
+            "name = \"Sound!\"",
+            Code::BadName,
+            "name",
+        ),
+        (
+            "name = \"prove\"",
+            "name = \"pro.ve\"",
+            Code::BadName,
+            "dispatcher #1.name",
+        ),
+        (
+            output,
+            "output = [\"proofs\", 3]",
+            Code::WrongType,
+            "dispatcher \"prove\".output[1]",
+        ),
+        (
+            output,
+            "outptu = \"proofs\"",
+            Code::UnknownField,
+            "dispatcher \"prove\".outptu",
+        ),
+        (
+            "input = \"blocks\"\n",
+            "",
+            Code::MissingField,
+            "dispatcher \"prove\"",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nt_ack = \"30x\"",
+            Code::BadDuration,
+            "dispatcher \"prove\".t_ack",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nt_ack = \"31h\"\nt_ack2 = 1",
+            Code::UnknownField,
+            "dispatcher \"prove\".t_ack2",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nt_ack = \"9000h\"",
+            Code::BadDuration,
+            "dispatcher \"prove\".t_ack",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nt_ack = \"0s\"",
+            Code::OutOfRange,
+            "dispatcher \"prove\".t_ack",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nmemory = \"8 GiB\"",
+            Code::BadSize,
+            "dispatcher \"prove\".memory",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nf_max = 0",
+            Code::OutOfRange,
+            "dispatcher \"prove\".f_max",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nf_max = -1",
+            Code::OutOfRange,
+            "dispatcher \"prove\".f_max",
+        ),
+        (
+            output,
+            "output = \"proofs\"\nf_max = true",
+            Code::WrongType,
+            "dispatcher \"prove\".f_max",
+        ),
+        (
+            "kind = \"range\"",
+            "kind = \"rnage\"",
+            Code::UnknownKind,
+            "source \"blocks\".kind",
+        ),
+        (
+            "start = 0",
+            "rate = \"0/s\"",
+            Code::BadRate,
+            "source \"blocks\".rate",
+        ),
+        (
+            "start = 0",
+            "rate = \"ten/s\"",
+            Code::BadRate,
+            "source \"blocks\".rate",
+        ),
+        (
+            "{ kind = \"sequential\", n = 4 }",
+            "{ kind = \"match\", k = 4, group_by = \"id\" }",
+            Code::BadPointer,
+            "collector \"gather\".strategy.group_by",
+        ),
+        (
+            "{ kind = \"sequential\", n = 4 }",
+            "{ kind = \"match\", k = 4, group_by = \"/~2\" }",
+            Code::BadPointer,
+            "collector \"gather\".strategy.group_by",
+        ),
+        (
+            n4,
+            "n = 4, m = 1 }",
+            Code::UnknownField,
+            "collector \"gather\".strategy.m",
+        ),
+        (
+            "input = \"groups\"",
+            "input = \"groups\"\ndirectory = \"../up\"",
+            Code::BadPath,
+            "sequencer.directory",
+        ),
+        (
+            "[sequencer]",
+            "[sequenser]",
+            Code::UnknownField,
+            "sequenser",
+        ),
+    ] {
+        let found = spoiled(from, to, code);
+        assert_eq!(found.field, field, "{found}");
+    }
+}
+
+#[test]
+fn syntax() {
+    let found = fault("name = \"a\nkind = 3\n", Code::Syntax);
+    assert_eq!(found.line, 1);
+    fault("name = \"a\"\nname = \"b\"\n", Code::Syntax);
+}
+
+#[test]
+fn too_large() {
+    fault(
+        &" ".repeat(proofmill_workflow::MAX_FILE_SIZE + 1),
+        Code::TooLarge,
+    );
+    let many = "[[queue]]\nname = \"q\"\n".repeat(proofmill_workflow::MAX_STAGES + 1);
+    fault(&format!("name = \"a\"\n{many}"), Code::TooLarge);
+}
+
+#[test]
+fn queues() {
+    let found = spoiled(
+        "input = \"blocks\"",
+        "input = \"block\"",
+        Code::UnknownQueue,
+    );
+    assert_eq!(found.help, "did you mean `blocks`?");
+    assert_eq!((found.line, found.column), (12, 9));
+    let found = spoiled(
+        "input = \"groups\"",
+        "input = \"elsewhere\"",
+        Code::UnreadQueue,
+    );
+    assert_eq!(found.field, "collector \"gather\".output");
+
+    let second = with(
+        SOUND,
+        "[[source]]\nname = \"more\"\nkind = \"submit\"\noutput = \"blocks\"\n",
+    );
+    let found = fault(&second, Code::TwoWriters);
+    assert_eq!(found.field, "source \"more\".output");
+    let many = with(
+        &second,
+        "[[queue]]\nname = \"blocks\"\nwriters = \"many\"\n",
+    );
+    assert_eq!(codes(&many), []);
+
+    spoiled(
+        "inputs = [\"proofs\"]",
+        "inputs = [\"proofs\", \"proofs\"]",
+        Code::RepeatedQueue,
+    );
+    let found = fault(
+        &with(SOUND, "[[queue]]\nname = \"idle\"\n"),
+        Code::UnusedQueue,
+    );
+    assert!(!found.is_error());
+}
+
+#[test]
+fn names() {
+    let found = spoiled("name = \"gather\"", "name = \"prove\"", Code::DuplicateName);
+    assert_eq!(found.line, 18);
+    spoiled(
+        "name = \"gather\"",
+        "name = \"sequencer\"",
+        Code::DuplicateName,
+    );
+    let twice = "[[queue]]\nname = \"blocks\"\n[[queue]]\nname = \"blocks\"\n";
+    fault(&with(SOUND, twice), Code::DuplicateName);
+}
+
+#[test]
+fn a_cycle_is_named() {
+    let text = r#"
+name = "round"
+[[source]]
+name = "blocks"
+kind = "submit"
+output = "a"
+[[queue]]
+name = "a"
+writers = "many"
+[[dispatcher]]
+name = "one"
+input = "a"
+output = "b"
+executor = { kind = "native", prover = "test.prove" }
+[[dispatcher]]
+name = "two"
+input = "b"
+output = "a"
+executor = { kind = "native", prover = "test.prove" }
+"#;
+    let found = fault(text, Code::Cycle);
+    assert_eq!(found.message, "a cycle: one -> b -> two -> a -> one");
+    assert_eq!(codes(text), [Code::Cycle], "the source feeds the cycle");
+}
+
+#[test]
+fn a_stage_behind_a_cycle_is_not_reached() {
+    let text = with(
+        SOUND,
+        r#"
+[[dispatcher]]
+name = "loop"
+input = "x"
+output = ["x", "y"]
+executor = { kind = "native", prover = "test.prove" }
+[[dispatcher]]
+name = "after"
+input = "y"
+executor = { kind = "native", prover = "test.prove" }
+"#,
+    );
+    assert_eq!(
+        fault(&text, Code::Cycle).message,
+        "a cycle: loop -> x -> loop"
+    );
+    let found = validate(&text, "w.toml".as_ref(), &FakeHost).unwrap_err();
+    let lost = found
+        .iter()
+        .filter(|found| found.code == Code::UnreachableStage);
+    assert!(
+        lost.clone()
+            .any(|found| found.field == "dispatcher \"after\".input")
+    );
+}
+
+#[test]
+fn no_source() {
+    fault("name = \"empty\"\n", Code::NoSource);
+}
+
+#[test]
+fn groups() {
+    let n = "n = 4 }";
+    spoiled(n, "n = 0 }", Code::EmptyGroup);
+    let strategy = "strategy = { kind = \"sequential\", n = 4 }";
+    let matching =
+        |k: &str| format!("strategy = {{ kind = \"match\", k = {k}, group_by = \"/id\" }}");
+    spoiled(strategy, &matching("0"), Code::EmptyGroup);
+    spoiled(strategy, &matching("{}"), Code::EmptyGroup);
+    spoiled(strategy, &matching("{ proofs = 0 }"), Code::EmptyGroup);
+    let found = spoiled(
+        strategy,
+        &matching("{ proof = 2, proofs = 1 }"),
+        Code::CountNotInput,
+    );
+    assert_eq!(found.help, "did you mean `proofs`?");
+    spoiled(strategy, &matching("{ proof = 2 }"), Code::InputNotCounted);
+    spoiled(
+        strategy,
+        &matching("{ proofs = 17 }"),
+        Code::GroupNeverFills,
+    );
+    spoiled(strategy, &matching("17"), Code::GroupNeverFills);
+    spoiled(strategy, &matching("20000"), Code::QueueBelowGroup);
+
+    let by = |by: &str| format!("strategy = {{ kind = \"range\", by = \"{by}\" }}");
+    let found = spoiled(strategy, &by("prooofs"), Code::ByNotInput);
+    assert_eq!(found.help, "did you mean `proofs`?");
+    spoiled(strategy, &by("proofs"), Code::NothingToJoin);
+    spoiled(
+        "output = \"groups\"",
+        "output = \"groups\"\npartial = true",
+        Code::PartialWithoutTimeout,
+    );
+
+    let short = with(SOUND, "[[queue]]\nname = \"proofs\"\nq_max = 3\n");
+    let found = fault(&short, Code::QueueBelowGroup);
+    assert_eq!(
+        found.message,
+        "a group needs 4 messages, and `proofs` holds 3"
+    );
+}
+
+#[test]
+fn a_sequential_group_must_be_filled_by_the_range() {
+    let found = spoiled("end = 15", "end = 14", Code::GroupNeverFills);
+    assert!(
+        found
+            .message
+            .contains("the group of blocks 12 to 15 never fills"),
+        "{found}"
+    );
+    let found = spoiled("start = 0", "start = 2", Code::GroupNeverFills);
+    assert!(
+        found
+            .message
+            .contains("the group of blocks 0 to 3 never fills"),
+        "{found}"
+    );
+    spoiled("end = 15", "end = 17\nchunk = 3", Code::GroupNeverFills);
+    let text = SOUND.replace("end = 15", "end = 14").replace(
+        "output = \"groups\"",
+        "output = \"groups\"\npartial = true\nt_collect = \"1s\"",
+    );
+    assert_eq!(codes(&text), []);
+    assert_eq!(codes(&SOUND.replace("end = 15\n", "")), [], "for ever");
+}
+
+#[test]
+fn several_messages_of_a_block_do_not_make_a_chain() {
+    spoiled(
+        "output = \"proofs\"",
+        "output = \"proofs\"\nfan_out = true",
+        Code::GroupAmbiguous,
+    );
+    let text = SOUND
+        .replace(
+            "output = \"proofs\"",
+            "output = [\"proofs\", \"parts\"]\nfan_out = true",
+        )
+        .replace(
+            "{ kind = \"sequential\", n = 4 }",
+            "{ kind = \"match\", k = 4, group_by = \"/id\" }",
+        )
+        .replace("output = \"groups\"\n", "")
+        .replace("input = \"groups\"", "input = \"parts\"");
+    let found = fault(&text, Code::SequencerNotChain);
+    assert!(found.message.contains("`prove` fans out"), "{found}");
+    let both = with(
+        &SOUND.replace(
+            "inputs = [\"proofs\"]\noutput = \"groups\"",
+            "inputs = [\"proofs\"]",
+        ),
+        "[[dispatcher]]\nname = \"again\"\ninput = \"blocks\"\noutput = \"groups\"\n\
+         executor = { kind = \"native\", prover = \"test.prove\" }\n\
+         [[dispatcher]]\nname = \"twice\"\ninput = \"blocks\"\noutput = \"groups\"\n\
+         executor = { kind = \"native\", prover = \"test.prove\" }\n\
+         [[queue]]\nname = \"groups\"\nwriters = \"many\"\n",
+    );
+    fault(&both, Code::SequencerNotChain);
+}
+
+#[test]
+fn the_sequencer_starts_at_a_block_that_comes() {
+    let input = "input = \"groups\"";
+    spoiled(
+        input,
+        "input = \"groups\"\nstart = 16",
+        Code::SequencerStart,
+    );
+    spoiled(input, "input = \"groups\"\nstart = 5", Code::SequencerStart);
+    spoiled("start = 0", "start = 4", Code::SequencerStart);
+    assert_eq!(
+        codes(&SOUND.replace(input, "input = \"groups\"\nstart = 8")),
+        []
+    );
+    spoiled("start = 0", "start = 40", Code::EmptyRange);
+}
+
+#[test]
+fn workers() {
+    let labels = "labels = [\"cpu\"]";
+    spoiled(labels, "workers = 0", Code::NoWorkers);
+    let found = spoiled(
+        labels,
+        "labels = [\"cpu\"]\nrequires = [\"cpu\", \"gpu\"]",
+        Code::UnmetRequirement,
+    );
+    assert_eq!(found.message, "the stage's workers lack: gpu");
+    spoiled(
+        labels,
+        "memory = \"8GiB\"\nmemory_available = \"4GiB\"",
+        Code::UnmetMemory,
+    );
+    spoiled(labels, "heartbeat = \"15s\"", Code::SlowHeartbeat);
+    spoiled(labels, "t_ack = \"10s\"", Code::SlowHeartbeat);
+    spoiled(
+        "[[source]]",
+        "[defaults]\nt_ack = \"10s\"\n[[source]]",
+        Code::SlowHeartbeat,
+    );
+    spoiled(labels, "backoff = { initial = \"2m\" }", Code::BackoffOrder);
+    spoiled(labels, "batch = 4", Code::BatchAboveFMax);
+    spoiled(
+        "output = \"proofs\"",
+        "fan_out = true",
+        Code::FanOutToNobody,
+    );
+}
+
+#[test]
+fn executors() {
+    let native = "executor = { kind = \"native\", prover = \"test.prove\" }";
+    let found = spoiled("test.prove", "test.porve", Code::UnknownProver);
+    assert_eq!(found.help, "did you mean \"test.prove\"?");
+    let process =
+        |program: &str| format!("executor = {{ kind = \"process\", program = {program:?} }}");
+    spoiled(native, &process("./nowhere.sh"), Code::MissingProgram);
+    spoiled(native, &process("nowhere"), Code::MissingProgram);
+    let found = spoiled(native, &process("./plain.sh"), Code::ProgramNotExecutable);
+    assert!(found.help.starts_with("run `chmod +x "), "{found}");
+    let batch = format!("batch = 2\nf_max = 2\n{}", process("./good.sh"));
+    spoiled(native, &batch, Code::BatchNeedsNative);
+    assert_eq!(codes(&SOUND.replace(native, &process("./good.sh"))), []);
+    spoiled(
+        "kind = \"range\"\nstart = 0\nend = 15",
+        "kind = \"jsonl\"\nfile = \"no\"",
+        Code::MissingFile,
+    );
+    spoiled(
+        "{ kind = \"sequential\", n = 4 }",
+        "{ kind = \"custom\", name = \"no\" }",
+        Code::UnknownStrategy,
+    );
+}
+
+#[test]
+fn joins_cover_the_same_blocks() {
+    let join = |more: &str| {
+        format!(
+            r#"
+name = "join"
+[[source]]
+name = "blocks"
+kind = "range"
+end = 31
+output = "blocks"
+[[source]]
+name = "batches"
+kind = "range"
+{more}
+output = "batches"
+[[collector]]
+name = "join"
+inputs = ["blocks", "batches"]
+strategy = {{ kind = "range", by = "batches" }}
+"#
+        )
+    };
+    assert_eq!(codes(&join("end = 31\nchunk = 8")), []);
+    fault(&join("end = 39\nchunk = 8"), Code::GroupNeverFills);
+    fault(&join("chunk = 8"), Code::GroupNeverFills);
+    let crossing = join("end = 31\nchunk = 8").replacen("end = 31", "end = 31\nchunk = 3", 1);
+    fault(&crossing, Code::GroupNeverFills);
+}
+
+#[test]
+fn every_fault_is_reported_at_once() {
+    let text = SOUND
+        .replace("start = 0", "start = 0\nrate = \"fast\"")
+        .replace("labels = [\"cpu\"]", "t_ack = \"soon\"\nmemory = \"much\"")
+        .replace("test.prove", "other");
+    let found = validate(&text, "w.toml".as_ref(), &FakeHost).unwrap_err();
+    let found: Vec<Code> = found.iter().map(|found| found.code).collect();
+    assert_eq!(
+        found,
+        [
+            Code::BadRate,
+            Code::BadDuration,
+            Code::BadSize,
+            Code::UnknownProver
+        ]
+    );
+}
+
+#[test]
+fn a_fault_is_shown_with_its_line_and_a_caret() {
+    let found = spoiled("labels = [\"cpu\"]", "t_ack = \"30x\"", Code::BadDuration);
+    let expected = "w.toml:14:9: error: dispatcher \"prove\".t_ack: \"30x\" is not a duration \
+                    [bad-duration]\n  14 | t_ack = \"30x\"\n     |         ^^^^^\n  help: write a \
+                    whole number and ms, s, m or h, as in \"30s\"";
+    assert_eq!(found.to_string(), expected);
+}
+
+#[test]
+fn the_reference_explains_every_code() {
+    let reference = include_str!("../../../docs/workflow.md");
+    for code in Code::ALL {
+        assert!(
+            reference.contains(&format!("| `{code}` |")),
+            "docs/workflow.md lacks {code}"
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The plan links stages and queues both ways, and defaults reach every stage.
+
+use std::time::Duration;
+
+use proofmill_workflow::{Executor, JsonPointer, Program, Workflow, render};
+
+const TEXT: &str = r#"
+name = "plan"
+[defaults]
+t_ack = "1m"
+q_max = 50
+backoff = { initial = "2s" }
+[[source]]
+name = "blocks"
+kind = "range"
+output = ["a", "b"]
+rate = "30/m"
+[[queue]]
+name = "c"
+q_max = 7
+[[dispatcher]]
+name = "one"
+input = "a"
+output = "c"
+r_max = 0
+backoff = { max = "3s" }
+executor = { kind = "process", program = "bin/../prove", args = ["-x"], env = { A = "b" } }
+[[dispatcher]]
+name = "two"
+input = "a"
+executor = { kind = "process", program = "prove" }
+[[collector]]
+name = "join"
+inputs = ["b", "c"]
+strategy = { kind = "match", k = 2, group_by = "/id" }
+"#;
+
+#[test]
+fn stages_and_queues_are_linked() {
+    let workflow =
+        Workflow::parse(TEXT, "/srv/w.toml").unwrap_or_else(|f| panic!("{}", render(&f)));
+    let plan = workflow.to_plan();
+    let names: Vec<&str> = plan
+        .stages
+        .iter()
+        .map(|stage| stage.name.as_str())
+        .collect();
+    assert_eq!(names, ["blocks", "one", "two", "join"]);
+    let queue = |name: &str| plan.queue_by_name(name).expect("a queue");
+    let stage = |name: &str| plan.stage_by_name(name).expect("a stage").id;
+    assert_eq!(queue("a").writers, [stage("blocks")]);
+    assert_eq!(queue("a").readers, [stage("one"), stage("two")]);
+    assert_eq!((queue("a").q_max, queue("c").q_max), (50, 7));
+    let pointer = JsonPointer::try_new("/id").expect("a pointer");
+    assert_eq!(queue("b").grouping, [(stage("join"), pointer)]);
+    assert_eq!(queue("a").grouping, []);
+    assert_eq!(
+        plan.stage(stage("join")).inputs,
+        [queue("b").id, queue("c").id]
+    );
+}
+
+#[test]
+fn defaults_reach_every_stage() {
+    let workflow =
+        Workflow::parse(TEXT, "/srv/w.toml").unwrap_or_else(|f| panic!("{}", render(&f)));
+    let one = &workflow.dispatcher("one").expect("a stage").policy;
+    assert_eq!((one.t_ack, one.r_max), (Duration::from_secs(60), 0));
+    assert_eq!(one.backoff.initial, Duration::from_secs(2));
+    assert_eq!(one.backoff.max, Duration::from_secs(3));
+    let two = &workflow.dispatcher("two").expect("a stage").policy;
+    assert_eq!((two.r_max, two.backoff.max), (3, Duration::from_secs(60)));
+    let rate = workflow.sources[0].rate.expect("a rate");
+    assert_eq!(
+        (rate.per_second(), rate.interval()),
+        (0.5, Duration::from_secs(2))
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn programs_are_found_from_the_files_folder() {
+    let workflow =
+        Workflow::parse(TEXT, "/srv/w.toml").unwrap_or_else(|f| panic!("{}", render(&f)));
+    let program = |name: &str| match &workflow.dispatcher(name).expect("a stage").executor {
+        Executor::Process(process) => process.program.clone(),
+        Executor::Native { .. } => panic!("a program"),
+    };
+    assert_eq!(program("one"), Program::File("/srv/bin/../prove".into()));
+    assert_eq!(program("two"), Program::Search("prove".to_owned()));
+}

@@ -1,0 +1,65 @@
+//! A host without a machine, and short ways to check a text.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::path::Path;
+
+use proofmill_workflow::{Code, Diagnostic, Host, Program, ProgramFault, validate};
+
+/// Knows the prover `test.prove`; in its folders `good.sh` can be executed, `plain.sh` cannot, and
+/// there is nothing else.
+#[derive(Default)]
+pub(crate) struct FakeHost;
+
+impl Host for FakeHost {
+    fn program(&self, program: &Program) -> Result<(), ProgramFault> {
+        match program {
+            Program::File(path) if path.ends_with("good.sh") => Ok(()),
+            Program::File(path) if path.ends_with("plain.sh") => Err(ProgramFault::NotExecutable),
+            _ => Err(ProgramFault::Missing),
+        }
+    }
+
+    fn is_file(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn provers(&self) -> Vec<&str> {
+        vec!["test.prove"]
+    }
+
+    fn strategies(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+/// Everything found in a text.
+pub(crate) fn found(text: &str) -> Vec<Diagnostic> {
+    match validate(text, Path::new("w.toml"), &FakeHost) {
+        Ok((_, warnings)) => warnings,
+        Err(found) => found,
+    }
+}
+
+/// The codes of everything found in a text.
+pub(crate) fn codes(text: &str) -> Vec<Code> {
+    found(text).iter().map(|found| found.code).collect()
+}
+
+/// The first fault of a kind; it must be there, with a way to mend it.
+#[track_caller]
+pub(crate) fn fault(text: &str, code: Code) -> Diagnostic {
+    let found = found(text);
+    let Some(fault) = found.iter().find(|found| found.code == code) else {
+        panic!("no {code} in: {found:#?}");
+    };
+    assert!(
+        !fault.help.is_empty() && !fault.message.is_empty(),
+        "{fault}"
+    );
+    fault.clone()
+}
+
+/// The text with more tables at its end.
+pub(crate) fn with(text: &str, more: &str) -> String {
+    format!("{text}\n{more}")
+}
