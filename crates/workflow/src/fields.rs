@@ -331,7 +331,7 @@ impl<'d, 't> Fields<'d, 't> {
         } else {
             "and `-`"
         };
-        let help = format!("use 1 to 63 of a-z, 0-9, {also}, beginning with a letter or a digit");
+        let help = format!("use 1 to 63 of a-z, 0-9{also}, beginning with a letter or a digit");
         self.faults.structural = true;
         self.faults.push(
             Code::BadName,

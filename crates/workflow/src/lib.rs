@@ -3,6 +3,41 @@
 //!
 //! This crate reads the file, checks it before anything runs, and draws it. It does no input or
 //! output of its own beyond reading the file and asking a host whether programs and files exist.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use proofmill_workflow::{LocalHost, graph, validate};
+//!
+//! let text = r#"
+//! name = "tour"
+//!
+//! [[source]]
+//! name = "blocks"
+//! kind = "range"
+//! end = 99
+//! output = "blocks"
+//!
+//! [[dispatcher]]
+//! name = "prove"
+//! input = "blocks"
+//! output = "proofs"
+//! executor = { kind = "native", prover = "my.prover" }
+//!
+//! [sequencer]
+//! input = "prooofs"
+//! "#;
+//! let host = LocalHost::new(["my.prover"]);
+//! let faults = validate(text, Path::new("tour.toml"), &host).unwrap_err();
+//! assert_eq!(faults.len(), 2, "one queue is never read, the other never written");
+//! assert_eq!(faults[1].help, "did you mean `proofs`?");
+//!
+//! let text = text.replace("prooofs", "proofs");
+//! let (workflow, warnings) = validate(&text, Path::new("tour.toml"), &host).unwrap();
+//! assert!(warnings.is_empty());
+//! assert_eq!(workflow.to_plan().stages.len(), 3);
+//! assert!(graph::mermaid(&workflow).starts_with("flowchart LR"));
+//! ```
 
 mod check;
 mod decode;
