@@ -1,7 +1,9 @@
 //! The durable log: keyed records in one total order, at most one live record for each key, and
 //! atomic conditional batches. It knows nothing of tasks or proofs.
 //!
-//! [`Log`] is the whole contract; [`MemoryLog`] keeps it without a disk, for tests and simulation.
+//! [`Log`] is the whole contract. [`EmbeddedLog`] keeps it in a directory of this machine;
+//! [`MemoryLog`] without a disk, for tests and simulation. Large payloads live in a [`BlobStore`],
+//! and records refer to them by [`Digest`].
 //!
 //! ```
 //! use bytes::Bytes;
@@ -18,11 +20,15 @@
 //! # });
 //! ```
 
+mod blob;
+mod embedded;
 mod error;
 mod key;
 mod log;
 mod memory;
 
+pub use blob::{BlobError, BlobStore, Digest, InvalidDigest, Swept};
+pub use embedded::{EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use log::{

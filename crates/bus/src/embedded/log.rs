@@ -1,0 +1,313 @@
+//! The handle.
+
+use std::collections::VecDeque;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
+use tokio::sync::watch;
+
+use super::lock::DirectoryLock;
+use super::options::{OpenError, Options};
+use super::state::{State, weight};
+use super::store::{Reader, Store, StoreError};
+use super::writer::{self, Shared};
+use crate::error::{AppendError, LogFailure, ReadError};
+use crate::key::Key;
+use crate::log::{Durable, Entry, Log, Op, Seq, check_limits};
+
+/// Records read in one go by a replay.
+const REPLAY_CHUNK: i64 = 256;
+
+/// The log in one directory of this machine, open in one process at a time.
+///
+/// An append checks its expectations against an index in memory and never waits for the disk,
+/// unless more than [`Options::max_pending_bytes`] are not yet durable. One thread commits
+/// whatever is queued in one transaction with one fsync, then moves the watermark. Reads take
+/// microseconds from the page cache and run where they are awaited.
+///
+/// Memory in use grows with the number of live keys (about 100 bytes and the key for each), not
+/// with their values. Dropping the handle, or [`EmbeddedLog::close`], makes everything accepted
+/// durable before it lets the directory go.
+#[derive(Debug)]
+pub struct EmbeddedLog {
+    shared: Arc<Shared>,
+    options: Options,
+    reader: Mutex<Option<Reader>>,
+    /// The lock goes only when the writer has ended.
+    writer: Mutex<Option<(JoinHandle<()>, DirectoryLock)>>,
+}
+
+// === impl EmbeddedLog ===
+
+impl EmbeddedLog {
+    /// Opens the log in `dir`, which is made (mode 0700) if it is not there, and verifies every
+    /// live record. Blocks for about 1 ms for each 1,000 of them.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; in particular if another handle has it open.
+    pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
+        let dir = dir.as_ref();
+        let directory = |source| OpenError::Directory {
+            path: dir.to_owned(),
+            source,
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(directory)?;
+        let lock = DirectoryLock::acquire(dir).map_err(directory)??;
+        let (store, live) = Store::open(dir)?;
+        let reader =
+            Reader::open(dir).map_err(|error| OpenError::damaged(dir.to_owned(), error))?;
+        let state = State::new(live, store.head().seq);
+        let shared = Arc::new(Shared::new(dir.to_owned(), state));
+        let for_writer = shared.clone();
+        let writer = thread::Builder::new()
+            .name("proofmill-log".to_owned())
+            .spawn(move || writer::run(&for_writer, store))
+            .map_err(OpenError::Thread)?;
+        Ok(Self {
+            shared,
+            options,
+            reader: Mutex::new(Some(reader)),
+            writer: Mutex::new(Some((writer, lock))),
+        })
+    }
+
+    /// Accepts nothing more, makes everything accepted durable, and lets the directory go.
+    ///
+    /// # Errors
+    /// The failure that kept accepted records from becoming durable.
+    pub async fn close(&self) -> Result<(), Arc<LogFailure>> {
+        self.begin_close();
+        let mut finished = self.shared.finished.subscribe();
+        // The sender lives in `shared`: this ends when the writer does.
+        let _ = finished.wait_for(|finished| *finished).await;
+        self.release();
+        self.shared.lock().failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn begin_close(&self) {
+        // The writer's connection closes last, and so leaves no write-ahead log behind.
+        self.reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        self.shared.close();
+    }
+
+    fn release(&self) {
+        let writer = self
+            .writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some((writer, lock)) = writer {
+            // A panic of the writer has been reported as a failure by the writer itself.
+            let _ = writer.join();
+            drop(lock);
+        }
+    }
+
+    /// One try: `Err` gives the batch back if it has to wait for room.
+    fn try_append(&self, ops: Vec<Op>, bytes: usize) -> Result<Result<Seq, AppendError>, Vec<Op>> {
+        let mut state = self.shared.lock();
+        if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
+            return Ok(Err(error));
+        }
+        if ops.is_empty() {
+            return Ok(Ok(state.last));
+        }
+        if !state.has_room(bytes, self.options.max_pending_bytes) {
+            return Err(ops);
+        }
+        let seq = state.accept(ops, bytes);
+        drop(state);
+        self.shared.work.notify_one();
+        Ok(Ok(seq))
+    }
+
+    async fn append_when_room(&self, mut ops: Vec<Op>) -> Result<Seq, AppendError> {
+        check_limits(&ops)?;
+        let bytes = weight(&ops);
+        ops = match self.try_append(ops, bytes) {
+            Ok(done) => return done,
+            Err(ops) => ops,
+        };
+        let mut watermark = self.shared.watermark.subscribe();
+        loop {
+            // Marked as seen before the try, so that no move between the two is missed.
+            watermark.borrow_and_update();
+            ops = match self.try_append(ops, bytes) {
+                Ok(done) => return done,
+                Err(ops) => ops,
+            };
+            watermark.changed().await.map_err(|_| AppendError::Closed)?;
+        }
+    }
+
+    fn get_now(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
+        loop {
+            let seq = {
+                let state = self.shared.lock();
+                let Some(seq) = state.live.get(key).copied() else {
+                    return Ok(None);
+                };
+                if let Some((key, value)) = state.recent.get(&seq) {
+                    return Ok(Some(Entry {
+                        seq,
+                        key: key.clone(),
+                        value: value.clone(),
+                    }));
+                }
+                seq
+            };
+            let found = {
+                let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+                let reader = reader.as_ref().ok_or(ReadError::Closed)?;
+                reader.get(seq).map_err(|error| self.read_error(error))?
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+            // Superseded since it was looked up, or lost?
+            if self.shared.lock().live.get(key) == Some(&seq) {
+                return Err(self.missing(seq));
+            }
+        }
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, ReadError> {
+        if self
+            .reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_none()
+        {
+            return Err(ReadError::Closed);
+        }
+        let read_error = |error| self.read_error(error);
+        let reader = Reader::open(&self.shared.dir).map_err(read_error)?;
+        // Under the lock the store holds everything durable, perhaps the group being committed,
+        // and nothing later: with `recent` and `ended` that makes the log as it is now.
+        let state = self.shared.lock();
+        reader.pin().map_err(read_error)?;
+        let entry = |(seq, (key, value)): (&Seq, &(Key, bytes::Bytes))| Entry {
+            seq: *seq,
+            key: key.clone(),
+            value: value.clone(),
+        };
+        let recent: VecDeque<Entry> = state.recent.iter().map(entry).collect();
+        let mut ended: Vec<Seq> = state.ended.values().copied().collect();
+        ended.sort_unstable();
+        Ok(Snapshot {
+            reader: Some(reader),
+            after: Seq(0),
+            durable: state.durable,
+            stored: state.live.len() - recent.len(),
+            ended,
+            ready: VecDeque::new(),
+            recent,
+        })
+    }
+
+    fn read_error(&self, error: StoreError) -> ReadError {
+        let place = self.shared.dir.display().to_string();
+        match error {
+            StoreError::Corrupt { seq, reason } => ReadError::Corrupt { place, seq, reason },
+            StoreError::Sqlite(error) => ReadError::Unavailable {
+                place,
+                reason: error.to_string(),
+            },
+        }
+    }
+
+    fn missing(&self, seq: Seq) -> ReadError {
+        let reason = "it is live and not in the store".to_owned();
+        self.read_error(StoreError::Corrupt { seq, reason })
+    }
+}
+
+impl Log for EmbeddedLog {
+    fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
+        self.append_when_room(ops).boxed()
+    }
+
+    fn durable(&self) -> watch::Receiver<Durable> {
+        self.shared.watermark.subscribe()
+    }
+
+    fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>> {
+        let snapshot = match self.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(error) => return stream::once(async { Err(error) }).boxed(),
+        };
+        stream::unfold(Some(snapshot), move |snapshot| async move {
+            let mut snapshot = snapshot?;
+            match snapshot.next(self) {
+                Ok(entry) => entry.map(|entry| (Ok(entry), Some(snapshot))),
+                Err(error) => Some((Err(error), None)),
+            }
+        })
+        .boxed()
+    }
+
+    fn get(&self, key: &Key) -> BoxFuture<'_, Result<Option<Entry>, ReadError>> {
+        let key = key.clone();
+        async move { self.get_now(&key) }.boxed()
+    }
+}
+
+impl Drop for EmbeddedLog {
+    fn drop(&mut self) {
+        self.begin_close();
+        self.release();
+    }
+}
+
+/// The live records as of one moment.
+#[derive(Debug)]
+struct Snapshot {
+    /// `None` once the store is read to its end.
+    reader: Option<Reader>,
+    after: Seq,
+    durable: Seq,
+    /// Live records still to come from the store.
+    stored: usize,
+    /// Records of the store that are not live any more, sorted.
+    ended: Vec<Seq>,
+    ready: VecDeque<Entry>,
+    recent: VecDeque<Entry>,
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    fn next(&mut self, log: &EmbeddedLog) -> Result<Option<Entry>, ReadError> {
+        while self.ready.is_empty()
+            && let Some(reader) = &self.reader
+        {
+            let chunk = reader.range(self.after, self.durable, REPLAY_CHUNK);
+            let mut chunk = chunk.map_err(|error| log.read_error(error))?;
+            match chunk.last() {
+                Some(last) => self.after = last.seq,
+                None if self.stored == 0 => self.reader = None,
+                None => return Err(log.missing(self.durable)),
+            }
+            chunk.retain(|entry| self.ended.binary_search(&entry.seq).is_err());
+            self.stored = self
+                .stored
+                .checked_sub(chunk.len())
+                .ok_or_else(|| log.missing(self.durable))?;
+            self.ready.extend(chunk);
+        }
+        Ok(self.ready.pop_front().or_else(|| self.recent.pop_front()))
+    }
+}

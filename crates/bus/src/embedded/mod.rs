@@ -1,0 +1,13 @@
+//! The log in one directory, in one process: SQLite for the records, an index of live keys in
+//! memory, and a writer thread that commits in groups.
+
+mod lock;
+mod log;
+mod options;
+mod state;
+mod store;
+mod writer;
+
+pub use lock::LockError;
+pub use log::EmbeddedLog;
+pub use options::{OpenError, Options};

@@ -1,0 +1,93 @@
+//! How to open an embedded log, and why that may fail.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::lock::LockError;
+use super::store::StoreError;
+
+/// How an [`EmbeddedLog`](super::EmbeddedLog) behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of keys and values that may be accepted and not yet durable; an append beyond them
+    /// waits. A batch larger than this waits until nothing else is pending.
+    pub max_pending_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_pending_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+impl Options {
+    /// Sets [`Options::max_pending_bytes`].
+    #[must_use]
+    pub fn with_max_pending_bytes(mut self, bytes: usize) -> Self {
+        self.max_pending_bytes = bytes;
+        self
+    }
+}
+
+/// Why a log could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The directory cannot be made or used.
+    #[error("cannot use {path} for the log")]
+    Directory {
+        /// The directory or the file in it.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Another handle has the log open.
+    #[error(transparent)]
+    Locked(#[from] LockError),
+    /// The file there is some other program's.
+    #[error(
+        "{path} is not a proofmill log (application id {found:#010x}): choose another directory"
+    )]
+    NotALog {
+        /// The file.
+        path: PathBuf,
+        /// The application id in its header.
+        found: i32,
+    },
+    /// The log was written by another version of this program.
+    #[error(
+        "{path} has log format {found}, this build reads format {known}: use the version that wrote it"
+    )]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// The format version in its header.
+        found: i32,
+        /// The format version of this build.
+        known: i32,
+    },
+    /// The log is damaged or unreadable.
+    #[error("cannot open the log {path}: {reason}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with the record it shows in.
+        reason: String,
+    },
+    /// The writer thread could not be started.
+    #[error("cannot start the log's writer thread")]
+    Thread(#[source] io::Error),
+}
+
+impl OpenError {
+    pub(super) fn damaged(path: PathBuf, error: StoreError) -> Self {
+        Self::Damaged {
+            path,
+            reason: error.to_string(),
+        }
+    }
+}
