@@ -366,8 +366,9 @@ fn dispatcher(
     let batch = fields.number32("batch", 1..=65_536).unwrap_or(1);
     let fan_out = fields.boolean("fan_out").unwrap_or(false);
     let group = fields
-        .token("group", "\"default\"", true)
-        .unwrap_or_else(|| "default".to_owned());
+        .token("group", "\"gpus\"", true)
+        .or_else(|| name.clone())
+        .unwrap_or_default();
     let requires = fields
         .names("requires", "[\"gpu\"]", false)
         .unwrap_or_default();

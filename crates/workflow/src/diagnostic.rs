@@ -163,7 +163,6 @@ codes! {
     /// Batches for a program, which takes one task at a time.
     BatchNeedsNative = "batch-needs-native",
     /// A batch larger than what a dispatcher may hold.
-    BatchAboveFMax = "batch-above-f-max",
     /// A fan-out without an output.
     FanOutToNobody = "fan-out-to-nobody",
     /// The sequencer is fed several messages about the same block.
@@ -178,7 +177,7 @@ impl Code {
     /// How bad a fault of this kind is.
     pub fn severity(self) -> Severity {
         match self {
-            Self::UnusedQueue | Self::BatchAboveFMax => Severity::Warning,
+            Self::UnusedQueue => Severity::Warning,
             _ => Severity::Error,
         }
     }

@@ -153,13 +153,14 @@ pub struct Dispatcher {
     pub outputs: Vec<String>,
     /// Dispatchers that `run` starts in its process, at least 1.
     pub workers: u32,
-    /// Tasks in flight for each dispatcher, at least 1.
+    /// Assignments in flight for each dispatcher, at least 1; each is a task or a batch of them.
     pub f_max: u32,
     /// Most tasks handed to a native prover in one call, without waiting for more.
     pub batch: u32,
     /// The result is a JSON array; each element becomes a message.
     pub fan_out: bool,
-    /// Worker group.
+    /// Worker group, the stage's own name unless it is given: stages that name the same one share
+    /// their workers.
     pub group: String,
     /// Labels that a dispatcher must have to be given a task of this stage.
     pub requires: Vec<String>,

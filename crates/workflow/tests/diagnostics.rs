@@ -441,7 +441,7 @@ fn workers() {
         "labels = [\"cpu\"]\nrequires = [\"cpu\", \"gpu\"]",
         Code::UnmetRequirement,
     );
-    assert_eq!(found.message, "the stage's workers lack: gpu");
+    assert_eq!(found.message, "the workers of group \"prove\" lack: gpu");
     spoiled(
         labels,
         "memory = \"8GiB\"\nmemory_available = \"4GiB\"",
@@ -455,7 +455,6 @@ fn workers() {
         Code::SlowHeartbeat,
     );
     spoiled(labels, "backoff = { initial = \"2m\" }", Code::BackoffOrder);
-    spoiled(labels, "batch = 4", Code::BatchAboveFMax);
     spoiled(
         "output = \"proofs\"",
         "fan_out = true",

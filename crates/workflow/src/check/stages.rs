@@ -95,23 +95,27 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
             help,
         );
     }
-    let lacking: Vec<&str> = stage
-        .requires
-        .iter()
-        .filter(|label| !stage.labels.contains(label))
-        .map(String::as_str)
-        .collect();
+    // Any worker of the group may run the stage's tasks; the one that lacks least is named.
+    let peers = || {
+        let all = checker.workflow.dispatchers.iter();
+        all.filter(|peer| peer.group == stage.group)
+    };
+    let lacking = |peer: &Dispatcher| -> Vec<String> {
+        let lacks = |label: &&String| !peer.labels.contains(label);
+        stage.requires.iter().filter(lacks).cloned().collect()
+    };
+    let lacking = peers().map(lacking).min_by_key(Vec::len).unwrap_or_default();
+    let offered = |peer: &Dispatcher| peer.memory_available.unwrap_or(u64::MAX);
+    let offered = peers().map(offered).max().unwrap_or(u64::MAX);
     if !lacking.is_empty() {
-        let message = format!("the stage's workers lack: {}", lacking.join(", "));
+        let message = format!("the workers of group {:?} lack: {}", stage.group, lacking.join(", "));
         let help = "add them to `labels`, or take them out of `requires`";
         checker.push(Code::UnmetRequirement, &at.child("requires"), message, help);
     }
-    if let Some(available) = stage.memory_available
-        && available < stage.memory
-    {
+    if offered < stage.memory {
         let message = format!(
-            "a task needs {} bytes of memory, and the stage's workers offer {available}",
-            stage.memory
+            "a task needs {} bytes of memory, and the workers of group {:?} offer {offered}",
+            stage.memory, stage.group
         );
         let help = "make `memory_available` at least `memory`";
         checker.push(Code::UnmetMemory, &at.child("memory"), message, help);
@@ -120,14 +124,6 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
         let message = "the stage makes many messages of one, and nobody gets them";
         let help = "add `output`, or remove `fan_out`";
         checker.push(Code::FanOutToNobody, &at.child("fan_out"), message, help);
-    }
-    if stage.batch > stage.f_max {
-        let message = format!(
-            "a dispatcher holds {} tasks at most, so no batch has {}",
-            stage.f_max, stage.batch
-        );
-        let help = "make `f_max` at least `batch`";
-        checker.push(Code::BatchAboveFMax, &at.child("batch"), message, help);
     }
     let executor = at.child("executor");
     match &stage.executor {
