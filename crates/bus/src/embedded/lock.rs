@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The lock; the system releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub(super) struct DirectoryLock {
-    _file: File,
+    file: File,
 }
 
 /// Somebody else has the log open.
@@ -49,6 +49,16 @@ impl DirectoryLock {
         file.set_len(0)?;
         file.rewind()?;
         writeln!(file, "{}", std::process::id())?;
-        Ok(Ok(Self { _file: file }))
+        Ok(Ok(Self { file }))
+    }
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process being started from another thread has a copy of the
+        // file, and with it the lock, from its fork to its exec.
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(%error, "cannot unlock the log's directory");
+        }
     }
 }

@@ -143,9 +143,12 @@ impl Store {
             (0, 0) if tables == 0 => {
                 db.pragma_update(None, "journal_mode", "WAL")
                     .map_err(damaged)?;
+                // The tables go to the database itself at once: whatever becomes of the
+                // write-ahead log, what is left is a log.
                 db.execute_batch(&format!(
                     "BEGIN IMMEDIATE; PRAGMA application_id = {MAGIC}; \
-                     PRAGMA user_version = {FORMAT}; {SCHEMA} COMMIT;"
+                     PRAGMA user_version = {FORMAT}; {SCHEMA} COMMIT; \
+                     PRAGMA wal_checkpoint(TRUNCATE);"
                 ))
                 .map_err(damaged)
             }

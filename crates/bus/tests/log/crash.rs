@@ -1,0 +1,178 @@
+//! Processes that die, and write-ahead logs that end in rubbish.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use proofmill_bus::{EmbeddedLog, Log, Options, until_durable};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::scenario::{batch, batch_ending, block_on, check_prefix};
+
+const DIR: &str = "PROOFMILL_TEST_CRASH_DIR";
+const FIRST: &str = "PROOFMILL_TEST_CRASH_FIRST";
+
+/// The child of [`a_killed_writer_loses_nothing_durable`]: does nothing in a usual run.
+#[test]
+fn child_appends_until_killed() {
+    let Ok(dir) = std::env::var(DIR) else { return };
+    let first: u64 = std::env::var(FIRST).unwrap().parse().unwrap();
+    // A small limit, so that the process dies in the middle of commits, not of appends.
+    let log = EmbeddedLog::open(dir, Options::default().with_max_pending_bytes(100_000)).unwrap();
+    let mut watermark = log.durable();
+    std::thread::spawn(move || {
+        block_on(async {
+            while watermark.changed().await.is_ok() {
+                println!("durable {}", watermark.borrow().seq);
+            }
+        });
+    });
+    block_on(async {
+        for n in first.. {
+            log.append(batch(n)).await.unwrap();
+        }
+    });
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "kills at random moments")]
+fn a_killed_writer_loses_nothing_durable() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut random = StdRng::seed_from_u64(20_261_121);
+    let mut first = 0;
+    for round in 0..30 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "crash::child_appends_until_killed",
+                "--nocapture",
+            ])
+            .env(DIR, dir.path())
+            .env(FIRST, first.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // The first line of the test harness itself has no `durable`.
+        let mut last = None;
+        let mut read = |line: Option<std::io::Result<String>>| {
+            let line = line?.ok()?;
+            if let Some((_, seq)) = line.rsplit_once("durable ")
+                // A line may be cut by the kill; a shorter number is an earlier promise.
+                && let Ok(seq) = seq.parse::<u64>()
+            {
+                last = last.max(Some(seq));
+            }
+            Some(())
+        };
+        if round % 5 != 0 {
+            // Now and then the child dies while it opens.
+            read(lines.next());
+            read(lines.next());
+        }
+        let killer = std::thread::spawn({
+            let pause = Duration::from_micros(random.random_range(0..60_000));
+            move || {
+                std::thread::sleep(pause);
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+        });
+        while read(lines.next()).is_some() {}
+        killer.join().unwrap();
+        let found = check_prefix(dir.path());
+        let promised = last.map(|seq| seq / 3 - 1);
+        assert!(
+            found >= promised,
+            "round {round}: {promised:?} was durable, {found:?} is there"
+        );
+        first = found.map_or(0, |last| last + 1);
+    }
+    assert!(first > 500, "only {first} batches were written in all");
+}
+
+/// A log whose batches are all in the write-ahead log, as a crash would leave it.
+fn crashed(to: &Path, batches: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let log = EmbeddedLog::open(dir.path(), Options::default()).unwrap();
+    block_on(async {
+        for n in 0..batches {
+            let seq = log.append(batch(n)).await.unwrap();
+            until_durable(&mut log.durable(), seq).await.unwrap();
+        }
+    });
+    copy(dir.path(), to);
+}
+
+fn copy(from: &Path, to: &Path) {
+    for file in ["log.sqlite", "log.sqlite-wal"] {
+        fs::copy(from.join(file), to.join(file)).unwrap();
+    }
+}
+
+#[test]
+fn a_torn_tail_costs_a_suffix() {
+    const BATCHES: u64 = 60;
+    let source = tempfile::tempdir().unwrap();
+    crashed(source.path(), BATCHES);
+    let sound = fs::read(source.path().join("log.sqlite-wal")).unwrap();
+    let mut random = StdRng::seed_from_u64(1);
+    let (mut whole, mut partial) = (0, 0);
+    for trial in 0..120 {
+        let dir = tempfile::tempdir().unwrap();
+        copy(source.path(), dir.path());
+        let reach = match trial % 3 {
+            0 => random.random_range(0..200),
+            1 => random.random_range(0..20_000),
+            _ => random.random_range(0..sound.len()),
+        };
+        let tail = sound.len() - reach.min(sound.len());
+        let mut torn = sound.clone();
+        let mut touched = reach;
+        match trial % 5 {
+            0 => torn.truncate(tail),
+            1 => torn[tail..].fill(0),
+            2 => random.fill(&mut torn[tail..]),
+            3 => {
+                let at = random.random_range(tail.min(torn.len() - 1)..torn.len());
+                torn[at] ^= 1 << random.random_range(0..8);
+            }
+            _ => {
+                torn.extend([0xa5; 9000]);
+                touched = 0;
+            }
+        }
+        fs::write(dir.path().join("log.sqlite-wal"), &torn).unwrap();
+        let left = check_prefix(dir.path()).map_or(0, |last| last + 1);
+        if left == BATCHES {
+            whole += 1
+        } else {
+            partial += 1
+        }
+        // A batch takes at least one page: no more is lost than was touched, and the batch that
+        // the first byte of it is in.
+        let allowed = if touched == 0 {
+            0
+        } else {
+            (touched as u64).div_ceil(4096) + 1
+        };
+        assert!(
+            left + allowed >= BATCHES,
+            "trial {trial}: {left} left, {touched} bytes torn"
+        );
+        // It goes on from there.
+        let log = EmbeddedLog::open(dir.path(), Options::default()).unwrap();
+        let seq = block_on(log.append(batch(left))).unwrap();
+        assert_eq!(batch_ending(seq), Some(left));
+        drop(log);
+        assert_eq!(check_prefix(dir.path()), Some(left));
+    }
+    assert!(
+        whole > 0 && partial > 40,
+        "{whole} whole, {partial} partial"
+    );
+}

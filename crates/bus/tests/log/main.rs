@@ -1,0 +1,7 @@
+//! The logs, as their users see them.
+
+mod crash;
+mod disk;
+mod embedded;
+mod model;
+mod scenario;
