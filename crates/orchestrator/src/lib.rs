@@ -5,10 +5,16 @@
 //! together and emits in block order.
 
 pub mod collector;
+pub mod coordinator;
 pub mod core;
+pub mod dispatcher;
 pub mod executor;
 pub mod id;
 pub mod message;
+pub mod mill;
 pub mod payload;
 pub mod plan;
 pub mod record;
+pub mod shutdown;
+pub mod sink;
+pub mod source;

@@ -1,1 +1,14 @@
-//! What a dispatcher runs a task with.
+//! What a dispatcher runs a task with: a program, or a prover in this process.
+
+mod native;
+pub mod process;
+mod program;
+mod resolved;
+mod traits;
+
+pub use native::{
+    Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError,
+};
+pub use program::Program;
+pub use resolved::{ResolveError, Resolved};
+pub use traits::{Cancel, Execution, Executor, Product};

@@ -1,0 +1,228 @@
+//! How the rest of the program talks to the coordinator.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::core::{Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, Settled, Status};
+use crate::id::{TaskId, WorkerId};
+use crate::message::Message;
+use crate::plan::{Plan, QueueIx};
+use crate::record::TaskRecord;
+
+/// The coordinator has stopped; what was asked of it may not have happened.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the coordinator has stopped")]
+pub struct CoordinatorGone;
+
+/// What the coordinator tells a worker.
+#[derive(Clone, Debug)]
+pub enum ToWorker {
+    /// Run these, as one assignment.
+    Assign(Vec<Lease>),
+    /// Stop working on this; its result is not wanted.
+    Cancel(LeaseRef),
+    /// The coordinator does not know this worker: join again.
+    Unknown,
+}
+
+/// A message whose turn it is to leave in chain order.
+#[derive(Clone, Debug)]
+pub struct Emission {
+    /// What goes out.
+    pub task: Arc<TaskRecord>,
+}
+
+/// A message for a queue.
+#[derive(Clone, Debug)]
+pub struct SubmitRequest {
+    /// Who brings it.
+    pub producer: Arc<str>,
+    /// The queue.
+    pub queue: QueueIx,
+    /// The message.
+    pub message: Message,
+    /// For a source: see [`crate::core::Submit::source_next`].
+    pub source_next: Option<u64>,
+}
+
+pub(super) enum Command {
+    Submit(SubmitRequest, oneshot::Sender<Reply>),
+    Join(Join, mpsc::UnboundedSender<ToWorker>),
+    Worker(Event),
+    Leave(WorkerId),
+    Dead { retry: bool, task: TaskId, reply: oneshot::Sender<Reply> },
+    Inspect(Box<dyn FnOnce(&Core) + Send>),
+    AttachSink(mpsc::UnboundedSender<Emission>),
+    Observe(mpsc::UnboundedSender<Settled>),
+    When(Condition, oneshot::Sender<()>),
+    Drain,
+}
+
+/// What a caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    Idle,
+    Drained,
+}
+
+/// A cheap clone of the way to a coordinator.
+#[derive(Clone)]
+pub struct Handle {
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) plan: Arc<Plan>,
+}
+
+// === impl Handle ===
+
+impl Handle {
+    /// The workflow that the coordinator runs.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    async fn send(&self, command: Command) -> Result<(), CoordinatorGone> {
+        self.commands.send(command).await.map_err(|_| CoordinatorGone)
+    }
+
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, CoordinatorGone> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(command(sender)).await?;
+        receiver.await.map_err(|_| CoordinatorGone)
+    }
+
+    /// Brings a message. Returns once it is durable, or there is nothing to record; waits while
+    /// the queue is full (Q_max).
+    pub async fn submit(&self, request: SubmitRequest) -> Result<Reply, CoordinatorGone> {
+        self.ask(|reply| Command::Submit(request, reply)).await
+    }
+
+    /// As [`Handle::submit`], but returns as soon as the request is in the coordinator's hands;
+    /// requests of one caller are taken in order.
+    pub async fn submit_later(
+        &self,
+        request: SubmitRequest,
+    ) -> Result<oneshot::Receiver<Reply>, CoordinatorGone> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Command::Submit(request, sender)).await?;
+        Ok(receiver)
+    }
+
+    /// Offers a worker; the coordinator talks to it through `to_worker`.
+    pub async fn join(
+        &self,
+        join: Join,
+        to_worker: mpsc::UnboundedSender<ToWorker>,
+    ) -> Result<(), CoordinatorGone> {
+        self.send(Command::Join(join, to_worker)).await
+    }
+
+    /// The worker takes nothing new.
+    pub async fn retire(&self, worker: WorkerId) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::Retire { worker })).await
+    }
+
+    /// The worker is gone.
+    pub async fn leave(&self, worker: WorkerId) -> Result<(), CoordinatorGone> {
+        self.send(Command::Leave(worker)).await
+    }
+
+    /// The worker is alive, and working on these.
+    pub async fn heartbeat(
+        &self,
+        worker: WorkerId,
+        running: Vec<LeaseRef>,
+    ) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::Heartbeat { worker, running })).await
+    }
+
+    /// A result.
+    pub async fn complete(&self, complete: Complete) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::Complete(complete))).await
+    }
+
+    /// A failed attempt.
+    pub async fn fail(&self, fail: Fail) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::Fail(fail))).await
+    }
+
+    /// A task handed back untried.
+    pub async fn release(&self, worker: WorkerId, lease: LeaseRef) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::Release { worker, lease })).await
+    }
+
+    /// Receives what the sequencer emits, in order. One receiver at a time: a new one takes the
+    /// place of the old.
+    pub async fn attach_sink(
+        &self,
+        sink: mpsc::UnboundedSender<Emission>,
+    ) -> Result<(), CoordinatorGone> {
+        self.send(Command::AttachSink(sink)).await
+    }
+
+    /// The sink has it, durably.
+    pub async fn emitted(&self, task: TaskId) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::Emitted { task })).await
+    }
+
+    /// Receives every task that ends from now on, once its end is durable.
+    pub async fn observe(
+        &self,
+        observer: mpsc::UnboundedSender<Settled>,
+    ) -> Result<(), CoordinatorGone> {
+        self.send(Command::Observe(observer)).await
+    }
+
+    /// Puts a dead letter back into its queue.
+    pub async fn retry_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
+        self.ask(|reply| Command::Dead { retry: true, task, reply }).await
+    }
+
+    /// Gives a dead letter up for good.
+    pub async fn drop_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
+        self.ask(|reply| Command::Dead { retry: false, task, reply }).await
+    }
+
+    /// Looks at the core. `look` runs between two events: it should be quick.
+    pub async fn inspect<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Core) -> T + Send + 'static,
+    ) -> Result<T, CoordinatorGone> {
+        self.ask(|reply| {
+            Command::Inspect(Box::new(move |core| {
+                // The caller may have given up waiting: nothing to tell anyone then.
+                let _ = reply.send(look(core));
+            }))
+        })
+        .await
+    }
+
+    /// The whole at this moment.
+    pub async fn status(&self) -> Result<Status, CoordinatorGone> {
+        self.inspect(Core::status).await
+    }
+
+    /// Every blob that must be kept.
+    pub async fn live_blobs(&self) -> Result<BTreeSet<[u8; 32]>, CoordinatorGone> {
+        self.inspect(|core| core.live_blobs().into_iter().collect()).await
+    }
+
+    /// Waits until nothing moves any more ([`Core::is_idle`]) and all of it is durable.
+    pub async fn when_idle(&self) -> Result<(), CoordinatorGone> {
+        self.ask(|waiter| Command::When(Condition::Idle, waiter)).await
+    }
+
+    /// Waits until nothing is under way ([`Core::is_drained`]) and all of it is durable.
+    pub async fn when_drained(&self) -> Result<(), CoordinatorGone> {
+        self.ask(|waiter| Command::When(Condition::Drained, waiter)).await
+    }
+
+    /// Leases nothing more; results of what is leased are still taken.
+    pub async fn drain(&self) -> Result<(), CoordinatorGone> {
+        self.send(Command::Drain).await
+    }
+}

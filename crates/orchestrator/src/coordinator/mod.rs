@@ -1,0 +1,7 @@
+//! The coordinator: the core behind a log, and the channels to everything that talks to it.
+
+mod handle;
+mod service;
+
+pub use handle::{CoordinatorGone, Emission, Handle, SubmitRequest, ToWorker};
+pub use service::{Coordinator, CoordinatorError, Options};

@@ -1,0 +1,387 @@
+//! The loop that carries out what the core decides.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use proofmill_bus::{AppendError, Durable, Log, LogFailure, ReadError, Seq};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::handle::{Command, Condition, Emission, Handle, ToWorker};
+use crate::core::{
+    Action, Core, CoreOptions, Event, Now, ReplayError, Reply, RequestId, Settled, Submit, Time,
+    Token,
+};
+use crate::id::WorkerId;
+use crate::plan::Plan;
+use crate::shutdown::{Level, Shutdown};
+
+/// Commands that may wait for the coordinator before their senders wait.
+const COMMANDS: usize = 4096;
+
+/// Commands taken in one turn, before the log and the watermark are looked at again.
+const TURN: usize = 256;
+
+/// Settings of a coordinator.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The core's.
+    pub core: CoreOptions,
+}
+
+/// Why a coordinator could not start, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum CoordinatorError {
+    /// The log cannot be read.
+    #[error("cannot read the log")]
+    Read(#[from] ReadError),
+    /// The log does not fit the workflow.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The log refused an append, and not for a record that was there first.
+    #[error("cannot append to the log")]
+    Append(#[source] AppendError),
+    /// The log stopped: what it had accepted may be lost, nothing that was acknowledged is.
+    #[error("the log has failed: {0}")]
+    Log(Arc<LogFailure>),
+}
+
+/// The coordinator of one workflow.
+pub struct Coordinator {
+    core: Core,
+    log: Arc<dyn Log>,
+    commands: mpsc::Receiver<Command>,
+    epoch: Instant,
+    next_request: u64,
+    replies: HashMap<RequestId, oneshot::Sender<Reply>>,
+    workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
+    sink: Option<mpsc::UnboundedSender<Emission>>,
+    observers: Vec<mpsc::UnboundedSender<Settled>>,
+    waiters: Vec<(Condition, oneshot::Sender<()>)>,
+    /// Answers that wait for their records to be durable.
+    answers: BTreeMap<(Seq, u64), Answer>,
+    next_answer: u64,
+    /// Emissions in order; the first waits for its record to be durable.
+    emissions: VecDeque<(Seq, Emission)>,
+    appended: Seq,
+}
+
+enum Answer {
+    Reply(RequestId, Reply),
+    Settled(Settled),
+}
+
+type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
+
+// === impl Coordinator ===
+
+impl Coordinator {
+    /// Replays the log. [`Coordinator::run`] then does the work; until it does, the handle's
+    /// requests wait.
+    pub async fn open(
+        plan: Arc<Plan>,
+        log: Arc<dyn Log>,
+        options: Options,
+    ) -> Result<(Self, Handle), CoordinatorError> {
+        let mut core = Core::new(plan.clone(), options.core);
+        let mut entries = log.replay();
+        let mut appended = Seq(0);
+        while let Some(entry) = entries.next().await {
+            let entry = entry?;
+            core.replay(entry.key.as_str(), &entry.value, entry.seq)?;
+            appended = entry.seq;
+        }
+        drop(entries);
+        let (sender, commands) = mpsc::channel(COMMANDS);
+        let coordinator = Self {
+            core,
+            log,
+            commands,
+            epoch: Instant::now(),
+            next_request: 0,
+            replies: HashMap::new(),
+            workers: HashMap::new(),
+            sink: None,
+            observers: Vec::new(),
+            waiters: Vec::new(),
+            answers: BTreeMap::new(),
+            next_answer: 0,
+            emissions: VecDeque::new(),
+            appended,
+        };
+        Ok((coordinator, Handle { commands: sender, plan }))
+    }
+
+    /// Works until `shutdown` says [`Level::Stop`] or every handle is gone, then until what was
+    /// accepted is durable.
+    pub async fn run(mut self, mut shutdown: Shutdown) -> Result<(), CoordinatorError> {
+        let mut durable = self.log.durable();
+        let mut appending: FuturesUnordered<Appending> = FuturesUnordered::new();
+        let actions = self.core.start(self.now());
+        self.carry_out(actions, &mut appending).await?;
+        let mut turn = Vec::with_capacity(TURN);
+        loop {
+            let deadline = self.core.next_deadline().map(|time| self.instant(time));
+            tokio::select! {
+                count = self.commands.recv_many(&mut turn, TURN) => {
+                    if count == 0 {
+                        break;
+                    }
+                    for command in turn.drain(..) {
+                        self.command(command, &mut appending).await?;
+                    }
+                }
+                Some((token, result)) = appending.next(), if !appending.is_empty() => {
+                    self.appended(token, result, &mut appending).await?;
+                }
+                changed = durable.changed() => {
+                    if changed.is_err() {
+                        return Err(CoordinatorError::Append(AppendError::Closed));
+                    }
+                }
+                () = sleep_until(deadline) => {
+                    self.handle(Event::Tick, &mut appending).await?;
+                }
+                () = shutdown.reached(Level::Stop) => break,
+            }
+            self.release(&mut durable)?;
+        }
+        self.finish(durable).await
+    }
+
+    /// Waits for what was accepted to be durable, and answers who waits for it.
+    async fn finish(
+        mut self,
+        mut durable: watch::Receiver<Durable>,
+    ) -> Result<(), CoordinatorError> {
+        let target = self.appended;
+        // Whether it failed or closed is told by `release`, below.
+        let _ = durable.wait_for(|state| state.seq >= target || state.failed.is_some()).await;
+        self.release(&mut durable)
+    }
+
+    async fn command(
+        &mut self,
+        command: Command,
+        appending: &mut FuturesUnordered<Appending>,
+    ) -> Result<(), CoordinatorError> {
+        let event = match command {
+            Command::Submit(request, reply) => Event::Submit(Submit {
+                request: self.expect_reply(reply),
+                producer: request.producer,
+                queue: request.queue,
+                message: request.message,
+                source_next: request.source_next,
+            }),
+            Command::Join(join, to_worker) => {
+                self.workers.insert(join.worker.clone(), to_worker);
+                Event::Join(join)
+            }
+            Command::Worker(event) => event,
+            Command::Leave(worker) => {
+                self.workers.remove(&worker);
+                Event::Leave { worker }
+            }
+            Command::Dead { retry, task, reply } => {
+                let request = self.expect_reply(reply);
+                if retry {
+                    Event::RetryDead { request, task }
+                } else {
+                    Event::DropDead { request, task }
+                }
+            }
+            Command::Inspect(look) => {
+                look(&self.core);
+                return Ok(());
+            }
+            Command::AttachSink(sink) => {
+                self.sink = Some(sink);
+                return Ok(());
+            }
+            Command::Observe(observer) => {
+                self.observers.push(observer);
+                return Ok(());
+            }
+            Command::When(condition, waiter) => {
+                self.waiters.push((condition, waiter));
+                return Ok(());
+            }
+            Command::Drain => Event::Drain,
+        };
+        self.handle(event, appending).await
+    }
+
+    fn expect_reply(&mut self, reply: oneshot::Sender<Reply>) -> RequestId {
+        let request = RequestId(self.next_request);
+        self.next_request += 1;
+        self.replies.insert(request, reply);
+        request
+    }
+
+    async fn handle(
+        &mut self,
+        event: Event,
+        appending: &mut FuturesUnordered<Appending>,
+    ) -> Result<(), CoordinatorError> {
+        let actions = self.core.handle(self.now(), event);
+        self.carry_out(actions, appending).await
+    }
+
+    /// Carries actions out in order. A log that accepts at once (the embedded one) is answered at
+    /// once, so that the core never sees an append in flight; one that does not is waited for in
+    /// the loop.
+    async fn carry_out(
+        &mut self,
+        actions: Vec<Action>,
+        appending: &mut FuturesUnordered<Appending>,
+    ) -> Result<(), CoordinatorError> {
+        let mut queue = VecDeque::from(actions);
+        while let Some(action) = queue.pop_front() {
+            match action {
+                Action::Append { token, ops } => {
+                    let log = self.log.clone();
+                    let mut append: Appending =
+                        Box::pin(async move { (token, log.append(ops).await) });
+                    match futures_util::poll!(&mut append) {
+                        std::task::Poll::Ready((token, result)) => {
+                            let event = self.outcome(token, result)?;
+                            queue.extend(self.core.handle(self.now(), event));
+                        }
+                        std::task::Poll::Pending => appending.push(append),
+                    }
+                }
+                Action::Assign { worker, leases } => {
+                    self.tell(&worker, ToWorker::Assign(leases));
+                }
+                Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
+                Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
+                Action::Reply { request, after, reply } => {
+                    self.answer(after, Answer::Reply(request, reply));
+                }
+                Action::Settle { after, settled } => {
+                    if !self.observers.is_empty() {
+                        self.answer(after, Answer::Settled(settled));
+                    }
+                }
+                Action::Emit { after, task } => {
+                    self.emissions.push_back((after, Emission { task }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn outcome(
+        &mut self,
+        token: Token,
+        result: Result<Seq, AppendError>,
+    ) -> Result<Event, CoordinatorError> {
+        match result {
+            Ok(seq) => {
+                self.appended = self.appended.max(seq);
+                Ok(Event::Accepted { token, seq })
+            }
+            Err(AppendError::Conflict { key }) => {
+                Ok(Event::Conflicted { token, key: key.as_str().to_owned() })
+            }
+            Err(AppendError::Failed(failure)) => Err(CoordinatorError::Log(failure)),
+            Err(error) => Err(CoordinatorError::Append(error)),
+        }
+    }
+
+    async fn appended(
+        &mut self,
+        token: Token,
+        result: Result<Seq, AppendError>,
+        appending: &mut FuturesUnordered<Appending>,
+    ) -> Result<(), CoordinatorError> {
+        let event = self.outcome(token, result)?;
+        self.handle(event, appending).await
+    }
+
+    fn tell(&mut self, worker: &WorkerId, message: ToWorker) {
+        let gone = self.workers.get(worker).is_some_and(|sender| sender.send(message).is_err());
+        if gone {
+            // Its leases end by themselves (T_ack), or when its Leave arrives.
+            self.workers.remove(worker);
+        }
+    }
+
+    fn answer(&mut self, after: Seq, answer: Answer) {
+        self.answers.insert((after, self.next_answer), answer);
+        self.next_answer += 1;
+    }
+
+    /// Lets out what is durable now.
+    fn release(&mut self, durable: &mut watch::Receiver<Durable>) -> Result<(), CoordinatorError> {
+        let (watermark, failed) = {
+            let state = durable.borrow_and_update();
+            (state.seq, state.failed.clone())
+        };
+        while let Some(entry) = self.answers.first_entry() {
+            if entry.key().0 > watermark {
+                break;
+            }
+            match entry.remove() {
+                Answer::Reply(request, reply) => {
+                    if let Some(sender) = self.replies.remove(&request) {
+                        // Whoever asked may have gone; the record stands all the same.
+                        let _ = sender.send(reply);
+                    }
+                }
+                Answer::Settled(settled) => {
+                    self.observers.retain(|observer| observer.send(settled.clone()).is_ok());
+                }
+            }
+        }
+        while let Some((after, _)) = self.emissions.front() {
+            let Some(sink) = self.sink.as_ref().filter(|_| *after <= watermark) else { break };
+            if sink.is_closed() {
+                self.sink = None;
+                break;
+            }
+            if let Some((_, emission)) = self.emissions.pop_front() {
+                // Closed between the check and here: the record stays, and a restart emits it.
+                let _ = sink.send(emission);
+            }
+        }
+        if let Some(failure) = failed {
+            return Err(CoordinatorError::Log(failure));
+        }
+        if !self.waiters.is_empty() && watermark >= self.appended {
+            let core = &self.core;
+            let (held, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiters)
+                .into_iter()
+                .partition(|(condition, _)| match condition {
+                    Condition::Idle => core.is_idle(),
+                    Condition::Drained => core.is_drained(),
+                });
+            self.waiters = waiting;
+            for (_, waiter) in held {
+                // As above.
+                let _ = waiter.send(());
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Now {
+        let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now { mono: Time(micros), wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    fn instant(&self, time: Time) -> tokio::time::Instant {
+        let since = std::time::Duration::from_micros(time.0);
+        tokio::time::Instant::from_std(self.epoch + since)
+    }
+}
+
+async fn sleep_until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

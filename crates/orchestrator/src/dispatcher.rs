@@ -1,0 +1,254 @@
+//! A dispatcher: takes tasks, runs them, brings the results.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_bus::BlobStore;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::coordinator::{CoordinatorGone, Handle, ToWorker};
+use crate::core::{Complete, Fail, Join, Lease, LeaseRef, Output};
+use crate::executor::{Cancel, Execution, Executor, Product, Resolved};
+use crate::id::WorkerId;
+use crate::message::grouping;
+use crate::payload::Encoding;
+use crate::plan::{Plan, StageIx, StageKind};
+use crate::record::Failure;
+use crate::shutdown::{Level, Shutdown};
+
+/// Settings of a dispatcher.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name, unique among those alive.
+    pub name: WorkerId,
+    /// The worker group it belongs to.
+    pub group: Arc<str>,
+    /// The labels it has.
+    pub labels: BTreeSet<String>,
+    /// Bytes of memory it offers.
+    pub memory: u64,
+    /// Assignments that it works on at once (F_max).
+    pub f_max: usize,
+    /// Time between heartbeats.
+    pub heartbeat: Duration,
+}
+
+/// A dispatcher, ready to run.
+pub struct Dispatcher {
+    options: Options,
+    executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
+    blobs: Arc<BlobStore>,
+    coordinator: Handle,
+    running: BTreeMap<LeaseRef, watch::Sender<bool>>,
+}
+
+// === impl Dispatcher ===
+
+impl Dispatcher {
+    /// A dispatcher that runs the tasks of each stage in `executors` (all of its worker group).
+    pub fn new(
+        options: Options,
+        executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
+        blobs: Arc<BlobStore>,
+        coordinator: Handle,
+    ) -> Self {
+        Self { options, executors, blobs, coordinator, running: BTreeMap::new() }
+    }
+
+    /// Works until `shutdown`: on [`Level::Drain`] it finishes what it has, on [`Level::Stop`] it
+    /// cancels it and hands it back.
+    pub async fn run(mut self, mut shutdown: Shutdown) -> Result<(), CoordinatorGone> {
+        let (to_worker, mut inbox) = mpsc::unbounded_channel();
+        self.join(to_worker.clone()).await?;
+        let mut finished: JoinSet<Vec<LeaseRef>> = JoinSet::new();
+        let mut heartbeat = tokio::time::interval(self.options.heartbeat);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut draining = false;
+        let mut stopping = shutdown.clone();
+        loop {
+            if draining && self.running.is_empty() {
+                break;
+            }
+            tokio::select! {
+                message = inbox.recv() => match message {
+                    Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
+                    Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
+                    Some(ToWorker::Unknown) => self.join(to_worker.clone()).await?,
+                    None => return Err(CoordinatorGone),
+                },
+                Some(ended) = finished.join_next(), if !finished.is_empty() => {
+                    for lease in ended.into_iter().flatten() {
+                        self.running.remove(&lease);
+                    }
+                }
+                _ = heartbeat.tick() => {
+                    let running = self.running.keys().cloned().collect();
+                    self.coordinator.heartbeat(self.options.name.clone(), running).await?;
+                }
+                () = shutdown.reached(Level::Drain), if !draining => {
+                    draining = true;
+                    self.coordinator.retire(self.options.name.clone()).await?;
+                }
+                () = stopping.reached(Level::Stop), if draining => {
+                    return self.stop(finished).await;
+                }
+            }
+        }
+        self.coordinator.leave(self.options.name.clone()).await
+    }
+
+    async fn join(&self, to_worker: mpsc::UnboundedSender<ToWorker>) -> Result<(), CoordinatorGone> {
+        let join = Join {
+            worker: self.options.name.clone(),
+            group: self.options.group.clone(),
+            labels: self.options.labels.clone(),
+            memory: self.options.memory,
+            slots: self.options.f_max,
+        };
+        self.coordinator.join(join, to_worker).await
+    }
+
+    /// Cancels everything, hands it back, and waits until nothing of it runs any more.
+    async fn stop(mut self, mut finished: JoinSet<Vec<LeaseRef>>) -> Result<(), CoordinatorGone> {
+        for (lease, cancel) in std::mem::take(&mut self.running) {
+            // The execution may have ended on its own.
+            let _ = cancel.send(true);
+            self.coordinator.release(self.options.name.clone(), lease).await?;
+        }
+        // Native provers cannot be interrupted: their threads end with the process.
+        let _ = tokio::time::timeout(Duration::from_secs(5), async {
+            while finished.join_next().await.is_some() {}
+        })
+        .await;
+        self.coordinator.leave(self.options.name.clone()).await
+    }
+
+    fn cancel(&mut self, lease: &LeaseRef) {
+        if let Some(cancel) = self.running.remove(lease) {
+            // As above.
+            let _ = cancel.send(true);
+        }
+    }
+
+    fn begin(&mut self, leases: Vec<Lease>, finished: &mut JoinSet<Vec<LeaseRef>>) {
+        let mut batch = Vec::with_capacity(leases.len());
+        for lease in leases {
+            let (sender, cancel) = Cancel::new();
+            let name = LeaseRef { task: lease.task.id.clone(), attempt: lease.attempt };
+            self.running.insert(name.clone(), sender);
+            batch.push((name, lease, cancel));
+        }
+        let work = Work {
+            worker: self.options.name.clone(),
+            executors: self.executors.clone(),
+            blobs: self.blobs.clone(),
+            coordinator: self.coordinator.clone(),
+        };
+        finished.spawn(async move {
+            let names = batch.iter().map(|(name, ..)| name.clone()).collect();
+            // The coordinator is gone: the dispatcher finds out by itself.
+            let _ = work.run(batch).await;
+            names
+        });
+    }
+}
+
+/// What it takes to run one assignment.
+struct Work {
+    worker: WorkerId,
+    executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
+    blobs: Arc<BlobStore>,
+    coordinator: Handle,
+}
+
+impl Work {
+    async fn run(&self, batch: Vec<(LeaseRef, Lease, Cancel)>) -> Result<(), CoordinatorGone> {
+        let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else { return Ok(()) };
+        let mut names = Vec::with_capacity(batch.len());
+        let mut executions = Vec::with_capacity(batch.len());
+        for (name, lease, cancel) in batch {
+            match Resolved::fetch(&lease.task.payload, &self.blobs).await {
+                Ok(input) => {
+                    names.push((name, cancel.clone()));
+                    let (task, attempt) = (lease.task, lease.attempt);
+                    executions.push(Execution { task, attempt, input, cancel });
+                }
+                Err(error) => self.failed(name, with_sources(&error)).await?,
+            }
+        }
+        let Some(executor) = self.executors.get(&stage) else {
+            for (name, _) in names {
+                self.failed(name, "this dispatcher has no executor for the stage".into()).await?;
+            }
+            return Ok(());
+        };
+        let results = executor.execute(executions).await;
+        for ((name, cancel), result) in names.into_iter().zip(results) {
+            if cancel.is_raised() {
+                continue;
+            }
+            match result {
+                Ok(product) => self.completed(stage, name, product).await?,
+                Err(failure) => {
+                    let worker = self.worker.clone();
+                    self.coordinator.fail(Fail { worker, lease: name, failure }).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn failed(&self, lease: LeaseRef, reason: String) -> Result<(), CoordinatorGone> {
+        let failure = Failure { reason, ..Failure::default() };
+        self.coordinator.fail(Fail { worker: self.worker.clone(), lease, failure }).await
+    }
+
+    async fn completed(
+        &self,
+        stage: StageIx,
+        lease: LeaseRef,
+        product: Product,
+    ) -> Result<(), CoordinatorGone> {
+        let plan = self.coordinator.plan();
+        let collected = is_collected(plan, stage);
+        let mut outputs = Vec::with_capacity(product.outputs.len());
+        for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
+            let json = (encoding == Encoding::Json).then_some(&*bytes);
+            let queues = &plan.stage(stage).outputs;
+            let grouping = queues.iter().flat_map(|queue| grouping(plan, *queue, json)).collect();
+            match Resolved::store(encoding, bytes, collected, &self.blobs).await {
+                Ok(payload) => {
+                    let element = product.fan_out.then_some(index);
+                    outputs.push(Output { element, payload, grouping });
+                }
+                Err(error) => {
+                    let reason = format!("the result cannot be stored: {}", with_sources(&error));
+                    return self.failed(lease, reason).await;
+                }
+            }
+        }
+        let worker = self.worker.clone();
+        self.coordinator.complete(Complete { worker, lease, outputs, ran: product.ran }).await
+    }
+}
+
+/// Whether a collector reads what `stage` writes.
+fn is_collected(plan: &Plan, stage: StageIx) -> bool {
+    let mut readers = plan.stage(stage).outputs.iter().flat_map(|queue| &plan.queue(*queue).readers);
+    readers.any(|reader| matches!(plan.stage(*reader).kind, StageKind::Collector(_)))
+}
+
+/// An error with all that caused it, on one line.
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,339 @@
+//! Provers in this process: no files, no JSON in between.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::resolved::Resolved;
+use super::traits::{Cancel, Execution, Executor, Product};
+use crate::id::TaskId;
+use crate::payload::Encoding;
+use crate::record::Failure;
+
+/// What a prover may want to know of the task besides its input.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The task.
+    pub task: TaskId,
+    /// First block it is about.
+    pub first: u64,
+    /// Last block it is about, inclusive.
+    pub last: u64,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// Raised when the result is not wanted any more: a prover that runs for long should look.
+    pub cancel: Cancel,
+}
+
+/// Why a prover has no result.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ProverError {
+    /// Another attempt would fail just so: the task goes to the dead-letter queue at once.
+    #[error("{0}")]
+    Permanent(String),
+    /// Another attempt may succeed.
+    #[error("{0}")]
+    Retry(String),
+}
+
+/// A prover, or any other computation on a task's payload.
+///
+/// It runs on a thread of its own, outside the runtime's, and may use as many as it likes.
+pub trait Prover: Send + Sync + 'static {
+    /// What a task's payload is read as.
+    type Input: FromPayload + Send;
+    /// What goes on to the stage's output queues.
+    type Output: IntoPayloads + Send;
+
+    /// Proves one.
+    fn prove(&self, context: &Context, input: Self::Input) -> Result<Self::Output, ProverError>;
+
+    /// Proves several that were claimable at once (`batch` in the workflow file); one result for
+    /// each, in order. Override it where together is cheaper than one by one.
+    fn prove_batch(
+        &self,
+        batch: Vec<(Context, Self::Input)>,
+    ) -> Vec<Result<Self::Output, ProverError>> {
+        batch.into_iter().map(|(context, input)| self.prove(&context, input)).collect()
+    }
+}
+
+/// A type that a payload can be read as.
+pub trait FromPayload: Sized {
+    /// Reads it. An error is permanent: the payload will not change.
+    fn from_payload(payload: Resolved) -> Result<Self, String>;
+}
+
+/// What a prover made, as messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Produced {
+    /// One message.
+    One(Encoding, Bytes),
+    /// The elements of a fan-out.
+    Many(Vec<(Encoding, Bytes)>),
+}
+
+/// A type that messages can be made of.
+pub trait IntoPayloads {
+    /// Makes them.
+    fn into_payloads(self) -> Result<Produced, String>;
+}
+
+/// JSON on both sides of a prover.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: DeserializeOwned> FromPayload for Json<T> {
+    fn from_payload(payload: Resolved) -> Result<Self, String> {
+        let bytes = payload.to_program_input()?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| error.to_string())
+    }
+}
+
+impl<T: Serialize> IntoPayloads for Json<T> {
+    fn into_payloads(self) -> Result<Produced, String> {
+        let bytes = serde_json::to_vec(&self.0).map_err(|error| error.to_string())?;
+        Ok(Produced::One(Encoding::Json, bytes.into()))
+    }
+}
+
+impl FromPayload for Resolved {
+    fn from_payload(payload: Resolved) -> Result<Self, String> {
+        Ok(payload)
+    }
+}
+
+impl FromPayload for Bytes {
+    fn from_payload(payload: Resolved) -> Result<Self, String> {
+        payload.to_program_input()
+    }
+}
+
+impl IntoPayloads for Bytes {
+    fn into_payloads(self) -> Result<Produced, String> {
+        Ok(Produced::One(Encoding::Binary, self))
+    }
+}
+
+impl IntoPayloads for Produced {
+    fn into_payloads(self) -> Result<Produced, String> {
+        Ok(self)
+    }
+}
+
+/// The executor of a [`Prover`].
+pub struct Native<P> {
+    prover: Arc<P>,
+    fan_out: bool,
+    time_limit: Option<Duration>,
+}
+
+// === impl Native ===
+
+impl<P: Prover> Native<P> {
+    /// Runs `prover`. With `fan_out` a JSON array that it makes is split into its elements. After
+    /// `time_limit` an attempt has failed; its thread goes on until the prover returns.
+    pub fn new(prover: Arc<P>, fan_out: bool, time_limit: Option<Duration>) -> Self {
+        Self { prover, fan_out, time_limit }
+    }
+
+    fn run(
+        prover: &P,
+        fan_out: bool,
+        batch: Vec<Execution>,
+    ) -> Vec<Result<Product, Failure>> {
+        let began = Instant::now();
+        let mut results: Vec<Option<Result<Product, Failure>>> = Vec::with_capacity(batch.len());
+        let mut inputs = Vec::with_capacity(batch.len());
+        for execution in batch {
+            match P::Input::from_payload(execution.input) {
+                Ok(input) => {
+                    let context = Context {
+                        task: execution.task.id.clone(),
+                        first: execution.task.id.block,
+                        last: execution.task.last,
+                        attempt: execution.attempt,
+                        cancel: execution.cancel,
+                    };
+                    inputs.push((context, input));
+                    results.push(None);
+                }
+                Err(why) => {
+                    let reason = format!("the payload cannot be read: {why}");
+                    results.push(Some(Err(permanent(reason, began.elapsed()))));
+                }
+            }
+        }
+        let count = inputs.len();
+        let proved = catch_unwind(AssertUnwindSafe(|| match count {
+            0 => Vec::new(),
+            1 => inputs.pop().map(|(context, input)| prover.prove(&context, input)).into_iter().collect(),
+            _ => prover.prove_batch(inputs),
+        }));
+        let proved = proved.unwrap_or_else(|panic| {
+            let reason = format!("the prover panicked: {}", panic_text(&*panic));
+            (0..count).map(|_| Err(ProverError::Retry(reason.clone()))).collect()
+        });
+        let ran = began.elapsed();
+        let mut proved = proved.into_iter();
+        let lacking =
+            || Err(ProverError::Retry("the prover returned too few results for its batch".into()));
+        results
+            .into_iter()
+            .map(|result| {
+                result.unwrap_or_else(|| {
+                    product(proved.next().unwrap_or_else(lacking), fan_out, ran)
+                })
+            })
+            .collect()
+    }
+}
+
+fn product<O: IntoPayloads>(
+    result: Result<O, ProverError>,
+    fan_out: bool,
+    ran: Duration,
+) -> Result<Product, Failure> {
+    let output = match result {
+        Ok(output) => output,
+        Err(ProverError::Permanent(reason)) => return Err(permanent(reason, ran)),
+        Err(ProverError::Retry(reason)) => return Err(failure(false, reason, ran)),
+    };
+    let produced = output
+        .into_payloads()
+        .map_err(|why| permanent(format!("the result cannot be encoded: {why}"), ran))?;
+    match produced {
+        Produced::Many(outputs) => Ok(Product { outputs, fan_out: true, ran }),
+        Produced::One(Encoding::Json, bytes) if fan_out => {
+            let outputs = split_array(&bytes).map_err(|why| permanent(why, ran))?;
+            Ok(Product { outputs, fan_out: true, ran })
+        }
+        Produced::One(encoding, bytes) => {
+            Ok(Product { outputs: vec![(encoding, bytes)], fan_out: false, ran })
+        }
+    }
+}
+
+/// The elements of a JSON array, each as it stands.
+pub(crate) fn split_array(json: &[u8]) -> Result<Vec<(Encoding, Bytes)>, String> {
+    let elements: Vec<&serde_json::value::RawValue> = serde_json::from_slice(json)
+        .map_err(|error| format!("fan_out needs a JSON array as output: {error}"))?;
+    Ok(elements
+        .into_iter()
+        .map(|element| (Encoding::Json, Bytes::copy_from_slice(element.get().as_bytes())))
+        .collect())
+}
+
+fn permanent(reason: String, ran: Duration) -> Failure {
+    failure(true, reason, ran)
+}
+
+fn failure(permanent: bool, reason: String, ran: Duration) -> Failure {
+    let wall_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
+    Failure { permanent, reason, wall_ms, ..Failure::default() }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
+
+impl<P: Prover> Executor for Native<P> {
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
+        let count = batch.len();
+        let prover = self.prover.clone();
+        let fan_out = self.fan_out;
+        let time_limit = self.time_limit;
+        Box::pin(async move {
+            let all = |reason: String, ran: Duration| vec![Err(failure(false, reason, ran)); count];
+            let work = tokio::task::spawn_blocking(move || Self::run(&prover, fan_out, batch));
+            let finished = match time_limit {
+                None => work.await,
+                Some(limit) => match tokio::time::timeout(limit, work).await {
+                    Ok(finished) => finished,
+                    Err(_) => return all(format!("no result within {limit:?}"), limit),
+                },
+            };
+            finished.unwrap_or_else(|error| {
+                all(format!("the prover's thread ended: {error}"), Duration::ZERO)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Part;
+    use crate::payload::Payload;
+    use crate::record::TaskRecord;
+
+    struct Halve;
+
+    impl Prover for Halve {
+        type Input = Json<u64>;
+        type Output = Json<Vec<u64>>;
+
+        fn prove(&self, _: &Context, Json(n): Json<u64>) -> Result<Json<Vec<u64>>, ProverError> {
+            match n {
+                7 => panic!("seven"),
+                9 => Err(ProverError::Retry("nine".into())),
+                n if n % 2 == 1 => Err(ProverError::Permanent("odd".into())),
+                n => Ok(Json(vec![n / 2, n / 2])),
+            }
+        }
+    }
+
+    fn execution(json: &'static str) -> Execution {
+        let payload = Payload::json(json.as_bytes());
+        let task = TaskRecord {
+            id: TaskId { stage: "halve".into(), block: 1, part: Part::whole() },
+            queue: "in".into(),
+            last: 1,
+            group: None,
+            needs: None,
+            payload,
+            at_ms: 0,
+        };
+        let input = Resolved::One(Encoding::Json, Bytes::from_static(json.as_bytes()));
+        Execution { task: Arc::new(task), attempt: 1, input, cancel: Cancel::new().1 }
+    }
+
+    #[tokio::test]
+    async fn results_failures_panics_and_bad_payloads_are_told_apart() {
+        let native = Native::new(Arc::new(Halve), true, None);
+        let mut results = Vec::new();
+        for json in ["8", "9", "3", "7", "\"x\""] {
+            results.extend(native.execute(vec![execution(json)]).await);
+        }
+        let product = results[0].as_ref().expect("8 halves");
+        assert!(product.fan_out);
+        assert_eq!(product.outputs.len(), 2);
+        let failures: Vec<(bool, &str)> = results[1..]
+            .iter()
+            .map(|result| result.as_ref().expect_err("fails"))
+            .map(|failure| (failure.permanent, failure.reason.as_str()))
+            .collect();
+        assert_eq!(failures[..2], [(false, "nine"), (true, "odd")]);
+        assert_eq!(failures[2], (false, "the prover panicked: seven"));
+        assert!(failures[3].0 && failures[3].1.starts_with("the payload cannot be read"));
+    }
+
+    #[tokio::test]
+    async fn a_batch_with_one_bad_payload_still_proves_the_others() {
+        let native = Native::new(Arc::new(Halve), false, None);
+        let batch = vec![execution("8"), execution("null"), execution("4")];
+        let results = native.execute(batch).await;
+        let ok: Vec<bool> = results.iter().map(Result::is_ok).collect();
+        assert_eq!(ok, [true, false, true]);
+    }
+}

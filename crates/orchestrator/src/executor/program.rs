@@ -1,0 +1,81 @@
+//! The executor of a stage whose tasks a program runs.
+
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, join_all};
+
+use super::native::split_array;
+use super::process::{Attempt, Outcome, ProcessExecutor, TaskContext};
+use super::traits::{Execution, Executor, Product};
+use crate::payload::Encoding;
+use crate::record::Failure;
+
+/// Runs a program for each task; see [`super::process`]. What the program writes is one JSON value.
+pub struct Program {
+    process: ProcessExecutor,
+    fan_out: bool,
+}
+
+// === impl Program ===
+
+impl Program {
+    /// With `fan_out` the output is a JSON array, and each element becomes a message.
+    pub fn new(process: ProcessExecutor, fan_out: bool) -> Self {
+        Self { process, fan_out }
+    }
+
+    async fn run(&self, execution: Execution) -> Result<Product, Failure> {
+        let input = execution.input.to_program_input().map_err(|reason| Failure {
+            permanent: true,
+            reason,
+            ..Failure::default()
+        })?;
+        let context = TaskContext {
+            id: execution.task.id.to_string(),
+            attempt: execution.attempt,
+            block: execution.task.id.block,
+        };
+        let mut cancel = execution.cancel;
+        let attempt = self.process.run(&context, &input, cancel.raised()).await;
+        match &attempt.outcome {
+            Outcome::Succeeded(output) => {
+                let outputs = self
+                    .outputs(output)
+                    .map_err(|reason| failure(&attempt, false, reason))?;
+                Ok(Product { outputs, fan_out: self.fan_out, ran: attempt.wall })
+            }
+            Outcome::Permanent { reason } => Err(failure(&attempt, true, reason.clone())),
+            Outcome::Failed { reason } | Outcome::CouldNotStart { reason } => {
+                Err(failure(&attempt, false, reason.clone()))
+            }
+            outcome @ (Outcome::TimedOut | Outcome::Cancelled) => {
+                Err(failure(&attempt, false, outcome.to_string()))
+            }
+        }
+    }
+
+    fn outputs(&self, output: &Bytes) -> Result<Vec<(Encoding, Bytes)>, String> {
+        if self.fan_out {
+            return split_array(output);
+        }
+        serde_json::from_slice::<&serde_json::value::RawValue>(output)
+            .map_err(|error| format!("the output is not one JSON value: {error}"))?;
+        Ok(vec![(Encoding::Json, output.clone())])
+    }
+}
+
+fn failure(attempt: &Attempt, permanent: bool, reason: String) -> Failure {
+    Failure {
+        permanent,
+        reason,
+        exit: attempt.exit,
+        stdout: attempt.stdout.to_string(),
+        stderr: attempt.stderr.to_string(),
+        wall_ms: u64::try_from(attempt.wall.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+impl Executor for Program {
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
+        Box::pin(join_all(batch.into_iter().map(|execution| self.run(execution))))
+    }
+}

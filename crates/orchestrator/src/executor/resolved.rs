@@ -1,0 +1,175 @@
+//! Payloads with their bytes at hand.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use proofmill_bus::{BlobError, BlobStore, Digest};
+
+use crate::payload::{Encoding, INLINE_LIMIT, Payload};
+
+/// A payload whose blobs have been fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// One message's bytes.
+    One(Encoding, Bytes),
+    /// A collector's group; see [`Payload::Group`].
+    Group {
+        /// Whether a process sees an object by queue, or one array.
+        by_queue: bool,
+        /// Each member with the queue it came by.
+        members: Vec<(Arc<str>, Resolved)>,
+    },
+}
+
+/// A payload that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The blob store failed.
+    #[error("cannot fetch blob {digest}")]
+    Blob {
+        /// Which blob.
+        digest: String,
+        /// Why.
+        #[source]
+        source: BlobError,
+    },
+}
+
+/// Payloads of messages for a collector are inline up to this many bytes only, so that a group of
+/// them still fits one record of the log.
+const COLLECTED_INLINE_LIMIT: usize = 16 * 1024;
+
+// === impl Resolved ===
+
+impl Resolved {
+    /// Fetches what `payload` refers to.
+    pub fn fetch<'a>(
+        payload: &'a Payload,
+        blobs: &'a BlobStore,
+    ) -> BoxFuture<'a, Result<Self, ResolveError>> {
+        Box::pin(async move {
+            match payload {
+                Payload::Inline { encoding, bytes } => Ok(Self::One(*encoding, bytes.clone())),
+                Payload::Blob { encoding, digest, .. } => {
+                    let digest = Digest::from(*digest);
+                    let bytes = blobs.get(&digest).await.map_err(|source| {
+                        ResolveError::Blob { digest: digest.to_string(), source }
+                    })?;
+                    Ok(Self::One(*encoding, bytes))
+                }
+                Payload::Group { by_queue, members } => {
+                    let mut resolved = Vec::with_capacity(members.len());
+                    for (queue, member) in members {
+                        resolved.push((queue.clone(), Self::fetch(member, blobs).await?));
+                    }
+                    Ok(Self::Group { by_queue: *by_queue, members: resolved })
+                }
+            }
+        })
+    }
+
+    /// Puts a message's bytes where they belong: into the record if they are few, else into a
+    /// blob, which is durable when this returns. `collected` says that a collector reads them.
+    pub async fn store(
+        encoding: Encoding,
+        bytes: Bytes,
+        collected: bool,
+        blobs: &BlobStore,
+    ) -> Result<Payload, BlobError> {
+        let limit = if collected { COLLECTED_INLINE_LIMIT } else { INLINE_LIMIT };
+        if bytes.len() <= limit {
+            return Ok(Payload::Inline { encoding, bytes });
+        }
+        let len = bytes.len() as u64;
+        let digest = blobs.put(bytes).await?;
+        Ok(Payload::Blob { encoding, digest: *digest.as_bytes(), len })
+    }
+
+    /// What a program is given: the bytes of one message as they are; of a group a JSON array, or
+    /// an object of arrays by queue. Binary members cannot be shown in JSON: the error says so.
+    pub fn to_program_input(&self) -> Result<Bytes, String> {
+        match self {
+            Self::One(_, bytes) => Ok(bytes.clone()),
+            Self::Group { .. } => {
+                let mut json = Vec::new();
+                self.write_json(&mut json)?;
+                Ok(json.into())
+            }
+        }
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>) -> Result<(), String> {
+        match self {
+            Self::One(Encoding::Json, bytes) => out.extend_from_slice(bytes),
+            Self::One(Encoding::Binary, _) => {
+                return Err("a member of the group is binary: only a native prover can read it, \
+                            or make the stage before write JSON"
+                    .to_owned());
+            }
+            Self::Group { by_queue: false, members } => {
+                write_array(members.iter().map(|(_, member)| member), out)?;
+            }
+            Self::Group { by_queue: true, members } => {
+                let mut queues: Vec<&Arc<str>> = members.iter().map(|(queue, _)| queue).collect();
+                queues.sort_unstable();
+                queues.dedup();
+                out.push(b'{');
+                for (index, queue) in queues.into_iter().enumerate() {
+                    if index > 0 {
+                        out.push(b',');
+                    }
+                    out.extend_from_slice(format!("{:?}:", &**queue).as_bytes());
+                    let of_queue = members.iter().filter(|(name, _)| name == queue);
+                    write_array(of_queue.map(|(_, member)| member), out)?;
+                }
+                out.push(b'}');
+            }
+        }
+        Ok(())
+    }
+}
+
+fn write_array<'a>(
+    members: impl Iterator<Item = &'a Resolved>,
+    out: &mut Vec<u8>,
+) -> Result<(), String> {
+    out.push(b'[');
+    for (index, member) in members.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        member.write_json(out)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &'static str) -> Resolved {
+        Resolved::One(Encoding::Json, Bytes::from_static(text.as_bytes()))
+    }
+
+    #[test]
+    fn groups_become_arrays_or_objects_by_queue() {
+        let members =
+            vec![("b".into(), json("1")), ("a".into(), json("{\"x\":2}")), ("b".into(), json("3"))];
+        let array = Resolved::Group { by_queue: false, members: members.clone() };
+        assert_eq!(array.to_program_input().expect("json"), "[1,{\"x\":2},3]");
+        let object = Resolved::Group { by_queue: true, members };
+        assert_eq!(
+            object.to_program_input().expect("json"),
+            "{\"a\":[{\"x\":2}],\"b\":[1,3]}"
+        );
+    }
+
+    #[test]
+    fn binary_members_are_refused_for_programs() {
+        let binary = Resolved::One(Encoding::Binary, Bytes::from_static(b"\x00"));
+        let group = Resolved::Group { by_queue: false, members: vec![("a".into(), binary)] };
+        assert!(group.to_program_input().is_err());
+    }
+}

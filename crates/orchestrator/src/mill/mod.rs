@@ -1,0 +1,23 @@
+//! A whole workflow in one process: log, coordinator, dispatchers, sources and sink.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use proofmill_orchestrator::mill::{Mill, Options, Registry};
+//! use proofmill_orchestrator::shutdown;
+//! use proofmill_workflow::Workflow;
+//!
+//! let workflow = Workflow::load("workflow.toml".as_ref())?;
+//! let mill = Mill::open(&workflow, Registry::default(), Options::in_directory("state")).await?;
+//! let (_trigger, shutdown) = shutdown::channel();
+//! let summary = mill.run(shutdown).await?;
+//! println!("complete: {}", summary.is_complete());
+//! # Ok(()) }
+//! ```
+
+mod options;
+mod registry;
+mod run;
+
+pub use options::{MillError, Options, Summary};
+pub use registry::{ExecutorMaker, Registry, SourceMaker};
+pub use run::Mill;

@@ -1,0 +1,111 @@
+//! What a program that embeds the orchestrator brings along: provers, sources, strategies.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proofmill_workflow as file;
+use serde_json::Value;
+
+use crate::executor::{Executor, Native, Prover};
+use crate::plan::StrategyMaker;
+use crate::source::Source;
+
+/// Makes a stage's executor. An error is in words for the user.
+pub type ExecutorMaker =
+    Arc<dyn Fn(&file::Dispatcher, &Value) -> Result<Arc<dyn Executor>, String> + Send + Sync>;
+
+/// Makes a source of a kind that the orchestrator itself does not know.
+pub type SourceMaker =
+    Arc<dyn Fn(&file::SourceKind) -> Option<Result<Box<dyn Source>, String>> + Send + Sync>;
+
+/// Provers, sources and strategies by name.
+#[derive(Clone, Default)]
+pub struct Registry {
+    executors: BTreeMap<String, ExecutorMaker>,
+    strategies: BTreeMap<String, StrategyMaker>,
+    sources: Vec<SourceMaker>,
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Registers a native prover: `make` is called for each stage that names it, with the `params`
+    /// of the workflow file.
+    pub fn prover<P, F>(&mut self, name: &str, make: F) -> &mut Self
+    where
+        P: Prover,
+        F: Fn(&Value) -> Result<P, String> + Send + Sync + 'static,
+    {
+        self.executor(name, move |stage, params| {
+            let prover = Arc::new(make(params)?);
+            Ok(Arc::new(Native::new(prover, stage.fan_out, stage.time_limit)))
+        })
+    }
+
+    /// Registers an executor of any kind under the name of a native prover.
+    pub fn executor<F>(&mut self, name: &str, make: F) -> &mut Self
+    where
+        F: Fn(&file::Dispatcher, &Value) -> Result<Arc<dyn Executor>, String>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.executors.insert(name.to_owned(), Arc::new(make));
+        self
+    }
+
+    /// Registers a collector strategy.
+    pub fn strategy(&mut self, name: &str, make: StrategyMaker) -> &mut Self {
+        self.strategies.insert(name.to_owned(), make);
+        self
+    }
+
+    /// Registers a kind of source.
+    pub fn source(&mut self, make: SourceMaker) -> &mut Self {
+        self.sources.push(make);
+        self
+    }
+
+    /// The names of the native provers.
+    pub fn prover_names(&self) -> Vec<String> {
+        self.executors.keys().cloned().collect()
+    }
+
+    /// The names of the strategies.
+    pub fn strategy_names(&self) -> Vec<String> {
+        self.strategies.keys().cloned().collect()
+    }
+
+    pub(crate) fn make_executor(
+        &self,
+        stage: &file::Dispatcher,
+        prover: &str,
+        params: &Value,
+    ) -> Result<Arc<dyn Executor>, String> {
+        let make = self
+            .executors
+            .get(prover)
+            .ok_or_else(|| format!("no native prover {prover:?} is registered in this program"))?;
+        make(stage, params)
+    }
+
+    pub(crate) fn make_source(
+        &self,
+        kind: &file::SourceKind,
+    ) -> Option<Result<Box<dyn Source>, String>> {
+        self.sources.iter().find_map(|make| make(kind))
+    }
+
+    pub(crate) fn strategies(&self) -> &BTreeMap<String, StrategyMaker> {
+        &self.strategies
+    }
+}
+
+/// Where a process stage's program is, for the executor.
+pub(crate) fn program_path(program: &file::Program) -> PathBuf {
+    match program {
+        file::Program::Search(name) => PathBuf::from(name),
+        file::Program::File(path) => path.clone(),
+    }
+}

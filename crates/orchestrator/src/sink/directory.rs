@@ -1,0 +1,62 @@
+//! A directory with one file for each emitted message.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use futures_util::future::BoxFuture;
+
+use super::service::{Emitted, Sink, SinkError};
+use crate::payload::Encoding;
+
+/// Writes `FIRST-LAST.json` (or `.bin`), block numbers padded to ten digits so that names sort in
+/// chain order. A file is whole or absent, and one that is there already is left as it is.
+pub struct Directory {
+    path: PathBuf,
+}
+
+// === impl Directory ===
+
+impl Directory {
+    /// Writes into `path`, which is made if it is not there.
+    pub fn open(path: &Path) -> Result<Self, SinkError> {
+        std::fs::create_dir_all(path).map_err(|error| SinkError::new(path, &error))?;
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// The file of a message.
+    pub fn file_name(emitted: &Emitted) -> String {
+        let extension = match emitted.encoding {
+            Encoding::Json => "json",
+            Encoding::Binary => "bin",
+        };
+        format!("{:010}-{:010}.{extension}", emitted.first, emitted.last)
+    }
+
+    fn write(path: &Path, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let target = path.join(name);
+        if target.try_exists()? {
+            return Ok(());
+        }
+        let mut file = tempfile::Builder::new().prefix(".emit-").tempfile_in(path)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        file.persist(&target).map_err(|error| error.error)?;
+        std::fs::File::open(path)?.sync_all()
+    }
+}
+
+impl Sink for Directory {
+    fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
+        let name = Self::file_name(emitted);
+        let (path, bytes) = (self.path.clone(), emitted.bytes.clone());
+        Box::pin(async move {
+            let shown = path.join(&name);
+            let written =
+                tokio::task::spawn_blocking(move || Self::write(&path, &name, &bytes)).await;
+            match written {
+                Ok(result) => result.map_err(|error| SinkError::new(&shown, &error)),
+                Err(error) => Err(SinkError::new(&shown, &error)),
+            }
+        })
+    }
+}

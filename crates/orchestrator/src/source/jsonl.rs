@@ -1,0 +1,148 @@
+//! A source that reads one message a line.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::fs::File;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+use super::service::{Source, SourceMessage};
+use crate::id::Part;
+use crate::payload::Encoding;
+
+/// Longest line, in bytes.
+const LINE_MAX: u64 = 64 * 1024 * 1024;
+
+/// A file of JSON objects, one a line: `{"block": 7, "part": "a", "payload": …}`, or with
+/// `"first"` and `"last"` for a span. Empty lines are passed over. The position is the number of
+/// lines read.
+pub struct Jsonl {
+    path: PathBuf,
+    file: Option<BufReader<File>>,
+    line: u64,
+    from: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a> {
+    block: Option<u64>,
+    first: Option<u64>,
+    last: Option<u64>,
+    part: Option<String>,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+// === impl Jsonl ===
+
+impl Jsonl {
+    /// Reads `path`, which is opened with the first message.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: None, line: 0, from: 0 }
+    }
+
+    async fn read(&mut self) -> Option<Result<SourceMessage, String>> {
+        loop {
+            let text = match self.read_line().await {
+                Ok(text) => text?,
+                Err(why) => return Some(Err(why)),
+            };
+            if self.line <= self.from || text.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            let at = format!("{}:{}", self.path.display(), self.line);
+            return Some(parse(&text, self.line).map_err(|why| format!("{at}: {why}")));
+        }
+    }
+
+    async fn read_line(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                let file = File::open(&self.path).await;
+                let file = file.map_err(|error| failed(&self.path, error))?;
+                self.file.insert(BufReader::new(file))
+            }
+        };
+        let mut text = Vec::new();
+        let read = file.take(LINE_MAX).read_until(b'\n', &mut text).await;
+        match read.map_err(|error| failed(&self.path, error))? {
+            0 => return Ok(None),
+            count if count as u64 == LINE_MAX => {
+                let at = self.line + 1;
+                return Err(format!(
+                    "{}:{at}: the line is longer than {LINE_MAX} bytes",
+                    self.path.display()
+                ));
+            }
+            _ => self.line += 1,
+        }
+        Ok(Some(text))
+    }
+}
+
+fn parse(text: &[u8], line: u64) -> Result<SourceMessage, String> {
+    let parsed: Line<'_> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let (first, last) = match (parsed.block, parsed.first, parsed.last) {
+        (Some(block), None, None) => (block, block),
+        (None, Some(first), Some(last)) if first <= last => (first, last),
+        (None, Some(_), Some(_)) => return Err("`last` is below `first`".into()),
+        _ => return Err("give either `block`, or `first` and `last`".into()),
+    };
+    let part = match parsed.part {
+        Some(part) => Part::new(&part).map_err(|error| error.to_string())?,
+        None => Part::whole(),
+    };
+    Ok(SourceMessage {
+        first,
+        last,
+        part,
+        encoding: Encoding::Json,
+        bytes: Bytes::copy_from_slice(parsed.payload.get().as_bytes()),
+        needs: None,
+        next: line,
+    })
+}
+
+impl Source for Jsonl {
+    fn seek(&mut self, position: u64) -> Result<(), String> {
+        self.from = position;
+        Ok(())
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceMessage, String>>> {
+        Box::pin(self.read())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn reads_blocks_and_spans_and_goes_on_where_it_was() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("blocks.jsonl");
+        let text = "{\"block\":1,\"payload\":{\"a\":1}}\n\n\
+                    {\"first\":2,\"last\":4,\"part\":\"x\",\"payload\":[2]}\n{\"payload\":1}\n";
+        std::fs::write(&path, text).expect("written");
+        let mut source = Jsonl::new(&path);
+        let one = source.next().await.expect("a message").expect("valid");
+        assert_eq!((one.first, one.last, &*one.bytes), (1, 1, &b"{\"a\":1}"[..]));
+        let two = source.next().await.expect("a message").expect("valid");
+        assert_eq!((two.first, two.last, two.part.as_str(), two.next), (2, 4, "x", 3));
+        let bad = source.next().await.expect("a message").expect_err("no block");
+        assert!(bad.contains("blocks.jsonl:4: give either `block`"), "{bad}");
+        assert!(source.next().await.is_none());
+
+        let mut source = Jsonl::new(&path);
+        source.seek(one.next).expect("a position");
+        let again = source.next().await.expect("a message").expect("valid");
+        assert_eq!(again.first, 2);
+    }
+}

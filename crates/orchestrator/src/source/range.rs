@@ -1,0 +1,59 @@
+//! A source that counts blocks.
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use super::service::{Source, SourceMessage};
+use crate::id::Part;
+use crate::payload::Encoding;
+
+/// Blocks `start ..= end`, `chunk` at a time; the payload is made from each span.
+pub struct Range<F> {
+    next: u64,
+    end: Option<u64>,
+    chunk: u64,
+    payload: F,
+}
+
+// === impl Range ===
+
+impl<F> Range<F>
+where
+    F: Fn(u64, u64) -> Bytes + Send,
+{
+    /// Counts from `start` to `end` (for ever if absent), `chunk` (at least 1) blocks a message;
+    /// `payload` makes the JSON payload of blocks `first ..= last`.
+    pub fn new(start: u64, end: Option<u64>, chunk: u64, payload: F) -> Self {
+        Self { next: start, end, chunk: chunk.max(1), payload }
+    }
+}
+
+impl<F> Source for Range<F>
+where
+    F: Fn(u64, u64) -> Bytes + Send,
+{
+    fn seek(&mut self, position: u64) -> Result<(), String> {
+        self.next = self.next.max(position);
+        Ok(())
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceMessage, String>>> {
+        let first = self.next;
+        if self.end.is_some_and(|end| first > end) {
+            return Box::pin(std::future::ready(None));
+        }
+        let full = first.saturating_add(self.chunk - 1);
+        let last = self.end.map_or(full, |end| full.min(end));
+        self.next = last.saturating_add(1);
+        let message = SourceMessage {
+            first,
+            last,
+            part: Part::whole(),
+            encoding: Encoding::Json,
+            bytes: (self.payload)(first, last),
+            needs: None,
+            next: self.next,
+        };
+        Box::pin(std::future::ready(Some(Ok(message))))
+    }
+}
