@@ -1,0 +1,535 @@
+//! Key files.
+//!
+//! Little-endian throughout. A 112-byte head: magic `PMILLKEY`, version (4 bytes), kind (4 bytes: 1
+//! proving key, 2 verifying key), curve (16 bytes, zero-padded), SHA-256 of the circuit (32 bytes),
+//! four lengths (8 bytes each: instance variables; for a proving key also variables, and points of
+//! A, B) and two more (L, H). Then the points, uncompressed: α₁ β₂ γ₂ δ₂ and the instance's; for a
+//! proving key β₁ δ₁, then A, B (both groups) and L, each after its variables' indices (4 bytes
+//! each), and H. Last the SHA-256 of all that, 32 bytes.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use ark_ec::AffineRepr;
+use sha2::{Digest, Sha256};
+
+use crate::Engine;
+use crate::encoding::{read_points, uncompressed_size, write_points};
+use crate::keys::{ProvingKey, SparseQuery, VerifyingKey};
+
+/// The largest key file that is read: 64 GiB.
+pub const MAX_KEY_BYTES: u64 = 1 << 36;
+
+const MAGIC: &[u8; 8] = b"PMILLKEY";
+const VERSION: u32 = 1;
+const CURVE_BYTES: usize = 16;
+const LENGTHS: usize = 6;
+const HEAD_BYTES: usize = 8 + 4 + 4 + CURVE_BYTES + 32 + 8 * LENGTHS;
+const CHECKSUM_BYTES: usize = 32;
+
+/// How far a proving key's points are trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// The checksum: enough for a file that this program wrote where nobody else can. It guards
+    /// against corruption, not against malice, which could recompute it; a malicious proving key
+    /// yields proofs that do not verify, or that are not blinded.
+    #[default]
+    Checksum,
+    /// The checksum, and every point on its curve and in its subgroup: for a key from elsewhere.
+    /// Whether the key is for the circuit remains a matter of trust in who made it.
+    Full,
+}
+
+/// A key file that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It does not start as a key file does.
+    #[error("not a Proofmill key file")]
+    Magic,
+    /// It is of a version this program does not know.
+    #[error(
+        "key file version {found}: this program reads version {VERSION}; generate the key again"
+    )]
+    Version {
+        /// The file's version.
+        found: u32,
+    },
+    /// It holds the other kind of key.
+    #[error("key kind {found}, not {expected} (1 is a proving key, 2 a verifying key)")]
+    Kind {
+        /// The kind asked for.
+        expected: u32,
+        /// The file's kind.
+        found: u32,
+    },
+    /// It is for another curve.
+    #[error("a key for another curve than {expected}")]
+    Curve {
+        /// The curve asked for.
+        expected: &'static str,
+    },
+    /// Its lengths contradict each other or its size.
+    #[error("a key of {found} bytes whose head asks for {expected}: cut short or corrupt")]
+    Length {
+        /// What the head asks for; `u64::MAX` if no file can have it.
+        expected: u64,
+        /// The bytes there are.
+        found: u64,
+    },
+    /// Its lengths are impossible.
+    #[error("the key's lengths contradict each other")]
+    Lengths,
+    /// Its checksum does not match.
+    #[error("the key's checksum does not match: the file is corrupt")]
+    Checksum,
+    /// A point is malformed, off its curve or outside its group.
+    #[error("the key's {section} holds what is not a point of its group")]
+    Point {
+        /// Where.
+        section: &'static str,
+    },
+    /// A query's variables are not ascending, or beyond the circuit's.
+    #[error("the key's {section} names variables out of order or range")]
+    Index {
+        /// Where.
+        section: &'static str,
+    },
+    /// It is for another circuit.
+    #[error("the key is for another circuit")]
+    Circuit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Proving = 1,
+    Verifying = 2,
+}
+
+/// A head that was checked: its lengths are possible and its size is known.
+struct Head {
+    circuit: [u8; 32],
+    instance: usize,
+    variables: usize,
+    a: usize,
+    b: usize,
+    l: usize,
+    h: usize,
+}
+
+// === impl Head ===
+
+impl Head {
+    fn write<E: Engine>(&self, kind: Kind, out: &mut Vec<u8>) {
+        out.extend_from_slice(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        out.extend((kind as u32).to_le_bytes());
+        out.extend(curve_name::<E>());
+        out.extend(self.circuit);
+        for length in [
+            self.instance,
+            self.variables,
+            self.a,
+            self.b,
+            self.l,
+            self.h,
+        ] {
+            out.extend((length as u64).to_le_bytes());
+        }
+    }
+
+    /// Reads a head and compares what it asks for with the file's `total` size, so that nothing is
+    /// allocated that the file does not hold.
+    fn read<E: Engine>(bytes: &[u8], kind: Kind, total: u64) -> Result<Self, KeyError> {
+        let short = KeyError::Length {
+            expected: HEAD_BYTES as u64,
+            found: total,
+        };
+        let mut rest = bytes;
+        let mut take = |n: usize| -> Option<&[u8]> {
+            let (taken, left) = rest.split_at_checked(n)?;
+            rest = left;
+            Some(taken)
+        };
+        let Some(magic) = take(8) else {
+            return Err(short);
+        };
+        if magic != MAGIC {
+            return Err(KeyError::Magic);
+        }
+        let (Some(version), Some(found_kind), Some(curve), Some(circuit), Some(lengths)) = (
+            take(4),
+            take(4),
+            take(CURVE_BYTES),
+            take(32),
+            take(8 * LENGTHS),
+        ) else {
+            return Err(short);
+        };
+        let version = little_endian(version) as u32;
+        if version != VERSION {
+            return Err(KeyError::Version { found: version });
+        }
+        let found_kind = little_endian(found_kind) as u32;
+        if found_kind != kind as u32 {
+            return Err(KeyError::Kind {
+                expected: kind as u32,
+                found: found_kind,
+            });
+        }
+        if curve != curve_name::<E>() {
+            return Err(KeyError::Curve { expected: E::NAME });
+        }
+        let mut numbers = [0; LENGTHS];
+        for (number, bytes) in numbers.iter_mut().zip(lengths.chunks_exact(8)) {
+            // Indices are of 32 bits, so no length may exceed them.
+            *number = u32::try_from(little_endian(bytes)).map_err(|_| KeyError::Lengths)? as usize;
+        }
+        let [instance, variables, a, b, l, h] = numbers;
+        let mut head = Self {
+            circuit: [0; 32],
+            instance,
+            variables,
+            a,
+            b,
+            l,
+            h,
+        };
+        head.circuit.copy_from_slice(circuit);
+        let possible = instance >= 1
+            && match kind {
+                Kind::Proving => {
+                    variables >= instance && a.max(b).max(l) <= variables && h.is_power_of_two()
+                }
+                Kind::Verifying => [variables, a, b, l, h] == [0; 5],
+            };
+        if !possible {
+            return Err(KeyError::Lengths);
+        }
+        let expected = head.file_size::<E>(kind);
+        if expected != total {
+            return Err(KeyError::Length {
+                expected,
+                found: total,
+            });
+        }
+        Ok(head)
+    }
+
+    fn file_size<E: Engine>(&self, kind: Kind) -> u64 {
+        let [g1, g2] = [
+            uncompressed_size::<E::G1Affine>(),
+            uncompressed_size::<E::G2Affine>(),
+        ]
+        .map(|size| size as u64);
+        // Every count is below 2³²: no sum or product comes near 2⁶⁴.
+        let [instance, a, b, l, h] =
+            [self.instance, self.a, self.b, self.l, self.h].map(|n| n as u64);
+        let vk = g1 + 3 * g2 + instance * g1;
+        let pk = match kind {
+            Kind::Verifying => 0,
+            Kind::Proving => 2 * g1 + a * (4 + g1) + b * (4 + g1 + g2) + l * (4 + g1) + h * g1,
+        };
+        (HEAD_BYTES + CHECKSUM_BYTES) as u64 + vk + pk
+    }
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte))
+}
+
+fn curve_name<E: Engine>() -> [u8; CURVE_BYTES] {
+    let mut name = [0; CURVE_BYTES];
+    name[..E::NAME.len()].copy_from_slice(E::NAME.as_bytes());
+    name
+}
+
+/// The body of a file whose size was checked against its head, cut into sections.
+struct Sections<'a> {
+    rest: &'a [u8],
+    validate: bool,
+}
+
+// === impl Sections ===
+
+impl Sections<'_> {
+    fn take(&mut self, n: usize) -> &[u8] {
+        let (taken, rest) = self.rest.split_at(n);
+        self.rest = rest;
+        taken
+    }
+
+    fn points<A: AffineRepr>(
+        &mut self,
+        count: usize,
+        section: &'static str,
+    ) -> Result<Vec<A>, KeyError> {
+        let validate = self.validate;
+        read_points(self.take(count * uncompressed_size::<A>()), validate)
+            .ok_or(KeyError::Point { section })
+    }
+
+    fn point<A: AffineRepr>(&mut self, section: &'static str) -> Result<A, KeyError> {
+        self.points(1, section)?
+            .pop()
+            .ok_or(KeyError::Point { section })
+    }
+
+    fn indices(
+        &mut self,
+        count: usize,
+        variables: usize,
+        section: &'static str,
+    ) -> Result<Vec<u32>, KeyError> {
+        let bytes = self.take(4 * count);
+        let indices: Vec<u32> = bytes
+            .chunks_exact(4)
+            .map(|bytes| little_endian(bytes) as u32)
+            .collect();
+        let ascending = indices.is_sorted_by(|left, right| left < right);
+        if ascending
+            && indices
+                .last()
+                .is_none_or(|last| (*last as usize) < variables)
+        {
+            Ok(indices)
+        } else {
+            Err(KeyError::Index { section })
+        }
+    }
+
+    fn query<A: AffineRepr>(
+        &mut self,
+        count: usize,
+        variables: usize,
+        section: &'static str,
+    ) -> Result<SparseQuery<A>, KeyError> {
+        let indices = self.indices(count, variables, section)?;
+        Ok(SparseQuery {
+            indices,
+            points: self.points(count, section)?,
+        })
+    }
+
+    fn verifying_key<E: Engine>(&mut self, head: &Head) -> Result<VerifyingKey<E>, KeyError> {
+        Ok(VerifyingKey {
+            circuit: head.circuit,
+            alpha_g1: self.point("alpha")?,
+            beta_g2: self.point("beta")?,
+            gamma_g2: self.point("gamma")?,
+            delta_g2: self.point("delta")?,
+            instance: self.points(head.instance, "instance")?,
+        })
+    }
+}
+
+/// Splits off and checks the checksum; returns the body after the head.
+fn checked_body(bytes: &[u8]) -> Result<&[u8], KeyError> {
+    let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+    if Sha256::digest(content).as_slice() != checksum {
+        return Err(KeyError::Checksum);
+    }
+    Ok(&content[HEAD_BYTES..])
+}
+
+fn append_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend(checksum);
+    bytes
+}
+
+// === impl VerifyingKey ===
+
+impl<E: Engine> VerifyingKey<E> {
+    /// The key as a key file's content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let head = Head {
+            circuit: self.circuit,
+            instance: self.instance.len(),
+            variables: 0,
+            a: 0,
+            b: 0,
+            l: 0,
+            h: 0,
+        };
+        let mut out = Vec::with_capacity(head.file_size::<E>(Kind::Verifying) as usize);
+        head.write::<E>(Kind::Verifying, &mut out);
+        self.write_points(&mut out);
+        append_checksum(out)
+    }
+
+    /// Decodes a verifying key from anyone: all its points are checked.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for any other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Verifying, bytes.len() as u64)?;
+        Sections {
+            rest: checked_body(bytes)?,
+            validate: true,
+        }
+        .verifying_key(&head)
+    }
+
+    /// Writes the key to a file, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Io`] if the file system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        save(path, &self.to_bytes())
+    }
+
+    /// Reads a key file from anyone.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no verifying key.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        Self::from_bytes(&load::<E>(path, Kind::Verifying)?)
+    }
+
+    fn write_points(&self, out: &mut Vec<u8>) {
+        write_points(&[self.alpha_g1], out);
+        write_points(&[self.beta_g2, self.gamma_g2, self.delta_g2], out);
+        write_points(&self.instance, out);
+    }
+}
+
+// === impl ProvingKey ===
+
+impl<E: Engine> ProvingKey<E> {
+    /// The key as a key file's content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let head = Head {
+            circuit: self.vk.circuit,
+            instance: self.vk.instance.len(),
+            variables: self.variables,
+            a: self.a.points.len(),
+            b: self.b_g1.points.len(),
+            l: self.l.points.len(),
+            h: self.h.len(),
+        };
+        let mut out = Vec::with_capacity(head.file_size::<E>(Kind::Proving) as usize);
+        head.write::<E>(Kind::Proving, &mut out);
+        self.vk.write_points(&mut out);
+        write_points(&[self.beta_g1, self.delta_g1], &mut out);
+        for (query, more) in [
+            (&self.a, &[][..]),
+            (&self.b_g1, &self.b_g2[..]),
+            (&self.l, &[][..]),
+        ] {
+            out.extend(query.indices.iter().flat_map(|index| index.to_le_bytes()));
+            write_points(&query.points, &mut out);
+            write_points(more, &mut out);
+        }
+        write_points(&self.h, &mut out);
+        append_checksum(out)
+    }
+
+    /// Decodes a proving key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for any other bytes.
+    pub fn from_bytes(bytes: &[u8], check: Check) -> Result<Self, KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
+        let validate = check == Check::Full;
+        let mut sections = Sections {
+            rest: checked_body(bytes)?,
+            validate,
+        };
+        let vk = sections.verifying_key(&head)?;
+        Ok(Self {
+            vk,
+            variables: head.variables,
+            beta_g1: sections.point("beta in the first group")?,
+            delta_g1: sections.point("delta in the first group")?,
+            a: sections.query(head.a, head.variables, "A query")?,
+            b_g1: sections.query(head.b, head.variables, "B query")?,
+            b_g2: sections.points(head.b, "B query in the second group")?,
+            l: sections.query(head.l, head.variables, "L query")?,
+            h: sections.points(head.h, "H query")?,
+        })
+    }
+
+    /// Writes the key to a file, whole or not at all, readable by its owner only.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Io`] if the file system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        save(path, &self.to_bytes())
+    }
+
+    /// Reads a key file.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no proving key.
+    pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
+        Self::from_bytes(&load::<E>(path, Kind::Proving)?, check)
+    }
+}
+
+/// Reads a file after checking its size against its head.
+fn load<E: Engine>(path: &Path, kind: Kind) -> Result<Vec<u8>, KeyError> {
+    let io = |source| KeyError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let mut file = std::fs::File::open(path).map_err(io)?;
+    let total = file.metadata().map_err(io)?.len();
+    if total > MAX_KEY_BYTES {
+        return Err(KeyError::Length {
+            expected: MAX_KEY_BYTES,
+            found: total,
+        });
+    }
+    let mut bytes = Vec::with_capacity(HEAD_BYTES);
+    (&mut file)
+        .take(HEAD_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(io)?;
+    Head::read::<E>(&bytes, kind, total)?;
+    bytes.reserve_exact((total as usize).saturating_sub(bytes.len()));
+    let rest = total.saturating_sub(bytes.len() as u64);
+    file.take(rest).read_to_end(&mut bytes).map_err(io)?;
+    Ok(bytes)
+}
+
+/// Writes beside `path`, flushes to disk, renames over it. Temporary files are created with mode
+/// 0600, which the key keeps.
+fn save(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
+    let io = |source| KeyError::Io {
+        path: path.to_owned(),
+        source,
+    };
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".key-")
+        .suffix(".tmp")
+        .tempfile_in(directory)
+        .map_err(io)?;
+    file.write_all(bytes).map_err(io)?;
+    file.as_file().sync_all().map_err(io)?;
+    file.persist(path).map_err(|error| io(error.error))?;
+    std::fs::File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(io)
+}

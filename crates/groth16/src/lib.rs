@@ -1,0 +1,34 @@
+//! Groth16 (Jens Groth, "On the Size of Pairing-based Non-interactive Arguments", EUROCRYPT 2016,
+//! section 3.2) with resident keys, a staged prover and a batch verifier.
+//!
+//! * [`setup`](fn@setup) makes keys for an [`R1cs`](proofmill_r1cs::R1cs). **For development
+//!   only**: whoever runs it could forge proofs. A deployment needs a multi-party ceremony.
+//! * [`prove`](fn@prove) makes a [`Proof`]; [`stages`] are its steps, for callers that pipeline
+//!   them.
+//! * [`verify`](fn@verify) and [`verify_batch`] check proofs. Neither panics, whatever the bytes
+//!   the proofs and keys were decoded from.
+//! * [`header_chain`] puts it together for chunks of Bitcoin headers: keys cached on disk, proofs,
+//!   verdicts. It lives here, beside the proof system and above the circuit, because it is the one
+//!   place that needs both.
+//!
+//! The verification equation is the standard one, so any Groth16 verifier accepts our proofs with
+//! our verifying key. The proving key differs: see [`ProvingKey`].
+
+mod encoding;
+mod engine;
+pub mod header_chain;
+mod key_file;
+mod keys;
+mod proof;
+mod prove;
+mod setup;
+pub mod stages;
+mod verify;
+
+pub use engine::Engine;
+pub use key_file::{Check, KeyError, MAX_KEY_BYTES};
+pub use keys::{ProvingKey, SparseQuery, VerifyingKey};
+pub use proof::{Proof, ProofError};
+pub use prove::{ProveError, Timings, prove};
+pub use setup::{SetupError, setup, setup_with_progress};
+pub use verify::{PreparedVerifyingKey, VerifyError, verify, verify_batch};

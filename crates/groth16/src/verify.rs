@@ -1,0 +1,187 @@
+//! The verifier, for one proof and for many.
+
+use ark_ec::pairing::{Pairing, PairingOutput};
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{One, Zero};
+use ark_std::rand::{CryptoRng, RngCore};
+use proofmill_kernels::msm;
+use rayon::prelude::*;
+
+use crate::{Engine, Proof, VerifyingKey};
+
+/// A verifying key with what every verification needs computed once.
+#[derive(Clone, Debug)]
+pub struct PreparedVerifyingKey<E: Engine> {
+    vk: VerifyingKey<E>,
+    alpha_beta: PairingOutput<E>,
+    minus_gamma: E::G2Prepared,
+    minus_delta: E::G2Prepared,
+    beta: E::G2Prepared,
+}
+
+/// Why a proof is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The number of public inputs is not the circuit's.
+    #[error("{found} public inputs: the circuit has {expected}")]
+    InputCount {
+        /// The circuit's.
+        expected: usize,
+        /// What there is.
+        found: usize,
+    },
+    /// The proof does not prove these public inputs under this key.
+    #[error("the proof does not verify against these public inputs")]
+    Invalid,
+}
+
+// === impl PreparedVerifyingKey ===
+
+impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
+    fn from(vk: VerifyingKey<E>) -> Self {
+        let negated = |point: E::G2Affine| (-point.into_group()).into_affine().into();
+        Self {
+            alpha_beta: E::pairing(vk.alpha_g1, vk.beta_g2),
+            minus_gamma: negated(vk.gamma_g2),
+            minus_delta: negated(vk.delta_g2),
+            beta: vk.beta_g2.into(),
+            vk,
+        }
+    }
+}
+
+impl<E: Engine> PreparedVerifyingKey<E> {
+    /// The key itself.
+    pub const fn vk(&self) -> &VerifyingKey<E> {
+        &self.vk
+    }
+
+    fn check_count(&self, found: usize) -> Result<(), VerifyError> {
+        // A decoded key has at least the leading one's point.
+        let expected = self.vk.instance.len().saturating_sub(1);
+        if found == expected {
+            Ok(())
+        } else {
+            Err(VerifyError::InputCount { expected, found })
+        }
+    }
+}
+
+/// Checks one proof: e(A, B) = e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ).
+///
+/// # Errors
+///
+/// [`VerifyError`] unless the proof proves `inputs`, given without the leading one.
+pub fn verify<E: Engine>(
+    key: &PreparedVerifyingKey<E>,
+    inputs: &[E::ScalarField],
+    proof: &Proof<E>,
+) -> Result<(), VerifyError> {
+    key.check_count(inputs.len())?;
+    let mut scalars = Vec::with_capacity(inputs.len() + 1);
+    scalars.push(E::ScalarField::one());
+    scalars.extend_from_slice(inputs);
+    let instance = msm::<E::G1>(&key.vk.instance, &scalars).into_affine();
+    let product = E::multi_pairing(
+        [proof.a, instance, proof.c],
+        [
+            proof.b.into(),
+            key.minus_gamma.clone(),
+            key.minus_delta.clone(),
+        ],
+    );
+    if product == key.alpha_beta {
+        Ok(())
+    } else {
+        Err(VerifyError::Invalid)
+    }
+}
+
+/// Checks many proofs under one key together, and returns a verdict for each.
+///
+/// With a random 128-bit ρᵢ for each proof the product
+/// `Π e(ρᵢ·Aᵢ, Bᵢ) · e(−Σρᵢ·α, β) · e(−Σρᵢ·instanceᵢ, γ) · e(−Σρᵢ·Cᵢ, δ)` is one if all proofs hold,
+/// and otherwise with probability at most 2⁻¹²⁸: n + 3 Miller loops and one final exponentiation.
+/// If it is not one, the batch is bisected, so k bad proofs of n cost about 2k·log₂(n) products
+/// more. `rng` must be unpredictable to whoever made the proofs.
+pub fn verify_batch<E: Engine>(
+    key: &PreparedVerifyingKey<E>,
+    proofs: &[(&[E::ScalarField], &Proof<E>)],
+    rng: &mut (impl RngCore + CryptoRng),
+) -> Vec<Result<(), VerifyError>> {
+    let mut verdicts: Vec<Result<(), VerifyError>> = proofs
+        .iter()
+        .map(|(inputs, _)| key.check_count(inputs.len()))
+        .collect();
+    let candidates: Vec<usize> = (0..proofs.len())
+        .filter(|index| verdicts[*index].is_ok())
+        .collect();
+    let mut ranges = vec![&candidates[..]];
+    while let Some(range) = ranges.pop() {
+        match *range {
+            [] => {}
+            [index] => verdicts[index] = verify(key, proofs[index].0, proofs[index].1),
+            _ if all_hold(key, proofs, range, rng) => {}
+            _ => {
+                let (left, right) = range.split_at(range.len() / 2);
+                ranges.extend([right, left]);
+            }
+        }
+    }
+    verdicts
+}
+
+/// The random linear combination over the proofs at `indices`, whose inputs are of the right count.
+fn all_hold<E: Engine>(
+    key: &PreparedVerifyingKey<E>,
+    proofs: &[(&[E::ScalarField], &Proof<E>)],
+    indices: &[usize],
+    rng: &mut (impl RngCore + CryptoRng),
+) -> bool {
+    let weights: Vec<E::ScalarField> = indices
+        .iter()
+        .map(|_| {
+            let mut bytes = [0; 16];
+            rng.fill_bytes(&mut bytes);
+            // Zero would drop a proof from the combination.
+            E::ScalarField::from(u128::from_le_bytes(bytes).max(1))
+        })
+        .collect();
+    let total: E::ScalarField = weights.iter().sum();
+
+    let mut scalars = vec![E::ScalarField::zero(); key.vk.instance.len()];
+    if let Some(leading) = scalars.first_mut() {
+        *leading = total;
+    }
+    for (index, weight) in indices.iter().zip(&weights) {
+        for (scalar, input) in scalars.iter_mut().skip(1).zip(proofs[*index].0) {
+            *scalar += *input * weight;
+        }
+    }
+    let instance = msm::<E::G1>(&key.vk.instance, &scalars);
+    let cs: Vec<E::G1Affine> = indices.iter().map(|index| proofs[*index].1.c).collect();
+    let c = msm::<E::G1>(&cs, &weights);
+    let weighted: Vec<E::G1> = indices
+        .par_iter()
+        .zip(&weights)
+        .map(|(index, weight)| proofs[*index].1.a * *weight)
+        .collect();
+
+    let mut left = E::G1::normalize_batch(&weighted);
+    let mut right: Vec<E::G2Prepared> = indices
+        .par_iter()
+        .map(|index| proofs[*index].1.b.into())
+        .collect();
+    left.extend(E::G1::normalize_batch(&[
+        key.vk.alpha_g1 * -total,
+        instance,
+        c,
+    ]));
+    right.extend([
+        key.beta.clone(),
+        key.minus_gamma.clone(),
+        key.minus_delta.clone(),
+    ]);
+    E::multi_pairing(left, right) == PairingOutput(<E as Pairing>::TargetField::one())
+}
