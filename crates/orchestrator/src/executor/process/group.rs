@@ -1,0 +1,248 @@
+//! The process group of a run: its signals, its exit, its end.
+//!
+//! The leader stays a zombie until [`Group::reap`]: as long as it is one, the number of its group
+//! is its own and a signal to it can reach nobody else.
+
+use std::io;
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group,
+    test_kill_process_group, waitid, waitpgid,
+};
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+use tokio::time::{Instant, sleep};
+
+use super::scratch::Scratch;
+
+/// How long to wait for a group to be gone after `SIGKILL`. A process in an uninterruptible call
+/// can take longer, and a zombie whose parent does not reap never goes; neither may hold up a run.
+const GONE_LIMIT: Duration = Duration::from_millis(500);
+
+/// A started process group and its scratch directory. Dropped before it has ended, it kills the
+/// group at once, and a thread reaps it and removes the directory.
+#[derive(Debug)]
+pub(super) struct Group {
+    live: Option<Live>,
+}
+
+#[derive(Debug)]
+struct Live {
+    child: Child,
+    pgid: Pid,
+    scratch: Scratch,
+    watch: Watch,
+}
+
+/// Tells when the leader has exited.
+#[derive(Debug)]
+enum Watch {
+    /// Linux: a descriptor that becomes readable on exit, for this process alone.
+    #[cfg(target_os = "linux")]
+    Pidfd(tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>),
+    /// Elsewhere, and where descriptors ran out: every `SIGCHLD` is a reason to look.
+    Signal(SignalStream),
+}
+
+// === impl Group ===
+
+impl Group {
+    /// Takes over `child`, which must lead its own process group.
+    ///
+    /// Fails, having killed and reaped the group, if its exit cannot be watched.
+    pub(super) fn new(mut child: Child, scratch: Scratch) -> io::Result<Self> {
+        let pgid = Pid::from_child(&child);
+        match Watch::new(pgid) {
+            Ok(watch) => Ok(Self {
+                live: Some(Live {
+                    child,
+                    pgid,
+                    scratch,
+                    watch,
+                }),
+            }),
+            Err(error) => {
+                let _ = kill_process_group(pgid, Signal::KILL);
+                let _ = child.wait();
+                Err(error)
+            }
+        }
+    }
+
+    fn live(&self) -> &Live {
+        self.live
+            .as_ref()
+            .expect("a group is used only before it ends")
+    }
+
+    /// The leader's process id, which is also the group's.
+    pub(super) fn id(&self) -> Pid {
+        self.live().pgid
+    }
+
+    /// The run's scratch directory.
+    pub(super) fn scratch(&self) -> &Scratch {
+        &self.live().scratch
+    }
+
+    /// Waits until the leader has exited. May be dropped and called again.
+    pub(super) async fn exited(&mut self) {
+        let live = self
+            .live
+            .as_mut()
+            .expect("a group is used only before it ends");
+        live.watch.exited(live.pgid).await;
+    }
+
+    /// Asks every process of the group to end; one that is stopped is woken to hear it.
+    pub(super) fn terminate(&self) {
+        let _ = kill_process_group(self.id(), Signal::TERM);
+        let _ = kill_process_group(self.id(), Signal::CONT);
+    }
+
+    /// Ends every process of the group.
+    pub(super) fn kill(&self) {
+        // Fails only if all that is left is not ours to signal (a set-user-id program).
+        let _ = kill_process_group(self.id(), Signal::KILL);
+    }
+
+    /// Kills what is left of the group and reaps the leader, which must have exited.
+    pub(super) fn reap(mut self) -> io::Result<(ExitStatus, Scratch, Pid)> {
+        self.kill();
+        let mut live = self
+            .live
+            .take()
+            .expect("a group is used only before it ends");
+        let status = live.child.wait()?;
+        Ok((status, live.scratch, live.pgid))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let Some(mut live) = self.live.take() else {
+            return;
+        };
+        let _ = kill_process_group(live.pgid, Signal::KILL);
+        // Not on the runtime: this is where a group ends up when the runtime itself is going away.
+        let reaper = std::thread::Builder::new()
+            .name("reap".to_owned())
+            .spawn(move || {
+                let _ = live.child.wait();
+                live.scratch.remove();
+            });
+        if let Err(error) = reaper {
+            tracing::warn!(%error, "cannot start a thread to reap a killed process group");
+        }
+    }
+}
+
+/// Waits, for a bounded time, until no process of a killed group is left. What it holds (devices,
+/// memory, ports) is free for the next attempt then.
+pub(super) async fn gone(pgid: Pid) {
+    let give_up = Instant::now() + GONE_LIMIT;
+    let mut pause = Duration::from_micros(200);
+    while test_kill_process_group(pgid).is_ok() && Instant::now() < give_up {
+        // As process 1 of a container we inherit orphans, and nobody else reaps them.
+        if getpid().is_init() {
+            while let Ok(Some(_)) = waitpgid(pgid, WaitOptions::NOHANG) {}
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    #[cfg(target_os = "linux")]
+    #[allow(
+        deprecated,
+        reason = "the successor is unsafe because some types lend a descriptor that is not theirs; \
+                  an `OwnedFd` owns its own"
+    )]
+    fn new(pid: Pid) -> io::Result<Self> {
+        use rustix::process::{PidfdFlags, pidfd_open};
+        use tokio::io::{Interest, unix::AsyncFd};
+
+        if let Ok(fd) = pidfd_open(pid, PidfdFlags::NONBLOCK)
+            && let Ok(fd) = AsyncFd::with_interest(fd, Interest::READABLE)
+        {
+            return Ok(Self::Pidfd(fd));
+        }
+        Self::signals()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn new(_pid: Pid) -> io::Result<Self> {
+        Self::signals()
+    }
+
+    fn signals() -> io::Result<Self> {
+        signal(SignalKind::child()).map(Self::Signal)
+    }
+
+    async fn exited(&mut self, pid: Pid) {
+        while !has_exited(pid) {
+            match self {
+                #[cfg(target_os = "linux")]
+                Self::Pidfd(fd) => {
+                    let Ok(mut ready) = fd.readable().await else {
+                        return;
+                    };
+                    if has_exited(pid) {
+                        return;
+                    }
+                    ready.clear_ready();
+                }
+                Self::Signal(signals) => {
+                    signals.recv().await;
+                }
+            }
+        }
+    }
+}
+
+/// Whether a child that is not yet reaped has exited; it stays to be reaped.
+fn has_exited(pid: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    // An error means that there is no such child: nothing to wait for.
+    !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn exit_is_seen_by_either_watch_and_the_child_stays_to_be_reaped() {
+        for signals in [false, true] {
+            for exits_at_once in [true, false] {
+                let mut command = Command::new("/bin/sh");
+                command.args([
+                    "-c",
+                    if exits_at_once {
+                        "exit 3"
+                    } else {
+                        "sleep 0.1; exit 3"
+                    },
+                ]);
+                let mut child = command.spawn().unwrap();
+                let pid = Pid::from_child(&child);
+                let mut watch = if signals {
+                    Watch::signals().unwrap()
+                } else {
+                    Watch::new(pid).unwrap()
+                };
+                assert_eq!(matches!(watch, Watch::Signal(_)), signals);
+                tokio::time::timeout(Duration::from_secs(5), watch.exited(pid))
+                    .await
+                    .unwrap();
+                assert_eq!(child.wait().unwrap().code(), Some(3));
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The memory limit of a run, and what can be said of the memory it used.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use tokio::time::sleep;
+
+use super::capture::Captured;
+use super::program::{Peak, peak};
+
+/// First and longest interval between looks at a program's memory.
+const FIRST_SAMPLE: Duration = Duration::from_millis(5);
+const LAST_SAMPLE: Duration = Duration::from_secs(1);
+
+/// What programs say when an allocation fails: Rust, C and the kernel's own words, C++, Go,
+/// Python, Java.
+const COMPLAINTS: [&str; 7] = [
+    "memory allocation of",
+    "cannot allocate memory",
+    "bad_alloc",
+    "out of memory",
+    "memoryerror",
+    "outofmemoryerror",
+    "memory exhausted",
+];
+
+/// Watches how much memory a run's leader uses.
+#[derive(Debug)]
+pub(super) struct MemoryWatch {
+    pid: Pid,
+    limit: Option<u64>,
+    next: Duration,
+    peak: Option<Peak>,
+}
+
+// === impl MemoryWatch ===
+
+impl MemoryWatch {
+    pub(super) fn new(pid: Pid, limit: Option<u64>) -> Self {
+        Self {
+            pid,
+            limit,
+            next: FIRST_SAMPLE,
+            peak: None,
+        }
+    }
+
+    /// Waits for the time of the next look, and takes it. The kernel keeps the peaks; a look is
+    /// only needed because they go when the process exits.
+    pub(super) async fn sample(&mut self) {
+        if !cfg!(target_os = "linux") {
+            return std::future::pending().await;
+        }
+        sleep(self.next).await;
+        self.next = (self.next * 2).min(LAST_SAMPLE);
+        // A program that has just exited has no sizes: the last ones stand.
+        self.peak = peak(self.pid).or(self.peak);
+    }
+
+    /// The largest resident set seen, in bytes.
+    pub(super) fn peak_rss(&self) -> Option<u64> {
+        self.peak.map(|peak| peak.resident)
+    }
+
+    /// For a run that failed: whether its memory limit looks like the cause. `crashed` is whether
+    /// a signal killed it. What failed may be one allocation far beyond all that came before, so a
+    /// crash counts for something however little was mapped.
+    pub(super) fn suspicion(&self, crashed: bool, stderr: &Captured) -> Option<String> {
+        let limit = self.limit?;
+        let near = self
+            .peak
+            .is_some_and(|peak| peak.mapped >= limit - limit / 8);
+        let said = || {
+            let text = stderr.to_string().to_lowercase();
+            COMPLAINTS.iter().any(|complaint| text.contains(complaint))
+        };
+        let word = match (near || said(), crashed) {
+            (true, _) => "probably",
+            (false, true) => "perhaps",
+            (false, false) => return None,
+        };
+        let seen = self.peak.map_or(String::new(), |peak| {
+            format!("; it had mapped at least {} bytes", peak.mapped)
+        });
+        Some(format!(
+            "{word} for want of memory: its limit is {limit} bytes{seen}"
+        ))
+    }
+}
+
+/// Limits the address space of `pid`, a child that is not yet reaped, to `limit` bytes.
+#[cfg(target_os = "linux")]
+pub(super) fn limit(pid: Pid, limit: u64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+
+    // A hard limit of our own that is stricter holds for the child already, and may not be raised.
+    let hard = getrlimit(Resource::As).maximum.unwrap_or(u64::MAX);
+    let limit = Some(limit.min(hard));
+    prlimit(
+        Some(pid),
+        Resource::As,
+        Rlimit {
+            current: limit,
+            maximum: limit,
+        },
+    )?;
+    Ok(())
+}
+
+/// Nothing: see [`ProcessSpec::memory_limit`](super::ProcessSpec::memory_limit).
+#[cfg(not(target_os = "linux"))]
+pub(super) fn limit(_pid: Pid, _limit: u64) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suspicion_needs_a_limit_and_a_sign() {
+        let stderr = |text: &'static str| Captured {
+            head: text.as_bytes().into(),
+            ..Captured::default()
+        };
+        let pid = rustix::process::getpid();
+        let mut watch = MemoryWatch::new(pid, Some(1000));
+        assert_eq!(watch.suspicion(false, &stderr("no such file")), None);
+        let said = watch.suspicion(true, &stderr("no such file")).unwrap();
+        assert!(said.starts_with("perhaps"), "{said}");
+        let said = watch
+            .suspicion(false, &stderr("fatal: Cannot allocate memory"))
+            .unwrap();
+        assert!(
+            said.starts_with("probably") && said.contains("1000 bytes"),
+            "{said}"
+        );
+        watch.peak = Some(Peak {
+            mapped: 870,
+            resident: 1,
+        });
+        assert_eq!(watch.suspicion(false, &stderr("")), None);
+        watch.peak = Some(Peak {
+            mapped: 900,
+            resident: 1,
+        });
+        assert!(
+            watch
+                .suspicion(false, &stderr(""))
+                .unwrap()
+                .contains("900 bytes")
+        );
+        watch.limit = None;
+        assert_eq!(watch.suspicion(true, &stderr("out of memory")), None);
+    }
+}

@@ -1,0 +1,419 @@
+//! Running a program for one task, from its scratch directory to its [`Attempt`].
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::pin::{Pin, pin};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::process::{ChildStderr, ChildStdout};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::attempt::{Attempt, Outcome, TaskContext};
+use super::capture::Capture;
+use super::group::{Group, gone};
+use super::marked::kill_marked;
+use super::memory::MemoryWatch;
+use super::program::resolve;
+use super::scratch::{SCRATCH_VARIABLE, Scratch};
+use super::spec::{ProcessError, ProcessSpec};
+use super::sweep::{Swept, sweep};
+use super::verdict;
+
+/// How long a stream may stay open after the program has exited, before what holds it is killed.
+const STREAM_GRACE: Duration = Duration::from_millis(250);
+
+/// How long to wait for the exit of a program that was sent `SIGKILL`.
+const KILLED_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs one program, once for each attempt at a task. See the [module](super) for what it promises.
+#[derive(Debug, Clone)]
+pub struct ProcessExecutor {
+    spec: ProcessSpec,
+    program: PathBuf,
+    scratch_root: PathBuf,
+}
+
+/// Why waiting for the program came to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Exited,
+    TimedOut,
+    Cancelled,
+}
+
+/// A started program. Dropped while it runs, it ends the group in the background: `SIGTERM` at
+/// once, `SIGKILL` after the grace period, or at once if the runtime is going away.
+struct Running {
+    group: Option<Group>,
+    grace: Duration,
+    runtime: Handle,
+}
+
+// === impl ProcessExecutor ===
+
+impl ProcessExecutor {
+    /// An executor of `spec` that keeps the scratch directories of its runs in `scratch_root`.
+    ///
+    /// `scratch_root` is made (mode 0700) if it is missing. It belongs to one process at a time,
+    /// which may make any number of executors in it and calls [`sweep`](Self::sweep) before the
+    /// first run. A program that does not exist is not an error here: it may be installed later,
+    /// and until then each run ends as [`Outcome::CouldNotStart`].
+    pub fn new(spec: ProcessSpec, scratch_root: PathBuf) -> Result<Self, ProcessError> {
+        spec.validate()?;
+        let made = fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&scratch_root);
+        let scratch_root = match made.and_then(|()| fs::canonicalize(&scratch_root)) {
+            Ok(path) => path,
+            Err(source) => {
+                return Err(ProcessError::ScratchRoot {
+                    path: scratch_root,
+                    source,
+                });
+            }
+        };
+        if spec.memory_limit.is_some() && !cfg!(target_os = "linux") {
+            tracing::warn!("a memory limit is enforced on Linux only; programs run without it");
+        }
+        let own_path = spec.env.get("PATH").map(OsString::from);
+        let path = own_path.or_else(|| std::env::var_os("PATH"));
+        let program = resolve(&spec.program, path.as_deref());
+        Ok(Self {
+            spec,
+            program,
+            scratch_root,
+        })
+    }
+
+    /// What it runs.
+    pub fn spec(&self) -> &ProcessSpec {
+        &self.spec
+    }
+
+    /// Ends what an earlier process, killed before it could clean up, left running in
+    /// `scratch_root`, and removes its scratch directories. Call it once, before the first run.
+    ///
+    /// A group is killed if its leader has the start time that was noted when it began; and any
+    /// process is killed whose environment names one of the directories. Both need `/proc`:
+    /// elsewhere than on Linux only directories are removed. A root that does not exist is fine.
+    pub async fn sweep(scratch_root: &Path) -> Result<Swept, ProcessError> {
+        sweep(scratch_root).await
+    }
+
+    /// Runs the program once, for `task`, with `input` in its input file.
+    ///
+    /// Ends early, with [`Outcome::Cancelled`], when `cancel` does. Dropping the future ends the
+    /// program too, in the background. Needs a tokio runtime with I/O and time enabled.
+    pub async fn run(
+        &self,
+        task: &TaskContext,
+        input: &[u8],
+        cancel: impl Future<Output = ()>,
+    ) -> Attempt {
+        let began = Instant::now();
+        let mut cancel = pin!(cancel);
+        let cancelled = std::future::poll_fn(|cx| cancel.as_mut().poll(cx).is_ready().into());
+        if cancelled.await {
+            return Attempt::not_started(Outcome::Cancelled, began.elapsed());
+        }
+        let (mut running, stdout, stderr) = match self.start(task, input).await {
+            Ok(started) => started,
+            Err(reason) => {
+                return Attempt::not_started(Outcome::CouldNotStart { reason }, began.elapsed());
+            }
+        };
+        let started = Instant::now();
+        let deadline = self
+            .spec
+            .time_limit
+            .and_then(|limit| started.checked_add(limit));
+        let group = running.group();
+        let mut memory = MemoryWatch::new(group.id(), self.spec.memory_limit);
+        let mut kept_stdout = Capture::new(self.spec.capture_limit);
+        let mut kept_stderr = Capture::new(self.spec.capture_limit);
+
+        let (end, wall) = {
+            let drained = async {
+                tokio::join!(kept_stdout.drain(stdout), kept_stderr.drain(stderr));
+            };
+            let mut streams = Streams {
+                drained: pin!(drained),
+                done: false,
+            };
+            let end = loop {
+                tokio::select! {
+                    biased;
+                    () = group.exited() => break End::Exited,
+                    () = &mut cancel => break End::Cancelled,
+                    () = at(deadline) => break End::TimedOut,
+                    () = streams.end(), if !streams.done => {}
+                    () = memory.sample() => {}
+                }
+            };
+            let mut wall = started.elapsed();
+            let closed = end == End::Exited
+                && (streams.done || timeout(STREAM_GRACE, streams.end()).await.is_ok());
+            if !closed {
+                shut_down(group, &mut streams, self.spec.kill_grace).await;
+            }
+            if end != End::Exited {
+                wall = started.elapsed();
+            }
+            (end, wall)
+        };
+        // Dropped here, a program that does not even die when killed is left to a thread.
+        let reaped = running.reap(end == End::Exited).await;
+        let (stdout, stderr) = (kept_stdout.finish(), kept_stderr.finish());
+        let (status, outcome) = match reaped {
+            Some((status, scratch)) => {
+                let outcome = match end {
+                    End::Cancelled => Outcome::Cancelled,
+                    End::TimedOut => Outcome::TimedOut,
+                    End::Exited if status.success() => {
+                        verdict::of_output(scratch.read_output(self.spec.output_limit).await)
+                    }
+                    End::Exited => verdict::of_failure(status, &stdout, &stderr, &memory),
+                };
+                scratch.close().await;
+                (Some(status), outcome)
+            }
+            None => {
+                let outcome = match end {
+                    End::Cancelled => Outcome::Cancelled,
+                    End::TimedOut => Outcome::TimedOut,
+                    End::Exited => Outcome::Failed {
+                        reason: "its exit status was lost: something else in this process waits \
+                                 for, or ignores, every child"
+                            .to_owned(),
+                    },
+                };
+                (None, outcome)
+            }
+        };
+        Attempt {
+            outcome,
+            exit: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            stdout,
+            stderr,
+            wall,
+            spawned_after: started - began,
+            peak_rss: memory.peak_rss(),
+        }
+    }
+
+    /// Prepares a scratch directory and starts the program in it; or says why not.
+    async fn start(
+        &self,
+        task: &TaskContext,
+        input: &[u8],
+    ) -> Result<(Running, ChildStdout, ChildStderr), String> {
+        let scratch = Scratch::create(&self.scratch_root).map_err(|error| {
+            format!(
+                "cannot make a scratch directory in `{}`: {error}",
+                self.scratch_root.display()
+            )
+        })?;
+        scratch.write_input(input).await.map_err(|error| {
+            format!(
+                "cannot write the input file `{}`: {error}",
+                scratch.input().display()
+            )
+        })?;
+        let mut child = self
+            .command(task, &scratch)
+            .spawn()
+            .map_err(|error| self.explain(error))?;
+        let streams = (child.stdout.take(), child.stderr.take());
+        // From here on, dropping `group` kills what was started.
+        let group = Group::new(child, scratch)
+            .map_err(|error| format!("cannot watch the started program: {error}"))?;
+        if let Some(limit) = self.spec.memory_limit {
+            super::memory::limit(group.id(), limit)
+                .map_err(|error| format!("cannot set the memory limit: {error}"))?;
+        }
+        group.scratch().write_note(group.id()).map_err(|error| {
+            let path = group.scratch().path().display();
+            format!("cannot note the process group in `{path}`: {error}")
+        })?;
+        let (Some(stdout), Some(stderr)) = streams else {
+            return Err("cannot read the program's streams".to_owned());
+        };
+        let stream = |error: io::Error| format!("cannot read the program's streams: {error}");
+        let stdout = ChildStdout::from_std(stdout).map_err(stream)?;
+        let stderr = ChildStderr::from_std(stderr).map_err(stream)?;
+        let grace = self.spec.kill_grace;
+        let running = Running {
+            group: Some(group),
+            grace,
+            runtime: Handle::current(),
+        };
+        Ok((running, stdout, stderr))
+    }
+
+    fn command(&self, task: &TaskContext, scratch: &Scratch) -> Command {
+        let mut command = Command::new(&self.program);
+        // Nothing here may need a hook between fork and exec: without one the standard library uses
+        // `posix_spawn`, whose cost does not grow with the memory of this process.
+        command
+            .args(&self.spec.args)
+            .arg(&self.spec.input_flag)
+            .arg(scratch.input())
+            .arg(&self.spec.output_flag)
+            .arg(scratch.output())
+            .envs(&self.spec.env)
+            .env("PROOFMILL_TASK_ID", &task.id)
+            .env("PROOFMILL_ATTEMPT", task.attempt.to_string())
+            .env("PROOFMILL_BLOCK", task.block.to_string())
+            .env(SCRATCH_VARIABLE, scratch.path())
+            .current_dir(scratch.path())
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn explain(&self, error: io::Error) -> String {
+        let program = self.program.display();
+        match error.kind() {
+            io::ErrorKind::NotFound if !self.program.is_absolute() => {
+                format!("program `{program}` is not in PATH; install it, or give its path")
+            }
+            io::ErrorKind::NotFound if self.program.exists() => format!(
+                "the interpreter of `{program}` does not exist; look at its first line (or, for a \
+                 binary, at the loader it names)"
+            ),
+            io::ErrorKind::NotFound => format!("program `{program}` does not exist"),
+            io::ErrorKind::PermissionDenied => {
+                format!("program `{program}` is not executable by this user ({error})")
+            }
+            _ => format!("cannot start `{program}`: {error}"),
+        }
+    }
+}
+
+/// The draining of both streams, which goes on across several waits.
+struct Streams<'a, F> {
+    drained: Pin<&'a mut F>,
+    done: bool,
+}
+
+impl<F: Future<Output = ()>> Streams<'_, F> {
+    /// Reads until both streams are at their end. May be dropped and called again until done.
+    async fn end(&mut self) {
+        self.drained.as_mut().await;
+        self.done = true;
+    }
+
+    /// The same, or never if that has been.
+    async fn end_once(&mut self) {
+        if self.done {
+            return std::future::pending().await;
+        }
+        self.end().await;
+    }
+}
+
+/// Ends the group: asks, waits until leader and streams are through or `grace` is over, kills.
+async fn shut_down<F: Future<Output = ()>>(
+    group: &mut Group,
+    streams: &mut Streams<'_, F>,
+    grace: Duration,
+) {
+    group.terminate();
+    let mut exited = false;
+    let through = async {
+        while !(exited && streams.done) {
+            tokio::select! {
+                () = group.exited(), if !exited => exited = true,
+                () = streams.end_once() => {}
+            }
+        }
+    };
+    let _ = timeout(grace, through).await;
+    group.kill();
+    let dead = async {
+        loop {
+            tokio::select! {
+                () = group.exited() => break,
+                () = streams.end_once() => {}
+            }
+        }
+    };
+    let _ = timeout(KILLED_LIMIT, dead).await;
+    kill_escaped(group).await;
+    if !streams.done {
+        let _ = timeout(STREAM_GRACE, streams.end()).await;
+    }
+}
+
+/// Kills the descendants that left the group.
+async fn kill_escaped(group: &Group) {
+    let scratch = group.scratch().path().to_owned();
+    let _ = tokio::task::spawn_blocking(move || kill_marked(&scratch)).await;
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn group(&mut self) -> &mut Group {
+        self.group
+            .as_mut()
+            .expect("a run is reaped once, at its end")
+    }
+
+    /// Reaps the program, if it has exited; a killed one's group is gone too when this returns.
+    async fn reap(mut self, of_itself: bool) -> Option<(ExitStatus, Scratch)> {
+        if timeout(Duration::ZERO, self.group().exited())
+            .await
+            .is_err()
+        {
+            // Dropping the group kills again, and waits where nobody is held up.
+            self.group = None;
+            return None;
+        }
+        let (status, scratch, pgid) = self.group.take()?.reap().ok()?;
+        if !of_itself {
+            gone(pgid).await;
+        }
+        Some((status, scratch))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(mut group) = self.group.take() else {
+            return;
+        };
+        group.terminate();
+        let grace = self.grace;
+        // On a runtime that is shutting down the task is dropped, and `group` kills when dropped.
+        self.runtime.spawn(async move {
+            let _ = timeout(grace, group.exited()).await;
+            group.kill();
+            let _ = timeout(KILLED_LIMIT, group.exited()).await;
+            kill_escaped(&group).await;
+            if timeout(Duration::ZERO, group.exited()).await.is_ok()
+                && let Ok((_, scratch, pgid)) = group.reap()
+            {
+                gone(pgid).await;
+                scratch.close().await;
+            }
+        });
+    }
+}

@@ -1,0 +1,137 @@
+//! What to run, and within which limits.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A program and the limits it runs within. The same for every task of a stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessSpec {
+    /// The program. A path with a `/` is taken relative to the directory that
+    /// [`ProcessExecutor::new`](super::ProcessExecutor::new) is called in; a bare name is looked up
+    /// in `PATH` (that of [`env`](Self::env) if set there).
+    pub program: PathBuf,
+    /// Arguments that come before the input and output flags.
+    pub args: Vec<String>,
+    /// Environment variables added to those that Proofmill itself runs with.
+    pub env: BTreeMap<String, String>,
+    /// The flag before the path of the input file.
+    pub input_flag: String,
+    /// The flag before the path at which the output file is expected.
+    pub output_flag: String,
+    /// Longest wall time of a run, from its start; `None` for no limit.
+    pub time_limit: Option<Duration>,
+    /// Largest address space of each process of the run, in bytes (Linux only: `RLIMIT_AS`,
+    /// getrlimit(2)); `None` for no limit.
+    ///
+    /// It counts what a process has mapped, not what is resident: a program that reserves much and
+    /// touches little (Go, Java, CUDA, sanitizers) needs a limit well above what it uses. It is for
+    /// each process, not for their sum, and does not cover device memory, page cache, or shared
+    /// memory that another process maps. A process at its limit is not killed: its next allocation
+    /// fails, and most programs then abort. It is set just after the program starts, which is
+    /// before the program can have forked in all but contrived cases. To bound the sum of a
+    /// process tree, run the dispatcher in a control group of its own.
+    pub memory_limit: Option<u64>,
+    /// Time between `SIGTERM` and `SIGKILL`.
+    pub kill_grace: Duration,
+    /// Bytes kept of each of standard output and standard error: the first half and the last half.
+    pub capture_limit: usize,
+    /// Largest output file that is accepted, in bytes.
+    pub output_limit: u64,
+}
+
+/// A process executor that cannot be made, or a scratch root that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcessError {
+    /// A field of [`ProcessSpec`] that cannot work.
+    #[error("invalid process executor: `{field}` {reason}")]
+    InvalidSpec {
+        /// The field, as [`ProcessSpec`] names it.
+        field: &'static str,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// The scratch root cannot be made or read.
+    #[error("cannot use scratch root `{}`: {source}; choose a directory this user can write", path.display())]
+    ScratchRoot {
+        /// The scratch root.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+// === impl ProcessSpec ===
+
+impl ProcessSpec {
+    /// `program` without arguments, with the default flags and limits: `--input-path`,
+    /// `--output-path`, no time or memory limit, 2 s between `SIGTERM` and `SIGKILL`, 64 KiB kept of
+    /// each stream, at most 64 MiB of output.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            input_flag: "--input-path".to_owned(),
+            output_flag: "--output-path".to_owned(),
+            time_limit: None,
+            memory_limit: None,
+            kill_grace: Duration::from_secs(2),
+            capture_limit: 64 << 10,
+            output_limit: 64 << 20,
+        }
+    }
+
+    /// Checks what can be checked without running anything.
+    pub(super) fn validate(&self) -> Result<(), ProcessError> {
+        let invalid = |field, reason: &str| {
+            Err(ProcessError::InvalidSpec {
+                field,
+                reason: reason.to_owned(),
+            })
+        };
+        if self.program.as_os_str().is_empty() {
+            return invalid("program", "is empty; name an executable file");
+        }
+        if self.program.as_os_str().as_encoded_bytes().contains(&0) {
+            return invalid("program", "contains a NUL byte");
+        }
+        if self.args.iter().any(|arg| arg.contains('\0')) {
+            return invalid("args", "contains a NUL byte, which no argument can");
+        }
+        for (key, value) in &self.env {
+            if key.is_empty() || key.contains(['=', '\0']) || value.contains('\0') {
+                let reason = format!(
+                    "has a variable {key:?} that cannot be set; names are not empty and without \
+                     `=`, and neither name nor value holds a NUL byte"
+                );
+                return Err(ProcessError::InvalidSpec {
+                    field: "env",
+                    reason,
+                });
+            }
+        }
+        for (field, flag) in [
+            ("input_flag", &self.input_flag),
+            ("output_flag", &self.output_flag),
+        ] {
+            if flag.is_empty() || flag.contains('\0') {
+                return invalid(field, "must be a flag such as `--input-path` or `-i`");
+            }
+        }
+        if self.input_flag == self.output_flag {
+            return invalid("output_flag", "must differ from `input_flag`");
+        }
+        if self.time_limit == Some(Duration::ZERO) {
+            return invalid("time_limit", "is zero; leave it out for no limit");
+        }
+        if self.memory_limit == Some(0) {
+            return invalid("memory_limit", "is zero; leave it out for no limit");
+        }
+        if self.output_limit == 0 {
+            return invalid("output_limit", "is zero, so that no run could succeed");
+        }
+        Ok(())
+    }
+}

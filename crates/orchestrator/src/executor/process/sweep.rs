@@ -1,0 +1,108 @@
+//! Ending what a Proofmill that was killed left running.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::time::{Instant, sleep};
+
+use super::marked::{find_marked, kill_marked};
+use super::program::{is_zombie, start_time};
+use super::scratch::{PREFIX, Scratch};
+use super::spec::ProcessError;
+
+/// How long to wait for killed processes to be gone.
+const GONE_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often to look for processes that killed ones made in their last moments.
+const ROUNDS: usize = 16;
+
+/// What a sweep found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Scratch directories removed.
+    pub directories: usize,
+    /// Processes killed.
+    pub processes: usize,
+}
+
+/// See [`ProcessExecutor::sweep`](super::ProcessExecutor::sweep).
+pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
+    let failed = |source| ProcessError::ScratchRoot {
+        path: root.to_owned(),
+        source,
+    };
+    let root = fs::canonicalize(root);
+    let entries = match root.and_then(fs::read_dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swept::default()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut swept = Swept::default();
+    let mut killed = Vec::new();
+    let mut directories = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let ours = entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes());
+        // Not a link to a directory: `file_type` does not follow them.
+        if !ours || !entry.file_type().map_err(failed)?.is_dir() {
+            continue;
+        }
+        let scratch = Scratch::adopt(entry.path());
+        killed.extend(end_run(&scratch).await);
+        directories.push(scratch);
+    }
+    swept.processes = killed.len();
+    await_end(&killed).await;
+    for scratch in directories {
+        scratch.close().await;
+        swept.directories += 1;
+    }
+    if swept != Swept::default() {
+        tracing::info!(
+            directories = swept.directories,
+            processes = swept.processes,
+            "ended what an earlier process left in its scratch root"
+        );
+    }
+    Ok(swept)
+}
+
+/// Kills what is left of one run, and says which processes that were.
+async fn end_run(scratch: &Scratch) -> HashSet<Pid> {
+    let mut killed: HashSet<Pid> = find_marked(scratch.path()).into_iter().collect();
+    // First the group, in one call that no fork can escape.
+    killed.extend(kill_group(scratch));
+    // Then one by one those outside it, again as long as they make more.
+    for _ in 0..ROUNDS {
+        let strays = kill_marked(scratch.path());
+        if strays.is_empty() {
+            break;
+        }
+        killed.extend(strays);
+        sleep(Duration::from_millis(1)).await;
+    }
+    killed
+}
+
+/// Kills the group that the directory's note names, if its leader is still the process that the
+/// note means.
+fn kill_group(scratch: &Scratch) -> Option<Pid> {
+    let note = scratch.read_note()?;
+    let same = start_time(note.leader) == Some(note.started) && !is_zombie(note.leader);
+    (same && kill_process_group(note.leader, Signal::KILL).is_ok()).then_some(note.leader)
+}
+
+async fn await_end(killed: &[Pid]) {
+    let give_up = Instant::now() + GONE_LIMIT;
+    let running = |&pid: &Pid| start_time(pid).is_some() && !is_zombie(pid);
+    while killed.iter().any(running) && Instant::now() < give_up {
+        sleep(Duration::from_millis(2)).await;
+    }
+}

@@ -1,0 +1,87 @@
+//! What the end of a program means for its task.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use bytes::Bytes;
+use rustix::process::Signal;
+
+use super::attempt::Outcome;
+use super::capture::Captured;
+use super::memory::MemoryWatch;
+use super::scratch::NoOutput;
+
+/// `EX_DATAERR` of `sysexits.h`: the input is wrong, and will be the next time.
+const EX_DATAERR: i32 = 65;
+
+/// Most characters of a program's own words in a reason.
+const QUOTE: usize = 200;
+
+/// Exit code 0: all depends on the output.
+pub(super) fn of_output(output: Result<Bytes, NoOutput>) -> Outcome {
+    match output {
+        Ok(output) => Outcome::Succeeded(output),
+        Err(why) => Outcome::Failed {
+            reason: format!("exited with code 0, but {why}"),
+        },
+    }
+}
+
+/// Any other end that was the program's own.
+pub(super) fn of_failure(
+    status: ExitStatus,
+    stdout: &Captured,
+    stderr: &Captured,
+    memory: &MemoryWatch,
+) -> Outcome {
+    let mut reason = match (status.code(), status.signal()) {
+        (Some(EX_DATAERR), _) => "exited with code 65 (EX_DATAERR)".to_owned(),
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => killed_by(signal),
+        (None, None) => format!("ended with {status}"),
+    };
+    if let Some(line) = stderr.last_line(QUOTE).or_else(|| stdout.last_line(QUOTE)) {
+        reason = format!("{reason}: {line}");
+    }
+    if let Some(note) = memory.suspicion(status.signal().is_some(), stderr) {
+        reason = format!("{reason} ({note})");
+    }
+    if status.code() == Some(EX_DATAERR) {
+        Outcome::Permanent { reason }
+    } else {
+        Outcome::Failed { reason }
+    }
+}
+
+fn killed_by(signal: i32) -> String {
+    let name = [
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::INT, "SIGINT"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::TERM, "SIGTERM"),
+    ];
+    if signal == Signal::KILL.as_raw() {
+        return "killed by signal 9 (SIGKILL) from outside: the kernel when memory ran out, or a \
+                person"
+            .to_owned();
+    }
+    match name.iter().find(|(known, _)| known.as_raw() == signal) {
+        Some((_, name)) => format!("killed by signal {signal} ({name})"),
+        None => format!("killed by signal {signal}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_are_named_where_they_have_a_name() {
+        assert_eq!(killed_by(11), "killed by signal 11 (SIGSEGV)");
+        assert_eq!(killed_by(50), "killed by signal 50");
+        assert!(killed_by(9).contains("SIGKILL"));
+    }
+}
