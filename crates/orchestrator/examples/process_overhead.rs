@@ -86,6 +86,8 @@ impl Bare {
             .stdout(Stdio::null());
         let status = command.stderr(Stdio::null()).status().await?;
         let took = began.elapsed();
+        // The next run makes a new file, as those of the executor do.
+        std::fs::remove_file(&self.output)?;
         if !status.success() {
             return Err(format!("the program alone ended with {status}").into());
         }
@@ -101,13 +103,14 @@ async fn round(executor: &ProcessExecutor, bare: &Bare, note: &str) -> Result<()
     };
     let (mut alone, mut through, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..WARM_UP + ROUNDS {
-        let bare = bare.run().await?;
-        let began = Instant::now();
-        let attempt = executor.run(&task, b"{}", pending()).await;
-        let took = began.elapsed();
-        if !attempt.outcome.is_success() {
-            return Err(format!("{}\n{}", attempt.outcome, attempt.stderr).into());
-        }
+        // In turn first and second, for whatever it does to a run to come after the other kind.
+        let (bare, took) = if turn % 2 == 0 {
+            let bare = bare.run().await?;
+            (bare, run(executor, &task).await?)
+        } else {
+            let took = run(executor, &task).await?;
+            (bare.run().await?, took)
+        };
         if turn >= WARM_UP {
             alone.push(bare.as_secs_f64());
             through.push(took.as_secs_f64());
@@ -118,6 +121,16 @@ async fn round(executor: &ProcessExecutor, bare: &Bare, note: &str) -> Result<()
     row(&format!("executor{note}"), through);
     row(&format!("beyond{note}"), beyond);
     Ok(())
+}
+
+async fn run(executor: &ProcessExecutor, task: &TaskContext) -> Result<Duration, Failure> {
+    let began = Instant::now();
+    let attempt = executor.run(task, b"{}", pending()).await;
+    let took = began.elapsed();
+    if !attempt.outcome.is_success() {
+        return Err(format!("{}\n{}", attempt.outcome, attempt.stderr).into());
+    }
+    Ok(took)
 }
 
 fn row(name: &str, mut seconds: Vec<f64>) {
