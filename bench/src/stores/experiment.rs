@@ -235,7 +235,7 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Bytes really allocated, so that preallocated and sparse files count for what they take.
-fn size(dir: &Path) -> Result<u64> {
+pub(super) fn size(dir: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
     // A file may be deleted by a compaction between being listed and being asked.
     Ok(files(dir)?
@@ -245,16 +245,16 @@ fn size(dir: &Path) -> Result<u64> {
         .sum())
 }
 
-fn noise() -> Vec<u8> {
+pub(super) fn noise() -> Vec<u8> {
     let mut noise = vec![0; RECORD_BYTES];
     StdRng::seed_from_u64(1).fill_bytes(&mut noise);
     noise
 }
 
-fn ms(time: Duration) -> f64 {
+pub(super) fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn mb(bytes: u64) -> f64 {
+pub(super) fn mb(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }

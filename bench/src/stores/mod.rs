@@ -5,6 +5,7 @@
 
 mod backend;
 mod experiment;
+mod log;
 
 use std::path::PathBuf;
 
@@ -86,11 +87,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     println!("whole/lost: torn commits after which the last batch was there/not there, all before");
     println!("it intact; broken: the store did not open, or lost an earlier batch or part of one");
+    let log = log::measure(args).context("the embedded log")?;
+    println!("{log}");
     if args.json {
-        let object: serde_json::Map<String, serde_json::Value> = results
+        let mut object: serde_json::Map<String, serde_json::Value> = results
             .iter()
             .map(|(name, f)| ((*name).to_owned(), f.to_json()))
             .collect();
+        object.insert("embedded_log".to_owned(), log.to_json());
         println!("{}", serde_json::Value::Object(object));
     }
     Ok(())

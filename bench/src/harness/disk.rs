@@ -1,0 +1,36 @@
+//! What one fsync costs on the disk under the log: nothing durable can be faster.
+
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context;
+
+use super::figures::Figures;
+
+const ROUNDS: usize = 300;
+const PAGES: usize = 64;
+const PAGE: usize = 4096;
+
+/// Overwrites pages of a file of its own in `dir`, each followed by one `fdatasync`; the times in
+/// milliseconds.
+pub(crate) fn fsync(dir: &Path) -> anyhow::Result<Figures> {
+    let path = dir.join("fsync-probe");
+    let shown = || format!("cannot measure fsync with {}", path.display());
+    let mut file = std::fs::File::create(&path).with_context(shown)?;
+    let page = [0x5a_u8; PAGE];
+    for _ in 0..PAGES {
+        file.write_all(&page).with_context(shown)?;
+    }
+    file.sync_all().with_context(shown)?;
+    let mut times = Vec::with_capacity(ROUNDS);
+    for round in 0..ROUNDS {
+        let began = Instant::now();
+        file.seek(SeekFrom::Start((round % PAGES * PAGE) as u64)).with_context(shown)?;
+        file.write_all(&page).with_context(shown)?;
+        file.sync_data().with_context(shown)?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    std::fs::remove_file(&path).with_context(shown)?;
+    Ok(Figures::of(times))
+}

@@ -1,0 +1,17 @@
+//! What every experiment needs: a place on a real disk, a mill that runs, and a report.
+
+mod disk;
+mod figures;
+mod host;
+mod place;
+mod progress;
+mod provers;
+mod report;
+mod running;
+
+pub(crate) use figures::Figures;
+pub(crate) use place::{Common, Place};
+pub(crate) use progress::Progress;
+pub(crate) use provers::{JsonBytes, registry};
+pub(crate) use report::{Report, Target, round};
+pub(crate) use running::{Running, json_message, parse};

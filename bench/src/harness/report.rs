@@ -1,0 +1,134 @@
+//! A table with the paper's figure beside ours, one line of JSON, and what was violated.
+
+use serde_json::{Map, Value};
+
+use super::host;
+use super::place::{Common, Place};
+
+/// What a figure should be. Reported, not enforced: the machine may be busy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// At most this.
+    Most(f64),
+    /// At least this.
+    Least(f64),
+    /// For information.
+    Open,
+}
+
+/// What an experiment found.
+pub(crate) struct Report {
+    title: String,
+    rows: Vec<[String; 4]>,
+    notes: Vec<String>,
+    json: Map<String, Value>,
+    violations: Vec<String>,
+}
+
+// === impl Report ===
+
+impl Report {
+    pub(crate) fn new(title: &str, place: &Place) -> Self {
+        let mut report = Self {
+            title: title.to_owned(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+            json: Map::new(),
+            violations: Vec::new(),
+        };
+        let fsync = &place.fsync;
+        report.note(&format!(
+            "{}; one fsync of this disk: P50 {:.3} ms, P99 {:.3} ms",
+            host::describe(),
+            fsync.p50(),
+            fsync.p99()
+        ));
+        report.put("fsync_p50_ms", round(fsync.p50()));
+        report.put("fsync_p99_ms", round(fsync.p99()));
+        report.put("load", host::load().map_or(Value::Null, Value::from));
+        report
+    }
+
+    /// A row of the table: the figure, its unit, what it should be, and push0's.
+    pub(crate) fn figure(&mut self, name: &str, ours: f64, unit: &str, target: Target, push0: &str) {
+        let show = |value: f64| {
+            let number = if value.fract() == 0.0 || value.abs() >= 1000.0 {
+                format!("{value:.0}")
+            } else if value.abs() >= 10.0 {
+                format!("{value:.1}")
+            } else {
+                format!("{value:.3}")
+            };
+            if unit.is_empty() { number } else { format!("{number} {unit}") }
+        };
+        let target = match target {
+            Target::Most(limit) => format!("≤ {}, {}", show(limit), met(ours <= limit)),
+            Target::Least(limit) => format!("≥ {}, {}", show(limit), met(ours >= limit)),
+            Target::Open => String::new(),
+        };
+        self.rows.push([name.to_owned(), show(ours), target, push0.to_owned()]);
+    }
+
+    /// A count that must be zero: anything else makes the command fail.
+    pub(crate) fn must_be_zero(&mut self, key: &str, name: &str, count: usize) {
+        self.put(key, count);
+        self.must_be(name, count, 0);
+    }
+
+    /// A count that must be `expected`: anything else makes the command fail.
+    pub(crate) fn must_be(&mut self, name: &str, count: usize, expected: usize) {
+        let verdict = format!("must be {expected}");
+        self.rows.push([name.to_owned(), count.to_string(), verdict, String::new()]);
+        if count != expected {
+            self.violations.push(format!("{name}: {count}, must be {expected}"));
+        }
+    }
+
+    /// A line below the table.
+    pub(crate) fn note(&mut self, text: &str) {
+        self.notes.push(text.to_owned());
+    }
+
+    /// A field of the JSON object.
+    pub(crate) fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.json.insert(key.to_owned(), value.into());
+    }
+
+    /// Prints everything. An error if something that must hold does not.
+    pub(crate) fn finish(self, common: &Common) -> anyhow::Result<()> {
+        println!("{}", self.title);
+        let heads = ["", "ours", "target", "push0"].map(str::to_owned);
+        let rows: Vec<&[String; 4]> = std::iter::once(&heads).chain(&self.rows).collect();
+        let width = |column: usize| {
+            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+        };
+        let widths = [0, 1, 2, 3].map(width);
+        for row in rows {
+            let [name, ours, target, push0] = row;
+            let line = format!(
+                "  {name:<0$}  {ours:>1$}  {target:<2$}  {push0}",
+                widths[0], widths[1], widths[2]
+            );
+            println!("{}", line.trim_end());
+        }
+        for note in &self.notes {
+            println!("  {note}");
+        }
+        if common.json {
+            println!("{}", Value::Object(self.json));
+        }
+        if self.violations.is_empty() {
+            return Ok(());
+        }
+        anyhow::bail!("an invariant is violated: {}", self.violations.join("; "))
+    }
+}
+
+fn met(met: bool) -> &'static str {
+    if met { "met" } else { "missed" }
+}
+
+/// Three digits are more than the measurement has.
+pub(crate) fn round(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}

@@ -1,0 +1,110 @@
+//! A mill that runs, with everything durable: the library as its users have it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use proofmill_bus::BlobStore;
+use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
+use proofmill_orchestrator::core::Settled;
+use proofmill_orchestrator::id::Part;
+use proofmill_orchestrator::message::Message;
+use proofmill_orchestrator::mill::{Mill, Options, Registry, Summary};
+use proofmill_orchestrator::payload::Payload;
+use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::shutdown::{self, Level, Trigger};
+use proofmill_orchestrator::sink::Emitted;
+use proofmill_workflow::{LocalHost, Workflow, render, validate};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// A mill that runs until it is told to finish.
+pub(crate) struct Running {
+    pub(crate) handle: Handle,
+    pub(crate) blobs: Arc<BlobStore>,
+    /// Every task that ends, once that is durable.
+    pub(crate) settled: mpsc::UnboundedReceiver<Settled>,
+    /// What the sequencer emits, once the sinks have it.
+    pub(crate) emitted: mpsc::Receiver<Emitted>,
+    stop: Trigger,
+    run: JoinHandle<anyhow::Result<Summary>>,
+}
+
+/// Checks a workflow file's text as `proofmill check` does.
+pub(crate) fn parse(text: &str, registry: &Registry) -> anyhow::Result<Workflow> {
+    let host = LocalHost::new(registry.prover_names());
+    match validate(text, Path::new("bench.toml"), &host) {
+        Ok((workflow, _)) => Ok(workflow),
+        Err(faults) => bail!("the experiment's workflow is wrong:\n{}", render(&faults)),
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    /// Opens `state` and starts every role of the workflow; returns when its dispatchers have
+    /// joined.
+    pub(crate) async fn start(
+        workflow: &Workflow,
+        registry: Registry,
+        state: &Path,
+    ) -> anyhow::Result<Self> {
+        let (stream, emitted) = mpsc::channel(1024);
+        let options = Options { stay: true, stream: Some(stream), ..Options::in_directory(state) };
+        let mill = Mill::open(workflow, registry, options).await?;
+        let (handle, blobs) = (mill.handle().clone(), mill.blobs().clone());
+        let (observer, settled) = mpsc::unbounded_channel();
+        handle.observe(observer).await?;
+        let (stop, listener) = shutdown::channel();
+        let run = tokio::spawn(async move { Ok(mill.run(listener).await?) });
+        let workers: u32 = workflow.dispatchers.iter().map(|stage| stage.workers).sum();
+        while handle.status().await?.workers < workers as usize {
+            if run.is_finished() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        Ok(Self { handle, blobs, settled, emitted, stop, run })
+    }
+
+    /// The queue called `name`.
+    pub(crate) fn queue(&self, name: &str) -> anyhow::Result<QueueIx> {
+        let queue = self.handle.plan().queue_named(name);
+        queue.with_context(|| format!("the workflow has no queue {name:?}"))
+    }
+
+    /// The next task that a worker completed.
+    pub(crate) async fn next_completed(&mut self) -> anyhow::Result<Settled> {
+        loop {
+            let settled = self.settled.recv().await.context("the mill has stopped")?;
+            if settled.completed {
+                return Ok(settled);
+            }
+        }
+    }
+
+    /// Drains and closes; everything is on disk when this returns.
+    pub(crate) async fn finish(self) -> anyhow::Result<Summary> {
+        self.stop.raise(Level::Drain);
+        self.run.await.context("the mill panicked")?
+    }
+}
+
+/// A message of one block with a JSON payload, from a producer of the experiment.
+pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -> SubmitRequest {
+    SubmitRequest {
+        producer: "bench".into(),
+        queue,
+        message: Message {
+            first: block,
+            last: block,
+            part: Part::whole(),
+            payload: Payload::json(json),
+            needs: None,
+            grouping: Vec::new(),
+        },
+        source_next: None,
+    }
+}

@@ -1,0 +1,111 @@
+//! What the orchestration adds to a task: from the start of its submission until its completion is
+//! on disk, with a prover that takes no time.
+
+mod native;
+mod process;
+
+use clap::ValueEnum;
+
+use crate::harness::{Common, Figures, Place, Report, Target, round};
+
+pub(crate) use process::echo;
+
+/// Arguments of `proofmill-bench latency`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Every figure is from publish to completion recorded: the clock starts before the submission, and
+stops when the completion's record has been fsynced. On the way are two durable records (the task,
+the result), the scheduling, the lease and the prover's thread.
+
+  proofmill-bench latency
+  proofmill-bench latency --rate 100 --tasks 5000 --dir /mnt/nvme
+  proofmill-bench latency --executor process   # a program for each task; its bare start is
+                                               # measured in turn, and taken off")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// What runs a task
+    #[arg(long, value_enum, default_value_t = Kind::Native)]
+    executor: Kind,
+    /// Tasks a second; several runs if several, separated by commas
+    #[arg(long, value_delimiter = ',', default_values_t = [10.0, 50.0, 100.0])]
+    rate: Vec<f64>,
+    /// Tasks of each run [default: 1000, or 300 with --executor process]
+    #[arg(long)]
+    tasks: Option<usize>,
+    /// Dispatchers
+    #[arg(long, default_value_t = 10)]
+    dispatchers: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A prover in this process
+    Native,
+    /// A program that copies its input to its output
+    Process,
+}
+
+/// What one run gave, in milliseconds.
+struct Run {
+    overhead: Figures,
+    /// Where the time went, by name: information.
+    parts: Vec<(&'static str, Figures)>,
+    lost: usize,
+    duplicated: usize,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(args.rate.iter().all(|rate| *rate > 0.0), "--rate must be above 0");
+    anyhow::ensure!(args.dispatchers > 0, "--dispatchers must be at least 1");
+    let place = Place::fresh(&args.common)?;
+    let (title, tasks) = match args.executor {
+        Kind::Native => ("Latency: publish → completion recorded, durable, instant prover", 1000),
+        Kind::Process => ("Latency: overhead beyond the bare start of a program, durable", 300),
+    };
+    let tasks = args.tasks.unwrap_or(tasks);
+    let mut report = Report::new(title, &place);
+    let (mut p50, mut p99) = (0.0_f64, 0.0_f64);
+    let (mut lost, mut duplicated) = (0, 0);
+    let mut rates = Vec::new();
+    for rate in &args.rate {
+        let run = match args.executor {
+            Kind::Native => native::measure(args, &place, *rate, tasks).await?,
+            Kind::Process => process::measure(args, &place, *rate, tasks).await?,
+        };
+        let figures = &run.overhead;
+        let (most, push0) = match args.executor {
+            Kind::Native => ((1.0, 3.0), ("2.7–10 ms", "4.9–18 ms")),
+            Kind::Process => ((2.0, f64::NAN), ("", "")),
+        };
+        report.figure(&format!("P50 at {rate}/s"), figures.p50(), "ms", Target::Most(most.0), push0.0);
+        let target = if most.1.is_nan() { Target::Open } else { Target::Most(most.1) };
+        report.figure(&format!("P99 at {rate}/s"), figures.p99(), "ms", target, push0.1);
+        report.figure(&format!("max at {rate}/s"), figures.max(), "ms", Target::Open, "");
+        let parts: Vec<String> = run
+            .parts
+            .iter()
+            .map(|(name, part)| format!("{name} {:.3}", part.p50()))
+            .collect();
+        report.note(&format!("at {rate}/s, P50 in ms: {}", parts.join(", ")));
+        rates.push(serde_json::json!({
+            "rate": rate,
+            "tasks": tasks,
+            "p50_ms": round(figures.p50()),
+            "p99_ms": round(figures.p99()),
+            "max_ms": round(figures.max()),
+        }));
+        p50 = p50.max(figures.p50());
+        p99 = p99.max(figures.p99());
+        lost += run.lost;
+        duplicated += run.duplicated;
+    }
+    report.note("push0's figures: table II, local NATS");
+    report.put("p50_ms", round(p50));
+    report.put("p99_ms", round(p99));
+    report.put("rates", rates);
+    report.must_be_zero("lost", "lost", lost);
+    report.must_be_zero("duplicated", "duplicated", duplicated);
+    report.finish(&args.common)
+}

@@ -1,0 +1,121 @@
+//! A prover in this process that takes no time.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use proofmill_orchestrator::core::{Reply, Timing};
+use tokio::time::{sleep_until, timeout};
+
+use super::{Args, Run};
+use crate::harness::{Figures, Place, Progress, Running, json_message, parse, registry};
+
+/// How long after the last submission a completion counts as lost.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When something happened to each task.
+type Times = Arc<Vec<OnceLock<Instant>>>;
+
+pub(super) async fn measure(
+    args: &Args,
+    place: &Place,
+    rate: f64,
+    tasks: usize,
+) -> anyhow::Result<Run> {
+    let text = format!(
+        r#"
+        name = "latency"
+        [[source]]
+        name = "bench"
+        kind = "submit"
+        output = "tasks"
+        [[dispatcher]]
+        name = "prove"
+        input = "tasks"
+        workers = {}
+        executor = {{ kind = "native", prover = "instant" }}
+        "#,
+        args.dispatchers
+    );
+    let registry = registry();
+    let workflow = parse(&text, &registry)?;
+    let state = place.state(&format!("native-{rate}"));
+    let mut mill = Running::start(&workflow, registry, &state).await?;
+    let queue = mill.queue("tasks")?;
+    let times = || Times::new((0..tasks).map(|_| OnceLock::new()).collect());
+    let (published, accepted) = (times(), times());
+
+    let publisher = {
+        let (handle, published, accepted) = (mill.handle.clone(), published.clone(), accepted.clone());
+        tokio::spawn(async move {
+            let period = Duration::from_secs_f64(1.0 / rate);
+            let start = tokio::time::Instant::now() + period;
+            for (block, time) in published.iter().enumerate() {
+                sleep_until(start + period.mul_f64(block as f64)).await;
+                let payload = format!("{{\"block\":{block},\"witness\":\"{block:064x}\"}}");
+                let request = json_message(queue, block as u64, payload);
+                let _ = time.set(Instant::now());
+                let reply = handle.submit_later(request).await?;
+                let accepted = accepted.clone();
+                tokio::spawn(async move {
+                    if matches!(reply.await, Ok(Reply::Accepted)) {
+                        let _ = accepted[block].set(Instant::now());
+                    }
+                });
+            }
+            anyhow::Ok(())
+        })
+    };
+
+    let progress = Progress::new(&format!("latency at {rate}/s"), tasks);
+    let mut overhead = Vec::with_capacity(tasks);
+    let mut timings: Vec<(Timing, f64)> = Vec::with_capacity(tasks);
+    let mut seen = vec![false; tasks];
+    let mut duplicated = 0;
+    let whole = PATIENCE + Duration::from_secs_f64(tasks as f64 / rate);
+    let deadline = Instant::now() + whole;
+    while overhead.len() < tasks {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let Ok(settled) = timeout(left, mill.next_completed()).await else { break };
+        let settled = settled?;
+        let now = Instant::now();
+        let block = usize::try_from(settled.task.block)?;
+        if std::mem::replace(&mut seen[block], true) {
+            duplicated += 1;
+            continue;
+        }
+        let began = published[block].get().context("a task completed before it was published")?;
+        let took = ms(now - *began);
+        overhead.push(took);
+        timings.extend(settled.timing.map(|timing| (timing, took)));
+        progress.set(overhead.len());
+    }
+    drop(progress);
+    publisher.await.context("the publisher panicked")??;
+    mill.finish().await?;
+
+    let durable = |(at, began): (&OnceLock<Instant>, &OnceLock<Instant>)| {
+        Some(ms(*at.get()? - *began.get()?))
+    };
+    let accepted = accepted.iter().zip(published.iter()).filter_map(durable).collect();
+    let part = |of: fn(&Timing) -> Duration| {
+        Figures::of(timings.iter().map(|(timing, _)| ms(of(timing))).collect())
+    };
+    let rest = |(timing, took): &(Timing, f64)| took - ms(timing.waited) - ms(timing.leased);
+    Ok(Run {
+        lost: tasks - overhead.len(),
+        duplicated,
+        overhead: Figures::of(overhead),
+        parts: vec![
+            ("task durable after", Figures::of(accepted)),
+            ("waited for its lease", part(|timing| timing.waited)),
+            ("leased", part(|timing| timing.leased)),
+            ("of that proving", part(|timing| timing.ran)),
+            ("submission and making the result durable", Figures::of(timings.iter().map(rest).collect())),
+        ],
+    })
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

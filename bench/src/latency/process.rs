@@ -1,0 +1,125 @@
+//! A program for each task, and the bare start of the same program in turn.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use tokio::time::{sleep_until, timeout};
+
+use super::{Args, Run};
+use crate::harness::{Figures, Place, Progress, Running, json_message, parse, registry};
+
+/// The hidden first argument with which this program is the program that copies.
+const ECHO: &str = "__echo";
+
+const WARM_UP: usize = 20;
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// If this process was started as the program that copies `--input-path` to `--output-path`, does
+/// so, and returns whether it was.
+pub(crate) fn echo() -> anyhow::Result<bool> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next().is_none_or(|first| first != ECHO) {
+        return Ok(false);
+    }
+    let paths: Vec<PathBuf> = args.skip(1).step_by(2).map(PathBuf::from).collect();
+    let [input, output] = &paths[..] else { anyhow::bail!("expected an input and an output path") };
+    std::fs::copy(input, output).context("cannot copy the input to the output")?;
+    Ok(true)
+}
+
+pub(super) async fn measure(
+    args: &Args,
+    place: &Place,
+    rate: f64,
+    tasks: usize,
+) -> anyhow::Result<Run> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let text = format!(
+        r#"
+        name = "latency"
+        [[source]]
+        name = "bench"
+        kind = "submit"
+        output = "tasks"
+        [[dispatcher]]
+        name = "prove"
+        input = "tasks"
+        workers = {}
+        time_limit = "1m"
+        executor = {{ kind = "process", program = {:?}, args = [{ECHO:?}] }}
+        "#,
+        args.dispatchers,
+        program.to_str().context("this program's path is not UTF-8")?,
+    );
+    let registry = registry();
+    let workflow = parse(&text, &registry)?;
+    let state = place.state(&format!("process-{rate}"));
+    let mut mill = Running::start(&workflow, registry, &state).await?;
+    let queue = mill.queue("tasks")?;
+    let (input, output) = (state.join("bare-in"), state.join("bare-out"));
+    std::fs::write(&input, b"{}").context("cannot write the bare program's input")?;
+
+    let progress = Progress::new(&format!("process latency at {rate}/s"), tasks);
+    let (mut overhead, mut through, mut bare, mut ran) = (vec![], vec![], vec![], vec![]);
+    let (mut lost, mut duplicated) = (0, 0);
+    let period = Duration::from_secs_f64(1.0 / rate);
+    let mut next = tokio::time::Instant::now();
+    for block in 0..WARM_UP + tasks {
+        sleep_until(next).await;
+        next = (next + period).max(tokio::time::Instant::now());
+        // The first of a pair finds colder caches: they take turns.
+        let mut alone = Duration::ZERO;
+        if block % 2 == 0 {
+            alone = start_bare(&program, &input, &output).await?;
+        }
+        let request = json_message(queue, block as u64, format!("{{\"block\":{block}}}"));
+        let began = Instant::now();
+        // The reply comes before the completion does: nobody waits for it.
+        drop(mill.handle.submit_later(request).await?);
+        let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
+            lost += 1;
+            continue;
+        };
+        let (settled, took) = (settled?, began.elapsed());
+        duplicated += usize::from(settled.task.block != block as u64);
+        if block % 2 == 1 {
+            alone = start_bare(&program, &input, &output).await?;
+        }
+        if block >= WARM_UP {
+            overhead.push(ms(took) - ms(alone));
+            through.push(ms(took));
+            bare.push(ms(alone));
+            ran.extend(settled.timing.map(|timing| ms(timing.ran)));
+            progress.set(overhead.len());
+        }
+    }
+    drop(progress);
+    mill.finish().await?;
+    Ok(Run {
+        overhead: Figures::of(overhead),
+        parts: vec![
+            ("publish → completion recorded", Figures::of(through)),
+            ("of that the executor", Figures::of(ran)),
+            ("bare start of the same program", Figures::of(bare)),
+        ],
+        lost,
+        duplicated,
+    })
+}
+
+async fn start_bare(program: &Path, input: &Path, output: &Path) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    let mut command = tokio::process::Command::new(program);
+    command.arg(ECHO).arg("--input-path").arg(input).arg("--output-path").arg(output);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let status = command.status().await.context("cannot start this program")?;
+    let took = began.elapsed();
+    ensure!(status.success(), "the program alone ended with {status}");
+    Ok(took)
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}

@@ -1,0 +1,148 @@
+//! How much of their time many dispatchers spend proving.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::timeout;
+
+use crate::harness::{Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round};
+
+/// Beyond its ideal time, a run that takes so long has lost what is left.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Arguments of `proofmill-bench scaling`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Efficiency is the time that the proofs alone take (tasks of one dispatcher × time of one proof)
+over the time from the first submission until the last completion is on disk. At 0 ms there is no
+ideal time: the rate with all dispatchers is shown beside that of one.
+
+  proofmill-bench scaling
+  proofmill-bench scaling --dispatchers 128 --proof-ms 50,100")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Dispatchers
+    #[arg(long, default_value_t = 32)]
+    dispatchers: u32,
+    /// Tasks for each of them
+    #[arg(long, default_value_t = 10)]
+    each: u32,
+    /// Milliseconds of one proof; several runs if several, separated by commas
+    #[arg(long, value_delimiter = ',', default_values_t = [0.0, 100.0, 1000.0])]
+    proof_ms: Vec<f64>,
+}
+
+struct Run {
+    wall: f64,
+    tasks: usize,
+    lost: usize,
+    duplicated: usize,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(args.dispatchers > 0 && args.each > 0, "at least one of each is needed");
+    let place = Place::fresh(&args.common)?;
+    let title = format!(
+        "Scaling: {} dispatchers, {} tasks each, sleeping provers, durable",
+        args.dispatchers, args.each
+    );
+    let mut report = Report::new(&title, &place);
+    let (mut lost, mut duplicated) = (0, 0);
+    let mut runs = Vec::new();
+    for &proof_ms in &args.proof_ms {
+        let many = measure(args, &place, args.dispatchers, proof_ms).await?;
+        lost += many.lost;
+        duplicated += many.duplicated;
+        let rate = many.tasks as f64 / many.wall;
+        let mut json = serde_json::json!({
+            "proof_ms": proof_ms,
+            "wall_s": round(many.wall),
+            "tasks_per_s": round(rate),
+        });
+        if proof_ms > 0.0 {
+            let efficiency = 1e-3 * proof_ms * f64::from(args.each) / many.wall;
+            let (target, push0) = if proof_ms >= 1000.0 {
+                (Target::Least(99.0), "")
+            } else if proof_ms >= 100.0 {
+                (Target::Least(97.0), "55 %")
+            } else {
+                (Target::Open, "")
+            };
+            let name = format!("efficiency at {proof_ms} ms");
+            report.figure(&name, 100.0 * efficiency, "%", target, push0);
+            let exact = (efficiency * 1e5).round() / 1e5;
+            json["efficiency"] = exact.into();
+            if (proof_ms - 100.0).abs() < f64::EPSILON {
+                report.put("efficiency", exact);
+            }
+        } else {
+            let one = measure(args, &place, 1, proof_ms).await?;
+            lost += one.lost;
+            duplicated += one.duplicated;
+            let alone = one.tasks as f64 / one.wall;
+            report.figure("tasks a second at 0 ms", rate, "", Target::Open, "");
+            report.figure("the same, one dispatcher", alone, "", Target::Open, "");
+            json["tasks_per_s_of_one"] = round(alone).into();
+        }
+        runs.push(json);
+    }
+    report.note("push0's figure: table V, 100 ms, 32 dispatchers, local NATS");
+    report.put("runs", runs);
+    report.must_be_zero("lost", "lost", lost);
+    report.must_be_zero("duplicated", "duplicated", duplicated);
+    report.finish(&args.common)
+}
+
+async fn measure(
+    args: &Args,
+    place: &Place,
+    dispatchers: u32,
+    proof_ms: f64,
+) -> anyhow::Result<Run> {
+    let text = format!(
+        r#"
+        name = "scaling"
+        [[source]]
+        name = "bench"
+        kind = "submit"
+        output = "tasks"
+        [[dispatcher]]
+        name = "prove"
+        input = "tasks"
+        workers = {dispatchers}
+        executor = {{ kind = "native", prover = "sleep", params = {{ ms = {proof_ms:?} }} }}
+        "#
+    );
+    let registry = registry();
+    let workflow = parse(&text, &registry)?;
+    let state = place.state(&format!("{dispatchers}-{proof_ms}"));
+    let mut mill = Running::start(&workflow, registry, &state).await?;
+    let queue = mill.queue("tasks")?;
+    let tasks = (dispatchers * args.each) as usize;
+    let progress = Progress::new(&format!("{dispatchers} dispatchers at {proof_ms} ms"), tasks);
+
+    let began = Instant::now();
+    for block in 0..tasks {
+        let request = json_message(queue, block as u64, format!("{{\"block\":{block}}}"));
+        // Completions, below, say more than the replies.
+        drop(mill.handle.submit_later(request).await?);
+    }
+    let mut seen = vec![false; tasks];
+    let (mut completed, mut duplicated) = (0, 0);
+    let patience = PATIENCE + Duration::from_secs_f64(proof_ms / 1e3);
+    let mut last = began;
+    while completed < tasks {
+        let Ok(settled) = timeout(patience, mill.next_completed()).await else { break };
+        if std::mem::replace(&mut seen[usize::try_from(settled?.task.block)?], true) {
+            duplicated += 1;
+        } else {
+            completed += 1;
+            last = Instant::now();
+        }
+        progress.set(completed);
+    }
+    let wall = (last - began).as_secs_f64();
+    mill.finish().await?;
+    Ok(Run { wall, tasks: completed, lost: tasks - completed, duplicated })
+}

@@ -1,0 +1,131 @@
+//! Tasks a second, sustained, with every task durable.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use proofmill_orchestrator::core::Reply;
+use tokio::time::timeout;
+
+use crate::harness::{Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round};
+
+/// Submissions of one producer that wait for their acknowledgement, at most.
+const WINDOW: usize = 256;
+
+/// A run that stands still for so long has lost what is left.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Arguments of `proofmill-bench throughput`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A task counts when the record of its completion has been fsynced. The clock runs from the first
+submission to the last such record; producers are held back by the queue's limit (q_max).
+
+  proofmill-bench throughput
+  proofmill-bench throughput --tasks 500000 --producers 16 --dir /mnt/nvme")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Tasks
+    #[arg(long, default_value_t = 50_000)]
+    tasks: usize,
+    /// Dispatchers
+    #[arg(long, default_value_t = 32)]
+    dispatchers: u32,
+    /// Producers that submit at once
+    #[arg(long, default_value_t = 8)]
+    producers: usize,
+    /// Bytes of each task's payload, at least 32
+    #[arg(long, default_value_t = 128)]
+    payload: usize,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(args.producers > 0 && args.dispatchers > 0, "at least one of each is needed");
+    let place = Place::fresh(&args.common)?;
+    let text = format!(
+        r#"
+        name = "throughput"
+        [[source]]
+        name = "bench"
+        kind = "submit"
+        output = "tasks"
+        [[dispatcher]]
+        name = "prove"
+        input = "tasks"
+        workers = {}
+        executor = {{ kind = "native", prover = "instant" }}
+        "#,
+        args.dispatchers
+    );
+    let registry = registry();
+    let workflow = parse(&text, &registry)?;
+    let mut mill = Running::start(&workflow, registry, &place.state("throughput")).await?;
+    let queue = mill.queue("tasks")?;
+
+    let began = Instant::now();
+    let producers: Vec<_> = (0..args.producers)
+        .map(|producer| {
+            let handle = mill.handle.clone();
+            let blocks = (producer..args.tasks).step_by(args.producers);
+            let pad = args.payload.saturating_sub(32);
+            tokio::spawn(async move {
+                let mut waiting = std::collections::VecDeque::with_capacity(WINDOW);
+                let mut refused = 0_usize;
+                for block in blocks {
+                    let payload = format!("{{\"block\":{block:010},\"pad\":\"{:pad$}\"}}", "");
+                    let request = json_message(queue, block as u64, payload);
+                    waiting.push_back(handle.submit_later(request).await?);
+                    if waiting.len() == WINDOW
+                        && let Some(reply) = waiting.pop_front()
+                    {
+                        refused += usize::from(reply.await? != Reply::Accepted);
+                    }
+                }
+                for reply in waiting {
+                    refused += usize::from(reply.await? != Reply::Accepted);
+                }
+                anyhow::Ok(refused)
+            })
+        })
+        .collect();
+
+    let progress = Progress::new("throughput", args.tasks);
+    let mut seen = vec![false; args.tasks];
+    let (mut completed, mut duplicated) = (0, 0);
+    let mut last = Instant::now();
+    while completed < args.tasks {
+        let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else { break };
+        let block = usize::try_from(settled?.task.block)?;
+        if std::mem::replace(&mut seen[block], true) {
+            duplicated += 1;
+        } else {
+            completed += 1;
+            last = Instant::now();
+        }
+        if completed % 1024 == 0 {
+            progress.set(completed);
+        }
+    }
+    let wall = (last - began).as_secs_f64();
+    drop(progress);
+    let mut refused = 0;
+    for producer in producers {
+        refused += producer.await.context("a producer panicked")??;
+    }
+    let summary = mill.finish().await?;
+
+    let mut report = Report::new("Throughput: sustained, instant prover, every task durable", &place);
+    let rate = completed as f64 / wall;
+    report.figure("tasks a second", rate, "", Target::Least(5000.0), "");
+    report.figure("tasks", completed as f64, "", Target::Open, "");
+    report.figure("wall", wall, "s", Target::Open, "");
+    report.put("tasks_per_s", round(rate));
+    report.put("tasks", completed);
+    report.put("wall_s", round(wall));
+    report.must_be_zero("lost", "lost", args.tasks - completed);
+    report.must_be_zero("duplicated", "duplicated", duplicated);
+    report.must_be("refused", refused, 0);
+    report.must_be("left unfinished", summary.status.live + summary.status.dead, 0);
+    report.finish(&args.common)
+}
