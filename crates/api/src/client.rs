@@ -1,0 +1,177 @@
+//! The other end of the control socket.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
+
+use crate::control::socket_path;
+use crate::operations::OperationError;
+use crate::types::{DeadLetter, DeadSummary, QueueStatus, SubmitAnswer, Submission, TaskSummary, TasksQuery};
+
+/// Largest answer that is read, in bytes.
+const ANSWER_MAX: usize = 256 * 1024 * 1024;
+
+/// Why a running mill gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// It answered with an error.
+    #[error(transparent)]
+    Operation(#[from] OperationError),
+    /// The connection failed.
+    #[error("the mill at {} did not answer: {why}", path.display())]
+    Connection {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A client of one running mill.
+#[derive(Clone, Debug)]
+pub struct Client {
+    path: PathBuf,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A client of the mill that runs on `state`, or `None` if none does.
+    pub async fn connect(state: &Path) -> Option<Self> {
+        let path = socket_path(state);
+        UnixStream::connect(&path).await.ok().map(|_| Self { path })
+    }
+
+    /// See [`crate::Operations::status`]; as JSON, since nobody but people reads it.
+    pub async fn status(&self) -> Result<serde_json::Value, ClientError> {
+        self.get("/v1/status").await
+    }
+
+    /// See [`crate::Operations::queues`].
+    pub async fn queues(&self) -> Result<Vec<QueueStatus>, ClientError> {
+        self.get("/v1/queues").await
+    }
+
+    /// See [`crate::Operations::tasks`].
+    pub async fn tasks(&self, query: &TasksQuery) -> Result<Vec<TaskSummary>, ClientError> {
+        let mut terms = Vec::new();
+        // Stage names hold nothing that a URL would need escaped; others match no stage.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        if let Some(stage) = query.stage.as_deref() {
+            if !stage.bytes().all(plain) {
+                return Ok(Vec::new());
+            }
+            terms.push(format!("stage={stage}"));
+        }
+        terms.extend(query.block.map(|block| format!("block={block}")));
+        terms.extend(query.limit.map(|limit| format!("limit={limit}")));
+        self.get(&format!("/v1/tasks?{}", terms.join("&"))).await
+    }
+
+    /// See [`crate::Operations::dead_letters`].
+    pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, ClientError> {
+        self.get("/v1/dead").await
+    }
+
+    /// See [`crate::Operations::dead_letter`].
+    pub async fn dead_letter(&self, task: &str) -> Result<DeadLetter, ClientError> {
+        self.get(&format!("/v1/dead/{}", checked(task)?)).await
+    }
+
+    /// See [`crate::Operations::retry`].
+    pub async fn retry(&self, task: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/retry/{}", checked(task)?);
+        self.call::<serde_json::Value>(Method::POST, &path, Bytes::new()).await.map(drop)
+    }
+
+    /// See [`crate::Operations::drop_dead`].
+    pub async fn drop_dead(&self, task: &str) -> Result<(), ClientError> {
+        let path = format!("/v1/dead/{}", checked(task)?);
+        self.call::<serde_json::Value>(Method::DELETE, &path, Bytes::new()).await.map(drop)
+    }
+
+    /// See [`crate::Operations::submit`].
+    pub async fn submit(&self, submission: &Submission) -> Result<SubmitAnswer, ClientError> {
+        self.call(Method::POST, "/v1/submit", encode(submission)).await
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.call(Method::GET, path, Bytes::new()).await
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<T, ClientError> {
+        let (status, bytes) = self
+            .exchange(method, path, body)
+            .await
+            .map_err(|why| ClientError::Connection { path: self.path.clone(), why })?;
+        if status.is_success() {
+            return serde_json::from_slice(&bytes).map_err(|error| ClientError::Connection {
+                path: self.path.clone(),
+                why: format!("the answer does not parse: {error}"),
+            });
+        }
+        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let text = value["error"].as_str().map_or_else(
+            || format!("status {status}: {}", String::from_utf8_lossy(&bytes)),
+            str::to_owned,
+        );
+        Err(match status {
+            StatusCode::NOT_FOUND => OperationError::NotFound(text),
+            StatusCode::CONFLICT => OperationError::Conflict(text),
+            StatusCode::SERVICE_UNAVAILABLE => OperationError::Unavailable(text),
+            _ => OperationError::Invalid(text),
+        }
+        .into())
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let text = |error: hyper::Error| error.to_string();
+        let stream = UnixStream::connect(&self.path).await.map_err(|error| error.to_string())?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+        let connection = tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .body(Full::new(body))
+            .map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await.map_err(text)?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+        connection.abort();
+        Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+    }
+}
+
+fn encode(value: &impl Serialize) -> Bytes {
+    serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
+}
+
+/// A task id that can stand in a URL's path as it is.
+fn checked(task: &str) -> Result<&str, ClientError> {
+    let id: Result<proofmill_orchestrator::id::TaskId, _> = task.parse();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-:~=/.".contains(&byte);
+    match id {
+        Ok(_) if task.bytes().all(plain) => Ok(task),
+        Ok(_) => Err(OperationError::NotFound(format!("no dead letter {task}")).into()),
+        Err(error) => Err(OperationError::Invalid(error.to_string()).into()),
+    }
+}

@@ -1,0 +1,18 @@
+//! How a mill is asked and told.
+//!
+//! [`Operations`] is what can be asked of an open mill. A running mill offers them over HTTP on a
+//! socket in its state directory that only its user can open ([`control`]); [`Client`] is the other
+//! end. Metrics and health are on a TCP port, when asked for ([`metrics`]).
+
+mod client;
+pub mod control;
+pub mod metrics;
+mod operations;
+mod types;
+
+pub use client::{Client, ClientError};
+pub use operations::{OperationError, Operations};
+pub use types::{
+    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, SubmitAnswer, Submission, TaskSummary,
+    TasksQuery,
+};

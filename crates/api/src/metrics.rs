@@ -1,0 +1,114 @@
+//! `/metrics` in the Prometheus format and `/healthz`, on a TCP port.
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::{Settled, StageStatus};
+use proofmill_telemetry::{CONTENT_TYPE, Histogram, Kind, Page};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+#[derive(Clone)]
+struct Scrape {
+    handle: Handle,
+    overhead: Histogram,
+    waited: Histogram,
+}
+
+/// Serves until the future is dropped. `settled` is [`Handle::observe`]'s stream.
+///
+/// The page tells nothing of payloads, and needs no token: bind it to loopback, or to a network
+/// that may know how much work there is.
+pub async fn serve(
+    listener: TcpListener,
+    handle: Handle,
+    mut settled: mpsc::UnboundedReceiver<Settled>,
+) -> std::io::Result<()> {
+    let overhead = Histogram::of_seconds();
+    let waited = Histogram::of_seconds();
+    let scrape = Scrape { handle, overhead: overhead.clone(), waited: waited.clone() };
+    let count = async {
+        while let Some(settled) = settled.recv().await {
+            if let Some(timing) = settled.timing {
+                overhead.observe(timing.leased.saturating_sub(timing.ran).as_secs_f64());
+                waited.observe(timing.waited.as_secs_f64());
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    let app = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(health))
+        .with_state(scrape);
+    tokio::select! {
+        served = axum::serve(listener, app) => served,
+        () = count => Ok(()),
+    }
+}
+
+async fn health(State(scrape): State<Scrape>) -> Response {
+    match scrape.handle.status().await {
+        Ok(status) if status.draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
+        Ok(_) => "ok\n".into_response(),
+        Err(gone) => (StatusCode::SERVICE_UNAVAILABLE, format!("{gone}\n")).into_response(),
+    }
+}
+
+async fn metrics(State(scrape): State<Scrape>) -> Response {
+    let Ok(status) = scrape.handle.status().await else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "the coordinator has stopped\n").into_response();
+    };
+    let mut page = Page::new("proofmill");
+    let workflow = status.workflow.to_string();
+    let each = |value: fn(&StageStatus) -> f64| {
+        status
+            .stages
+            .iter()
+            .map(|stage| {
+                let labels =
+                    vec![("workflow", workflow.clone()), ("stage", stage.stage.to_string())];
+                (labels, value(stage))
+            })
+            .collect::<Vec<_>>()
+    };
+    let gauges: [(&str, &str, fn(&StageStatus) -> f64); 4] = [
+        ("tasks_waiting", "Tasks that wait for a worker or their turn", |s| s.waiting as f64),
+        ("tasks_leased", "Tasks that workers have", |s| s.leased as f64),
+        ("tasks_held", "Messages in unfinished groups", |s| s.held as f64),
+        ("tasks_dead", "Tasks in the dead-letter queue", |s| s.dead as f64),
+    ];
+    for (name, help, value) in gauges {
+        page.add(name, help, Kind::Gauge, each(value));
+    }
+    let counters: [(&str, &str, fn(&StageStatus) -> f64); 7] = [
+        ("tasks_accepted", "Tasks accepted", |s| s.counters.accepted as f64),
+        ("tasks_completed", "Tasks completed by a worker", |s| s.counters.completed as f64),
+        ("attempts_failed", "Failed attempts", |s| s.counters.failed as f64),
+        ("retries", "Retries", |s| s.counters.retried as f64),
+        ("leases_expired", "Leases that ended without a heartbeat", |s| s.counters.expired as f64),
+        ("results_stale", "Results that came too late", |s| s.counters.stale_results as f64),
+        ("messages_emitted", "Messages emitted in order", |s| s.counters.emitted as f64),
+    ];
+    for (name, help, value) in counters {
+        page.add(name, help, Kind::Counter, each(value));
+    }
+    let whole = |value: f64| vec![(vec![("workflow", workflow.clone())], value)];
+    page.add("workers", "Dispatchers that have joined", Kind::Gauge, whole(status.workers as f64));
+    if let Some(next) = status.next_block {
+        page.add("next_block", "The next block to emit", Kind::Gauge, whole(next as f64));
+    }
+    page.add_histogram(
+        "task_overhead_seconds",
+        "From assignment to result, less the executor's own time",
+        &scrape.overhead,
+    );
+    page.add_histogram(
+        "task_wait_seconds",
+        "From acceptance to the assignment that led to the result",
+        &scrape.waited,
+    );
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.render()).into_response()
+}

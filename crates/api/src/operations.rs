@@ -1,0 +1,300 @@
+//! What can be asked of an open mill, and told to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proofmill_bus::BlobStore;
+use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle, SubmitRequest};
+use proofmill_orchestrator::core::{Reply, Status, TaskPhase};
+use proofmill_orchestrator::executor::Resolved;
+use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::message::{Message, grouping};
+use proofmill_orchestrator::payload::Encoding;
+use proofmill_orchestrator::plan::{Needs, StageKind};
+use proofmill_orchestrator::record::{Attempt, DeadRecord};
+
+use crate::types::{
+    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, SubmitAnswer, Submission, TaskSummary,
+    TasksQuery,
+};
+
+/// Bytes of a dead letter's payload that are shown.
+const SHOWN_PAYLOAD: usize = 64 * 1024;
+
+/// Tasks listed when no limit is given.
+const LISTED_TASKS: usize = 1000;
+
+/// Why an operation was not carried out.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum OperationError {
+    /// What was asked for is not there.
+    #[error("{0}")]
+    NotFound(String),
+    /// The request is wrong.
+    #[error("{0}")]
+    Invalid(String),
+    /// The request contradicts what is recorded.
+    #[error("{0}")]
+    Conflict(String),
+    /// Not now.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// The operations on one open mill.
+#[derive(Clone)]
+pub struct Operations {
+    handle: Handle,
+    blobs: Arc<BlobStore>,
+}
+
+// === impl Operations ===
+
+impl Operations {
+    /// The operations on the mill behind `handle`.
+    pub fn new(handle: Handle, blobs: Arc<BlobStore>) -> Self {
+        Self { handle, blobs }
+    }
+
+    /// The whole at this moment.
+    pub async fn status(&self) -> Result<Status, OperationError> {
+        Ok(self.handle.status().await?)
+    }
+
+    /// Each queue at this moment.
+    pub async fn queues(&self) -> Result<Vec<QueueStatus>, OperationError> {
+        let queues = self.handle.inspect(|core| {
+            let plan = core.plan().clone();
+            let mut queues: BTreeMap<Arc<str>, QueueStatus> = BTreeMap::new();
+            for queue in &plan.queues {
+                let status = QueueStatus {
+                    queue: queue.name.to_string(),
+                    readers: queue.readers.iter().map(|ix| plan.stage(*ix).name.to_string()).collect(),
+                    waiting: 0,
+                    leased: 0,
+                    held: 0,
+                    dead: 0,
+                    lowest: None,
+                    q_max: queue.q_max,
+                };
+                queues.insert(queue.name.clone(), status);
+            }
+            for task in core.tasks(|_| true) {
+                let Some(queue) = queues.get_mut(&task.record.queue) else { continue };
+                match task.phase {
+                    TaskPhase::Leased => queue.leased += 1,
+                    TaskPhase::Held => queue.held += 1,
+                    TaskPhase::Waiting
+                    | TaskPhase::Delayed
+                    | TaskPhase::Queued
+                    | TaskPhase::Recording => queue.waiting += 1,
+                }
+                let block = task.record.id.block;
+                queue.lowest = Some(queue.lowest.map_or(block, |lowest| lowest.min(block)));
+            }
+            for dead in core.dead_letters() {
+                if let Some(queue) = queues.get_mut(&dead.task.queue) {
+                    queue.dead += 1;
+                }
+            }
+            plan.queues.iter().filter_map(|queue| queues.remove(&queue.name)).collect()
+        });
+        Ok(queues.await?)
+    }
+
+    /// Live tasks.
+    pub async fn tasks(&self, query: TasksQuery) -> Result<Vec<TaskSummary>, OperationError> {
+        let limit = query.limit.unwrap_or(LISTED_TASKS);
+        let views = self
+            .handle
+            .inspect(move |core| {
+                core.tasks(|task| {
+                    query.stage.as_ref().is_none_or(|stage| **stage == *task.id.stage)
+                        && query.block.is_none_or(|block| (task.id.block..=task.last).contains(&block))
+                })
+            })
+            .await?;
+        let summaries = views.into_iter().take(limit).map(|view| TaskSummary {
+            task: view.record.id.to_string(),
+            last: view.record.last,
+            queue: view.record.queue.to_string(),
+            phase: phase_name(&view.phase).to_owned(),
+            worker: view.worker.map(|worker| worker.to_string()),
+            failed_attempts: view.attempts.len(),
+            payload_bytes: view.record.payload.len(),
+            at_ms: view.record.at_ms,
+        });
+        Ok(summaries.collect())
+    }
+
+    /// The dead letters.
+    pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, OperationError> {
+        Ok(self.handle.inspect(|core| core.dead_letters().map(summary).collect()).await?)
+    }
+
+    /// One dead letter with all that is known of it.
+    pub async fn dead_letter(&self, task: &str) -> Result<DeadLetter, OperationError> {
+        let id = parse(task)?;
+        let dead = self.handle.inspect(move |core| core.dead_letter(&id).cloned()).await?;
+        let dead = dead.ok_or_else(|| no_such_letter(task))?;
+        let payload_bytes = dead.task.payload.len();
+        let (payload, payload_is_json) = match Resolved::fetch(&dead.task.payload, &self.blobs).await
+        {
+            Ok(resolved) => show(&resolved),
+            Err(error) => (format!("({error})"), false),
+        };
+        Ok(DeadLetter {
+            summary: summary(&dead),
+            queue: dead.task.queue.to_string(),
+            last: dead.task.last,
+            attempts: dead.attempts.iter().map(failed_attempt).collect(),
+            payload,
+            payload_is_json,
+            payload_bytes,
+        })
+    }
+
+    /// Puts a dead letter back into its queue, its attempts forgotten.
+    pub async fn retry(&self, task: &str) -> Result<(), OperationError> {
+        let reply = self.handle.retry_dead(parse(task)?).await?;
+        settle_dead(reply, task)
+    }
+
+    /// Gives a dead letter up for good.
+    pub async fn drop_dead(&self, task: &str) -> Result<(), OperationError> {
+        let reply = self.handle.drop_dead(parse(task)?).await?;
+        settle_dead(reply, task)
+    }
+
+    /// Brings a message; waits while its queue is full.
+    pub async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, OperationError> {
+        let plan = self.handle.plan();
+        let queue = plan.queue_named(&submission.queue).ok_or_else(|| {
+            let known: Vec<&str> = plan.queues.iter().map(|queue| &*queue.name).collect();
+            let name = &submission.queue;
+            OperationError::NotFound(format!(
+                "no queue {name:?} in workflow {:?}; it has {}",
+                plan.workflow,
+                known.join(", ")
+            ))
+        })?;
+        let part = match &submission.part {
+            Some(part) => {
+                Part::new(part).map_err(|error| OperationError::Invalid(error.to_string()))?
+            }
+            None => Part::whole(),
+        };
+        let bytes = Bytes::copy_from_slice(submission.payload.get().as_bytes());
+        let grouping = grouping(plan, queue, Some(&bytes));
+        let readers = &plan.queue(queue).readers;
+        let collected = readers
+            .iter()
+            .any(|reader| matches!(plan.stage(*reader).kind, StageKind::Collector(_)));
+        let payload = Resolved::store(Encoding::Json, bytes, collected, &self.blobs)
+            .await
+            .map_err(|error| OperationError::Unavailable(error.to_string()))?;
+        let request = SubmitRequest {
+            producer: "submit".into(),
+            queue,
+            message: Message {
+                first: submission.first,
+                last: submission.last,
+                part,
+                payload,
+                needs: submission.requires.map(|labels| Needs { labels, memory: 0 }),
+                grouping,
+            },
+            source_next: None,
+        };
+        match self.handle.submit(request).await? {
+            Reply::Accepted => Ok(SubmitAnswer::Accepted),
+            Reply::Duplicate => Ok(SubmitAnswer::Duplicate),
+            Reply::Rejected { why } => Ok(SubmitAnswer::Rejected { why }),
+            Reply::IsDead { task, why } => Ok(SubmitAnswer::Dead { task: task.to_string(), why }),
+            Reply::Differs { task } => Err(OperationError::Conflict(format!(
+                "task {task} is live and carries something else; wait for it, or use another part"
+            ))),
+            Reply::Invalid { why } => Err(OperationError::Invalid(why)),
+            Reply::Draining => Err(OperationError::Unavailable(
+                "the mill drains and takes nothing new; submit again when it runs".to_owned(),
+            )),
+            Reply::NotFound => Err(OperationError::NotFound("not found".to_owned())),
+        }
+    }
+}
+
+fn parse(task: &str) -> Result<TaskId, OperationError> {
+    task.parse().map_err(|error| OperationError::Invalid(format!("{error}")))
+}
+
+fn no_such_letter(task: &str) -> OperationError {
+    OperationError::NotFound(format!(
+        "no dead letter {task}; `proofmill dlq list` shows those there are"
+    ))
+}
+
+fn settle_dead(reply: Reply, task: &str) -> Result<(), OperationError> {
+    match reply {
+        Reply::NotFound => Err(no_such_letter(task)),
+        Reply::Draining => Err(OperationError::Unavailable("the mill drains".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+fn phase_name(phase: &TaskPhase) -> &'static str {
+    match phase {
+        TaskPhase::Waiting => "waiting",
+        TaskPhase::Delayed => "delayed",
+        TaskPhase::Leased => "leased",
+        TaskPhase::Held => "held",
+        TaskPhase::Queued => "queued",
+        TaskPhase::Recording => "recording",
+    }
+}
+
+fn summary(dead: &DeadRecord) -> DeadSummary {
+    DeadSummary {
+        task: dead.task.id.to_string(),
+        reason: dead.reason.clone(),
+        attempts: dead.attempts.len(),
+        at_ms: dead.at_ms,
+    }
+}
+
+fn failed_attempt(attempt: &Attempt) -> FailedAttempt {
+    let failure = &attempt.failure;
+    FailedAttempt {
+        number: attempt.number,
+        worker: attempt.worker.to_string(),
+        at_ms: attempt.at_ms,
+        reason: failure.reason.clone(),
+        permanent: failure.permanent,
+        exit: failure.exit,
+        stdout: failure.stdout.clone(),
+        stderr: failure.stderr.clone(),
+        wall_ms: failure.wall_ms,
+    }
+}
+
+fn show(payload: &Resolved) -> (String, bool) {
+    let (is_json, bytes) = match payload {
+        Resolved::One(Encoding::Binary, bytes) => (false, bytes.clone()),
+        json => match json.to_program_input() {
+            Ok(bytes) => (true, bytes),
+            Err(why) => return (format!("({why})"), false),
+        },
+    };
+    let shown = &bytes[..bytes.len().min(SHOWN_PAYLOAD)];
+    if is_json {
+        (String::from_utf8_lossy(shown).into_owned(), true)
+    } else {
+        (hex::encode(shown), false)
+    }
+}
+
+impl From<CoordinatorGone> for OperationError {
+    fn from(gone: CoordinatorGone) -> Self {
+        Self::Unavailable(gone.to_string())
+    }
+}

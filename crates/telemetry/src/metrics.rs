@@ -1,0 +1,124 @@
+//! A page of metrics, made when it is asked for.
+//!
+//! Services keep their own counts; a scrape reads them. Nothing is counted twice and nothing is
+//! paid on the hot path.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// The content type of [`Page::render`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What kind of number a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+}
+
+/// A histogram that is filled as things happen.
+#[derive(Clone, Debug)]
+pub struct Histogram(prometheus_client::metrics::histogram::Histogram);
+
+/// One page of metrics.
+#[derive(Debug)]
+pub struct Page {
+    registry: Registry,
+}
+
+type Labels = Vec<(String, String)>;
+
+// === impl Histogram ===
+
+impl Histogram {
+    /// Buckets for durations from 50 µs to about 100 s, each twice the one before.
+    pub fn of_seconds() -> Self {
+        let buckets = (0..22).map(|power| 50e-6 * f64::from(1_u32 << power));
+        Self(prometheus_client::metrics::histogram::Histogram::new(buckets))
+    }
+
+    /// Counts one.
+    pub fn observe(&self, seconds: f64) {
+        self.0.observe(seconds);
+    }
+}
+
+// === impl Page ===
+
+impl Page {
+    /// An empty page; the names of its metrics begin with `prefix`.
+    pub fn new(prefix: &str) -> Self {
+        Self { registry: Registry::with_prefix(prefix) }
+    }
+
+    /// Adds a metric with one value for each set of labels.
+    pub fn add<'a>(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: Kind,
+        values: impl IntoIterator<Item = (Vec<(&'a str, String)>, f64)>,
+    ) {
+        let labelled = values.into_iter().map(|(labels, value)| {
+            let labels: Labels =
+                labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+            (labels, value)
+        });
+        match kind {
+            Kind::Counter => {
+                let family = Family::<Labels, Counter<f64, AtomicU64>>::default();
+                for (labels, value) in labelled {
+                    family.get_or_create(&labels).inc_by(value);
+                }
+                self.registry.register(name, help, family);
+            }
+            Kind::Gauge => {
+                let family = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+                for (labels, value) in labelled {
+                    family.get_or_create(&labels).set(value);
+                }
+                self.registry.register(name, help, family);
+            }
+        }
+    }
+
+    /// Adds a histogram as it stands.
+    pub fn add_histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+        self.registry.register(name, help, histogram.0.clone());
+    }
+
+    /// The page in the OpenMetrics text format, which Prometheus reads.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        // Writing into a string cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_its_metrics_with_labels() {
+        let mut page = Page::new("mill");
+        let values = [(vec![("stage", "prove".to_owned())], 3.0)];
+        page.add("tasks", "Tasks finished", Kind::Counter, values.clone());
+        page.add("waiting", "Tasks waiting", Kind::Gauge, values);
+        let histogram = Histogram::of_seconds();
+        histogram.observe(0.001);
+        page.add_histogram("overhead_seconds", "Overhead", &histogram);
+        let text = page.render();
+        assert!(text.contains("mill_tasks_total{stage=\"prove\"} 3"), "{text}");
+        assert!(text.contains("mill_waiting{stage=\"prove\"} 3"), "{text}");
+        assert!(text.contains("mill_overhead_seconds_count 1"), "{text}");
+    }
+}
