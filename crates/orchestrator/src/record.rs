@@ -111,6 +111,9 @@ pub enum Finish {
 pub struct DoneRecord {
     /// How.
     pub finish: Finish,
+    /// The last block that the task spanned, inclusive: the mark is kept until the sequencer has
+    /// passed it.
+    pub last: u64,
     /// When, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }

@@ -1,6 +1,6 @@
 //! Match: a group is the messages that share a grouping value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
@@ -18,7 +18,8 @@ pub enum Expected {
 /// A group is complete with the expected number of messages of one grouping value; where the
 /// stage has no grouping pointer, the value is the message's first block.
 ///
-/// A barrier fires once: the core skips messages that come for a group already emitted.
+/// A barrier fires once: the core skips messages that come for a group already emitted, and those
+/// of a queue that has brought more than its share.
 #[derive(Clone, Debug)]
 pub struct Match {
     /// What completes a group.
@@ -30,11 +31,13 @@ pub struct Match {
 struct MatchState {
     settings: Match,
     groups: BTreeMap<String, Vec<Member>>,
+    /// The group of each message held.
+    keys: HashMap<TaskId, String>,
 }
 
 impl StrategyFactory for Match {
     fn build(&self) -> Box<dyn Strategy> {
-        Box::new(MatchState { settings: self.clone(), groups: BTreeMap::new() })
+        Box::new(MatchState { settings: self.clone(), groups: BTreeMap::new(), keys: HashMap::new() })
     }
 }
 
@@ -89,13 +92,16 @@ impl Strategy for MatchState {
     fn offer(&mut self, message: &Member) -> Outcome {
         let key = Self::key_of(message);
         let members = self.groups.entry(key.clone()).or_default();
-        if !members.iter().any(|member| member.id == message.id) {
+        if self.keys.insert(message.id.clone(), key.clone()).is_none() {
             members.push(message.clone());
         }
         let Some(chosen) = self.settings.expected.complete(members) else {
             return Outcome::InProgress { key };
         };
-        members.retain(|member| !chosen.iter().any(|taken| taken.id == member.id));
+        for member in &chosen {
+            self.keys.remove(&member.id);
+        }
+        members.retain(|member| self.keys.contains_key(&member.id));
         if members.is_empty() {
             self.groups.remove(&key);
         }
@@ -104,6 +110,9 @@ impl Strategy for MatchState {
 
     fn overdue(&mut self, key: &str) -> Overdue {
         let Some(members) = self.groups.remove(key) else { return Overdue::Gone };
+        for member in &members {
+            self.keys.remove(&member.id);
+        }
         if self.settings.partial {
             return Overdue::Emit(Self::group(key, &members));
         }
@@ -118,9 +127,11 @@ impl Strategy for MatchState {
     }
 
     fn forget(&mut self, id: &TaskId) {
-        for members in self.groups.values_mut() {
-            members.retain(|member| member.id != *id);
+        let Some(key) = self.keys.remove(id) else { return };
+        let Some(members) = self.groups.get_mut(&key) else { return };
+        members.retain(|member| member.id != *id);
+        if members.is_empty() {
+            self.groups.remove(&key);
         }
-        self.groups.retain(|_, members| !members.is_empty());
     }
 }

@@ -9,7 +9,8 @@ use crate::id::TaskId;
 
 /// A message of queue `by` (a batch committed by a proposer, say) spans blocks `first..=last`; its
 /// group is complete when each of the other queues covers all of that range with messages that lie
-/// inside it.
+/// inside it. When a message has waited for T_collect and no range has come that it lies inside,
+/// it is given up.
 #[derive(Clone, Debug)]
 pub struct Range {
     /// The queue whose messages set the ranges.
@@ -56,6 +57,35 @@ impl RangeState {
         })
     }
 
+    fn give_up_orphans(&mut self, key: &str) -> Overdue {
+        let Some(first) = key.strip_prefix('?').and_then(|first| first.parse().ok()) else {
+            return Overdue::Gone;
+        };
+        let inside = |boundary: &Member, member: &Member| {
+            boundary.first <= member.first && member.last <= boundary.last
+        };
+        let members: Vec<TaskId> = self
+            .waiting
+            .range((first, smallest_id())..)
+            .take_while(|((block, _), _)| *block == first)
+            .filter(|(_, member)| !self.boundaries.values().any(|b| inside(b, member)))
+            .map(|((_, id), _)| id.clone())
+            .collect();
+        for id in &members {
+            self.waiting.remove(&(first, id.clone()));
+        }
+        if members.is_empty() {
+            return Overdue::Gone;
+        }
+        Overdue::Reject {
+            members,
+            why: format!(
+                "no message of {:?} spans blocks from {first} on, and their time is up",
+                self.settings.by
+            ),
+        }
+    }
+
     fn take(&mut self, boundary: &Member, inside: &[Member]) -> Group {
         self.boundaries.remove(&boundary.id);
         for member in inside {
@@ -69,6 +99,11 @@ impl RangeState {
             members: members.map(|member| member.id.clone()).collect(),
         }
     }
+}
+
+/// The key of messages from block `first` that lie inside no range yet.
+fn orphan_key(first: u64) -> String {
+    format!("?{first}")
 }
 
 fn key_of(boundary: &Member) -> String {
@@ -98,13 +133,13 @@ impl Strategy for RangeState {
                 return Outcome::Finished(vec![self.take(boundary, &inside)]);
             }
         }
-        let key = touched.first().map_or_else(|| format!("?{}", message.first), key_of);
+        let key = touched.first().map_or_else(|| orphan_key(message.first), key_of);
         Outcome::InProgress { key }
     }
 
     fn overdue(&mut self, key: &str) -> Overdue {
         let boundary = self.boundaries.values().find(|boundary| key_of(boundary) == key).cloned();
-        let Some(boundary) = boundary else { return Overdue::Gone };
+        let Some(boundary) = boundary else { return self.give_up_orphans(key) };
         let inside = self.inside(&boundary);
         let count = inside.len();
         let group = self.take(&boundary, &inside);

@@ -105,9 +105,11 @@ impl Strategy for SequentialState {
     }
 
     fn forget(&mut self, id: &TaskId) {
-        for members in self.groups.values_mut() {
-            members.retain(|member| member.id != *id);
+        let index = id.block / self.settings.n;
+        let Some(members) = self.groups.get_mut(&index) else { return };
+        members.retain(|member| member.id != *id);
+        if members.is_empty() {
+            self.groups.remove(&index);
         }
-        self.groups.retain(|_, members| !members.is_empty());
     }
 }

@@ -27,8 +27,9 @@ pub struct Member {
 /// A finished group: its members are consumed, and one message with their payloads goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Identifies the group at this collector for ever: a group with a key that was emitted
-    /// before is not emitted again.
+    /// Identifies the group at this collector: a group with a key that was emitted before is not
+    /// emitted again. That is remembered until the sequencer has passed the group's last block,
+    /// or, beside the sequencer's path, for as long as finished tasks are.
     pub key: String,
     /// First block of the message that goes on.
     pub first: u64,
@@ -46,8 +47,9 @@ pub enum Outcome {
         /// The key of the group it waits in.
         key: String,
     },
-    /// With this message these groups are complete. They need not contain the message itself,
-    /// which is then kept.
+    /// With this message these groups are complete. They need not contain the message itself:
+    /// then it is kept, and offered once more to learn where. Every member must be held, else the
+    /// group's members go to the dead-letter queue.
     Finished(Vec<Group>),
     /// Not now: offer it again after this long.
     Postpone(Duration),

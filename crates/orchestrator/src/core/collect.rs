@@ -1,9 +1,10 @@
 //! Collector stages: messages go to the strategy, finished groups go on.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_bus::Expect;
-
+use super::limits::excess;
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Then, Timer};
 use crate::collector::{Group, Member, Outcome, Overdue};
@@ -25,6 +26,13 @@ impl Core {
         let Some(task) = self.tasks.get(&no) else { return };
         let stage = task.stage;
         let member = member_of(&task.record);
+        let plan = self.plan.stage(stage).collector();
+        if let (None, Some(pointer)) = (&member.group, plan.and_then(|plan| plan.group_by.as_ref()))
+        {
+            let why = format!("it has no value of grouping field {pointer:?}; submit it anew");
+            self.bury(no, why, Vec::new());
+            return;
+        }
         let Some(collector) = self.collectors[stage.0].as_mut() else { return };
         match collector.strategy.offer(&member) {
             Outcome::InProgress { key } => {
@@ -34,12 +42,16 @@ impl Core {
                     return;
                 }
                 self.set_phase(no, Phase::Held);
-                self.set_deadline(stage, key);
+                self.hold(no, stage, key.into());
             }
             Outcome::Finished(groups) => {
                 self.set_phase(no, Phase::Held);
-                for group in groups {
-                    self.fire(stage, group);
+                let consumed: usize = groups.into_iter().map(|group| self.fire(stage, group)).sum();
+                // Where none of the groups took it, it waits in one that the strategy names now.
+                let task = self.tasks.get(&no);
+                let left = task.is_some_and(|task| task.phase == Phase::Held && task.key.is_none());
+                if left && consumed > 0 {
+                    self.offer(no);
                 }
             }
             Outcome::Postpone(delay) => {
@@ -51,32 +63,49 @@ impl Core {
         }
     }
 
-    fn set_deadline(&mut self, stage: StageIx, key: String) {
-        let Some(t_collect) = self.plan.stage(stage).collector().and_then(|plan| plan.t_collect)
-        else {
-            return;
-        };
-        let due = self.now.mono.plus(t_collect);
+    /// Files a held message under its group's key, whose time begins with its first message.
+    fn hold(&mut self, no: TaskNo, stage: StageIx, key: Arc<str>) {
+        let t_collect = self.plan.stage(stage).collector().and_then(|plan| plan.t_collect);
+        let due = t_collect.map(|t_collect| self.now.mono.plus(t_collect));
+        self.unfile(no);
         let Some(collector) = self.collectors[stage.0].as_mut() else { return };
-        if collector.deadlines.contains_key(&key) {
-            return;
+        collector.held.entry(key.clone()).or_default().insert(no);
+        if let Some(due) = due.filter(|_| !collector.deadlines.contains_key(&key)) {
+            collector.deadlines.insert(key.clone(), due);
+            self.timers.insert((due, Timer::Overdue(stage, key.clone())));
         }
-        collector.deadlines.insert(key.clone(), due);
-        self.timers.insert((due, Timer::Overdue(stage, key)));
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.key = Some(key);
+        }
+    }
+
+    /// Undoes [`Core::hold`]. A key that nobody waits under has no deadline.
+    pub(super) fn unfile(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(key) = task.key.take() else { return };
+        let Some(collector) = self.collectors[task.stage.0].as_mut() else { return };
+        let Some(held) = collector.held.get_mut(&key) else { return };
+        held.remove(&no);
+        if held.is_empty() {
+            collector.held.remove(&key);
+            collector.deadlines.remove(&key);
+        }
     }
 
     /// T_collect of a group has passed.
-    pub(super) fn group_overdue(&mut self, stage: StageIx, key: &str, due: super::Time) {
+    pub(super) fn group_overdue(&mut self, stage: StageIx, key: &Arc<str>, due: super::Time) {
         let Some(collector) = self.collectors[stage.0].as_mut() else { return };
         if collector.deadlines.get(key) != Some(&due) {
             return;
         }
         collector.deadlines.remove(key);
         match collector.strategy.overdue(key) {
-            Overdue::Emit(group) => self.fire(stage, group),
+            Overdue::Emit(group) => {
+                self.fire(stage, group);
+            }
             Overdue::Reject { members, why } => {
                 for id in members {
-                    if let Some(&no) = self.by_id.get(&id) {
+                    if let Some(no) = self.held_at(stage, &id) {
                         self.bury(no, why.clone(), Vec::new());
                     }
                 }
@@ -85,54 +114,82 @@ impl Core {
         }
     }
 
+    /// The task, if the collector `stage` holds it.
+    fn held_at(&self, stage: StageIx, id: &TaskId) -> Option<TaskNo> {
+        let task = self.tasks.get(self.by_id.get(id)?)?;
+        (task.stage == stage && task.phase == Phase::Held).then_some(task.no)
+    }
+
     /// A barrier: its members are consumed and one message goes on, in one append that only the
-    /// first of its key can make.
-    fn fire(&mut self, stage: StageIx, group: Group) {
+    /// first of its key can make. Returns how many messages have left the collector.
+    fn fire(&mut self, stage: StageIx, group: Group) -> usize {
         let key = Part::from_text(&group.key);
-        let Some(collector) = self.collectors[stage.0].as_mut() else { return };
-        collector.deadlines.remove(&group.key);
-        let mut members: Vec<(TaskNo, std::sync::Arc<TaskRecord>)> = Vec::new();
-        for id in &group.members {
-            let task = self.by_id.get(id).and_then(|no| self.tasks.get(no));
-            if let Some(task) = task.filter(|task| task.phase == Phase::Held) {
-                members.push((task.no, task.record.clone()));
-            }
+        let named: BTreeSet<&TaskId> = group.members.iter().collect();
+        let held: Vec<TaskNo> = named.iter().filter_map(|id| self.held_at(stage, id)).collect();
+        let Some(collector) = self.collectors[stage.0].as_mut() else { return 0 };
+        if held.is_empty() {
+            return 0;
         }
         if collector.fired.contains_key(&key) {
-            for (no, _) in members {
-                self.skip(no, format!("group {:?} was already emitted", group.key));
+            for no in &held {
+                self.skip(*no, format!("group {:?} was already emitted", group.key));
             }
-            return;
+            return held.len();
         }
-        if members.len() > GROUP_MAX {
-            for (no, _) in &members {
-                let reason = format!(
-                    "group {:?} has {} members; a group can have {GROUP_MAX}: collect in two stages",
-                    group.key,
-                    members.len()
-                );
-                self.bury(*no, reason, Vec::new());
+        let wrong = if held.len() < named.len() {
+            Some(format!("names {} messages that it does not hold", named.len() - held.len()))
+        } else if group.last < group.first {
+            Some(format!("ends with block {}, before its first, {}", group.last, group.first))
+        } else if held.len() > GROUP_MAX {
+            let count = held.len();
+            Some(format!("has {count} members; the limit is {GROUP_MAX}: collect in two stages"))
+        } else {
+            None
+        };
+        let fired = match wrong {
+            None => self.fire_with(stage, &group, key.clone(), &held),
+            Some(why) => Err(why),
+        };
+        if let Err(why) = fired {
+            for no in &held {
+                self.bury(*no, format!("group {:?} {why}", group.key), Vec::new());
             }
-            return;
+            return held.len();
         }
-        // Known from now on, so that a late member cannot fire it again while this is on its way.
-        collector.fired.insert(key.clone(), group.last);
+        // What else waits under this key has come too late.
+        let waiting = self.collectors[stage.0].as_ref().and_then(|c| c.held.get(&*group.key));
+        let late: Vec<TaskNo> = waiting.into_iter().flatten().copied().collect();
+        for no in &late {
+            self.offer(*no);
+        }
+        held.len()
+    }
+
+    fn fire_with(
+        &mut self,
+        stage: StageIx,
+        group: &Group,
+        key: Part,
+        held: &[TaskNo],
+    ) -> Result<(), String> {
+        let of = |no: &TaskNo| Some((*no, Arc::clone(&self.tasks.get(no)?.record)));
+        let mut members: Vec<(TaskNo, Arc<TaskRecord>)> = held.iter().filter_map(of).collect();
         members.sort_by(|(_, a), (_, b)| {
             (a.id.block, &a.queue, &a.id.part).cmp(&(b.id.block, &b.queue, &b.id.part))
         });
         let stage_plan = self.plan.stage(stage);
-        let record = GroupRecord {
-            last: group.last,
-            members: u32::try_from(members.len()).unwrap_or(u32::MAX),
-        };
+        // The mark is remembered until no member of the group can come again.
+        let last = members.iter().map(|(_, task)| task.last).max().unwrap_or(0).max(group.last);
+        let record =
+            GroupRecord { last, members: u32::try_from(members.len()).unwrap_or(u32::MAX) };
         let mut changes = vec![(
             RecordKey::Group(stage_plan.name.clone(), key.clone()),
-            Change::Put { record: Record::Group(record), expect: Expect::Absent },
+            Change::put_new(Record::Group(record)),
         )];
         let message = Message {
             first: group.first,
             last: group.last,
-            part: key,
+            part: key.clone(),
             payload: Payload::Group {
                 by_queue: stage_plan.inputs.len() > 1,
                 members: members
@@ -143,28 +200,35 @@ impl Core {
             needs: None,
             grouping: Vec::new(),
         };
-        let mut ids: Vec<TaskId> = Vec::with_capacity(members.len());
-        for (no, task) in &members {
-            self.set_phase(*no, Phase::Finishing);
-            let id = task.id.clone();
-            changes.push((RecordKey::Task(id.clone()), Change::Delete));
+        for (_, task) in &members {
             let finish = Finish::Grouped { key: group.key.clone() };
-            changes.push((RecordKey::Done(id.clone()), self.done(finish)));
-            ids.push(id);
+            changes.push((RecordKey::Task(task.id.clone()), Change::Delete));
+            changes.push((RecordKey::Done(task.id.clone()), self.done(finish, task.last)));
         }
         self.pass_on(stage, &message, &mut changes);
-        changes.extend(self.outdated(stage));
+        if let Some(why) = excess(&changes) {
+            return Err(format!("cannot go on: {why}"));
+        }
+        for (no, _) in &members {
+            self.set_phase(*no, Phase::Finishing);
+        }
+        // Known from now on, so that a late member cannot fire it again while this is on its way.
+        if let Some(collector) = self.collectors[stage.0].as_mut() {
+            collector.fired.insert(key, last);
+        }
+        let ids = members.iter().map(|(_, task)| task.id.clone()).collect();
         self.append(changes, Then::Settled(ids));
+        Ok(())
     }
 
     /// Consumes a task without effect.
     pub(super) fn skip(&mut self, no: TaskNo, why: String) {
         let Some(task) = self.tasks.get(&no) else { return };
-        let id = task.record.id.clone();
+        let (id, last) = (task.record.id.clone(), task.record.last);
         self.set_phase(no, Phase::Finishing);
         let changes = vec![
             (RecordKey::Task(id.clone()), Change::Delete),
-            (RecordKey::Done(id.clone()), self.done(Finish::Skipped { why })),
+            (RecordKey::Done(id.clone()), self.done(Finish::Skipped { why }, last)),
         ];
         self.append(changes, Then::Settled(vec![id]));
     }

@@ -1,19 +1,15 @@
 //! Which event does what.
 
-use super::event::{Action, Event, Reply, Token};
+use super::event::{Event, Reply, Token};
 use super::state::{Change, Core, Phase, Then, Timer};
-use crate::record::RecordKey;
+use crate::record::{Record, RecordKey};
 
 impl Core {
     pub(super) fn dispatch(&mut self, event: Event) {
         match event {
             Event::Submit(submit) => self.submit(submit),
             Event::Join(join) => self.join(join),
-            Event::Retire { worker } => {
-                if let Some(worker) = self.workers.get_mut(&worker) {
-                    worker.retired = true;
-                }
-            }
+            Event::Retire { worker } => self.retire(&worker),
             Event::Leave { worker } => self.leave(&worker),
             Event::Heartbeat { worker, running } => self.heartbeat(&worker, running),
             Event::Complete(complete) => self.complete(complete),
@@ -36,18 +32,17 @@ impl Core {
                 self.reply(submit.request, self.applied, Reply::Draining);
             }
         }
+        self.resume_deferred();
     }
 
     pub(super) fn run_timers(&mut self) {
-        while let Some((due, timer)) = self.timers.first().cloned() {
-            if due > self.now.mono {
-                return;
-            }
-            self.timers.pop_first();
+        while self.timers.first().is_some_and(|(due, _)| *due <= self.now.mono) {
+            let Some((due, timer)) = self.timers.pop_first() else { return };
             match timer {
                 Timer::Lease(no, attempt) => self.lease_due(no, attempt),
                 Timer::Wake(no) => self.wake(no),
                 Timer::Overdue(stage, key) => self.group_overdue(stage, &key, due),
+                Timer::Silent(worker) => self.silent(worker),
                 Timer::Adopted => self.adopting_until = None,
             }
         }
@@ -68,28 +63,35 @@ impl Core {
 
     /// The log holds a record that an append expected not to be there. What that record settles is
     /// left out, and the rest is appended again.
-    fn conflicted(&mut self, token: Token, key: &str) {
+    pub(super) fn conflicted(&mut self, token: Token, key: &str) {
         let Some(mut pending) = self.pending.remove(&token) else { return };
-        let Ok(key) = RecordKey::parse(key) else { return };
+        self.note_incoming(&pending.changes, false);
+        let parsed = RecordKey::parse(key);
+        let at = pending.changes.iter().position(|(other, change)| {
+            let is_put = matches!(change, Change::Put { .. });
+            is_put && parsed.as_ref().is_ok_and(|key| key == other)
+        });
+        let Some((key, refused)) = at.map(|at| pending.changes.remove(at)) else { return };
         if matches!(key, RecordKey::Done(_) | RecordKey::Group(..)) {
             // Another coordinator's result came first; its records say what follows from it.
             return;
         }
-        let before = pending.changes.len();
-        pending.changes.retain(|(other, _)| *other != key);
-        if pending.changes.len() == before {
-            return;
-        }
-        let puts = pending.changes.iter().any(|(_, change)| matches!(change, Change::Put { .. }));
-        match pending.then {
-            Then::Reply { request, .. } if !puts => {
-                self.actions.push(Action::Reply {
-                    request,
-                    after: self.applied,
-                    reply: Reply::Duplicate,
-                });
+        if let Then::Reply { request, .. } = pending.then {
+            let Change::Put { record: Record::Task(task), .. } = &refused else { return };
+            let known = self.stage_of(&task.id).and_then(|stage| self.known(stage, task));
+            let puts = pending.changes.iter().any(|(_, change)| matches!(change, Change::Put { .. }));
+            let differs = matches!(known, Some(Reply::Differs { .. }));
+            if differs || !puts {
+                for (key, _) in &pending.changes {
+                    if let RecordKey::Dead(id) = key {
+                        self.deciding.remove(id);
+                    }
+                }
+                self.reply(request, self.applied, known.unwrap_or(Reply::Duplicate));
+                self.resume_deferred();
+                return;
             }
-            then => self.append(pending.changes, then),
         }
+        self.append(pending.changes, pending.then);
     }
 }

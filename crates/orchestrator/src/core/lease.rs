@@ -1,19 +1,29 @@
 //! Workers, their leases, and what becomes of them.
 
+use std::collections::BTreeSet;
+
 use super::event::{Action, Complete, Fail, Join, LeaseRef, Timing};
+use super::limits::{excess, fit, truncate};
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Then, Timer, Worker};
 use crate::id::{TaskId, WorkerId};
 use crate::message::{Message, tasks_of};
 use crate::record::{Attempt, DeadRecord, Failure, Finish, Record, RecordKey};
 
-/// Marks of finished tasks removed with one result, at most.
-const OUTDATED_MAX: usize = 8;
+/// A worker without leases is forgotten when it was silent for so many times the longest T_ack of
+/// its group; if it lives, it joins again.
+const SILENCE: u32 = 10;
+
+/// Bytes of a reason in a dead letter, at most.
+const REASON_MAX: usize = 8 * 1024;
 
 impl Core {
     pub(super) fn join(&mut self, join: Join) {
         let Some(group) = self.groups.iter().position(|group| *group == join.group) else { return };
         let before = self.workers.remove(&join.worker);
+        if let Some(before) = &before {
+            self.free[before.group].remove(&join.worker);
+        }
         let (batches, last_used) =
             before.map_or_else(Default::default, |worker| (worker.batches, worker.last_used));
         let worker = Worker {
@@ -26,14 +36,51 @@ impl Core {
             heard: self.now.mono,
             last_used,
         };
-        self.workers.insert(join.worker, worker);
+        let due = self.now.mono.plus(self.silence_of(group));
+        self.timers.insert((due, Timer::Silent(join.worker.clone())));
+        self.workers.insert(join.worker.clone(), worker);
+        self.note_free(&join.worker);
+    }
+
+    /// How long a worker of this group may be silent before it is forgotten.
+    fn silence_of(&self, group: usize) -> std::time::Duration {
+        let dispatchers = self.plan.stages.iter().filter_map(|stage| stage.dispatcher());
+        let of_group = dispatchers.filter(|plan| plan.group == self.groups[group]);
+        let longest = of_group.map(|plan| plan.t_ack).max().unwrap_or_default();
+        longest.saturating_mul(SILENCE)
+    }
+
+    /// A worker may have been silent for long.
+    pub(super) fn silent(&mut self, name: WorkerId) {
+        let Some(worker) = self.workers.get(&name) else { return };
+        let silence = self.silence_of(worker.group);
+        let due = worker.heard.plus(silence);
+        if due <= self.now.mono && worker.batches.is_empty() {
+            self.remove_worker(&name);
+        } else {
+            let due = if due > self.now.mono { due } else { self.now.mono.plus(silence) };
+            self.timers.insert((due, Timer::Silent(name)));
+        }
+    }
+
+    pub(super) fn retire(&mut self, name: &WorkerId) {
+        if let Some(worker) = self.workers.get_mut(name) {
+            worker.retired = true;
+        }
+        self.note_free(name);
     }
 
     pub(super) fn leave(&mut self, worker: &WorkerId) {
         for no in self.tasks_held_by(worker) {
             self.attempt_failed(no, &reason("the worker left or died while it had the task"));
         }
-        self.workers.remove(worker);
+        self.remove_worker(worker);
+    }
+
+    fn remove_worker(&mut self, name: &WorkerId) {
+        if let Some(worker) = self.workers.remove(name) {
+            self.free[worker.group].remove(name);
+        }
     }
 
     fn tasks_held_by(&self, worker: &WorkerId) -> Vec<TaskNo> {
@@ -62,6 +109,14 @@ impl Core {
             match &mut task.phase {
                 Phase::Leased(held) if held.worker == *name && held.attempt == lease.attempt => {
                     held.expires = expires;
+                }
+                Phase::Ready | Phase::Delayed { .. }
+                    if task.reported.as_ref().is_some_and(|(worker, attempt)| {
+                        worker == name && *attempt == lease.attempt
+                    }) =>
+                {
+                    // It has ended this attempt itself: the heartbeat is older than that.
+                    self.actions.push(Action::Cancel { worker: name.clone(), lease });
                 }
                 Phase::Ready | Phase::Delayed { .. } => {
                     let batch = self.next_batch;
@@ -95,8 +150,12 @@ impl Core {
     }
 
     pub(super) fn release(&mut self, worker: &WorkerId, lease: &LeaseRef) {
+        self.heard_from(worker);
         if let Some(no) = self.held_under(worker, lease) {
             self.set_phase(no, Phase::Ready);
+            self.note_reported(no, worker, lease);
+        } else {
+            self.actions.push(Action::Cancel { worker: worker.clone(), lease: lease.clone() });
         }
     }
 
@@ -104,6 +163,15 @@ impl Core {
         self.heard_from(&fail.worker);
         if let Some(no) = self.held_under(&fail.worker, &fail.lease) {
             self.attempt_failed(no, &fail.failure);
+            self.note_reported(no, &fail.worker, &fail.lease);
+        } else {
+            self.actions.push(Action::Cancel { worker: fail.worker, lease: fail.lease });
+        }
+    }
+
+    fn note_reported(&mut self, no: TaskNo, worker: &WorkerId, lease: &LeaseRef) {
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.reported = Some((worker.clone(), lease.attempt));
         }
     }
 
@@ -126,21 +194,29 @@ impl Core {
     fn attempt_failed(&mut self, no: TaskNo, failure: &Failure) {
         let Some(task) = self.tasks.get(&no) else { return };
         let Phase::Leased(held) = &task.phase else { return };
+        let worker = held.worker.clone();
+        self.attempt_failed_by(no, worker, failure);
+    }
+
+    fn attempt_failed_by(&mut self, no: TaskNo, worker: WorkerId, failure: &Failure) {
+        let Some(task) = self.tasks.get(&no) else { return };
         let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else { return };
+        let r_max = dispatcher.r_max;
+        let number = task.tried().saturating_add(1);
         let mut attempts = task.attempts.clone();
         attempts.push(Attempt {
-            number: held.attempt,
-            worker: held.worker.clone(),
+            number,
+            worker,
             at_ms: self.now.wall_ms,
             failure: failure.clone(),
         });
+        fit(&mut attempts);
         let (id, stage) = (task.record.id.clone(), task.stage);
-        let used_up = attempts.len() > dispatcher.r_max as usize;
         self.counters[stage.0].failed += 1;
         if failure.permanent {
             self.bury(no, format!("permanent failure: {}", failure.reason), attempts);
-        } else if used_up {
-            let reason = format!("{} attempts failed; last: {}", attempts.len(), failure.reason);
+        } else if number > r_max {
+            let reason = format!("{number} attempts failed; last: {}", failure.reason);
             self.bury(no, reason, attempts);
         } else {
             self.set_phase(no, Phase::Recording);
@@ -150,9 +226,10 @@ impl Core {
     }
 
     /// Moves a live task to the dead-letter queue.
-    pub(super) fn bury(&mut self, no: TaskNo, reason: String, attempts: Vec<Attempt>) {
+    pub(super) fn bury(&mut self, no: TaskNo, mut reason: String, attempts: Vec<Attempt>) {
         let Some(task) = self.tasks.get(&no) else { return };
         let id = task.record.id.clone();
+        truncate(&mut reason, REASON_MAX);
         let dead = DeadRecord {
             task: (*task.record).clone(),
             reason,
@@ -175,7 +252,7 @@ impl Core {
             return;
         }
         let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else { return };
-        let retry = u32::try_from(task.attempts.len()).unwrap_or(u32::MAX);
+        let retry = task.tried();
         let until = self.now.mono.plus(dispatcher.backoff.delay(retry, draw(&task.record.id, retry)));
         self.counters[task.stage.0].retried += 1;
         self.set_phase(no, Phase::Delayed { until });
@@ -187,11 +264,12 @@ impl Core {
         self.heard_from(&complete.worker);
         let id = complete.lease.task.clone();
         let task = self.by_id.get(&id).and_then(|no| self.tasks.get(no));
-        let stale = task.is_none_or(|task| {
-            matches!(task.phase, Phase::Finishing)
-                || self.plan.stage(task.stage).dispatcher().is_none()
-        });
-        let Some(task) = task.filter(|_| !stale) else {
+        if task.is_some_and(|task| task.phase == Phase::Finishing) {
+            // A result is being recorded, this one perhaps: whoever waits hears when it is.
+            return;
+        }
+        let task = task.filter(|task| self.plan.stage(task.stage).dispatcher().is_some());
+        let Some(task) = task else {
             if let Some(stage) = self.stage_of(&id) {
                 self.counters[stage.0].stale_results += 1;
             }
@@ -215,17 +293,25 @@ impl Core {
             ran: complete.ran,
             at: self.now.mono,
         };
-        let had_tries = !task.attempts.is_empty();
+        // A failed attempt may be on its way to the log, ahead of this.
+        let had_tries = !task.attempts.is_empty() || task.phase == Phase::Recording;
+        let worker = complete.worker;
         let finish =
-            Finish::Completed { worker: complete.worker, attempt: complete.lease.attempt };
+            Finish::Completed { worker: worker.clone(), attempt: complete.lease.attempt };
         let mut changes = vec![
-            (RecordKey::Done(id.clone()), self.done(finish)),
+            (RecordKey::Done(id.clone()), self.done(finish, record.last)),
             (RecordKey::Task(id.clone()), Change::Delete),
         ];
         if had_tries {
             changes.push((RecordKey::Tries(id.clone()), Change::Delete));
         }
+        let mut elements = BTreeSet::new();
+        let mut wrong = None;
         for output in complete.outputs {
+            if !elements.insert(output.element) {
+                wrong = Some("the result has two messages of the same position".to_owned());
+                break;
+            }
             let part = match output.element {
                 Some(index) => record.id.part.element(index),
                 None => record.id.part.clone(),
@@ -240,7 +326,11 @@ impl Core {
             };
             self.pass_on(stage, &message, &mut changes);
         }
-        changes.extend(self.outdated(stage));
+        if let Some(why) = wrong.or_else(|| excess(&changes)) {
+            let failure = Failure { permanent: true, ..reason(&format!("its result: {why}")) };
+            self.attempt_failed_by(no, worker, &failure);
+            return;
+        }
         self.set_phase(no, Phase::Finishing);
         self.append(changes, Then::Settle { task: id, timing: Some(timing) });
     }
@@ -261,7 +351,7 @@ impl Core {
                 let (Ok(record) | Err((record, _))) = &task;
                 let id = record.id.clone();
                 let known = self.by_id.contains_key(&id) || self.dead.contains_key(&id);
-                if known || self.is_finished(reader, &id, record.last) {
+                if known || self.will_be_finished(reader, &id, record.last) {
                     continue;
                 }
                 changes.push(match task {
@@ -274,26 +364,6 @@ impl Core {
                 });
             }
         }
-    }
-
-    /// For a stage that no path leads from to the sequencer: the marks of finished tasks that are
-    /// older than is remembered.
-    pub(super) fn outdated(&self, stage: crate::plan::StageIx) -> Vec<(RecordKey, Change)> {
-        if self.leads[stage.0] {
-            return Vec::new();
-        }
-        let finished = &self.finished[stage.0];
-        let floor = finished.newest.saturating_sub(self.plan.retain_blocks);
-        let name = &self.plan.stage(stage).name;
-        let of_block = |(block, parts): (&u64, &std::collections::BTreeSet<crate::id::Part>)| {
-            let ids = parts.iter().map(|part| TaskId {
-                stage: name.clone(),
-                block: *block,
-                part: part.clone(),
-            });
-            ids.map(|id| (RecordKey::Done(id), Change::Delete)).collect::<Vec<_>>()
-        };
-        finished.by_block.range(..floor).flat_map(of_block).take(OUTDATED_MAX).collect()
     }
 }
 

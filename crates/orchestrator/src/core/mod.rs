@@ -14,11 +14,16 @@
 //! the outside may see of it (replies, emissions) carries the sequence number that has to be
 //! durable first. A crash loses a suffix of what was accepted, and nothing that was shown.
 
+mod apply;
+#[cfg(debug_assertions)]
+mod check;
 mod collect;
 mod dead;
 mod event;
+mod forget;
 mod handle;
 mod lease;
+mod limits;
 mod ready;
 mod schedule;
 mod sequence;
@@ -31,5 +36,6 @@ pub use event::{
     Action, Complete, Event, Fail, Join, Lease, LeaseRef, Now, Output, Reply, RequestId, Settled,
     Submit, Time, Timing, Token,
 };
+pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, ReplayError};
 pub use view::{Counters, StageStatus, Status, TaskPhase, TaskView};

@@ -1,6 +1,7 @@
 //! Waiting tasks in order of priority.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::plan::{Needs, StageIx};
 
@@ -17,16 +18,18 @@ pub(super) struct Priority {
 }
 
 /// Tasks that the same workers can run and that wait for the same queues downstream.
-pub(super) type Class = (StageIx, Needs);
+pub(super) type Class = Arc<(StageIx, Needs)>;
 
 /// The claimable tasks of one worker group.
 #[derive(Default)]
 pub(super) struct ReadyQueue {
     classes: BTreeMap<Class, BTreeSet<Priority>>,
+    /// The first task of each class, in order: what competes for a worker.
+    heads: BTreeMap<Priority, Class>,
     len: usize,
 }
 
-/// How many tasks wait, by block.
+/// How many tasks there are, by block.
 #[derive(Default)]
 pub(super) struct BlockCount {
     by_block: BTreeMap<u64, usize>,
@@ -36,19 +39,35 @@ pub(super) struct BlockCount {
 // === impl ReadyQueue ===
 
 impl ReadyQueue {
-    pub(super) fn insert(&mut self, class: Class, priority: Priority) {
-        if self.classes.entry(class).or_default().insert(priority) {
-            self.len += 1;
+    pub(super) fn insert(&mut self, class: &Class, priority: Priority) {
+        let tasks = self.classes.entry(Arc::clone(class)).or_default();
+        let before = tasks.first().copied();
+        if !tasks.insert(priority) {
+            return;
+        }
+        self.len += 1;
+        if before.is_none_or(|head| priority < head) {
+            if let Some(head) = before {
+                self.heads.remove(&head);
+            }
+            self.heads.insert(priority, Arc::clone(class));
         }
     }
 
     pub(super) fn remove(&mut self, class: &Class, priority: &Priority) {
         let Some(tasks) = self.classes.get_mut(class) else { return };
-        if tasks.remove(priority) {
-            self.len -= 1;
+        if !tasks.remove(priority) {
+            return;
         }
-        if tasks.is_empty() {
+        self.len -= 1;
+        let next = tasks.first().copied();
+        if next.is_none() {
             self.classes.remove(class);
+        }
+        if self.heads.remove(priority).is_some() {
+            if let Some(next) = next {
+                self.heads.insert(next, Arc::clone(class));
+            }
         }
     }
 
@@ -56,18 +75,41 @@ impl ReadyQueue {
         self.len == 0
     }
 
-    /// The first task of each class.
+    /// The first task of each class, in order of priority.
     pub(super) fn heads(&self) -> impl Iterator<Item = (&Class, Priority)> {
-        self.classes.iter().filter_map(|(class, tasks)| Some((class, *tasks.first()?)))
+        self.heads.iter().map(|(priority, class)| (class, *priority))
     }
 
-    /// The tasks of a class, in order.
-    pub(super) fn of_class(&self, class: &Class) -> impl Iterator<Item = Priority> + '_ {
-        self.classes.get(class).into_iter().flatten().copied()
+    /// The first task of a class.
+    pub(super) fn head_of(&self, class: &Class) -> Option<Priority> {
+        self.classes.get(class)?.first().copied()
     }
 
     pub(super) fn class_len(&self, class: &Class) -> usize {
         self.classes.get(class).map_or(0, BTreeSet::len)
+    }
+
+    /// Whether the heads are those of the classes, and the length is theirs.
+    #[cfg(debug_assertions)]
+    pub(super) fn is_consistent(&self) -> bool {
+        let heads: BTreeMap<Priority, Class> = self
+            .classes
+            .iter()
+            .filter_map(|(class, tasks)| Some((*tasks.first()?, Arc::clone(class))))
+            .collect();
+        heads == self.heads
+            && heads.len() == self.classes.len()
+            && self.len == self.classes.values().map(BTreeSet::len).sum::<usize>()
+    }
+
+    #[cfg(debug_assertions)]
+    pub(super) fn contains(&self, class: &Class, priority: &Priority) -> bool {
+        self.classes.get(class).is_some_and(|tasks| tasks.contains(priority))
+    }
+
+    #[cfg(debug_assertions)]
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 }
 

@@ -6,7 +6,7 @@ use super::event::{Action, Lease, Time};
 use super::ready::{Class, Priority, TaskNo};
 use super::state::{Core, Held, Phase, Timer, Worker};
 use crate::id::WorkerId;
-use crate::plan::{StageIx, StageKind};
+use crate::plan::{QueueIx, StageIx, StageKind};
 
 impl Core {
     /// Leases tasks while there is a claimable one and a worker for it.
@@ -15,7 +15,7 @@ impl Core {
             return;
         }
         for group in 0..self.groups.len() {
-            while !self.ready[group].is_empty() {
+            while !self.ready[group].is_empty() && !self.free[group].is_empty() {
                 let Some((class, head, worker)) = self.next_assignment(group) else { break };
                 self.assign(group, &class, head, &worker);
             }
@@ -27,34 +27,47 @@ impl Core {
     /// Only the head of each class competes: the tasks behind it can be run by the same workers
     /// and wait for the same queues downstream, so none of them may overtake it.
     fn next_assignment(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
-        let mut heads: Vec<(&Class, Priority)> = self.ready[group].heads().collect();
-        heads.sort_unstable_by_key(|(_, priority)| *priority);
-        heads.into_iter().find_map(|(class, head)| {
+        // A stage that is gated for a block is gated for every higher one.
+        let mut gated: Vec<StageIx> = Vec::new();
+        self.ready[group].heads().find_map(|(class, head)| {
+            if gated.contains(&class.0) {
+                return None;
+            }
             if self.is_gated(class.0, head.block) {
+                gated.push(class.0);
                 return None;
             }
             let worker = self.pick_worker(group, class, head.no)?;
-            Some((class.clone(), head, worker))
+            Some((Arc::clone(class), head, worker))
         })
     }
 
     /// Whether a downstream queue is too full for another task of `stage`.
-    ///
-    /// A block below everything that waits there and below all that is on its way passes: the
-    /// queue may be full precisely because it waits for that block.
     fn is_gated(&self, stage: StageIx, block: u64) -> bool {
-        let on_its_way = &self.leased[stage.0];
-        self.plan.stage(stage).outputs.iter().any(|queue| {
-            let queue = self.plan.queue(*queue);
-            queue.readers.iter().any(|reader| {
-                if matches!(self.plan.stage(*reader).kind, StageKind::Collector(_)) {
-                    return false;
-                }
-                let waiting = &self.waiting[reader.0];
-                let lowest = waiting.lowest().into_iter().chain(on_its_way.lowest()).min();
-                waiting.total() + on_its_way.total() >= queue.q_max
-                    && lowest.is_some_and(|lowest| block >= lowest)
-            })
+        self.plan.stage(stage).outputs.iter().any(|queue| self.is_full(*queue, block, true))
+    }
+
+    /// Whether nothing more of `block` may be on its way into a queue (Q_max).
+    ///
+    /// What waits there counts, what is being recorded for it, and, for `on_its_way`, one for each
+    /// task that is leased by a stage that writes it. A block below all of these passes: the queue
+    /// may be full precisely because it waits for that block. Queues of collectors are never full:
+    /// a barrier needs the messages behind the ones that it holds.
+    pub(super) fn is_full(&self, queue: QueueIx, block: u64, on_its_way: bool) -> bool {
+        let writers: &[StageIx] = if on_its_way { &self.writers[queue.0] } else { &[] };
+        let queue = self.plan.queue(queue);
+        queue.readers.iter().any(|reader| {
+            if matches!(self.plan.stage(*reader).kind, StageKind::Collector(_)) {
+                return false;
+            }
+            let here = [&self.waiting[reader.0], &self.incoming[reader.0]];
+            let counts = here.into_iter().chain(writers.iter().map(|stage| &self.leased[stage.0]));
+            let (mut total, mut lowest) = (0, None);
+            for count in counts {
+                total += count.total();
+                lowest = lowest.into_iter().chain(count.lowest()).min();
+            }
+            total >= queue.q_max && lowest.is_some_and(|lowest| block >= lowest)
         })
     }
 
@@ -62,15 +75,7 @@ impl Core {
     /// free, then the least busy, then the one unused for longest.
     fn pick_worker(&self, group: usize, class: &Class, no: TaskNo) -> Option<WorkerId> {
         let failed_by = self.tasks.get(&no).and_then(|task| task.attempts.last());
-        let t_ack = self.plan.stage(class.0).dispatcher()?.t_ack;
-        self.workers
-            .iter()
-            .filter(|(_, worker)| {
-                worker.group == group
-                    && worker.is_free()
-                    && worker.heard.until(self.now.mono) <= t_ack
-                    && class.1.met_by(&worker.labels, worker.memory)
-            })
+        self.candidates(group, class)
             .min_by_key(|(name, worker)| {
                 let failed = failed_by.is_some_and(|attempt| attempt.worker == **name);
                 (failed, worker.batches.len(), worker.last_used)
@@ -78,34 +83,50 @@ impl Core {
             .map(|(name, _)| name.clone())
     }
 
+    /// The free workers that can run `class` and have been heard from lately.
+    fn candidates<'a>(
+        &'a self,
+        group: usize,
+        class: &'a Class,
+    ) -> impl Iterator<Item = (&'a WorkerId, &'a Worker)> {
+        let t_ack = self.plan.stage(class.0).dispatcher().map(|dispatcher| dispatcher.t_ack);
+        self.free[group]
+            .iter()
+            .filter_map(|name| Some((name, self.workers.get(name)?)))
+            .filter(move |(_, worker)| {
+                t_ack.is_some_and(|t_ack| worker.heard.until(self.now.mono) <= t_ack)
+                    && class.1.met_by(&worker.labels, worker.memory)
+            })
+    }
+
     fn assign(&mut self, group: usize, class: &Class, head: Priority, worker: &WorkerId) {
-        let Some(dispatcher) = self.plan.stage(class.0).dispatcher().cloned() else { return };
+        let plan = Arc::clone(&self.plan);
+        let Some(dispatcher) = plan.stage(class.0).dispatcher() else { return };
         let size = if dispatcher.batch <= 1 {
             1
         } else {
-            let free = self.workers.values().filter(|worker| worker.group == group);
-            let free = free.filter(|worker| worker.is_free()).count().max(1);
+            let free = self.candidates(group, class).count().max(1);
             self.ready[group].class_len(class).div_ceil(free).clamp(1, dispatcher.batch)
         };
-        let mut chosen = vec![head.no];
-        if size > 1 {
-            let rest: Vec<Priority> = self.ready[group].of_class(class).skip(1).collect();
-            let passes = |priority: &Priority| !self.is_gated(class.0, priority.block);
-            chosen.extend(
-                rest.iter().take_while(|task| passes(task)).take(size - 1).map(|task| task.no),
-            );
-        }
         let batch = self.next_batch;
         self.next_batch += 1;
-        let now = self.now.mono;
-        let expires = now.plus(dispatcher.t_ack);
-        let mut leases = Vec::with_capacity(chosen.len());
-        for no in chosen {
-            let Some(task) = self.tasks.get(&no) else { continue };
-            let attempt = u32::try_from(task.attempts.len()).unwrap_or(u32::MAX).saturating_add(1);
+        let expires = self.now.mono.plus(dispatcher.t_ack);
+        let mut leases = Vec::with_capacity(size);
+        let mut next = Some(head);
+        while let Some(task) = next.and_then(|priority| self.tasks.get(&priority.no)) {
+            let (no, attempt) = (task.no, task.tried().saturating_add(1));
             leases.push(Lease { stage: class.0, task: Arc::clone(&task.record), attempt });
             self.lease(no, worker, attempt, batch, expires);
             self.counters[class.0.0].leased += 1;
+            if leases.len() == size {
+                break;
+            }
+            next = self.ready[group].head_of(class).filter(|priority| {
+                let failed_here = self.tasks.get(&priority.no).is_some_and(|task| {
+                    task.attempts.last().is_some_and(|attempt| attempt.worker == *worker)
+                });
+                !failed_here && !self.is_gated(class.0, priority.block)
+            });
         }
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.last_used = batch + 1;
@@ -125,17 +146,34 @@ impl Core {
         let since = self.now.mono;
         let held = Held { worker: worker.clone(), attempt, batch, expires, since };
         self.set_phase(no, Phase::Leased(held));
+        if let Some(task) = self.tasks.get_mut(&no) {
+            task.reported = None;
+        }
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.batches.entry(batch).or_default().insert(no);
         }
+        self.note_free(worker);
         self.timers.insert((expires, Timer::Lease(no, attempt)));
+    }
+
+    /// Keeps the index of free workers in step with a worker that has changed.
+    pub(super) fn note_free(&mut self, name: &WorkerId) {
+        let Some(worker) = self.workers.get(name) else { return };
+        let free = &mut self.free[worker.group];
+        if worker.is_free() {
+            if !free.contains(name) {
+                free.insert(name.clone());
+            }
+        } else {
+            free.remove(name);
+        }
     }
 }
 
 // === impl Worker ===
 
 impl Worker {
-    fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         !self.retired && self.batches.len() < self.slots
     }
 }

@@ -1,17 +1,17 @@
-//! The core's state, and how records of the log change it.
+//! The core's state, how it begins, and how it goes from event to event.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 
 use super::event::{Action, Event, Now, RequestId, Reply, Settled, Submit, Time, Timing, Token};
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
+use super::sequence::Emission;
 use super::view::Counters;
 use crate::collector::Strategy;
 use crate::id::{Part, TaskId, WorkerId};
-use crate::plan::{Plan, QueueIx, StageIx, StageKind};
+use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
 use crate::record::{
     Attempt, DeadRecord, DoneRecord, Finish, Record, RecordError, RecordKey, TaskRecord,
 };
@@ -51,34 +51,60 @@ pub struct Core {
     pub(super) plan: Arc<Plan>,
     pub(super) options: CoreOptions,
     pub(super) leads: Vec<bool>,
-    stage_ix: HashMap<Arc<str>, StageIx>,
+    pub(super) stage_ix: HashMap<Arc<str>, StageIx>,
     pub(super) groups: Vec<Arc<str>>,
     pub(super) now: Now,
     pub(super) started: bool,
     pub(super) draining: bool,
     pub(super) adopting_until: Option<Time>,
-    next_no: u64,
+    pub(super) next_no: u64,
     next_token: u64,
     pub(super) applied: Seq,
     pub(super) tasks: HashMap<TaskNo, Task>,
     pub(super) by_id: HashMap<TaskId, TaskNo>,
     pub(super) finished: Vec<Finished>,
     pub(super) dead: BTreeMap<TaskId, (DeadRecord, Seq)>,
+    /// Dead letters about which a decision is on its way to the log.
+    pub(super) deciding: BTreeSet<TaskId>,
+    /// By worker group.
     pub(super) ready: Vec<ReadyQueue>,
+    /// By stage, as are those that follow: live tasks,
+    pub(super) present: Vec<BlockCount>,
+    /// those that count against Q_max,
     pub(super) waiting: Vec<BlockCount>,
+    /// those on their way to the log,
+    pub(super) incoming: Vec<BlockCount>,
+    /// those that workers have,
     pub(super) leased: Vec<BlockCount>,
+    /// those that collectors hold,
+    pub(super) held: Vec<usize>,
+    /// and dead letters.
+    pub(super) buried: Vec<usize>,
+    /// Live tasks that neither wait for a lower block nor are held by a collector.
+    pub(super) moving: usize,
+    /// By queue: the stages that write it.
+    pub(super) writers: Vec<Vec<StageIx>>,
+    classes: Vec<Option<(usize, Class)>>,
     pub(super) workers: BTreeMap<WorkerId, Worker>,
+    /// By worker group: those with room for another assignment.
+    pub(super) free: Vec<BTreeSet<WorkerId>>,
     pub(super) next_batch: u64,
     pub(super) timers: BTreeSet<(Time, Timer)>,
     pub(super) pending: BTreeMap<Token, Pending>,
     pub(super) collectors: Vec<Option<Collector>>,
     pub(super) cursor: u64,
+    /// The cursor, once every append on its way has been accepted.
+    pub(super) cursor_ahead: u64,
     pub(super) emit_next: u64,
     pub(super) emission: BTreeMap<(u64, Part), TaskNo>,
-    pub(super) emitting: usize,
+    pub(super) emitting: VecDeque<Emission>,
+    pub(super) outdated: usize,
+    pub(super) forgetting: bool,
     pub(super) sources: BTreeMap<Arc<str>, u64>,
     pub(super) parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submit>>,
     pub(super) next_park: u64,
+    /// Messages that wait for an append that decides about their tasks.
+    pub(super) deferred: Vec<Submit>,
     pub(super) counters: Vec<Counters>,
     pub(super) actions: Vec<Action>,
 }
@@ -91,6 +117,12 @@ pub(super) struct Task {
     pub(super) accepted: Time,
     pub(super) phase: Phase,
     pub(super) attempts: Vec<Attempt>,
+    /// Who runs it, where workers do.
+    pub(super) class: Option<(usize, Class)>,
+    /// The worker that has last ended an attempt by its own word, and which.
+    pub(super) reported: Option<(WorkerId, u32)>,
+    /// The key of the group that it is held in.
+    pub(super) key: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +170,8 @@ pub(super) struct Worker {
 /// The finished tasks of a stage, as far back as they are remembered.
 #[derive(Default)]
 pub(super) struct Finished {
-    pub(super) by_block: BTreeMap<u64, BTreeSet<Part>>,
+    /// By first block and part: the last block.
+    pub(super) by_block: BTreeMap<u64, BTreeMap<Part, u64>>,
     pub(super) newest: u64,
 }
 
@@ -147,14 +180,17 @@ pub(super) struct Collector {
     /// Keys of the groups that fired, with the last block of each.
     pub(super) fired: HashMap<Part, u64>,
     pub(super) fired_by_last: BTreeMap<u64, BTreeSet<Part>>,
-    pub(super) deadlines: BTreeMap<String, Time>,
+    /// By the key of their group: the messages held.
+    pub(super) held: BTreeMap<Arc<str>, BTreeSet<TaskNo>>,
+    pub(super) deadlines: BTreeMap<Arc<str>, Time>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     Lease(TaskNo, u32),
     Wake(TaskNo),
-    Overdue(StageIx, String),
+    Overdue(StageIx, Arc<str>),
+    Silent(WorkerId),
     Adopted,
 }
 
@@ -174,6 +210,7 @@ pub(super) enum Then {
     Reply { request: RequestId, reply: Reply },
     Settle { task: TaskId, timing: Option<Timing> },
     Settled(Vec<TaskId>),
+    Forgotten,
 }
 
 // === impl Core ===
@@ -197,7 +234,24 @@ impl Core {
                 .enumerate()
                 .map(|(ix, stage)| (stage.name.clone(), StageIx(ix)))
                 .collect(),
+            classes: plan
+                .stages
+                .iter()
+                .enumerate()
+                .map(|(ix, stage)| {
+                    let dispatcher = stage.dispatcher()?;
+                    let group = groups.iter().position(|group| *group == dispatcher.group)?;
+                    Some((group, Arc::new((StageIx(ix), dispatcher.needs.clone()))))
+                })
+                .collect(),
+            writers: (0..plan.queues.len())
+                .map(|queue| {
+                    let writes = |ix: &usize| plan.stages[*ix].outputs.contains(&QueueIx(queue));
+                    (0..stages).filter(writes).map(StageIx).collect()
+                })
+                .collect(),
             ready: groups.iter().map(|_| ReadyQueue::default()).collect(),
+            free: groups.iter().map(|_| BTreeSet::new()).collect(),
             groups,
             now: Now::default(),
             started: false,
@@ -210,8 +264,14 @@ impl Core {
             by_id: HashMap::new(),
             finished: (0..stages).map(|_| Finished::default()).collect(),
             dead: BTreeMap::new(),
-            waiting: (0..stages).map(|_| BlockCount::default()).collect(),
-            leased: (0..stages).map(|_| BlockCount::default()).collect(),
+            deciding: BTreeSet::new(),
+            present: block_counts(stages),
+            waiting: block_counts(stages),
+            incoming: block_counts(stages),
+            leased: block_counts(stages),
+            held: vec![0; stages],
+            buried: vec![0; stages],
+            moving: 0,
             workers: BTreeMap::new(),
             next_batch: 0,
             timers: BTreeSet::new(),
@@ -222,12 +282,16 @@ impl Core {
                 .map(|stage| stage.collector().map(|plan| Collector::new(plan.strategy.build())))
                 .collect(),
             cursor: start,
+            cursor_ahead: start,
             emit_next: start,
             emission: BTreeMap::new(),
-            emitting: 0,
+            emitting: VecDeque::new(),
+            outdated: 0,
+            forgetting: false,
             sources: BTreeMap::new(),
             parked: BTreeMap::new(),
             next_park: 0,
+            deferred: Vec::new(),
             counters: vec![Counters::default(); stages],
             actions: Vec::new(),
             plan,
@@ -240,32 +304,13 @@ impl Core {
         &self.plan
     }
 
-    /// Takes a live record of the log into account; call in order of sequence numbers, before
-    /// [`Core::start`].
-    pub fn replay(&mut self, key: &str, value: &Bytes, seq: Seq) -> Result<(), ReplayError> {
-        let record_key = RecordKey::parse(key)?;
-        let record = Record::decode(key, value)?;
-        let task = match (&record_key, &record) {
-            (RecordKey::Task(id), _) | (RecordKey::Dead(id), _) => Some(id),
-            _ => None,
-        };
-        if let Some(task) = task.filter(|id| !self.stage_ix.contains_key(&id.stage)) {
-            return Err(ReplayError::NoSuchStage {
-                workflow: self.plan.workflow.to_string(),
-                stage: task.stage.to_string(),
-                task: task.clone(),
-            });
-        }
-        self.put(&record_key, record, seq);
-        self.applied = self.applied.max(seq);
-        Ok(())
-    }
-
     /// Begins: every record has been replayed. Call once.
     pub fn start(&mut self, now: Now) -> Vec<Action> {
         self.now = now;
         self.started = true;
         self.emit_next = self.cursor;
+        self.cursor_ahead = self.cursor;
+        self.note_all_outdated();
         if !self.options.adopt_grace.is_zero() {
             let until = now.mono.plus(self.options.adopt_grace);
             self.adopting_until = Some(until);
@@ -274,6 +319,9 @@ impl Core {
         let mut numbers: Vec<TaskNo> = self.tasks.keys().copied().collect();
         numbers.sort_unstable();
         for no in numbers {
+            if let Some(task) = self.tasks.get_mut(&no) {
+                task.accepted = now.mono;
+            }
             self.enter(no);
         }
         self.settle_down();
@@ -299,19 +347,11 @@ impl Core {
         self.admit_parked();
         self.pump_emission();
         self.schedule();
+        self.forget_outdated();
     }
 
     pub(super) fn stage_of(&self, id: &TaskId) -> Option<StageIx> {
         self.stage_ix.get(&id.stage).copied()
-    }
-
-    /// Whether the task is finished, as far as is remembered.
-    pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        if self.leads[stage.0] && last < self.cursor {
-            return true;
-        }
-        let finished = &self.finished[stage.0];
-        finished.by_block.get(&id.block).is_some_and(|parts| parts.contains(&id.part))
     }
 
     /// Queues an append, to be applied when it is accepted.
@@ -327,13 +367,25 @@ impl Core {
                 Change::Delete => Op::Delete { key: key.to_key() },
             })
             .collect();
+        self.note_incoming(&changes, true);
         self.pending.insert(token, Pending { changes, then });
         self.actions.push(Action::Append { token, ops });
+    }
+
+    /// Counts the tasks that an append is to bring, until it is accepted or refused.
+    pub(super) fn note_incoming(&mut self, changes: &[(RecordKey, Change)], comes: bool) {
+        for (key, change) in changes {
+            let (RecordKey::Task(id), Change::Put { .. }) = (key, change) else { continue };
+            let Some(stage) = self.stage_of(id) else { continue };
+            let count = &mut self.incoming[stage.0];
+            if comes { count.add(id.block) } else { count.remove(id.block) }
+        }
     }
 
     pub(super) fn accepted(&mut self, token: Token, seq: Seq) {
         let Some(pending) = self.pending.remove(&token) else { return };
         self.applied = self.applied.max(seq);
+        self.note_incoming(&pending.changes, false);
         let mut entering = Vec::new();
         for (key, change) in pending.changes {
             match change {
@@ -343,6 +395,7 @@ impl Core {
         }
         match pending.then {
             Then::Nothing => {}
+            Then::Forgotten => self.forgetting = false,
             Then::Reply { request, reply } => self.reply(request, seq, reply),
             Then::Settle { task, timing } => self.settle(task, seq, timing),
             Then::Settled(tasks) => {
@@ -350,6 +403,7 @@ impl Core {
             }
         }
         entering.into_iter().for_each(|no| self.enter(no));
+        self.resume_deferred();
     }
 
     pub(super) fn reply(&mut self, request: RequestId, after: Seq, reply: Reply) {
@@ -359,110 +413,6 @@ impl Core {
     fn settle(&mut self, task: TaskId, after: Seq, timing: Option<Timing>) {
         let settled = Settled { task, completed: timing.is_some(), timing };
         self.actions.push(Action::Settle { after, settled });
-    }
-
-    /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
-    fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
-        match (key, record) {
-            (RecordKey::Task(id), Record::Task(task)) => {
-                let stage = self.stage_of(id)?;
-                if self.by_id.contains_key(id) || self.is_finished(stage, id, task.last) {
-                    return None;
-                }
-                let no = TaskNo(self.next_no);
-                self.next_no += 1;
-                self.by_id.insert(id.clone(), no);
-                let task = Task {
-                    no,
-                    stage,
-                    record: Arc::new(task),
-                    seq,
-                    accepted: self.now.mono,
-                    phase: Phase::New,
-                    attempts: Vec::new(),
-                };
-                self.tasks.insert(no, task);
-                self.counters[stage.0].accepted += 1;
-                return Some(no);
-            }
-            (RecordKey::Tries(id), Record::Tries(attempts)) => {
-                let no = self.by_id.get(id)?;
-                self.tasks.get_mut(no)?.attempts = attempts;
-                if self.started {
-                    self.retry_later(*no);
-                }
-            }
-            (RecordKey::Done(id), Record::Done(done)) => {
-                let stage = self.stage_of(id)?;
-                let finished = &mut self.finished[stage.0];
-                finished.by_block.entry(id.block).or_default().insert(id.part.clone());
-                finished.newest = finished.newest.max(id.block);
-                self.counters[stage.0].count(&done.finish);
-                self.forget(id);
-            }
-            (RecordKey::Dead(id), Record::Dead(dead)) => {
-                let stage = self.stage_of(id)?;
-                self.counters[stage.0].died += 1;
-                self.forget(id);
-                self.dead.insert(id.clone(), (dead, seq));
-            }
-            (RecordKey::Group(stage, key), Record::Group(group)) => {
-                let stage = *self.stage_ix.get(stage)?;
-                let collector = self.collectors[stage.0].as_mut()?;
-                collector.fired.insert(key.clone(), group.last);
-                collector.fired_by_last.entry(group.last).or_default().insert(key.clone());
-            }
-            (RecordKey::Cursor, Record::Cursor(next)) => {
-                self.cursor = self.cursor.max(next);
-                self.emit_next = self.emit_next.max(next);
-            }
-            (RecordKey::Source(name), Record::Source(next)) => {
-                self.sources.insert(name.clone(), next);
-            }
-            (key, _) => {
-                debug_assert!(false, "record under {key:?} is of another kind");
-            }
-        }
-        None
-    }
-
-    fn delete(&mut self, key: &RecordKey) {
-        match key {
-            RecordKey::Task(id) => self.forget(id),
-            RecordKey::Dead(id) => {
-                self.dead.remove(id);
-            }
-            RecordKey::Done(id) => {
-                let Some(stage) = self.stage_of(id) else { return };
-                let finished = &mut self.finished[stage.0];
-                if let Some(parts) = finished.by_block.get_mut(&id.block) {
-                    parts.remove(&id.part);
-                    if parts.is_empty() {
-                        finished.by_block.remove(&id.block);
-                    }
-                }
-            }
-            RecordKey::Group(stage, key) => {
-                let collector = self.stage_ix.get(stage).copied();
-                let collector = collector.and_then(|ix| self.collectors[ix.0].as_mut());
-                let Some(collector) = collector else { return };
-                let Some(last) = collector.fired.remove(key) else { return };
-                if let Some(keys) = collector.fired_by_last.get_mut(&last) {
-                    keys.remove(key);
-                    if keys.is_empty() {
-                        collector.fired_by_last.remove(&last);
-                    }
-                }
-            }
-            RecordKey::Tries(_) | RecordKey::Cursor | RecordKey::Source(_) => {}
-        }
-    }
-
-    /// Removes a live task from every index.
-    fn forget(&mut self, id: &TaskId) {
-        let Some(no) = self.by_id.remove(id) else { return };
-        self.set_phase(no, Phase::New);
-        self.tasks.remove(&no);
     }
 
     /// A task begins its life at its stage.
@@ -482,57 +432,62 @@ impl Core {
         }
     }
 
-    pub(super) fn class_of(&self, task: &Task) -> Option<(usize, Class, Priority)> {
-        let dispatcher = self.plan.stage(task.stage).dispatcher()?;
-        let group = self.groups.iter().position(|group| *group == dispatcher.group)?;
-        let needs = task.record.needs.clone().unwrap_or_else(|| dispatcher.needs.clone());
-        let priority = Priority {
-            block: task.record.id.block,
-            first_attempt: task.attempts.is_empty(),
-            no: task.no,
+    /// The worker group and class of a task of `stage` with these needs.
+    pub(super) fn class_of(&self, stage: StageIx, needs: Option<&Needs>) -> Option<(usize, Class)> {
+        let (group, class) = self.classes[stage.0].as_ref()?;
+        let class = match needs {
+            Some(needs) if *needs != class.1 => Arc::new((stage, needs.clone())),
+            _ => Arc::clone(class),
         };
-        Some((group, (task.stage, needs), priority))
+        Some((*group, class))
     }
 
     /// The one place where a task changes phase: keeps every index in step.
     pub(super) fn set_phase(&mut self, no: TaskNo, phase: Phase) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tasks.get_mut(&no) else { return };
         let (stage, block) = (task.stage, task.record.id.block);
-        let part = task.record.id.part.clone();
-        let old = task.phase.clone();
-        if old == Phase::Ready {
-            if let Some((group, class, priority)) = self.class_of(task) {
-                self.ready[group].remove(&class, &priority);
+        let old = std::mem::replace(&mut task.phase, phase);
+        let task = &self.tasks[&no];
+        let phase = &task.phase;
+        if let Some((group, class)) = &task.class {
+            match (old == Phase::Ready, *phase == Phase::Ready) {
+                (true, false) => self.ready[*group].remove(class, &task.priority()),
+                (false, true) => self.ready[*group].insert(class, task.priority()),
+                _ => {}
             }
-        }
-        if phase == Phase::Ready {
-            if let Some((group, class, priority)) = self.class_of(task) {
-                self.ready[group].insert(class, priority);
-            }
-        }
-        if let Phase::Leased(held) = &old {
-            self.leased[stage.0].remove(block);
-            self.free_slot(no, held);
-        }
-        if let Phase::Leased(_) = &phase {
-            self.leased[stage.0].add(block);
         }
         match (old.waits(), phase.waits()) {
             (true, false) => self.waiting[stage.0].remove(block),
             (false, true) => self.waiting[stage.0].add(block),
             _ => {}
         }
-        match (old == Phase::Queued, phase == Phase::Queued) {
+        match (old == Phase::Queued, *phase == Phase::Queued) {
             (true, false) => {
-                self.emission.remove(&(block, part));
+                self.emission.remove(&(block, task.record.id.part.clone()));
             }
             (false, true) => {
-                self.emission.insert((block, part), no);
+                self.emission.insert((block, task.record.id.part.clone()), no);
             }
             _ => {}
         }
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.phase = phase;
+        match (old.rests(), phase.rests()) {
+            (true, false) => self.moving += 1,
+            (false, true) => self.moving -= 1,
+            _ => {}
+        }
+        if let Phase::Leased(_) = phase {
+            self.leased[stage.0].add(block);
+        }
+        let (was_held, is_held) = (old == Phase::Held, *phase == Phase::Held);
+        if was_held && !is_held {
+            self.held[stage.0] -= 1;
+            self.unfile(no);
+        } else if is_held && !was_held {
+            self.held[stage.0] += 1;
+        }
+        if let Phase::Leased(held) = &old {
+            self.leased[stage.0].remove(block);
+            self.free_slot(no, held);
         }
     }
 
@@ -544,11 +499,32 @@ impl Core {
                 worker.batches.remove(&held.batch);
             }
         }
+        self.note_free(&held.worker);
     }
 
-    pub(super) fn done(&self, finish: Finish) -> Change {
-        let record = Record::Done(DoneRecord { finish, at_ms: self.now.wall_ms });
-        Change::Put { record, expect: Expect::Absent }
+    pub(super) fn done(&self, finish: Finish, last: u64) -> Change {
+        Change::put_new(Record::Done(DoneRecord { finish, last, at_ms: self.now.wall_ms }))
+    }
+}
+
+fn block_counts(stages: usize) -> Vec<BlockCount> {
+    (0..stages).map(|_| BlockCount::default()).collect()
+}
+
+// === impl Task ===
+
+impl Task {
+    pub(super) fn priority(&self) -> Priority {
+        Priority {
+            block: self.record.id.block,
+            first_attempt: self.attempts.is_empty(),
+            no: self.no,
+        }
+    }
+
+    /// How many attempts have failed.
+    pub(super) fn tried(&self) -> u32 {
+        self.attempts.last().map_or(0, |attempt| attempt.number)
     }
 }
 
@@ -558,6 +534,11 @@ impl Phase {
     /// Whether the task counts against its queue's Q_max.
     pub(super) fn waits(&self) -> bool {
         matches!(self, Self::Ready | Self::Delayed { .. } | Self::Recording | Self::Queued)
+    }
+
+    /// Whether only another message moves it on.
+    pub(super) fn rests(&self) -> bool {
+        matches!(self, Self::Held | Self::Queued)
     }
 }
 
@@ -569,6 +550,7 @@ impl Collector {
             strategy,
             fired: HashMap::new(),
             fired_by_last: BTreeMap::new(),
+            held: BTreeMap::new(),
             deadlines: BTreeMap::new(),
         }
     }

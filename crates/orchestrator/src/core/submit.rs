@@ -1,73 +1,113 @@
 //! Messages from producers: idempotent, and made to wait when a queue is full.
 
 use super::event::{Reply, Submit};
+use super::limits::excess_of_task;
 use super::state::{Change, Core, Then};
 use crate::message::tasks_of;
-use crate::plan::{QueueIx, StageIx, StageKind};
+use crate::plan::{QueueIx, StageIx};
 use crate::record::{DeadRecord, Record, RecordKey, TaskRecord};
 
 impl Core {
     pub(super) fn submit(&mut self, submit: Submit) {
+        let (queue, first) = (submit.queue, submit.message.first);
         if self.draining {
             self.reply(submit.request, self.applied, Reply::Draining);
-        } else if submit.message.last < submit.message.first {
-            let why = format!(
-                "its last block {} is before its first, {}",
-                submit.message.last, submit.message.first
-            );
+        } else if submit.message.last < first {
+            let why =
+                format!("its last block {} is before its first, {first}", submit.message.last);
             self.reply(submit.request, self.applied, Reply::Invalid { why });
-        } else if self.is_full(submit.queue, submit.message.first) {
-            let key = (submit.message.first, self.next_park);
+        } else if self.is_full(queue, first, false) || self.is_behind_parked(queue, first) {
+            let key = (first, self.next_park);
             self.next_park += 1;
-            self.parked.entry(submit.queue).or_default().insert(key, submit);
+            self.parked.entry(queue).or_default().insert(key, submit);
         } else {
-            let _ = self.admit(submit);
+            self.admit(submit);
         }
     }
 
-    /// Whether producers of this queue have to wait (Q_max). A block below everything that waits
-    /// in the queue passes, as it does in [`Core::is_gated`].
-    fn is_full(&self, queue: QueueIx, block: u64) -> bool {
-        let queue = self.plan.queue(queue);
-        queue.readers.iter().any(|reader| {
-            let waiting = &self.waiting[reader.0];
-            !matches!(self.plan.stage(*reader).kind, StageKind::Collector(_))
-                && waiting.total() >= queue.q_max
-                && waiting.lowest().is_some_and(|lowest| block >= lowest)
-        })
+    /// Whether a producer of a lower block, or an earlier one of the same, waits already.
+    fn is_behind_parked(&self, queue: QueueIx, block: u64) -> bool {
+        let parked = self.parked.get(&queue).and_then(|submits| submits.first_key_value());
+        parked.is_some_and(|((lowest, _), _)| *lowest <= block)
     }
 
     /// Lets in what waited at the door, lowest block first.
     pub(super) fn admit_parked(&mut self) {
+        if self.parked.is_empty() {
+            return;
+        }
         let queues: Vec<QueueIx> = self.parked.keys().copied().collect();
         for queue in queues {
             while let Some((&key, _)) =
                 self.parked.get(&queue).and_then(|submits| submits.first_key_value())
             {
-                if self.is_full(queue, key.0) {
+                if self.is_full(queue, key.0, false) {
                     break;
                 }
                 let submit = self.parked.get_mut(&queue).and_then(|submits| submits.remove(&key));
-                // Whether there is room for another shows once this one has been applied.
-                if submit.is_some_and(|submit| self.admit(submit)) {
-                    break;
+                if let Some(submit) = submit {
+                    self.admit(submit);
                 }
             }
         }
         self.parked.retain(|_, submits| !submits.is_empty());
     }
 
-    /// Records a message, or finds that there is nothing to record. Returns whether it appended.
-    fn admit(&mut self, submit: Submit) -> bool {
-        let Submit { request, producer, queue, message, source_next } = submit;
+    /// Takes up again what waited for appends that have now been accepted, or refused.
+    pub(super) fn resume_deferred(&mut self) {
+        for submit in std::mem::take(&mut self.deferred) {
+            self.submit(submit);
+        }
+    }
+
+    /// Whether what is known of a task is about to change: an operator's decision is on its way to
+    /// the log, or the sequencer's passing of its blocks.
+    fn is_in_motion(&self, reader: StageIx, record: &TaskRecord) -> bool {
+        self.deciding.contains(&record.id)
+            || self.is_finished(reader, &record.id, record.last)
+                != self.will_be_finished(reader, &record.id, record.last)
+    }
+
+    /// Whether a message of this source for a block below `next` waits at a door: then the source
+    /// may not go on beyond it, or a crash would lose it.
+    fn holds_back(&self, producer: &str, next: u64) -> bool {
+        let parked = self.parked.values().flat_map(|submits| submits.values());
+        parked.chain(&self.deferred).any(|submit| {
+            &*submit.producer == producer && submit.message.first < next
+        })
+    }
+
+    /// Records a message, or finds that there is nothing to record.
+    fn admit(&mut self, submit: Submit) {
+        let tasks = tasks_of(
+            &self.plan,
+            submit.queue,
+            &submit.producer,
+            &submit.message,
+            self.now.wall_ms,
+        );
+        let in_motion = tasks.iter().any(|(reader, task)| {
+            let (Ok(record) | Err((record, _))) = task;
+            self.is_in_motion(*reader, record)
+        });
+        if in_motion {
+            self.deferred.push(submit);
+            return;
+        }
+        let Submit { request, producer, source_next, .. } = submit;
         let mut changes = Vec::new();
+        let mut replaced = Vec::new();
         let mut reply = Reply::Duplicate;
-        for (reader, task) in tasks_of(&self.plan, queue, &producer, &message, self.now.wall_ms) {
+        for (reader, task) in tasks {
             let (Ok(record) | Err((record, _))) = &task;
+            if let Some(why) = excess_of_task(record) {
+                self.reply(request, self.applied, Reply::Invalid { why });
+                return;
+            }
             if let Some(known) = self.known(reader, record) {
                 if matches!(known, Reply::Differs { .. }) {
                     self.reply(request, self.applied, known);
-                    return false;
+                    return;
                 }
                 if reply == Reply::Duplicate {
                     reply = known;
@@ -76,6 +116,9 @@ impl Core {
             }
             let id = record.id.clone();
             let replaces_dead = self.dead.contains_key(&id);
+            if replaces_dead {
+                replaced.push(id.clone());
+            }
             match task {
                 Ok(record) => {
                     if !matches!(reply, Reply::Rejected { .. }) {
@@ -97,22 +140,23 @@ impl Core {
             }
         }
         if let Some(next) = source_next {
-            if self.sources.get(&producer).is_none_or(|known| *known < next) {
+            let moves = self.sources.get(&producer).is_none_or(|known| *known < next);
+            if moves && !self.holds_back(&producer, next) {
                 let key = RecordKey::Source(producer);
                 changes.push((key, Change::put(Record::Source(next))));
             }
         }
         if changes.is_empty() {
             self.reply(request, self.applied, reply);
-            return false;
+            return;
         }
+        self.deciding.extend(replaced);
         self.append(changes, Then::Reply { request, reply });
-        true
     }
 
     /// What is known of a task that a message would become; `None` if it is new, or would replace
     /// a dead letter that carries something else.
-    fn known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
+    pub(super) fn known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
         let id = &record.id;
         let live = self.by_id.get(id).and_then(|no| self.tasks.get(no));
         if let Some(task) = live {

@@ -1,6 +1,6 @@
 //! What can be asked of the core.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -115,7 +115,7 @@ pub struct TaskView {
 impl Core {
     /// The whole at this moment.
     pub fn status(&self) -> Status {
-        let mut stages: Vec<StageStatus> = self
+        let stages: Vec<StageStatus> = self
             .plan
             .stages
             .iter()
@@ -129,23 +129,12 @@ impl Core {
                 },
                 waiting: self.waiting[ix].total(),
                 leased: self.leased[ix].total(),
-                held: 0,
-                dead: 0,
-                lowest: None,
+                held: self.held[ix],
+                dead: self.buried[ix],
+                lowest: self.present[ix].lowest(),
                 counters: self.counters[ix],
             })
             .collect();
-        for task in self.tasks.values() {
-            let stage = &mut stages[task.stage.0];
-            stage.held += usize::from(task.phase == Phase::Held);
-            let block = task.record.id.block;
-            stage.lowest = Some(stage.lowest.map_or(block, |lowest| lowest.min(block)));
-        }
-        for id in self.dead.keys() {
-            if let Some(stage) = self.stage_of(id) {
-                stages[stage.0].dead += 1;
-            }
-        }
         Status {
             workflow: self.plan.workflow.clone(),
             stages,
@@ -153,7 +142,7 @@ impl Core {
             dead: self.dead.len(),
             workers: self.workers.len(),
             next_block: self.plan.sequencer().map(|_| self.cursor),
-            producers_waiting: self.parked.values().map(|submits| submits.len()).sum(),
+            producers_waiting: self.parked.values().map(BTreeMap::len).sum(),
             draining: self.draining,
         }
     }
@@ -209,11 +198,22 @@ impl Core {
     /// delayed, being recorded or emitted, and no producer waits. Messages that a collector holds
     /// or that wait for a lower block, and dead letters, may be left.
     pub fn is_idle(&self) -> bool {
-        let resting = |phase: &Phase| matches!(phase, Phase::Held | Phase::Queued);
-        self.pending.is_empty()
+        self.moving == 0
+            && self.pending.is_empty()
             && self.parked.is_empty()
             && self.collectors.iter().flatten().all(|collector| collector.deadlines.is_empty())
-            && self.tasks.values().all(|task| resting(&task.phase))
+    }
+
+    /// Whether nothing is under way: no task is leased, being recorded or being emitted. What
+    /// waits for a worker still waits; this is what a drain comes to.
+    pub fn is_drained(&self) -> bool {
+        let under_way = |phase: &Phase| {
+            matches!(
+                phase,
+                Phase::Leased(_) | Phase::Recording | Phase::Emitting | Phase::Finishing
+            )
+        };
+        self.pending.is_empty() && !self.tasks.values().any(|task| under_way(&task.phase))
     }
 
     /// Every blob that a live task or a dead letter refers to.

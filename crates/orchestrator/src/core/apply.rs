@@ -1,0 +1,182 @@
+//! How records of the log change the state.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proofmill_bus::Seq;
+
+use super::ready::TaskNo;
+use super::state::{Core, Phase, ReplayError, Task};
+use crate::id::TaskId;
+use crate::plan::StageIx;
+use crate::record::{Record, RecordKey};
+
+impl Core {
+    /// Takes a live record of the log into account; call in order of sequence numbers, before
+    /// [`Core::start`].
+    pub fn replay(&mut self, key: &str, value: &Bytes, seq: Seq) -> Result<(), ReplayError> {
+        let record_key = RecordKey::parse(key)?;
+        let record = Record::decode(key, value)?;
+        let task = match (&record_key, &record) {
+            (RecordKey::Task(id), _) | (RecordKey::Dead(id), _) => Some(id),
+            _ => None,
+        };
+        if let Some(task) = task.filter(|id| !self.stage_ix.contains_key(&id.stage)) {
+            return Err(ReplayError::NoSuchStage {
+                workflow: self.plan.workflow.to_string(),
+                stage: task.stage.to_string(),
+                task: task.clone(),
+            });
+        }
+        self.put(&record_key, record, seq);
+        self.applied = self.applied.max(seq);
+        Ok(())
+    }
+
+    /// Whether the task is finished, as far as is remembered.
+    pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
+        self.is_finished_below(self.cursor, stage, id, last)
+    }
+
+    /// As [`Core::is_finished`], once every append on its way has been accepted.
+    pub(super) fn will_be_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
+        self.is_finished_below(self.cursor_ahead, stage, id, last)
+    }
+
+    fn is_finished_below(&self, cursor: u64, stage: StageIx, id: &TaskId, last: u64) -> bool {
+        if self.leads[stage.0] && last < cursor {
+            return true;
+        }
+        let finished = &self.finished[stage.0];
+        finished.by_block.get(&id.block).is_some_and(|parts| parts.contains_key(&id.part))
+    }
+
+    /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
+    pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
+        match (key, record) {
+            (RecordKey::Task(id), Record::Task(task)) => {
+                let stage = self.stage_of(id)?;
+                if self.by_id.contains_key(id) || self.is_finished(stage, id, task.last) {
+                    return None;
+                }
+                let no = TaskNo(self.next_no);
+                self.next_no += 1;
+                self.by_id.insert(id.clone(), no);
+                let class = self.class_of(stage, task.needs.as_ref());
+                let task = Task {
+                    class,
+                    reported: None,
+                    key: None,
+                    no,
+                    stage,
+                    record: Arc::new(task),
+                    seq,
+                    accepted: self.now.mono,
+                    phase: Phase::New,
+                    attempts: Vec::new(),
+                };
+                self.tasks.insert(no, task);
+                self.present[stage.0].add(id.block);
+                self.moving += 1;
+                self.counters[stage.0].accepted += 1;
+                return Some(no);
+            }
+            (RecordKey::Tries(id), Record::Tries(attempts)) => {
+                let no = self.by_id.get(id)?;
+                self.tasks.get_mut(no)?.attempts = attempts;
+                if self.started {
+                    self.retry_later(*no);
+                }
+            }
+            (RecordKey::Done(id), Record::Done(done)) => {
+                let stage = self.stage_of(id)?;
+                let finished = &mut self.finished[stage.0];
+                finished.by_block.entry(id.block).or_default().insert(id.part.clone(), done.last);
+                finished.newest = finished.newest.max(id.block);
+                let counters = &mut self.counters[stage.0];
+                counters.count(&done.finish);
+                counters.accepted += u64::from(!self.started);
+                self.forget(id);
+                if !self.leads[stage.0] {
+                    self.note_outdated();
+                }
+            }
+            (RecordKey::Dead(id), Record::Dead(dead)) => {
+                let stage = self.stage_of(id)?;
+                self.counters[stage.0].died += 1;
+                self.counters[stage.0].accepted += u64::from(!self.started);
+                self.forget(id);
+                self.deciding.remove(id);
+                if self.dead.insert(id.clone(), (dead, seq)).is_none() {
+                    self.buried[stage.0] += 1;
+                }
+            }
+            (RecordKey::Group(stage, key), Record::Group(group)) => {
+                let stage = *self.stage_ix.get(stage)?;
+                let collector = self.collectors[stage.0].as_mut()?;
+                collector.fired.insert(key.clone(), group.last);
+                collector.fired_by_last.entry(group.last).or_default().insert(key.clone());
+            }
+            (RecordKey::Cursor, Record::Cursor(next)) => {
+                self.cursor = self.cursor.max(next);
+                self.cursor_ahead = self.cursor_ahead.max(next);
+                self.emit_next = self.emit_next.max(next);
+                self.note_outdated();
+            }
+            (RecordKey::Source(name), Record::Source(next)) => {
+                self.sources.insert(name.clone(), next);
+            }
+            (key, _) => {
+                debug_assert!(false, "record under {key:?} is of another kind");
+            }
+        }
+        None
+    }
+
+    pub(super) fn delete(&mut self, key: &RecordKey) {
+        match key {
+            RecordKey::Task(id) => self.forget(id),
+            RecordKey::Dead(id) => {
+                self.deciding.remove(id);
+                if self.dead.remove(id).is_some() {
+                    if let Some(stage) = self.stage_of(id) {
+                        self.buried[stage.0] -= 1;
+                    }
+                }
+            }
+            RecordKey::Done(id) => {
+                let Some(stage) = self.stage_of(id) else { return };
+                let finished = &mut self.finished[stage.0];
+                if let Some(parts) = finished.by_block.get_mut(&id.block) {
+                    parts.remove(&id.part);
+                    if parts.is_empty() {
+                        finished.by_block.remove(&id.block);
+                    }
+                }
+            }
+            RecordKey::Group(stage, key) => {
+                let collector = self.stage_ix.get(stage).copied();
+                let collector = collector.and_then(|ix| self.collectors[ix.0].as_mut());
+                let Some(collector) = collector else { return };
+                let Some(last) = collector.fired.remove(key) else { return };
+                if let Some(keys) = collector.fired_by_last.get_mut(&last) {
+                    keys.remove(key);
+                    if keys.is_empty() {
+                        collector.fired_by_last.remove(&last);
+                    }
+                }
+            }
+            RecordKey::Tries(_) | RecordKey::Cursor | RecordKey::Source(_) => {}
+        }
+    }
+
+    /// Removes a live task from every index.
+    fn forget(&mut self, id: &TaskId) {
+        let Some(no) = self.by_id.remove(id) else { return };
+        self.set_phase(no, Phase::New);
+        if let Some(task) = self.tasks.remove(&no) {
+            self.present[task.stage.0].remove(id.block);
+            self.moving -= 1;
+        }
+    }
+}

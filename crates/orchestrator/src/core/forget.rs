@@ -1,0 +1,67 @@
+//! Marks of finished work that nobody asks for any more.
+
+use super::state::{Change, Core, Then};
+use crate::id::TaskId;
+use crate::record::RecordKey;
+
+/// Marks removed in one append, at most: a batch of the log is bounded.
+const FORGET_MAX: usize = 500;
+
+/// Marks are looked for after so many ends of work, so that removing them costs few appends.
+const FORGET_EVERY: usize = 32;
+
+impl Core {
+    /// Work has ended for good: there may be marks to remove.
+    pub(super) fn note_outdated(&mut self) {
+        self.outdated = self.outdated.saturating_add(1);
+    }
+
+    /// As [`Core::note_outdated`], and they are looked for at once.
+    pub(super) fn note_all_outdated(&mut self) {
+        self.outdated = FORGET_EVERY;
+    }
+
+    /// Removes marks, one append at a time.
+    pub(super) fn forget_outdated(&mut self) {
+        if self.forgetting || self.outdated < FORGET_EVERY {
+            return;
+        }
+        let marks = self.outdated_marks();
+        if marks.len() < FORGET_MAX {
+            self.outdated = 0;
+        }
+        if !marks.is_empty() {
+            self.forgetting = true;
+            self.append(marks, Then::Forgotten);
+        }
+    }
+
+    /// For a stage whose work ends up at the sequencer, the marks below the cursor: whatever comes
+    /// for those blocks is answered by the cursor. For others, those older than is remembered.
+    fn outdated_marks(&self) -> Vec<(RecordKey, Change)> {
+        let mut marks = Vec::new();
+        for (ix, stage) in self.plan.stages.iter().enumerate() {
+            let finished = &self.finished[ix];
+            let below = if self.leads[ix] {
+                self.cursor
+            } else {
+                finished.newest.saturating_sub(self.plan.retain_blocks)
+            };
+            let ids = finished.by_block.range(..below).flat_map(|(block, parts)| {
+                let passed = parts.iter().filter(|(_, last)| **last < below);
+                passed.map(|(part, _)| {
+                    let part = part.clone();
+                    RecordKey::Done(TaskId { stage: stage.name.clone(), block: *block, part })
+                })
+            });
+            let collector = self.collectors[ix].as_ref();
+            let groups = collector.into_iter().flat_map(|collector| {
+                let keys = collector.fired_by_last.range(..below).flat_map(|(_, keys)| keys);
+                keys.map(|key| RecordKey::Group(stage.name.clone(), key.clone()))
+            });
+            let room = FORGET_MAX - marks.len();
+            marks.extend(ids.chain(groups).take(room).map(|key| (key, Change::Delete)));
+        }
+        marks
+    }
+}

@@ -1,0 +1,110 @@
+//! What fits into the log: its batches and values are bounded, and an append that it must refuse
+//! would stop everything.
+
+use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES};
+
+use super::state::Change;
+use crate::payload::Payload;
+use crate::record::{Attempt, Record, RecordKey, TaskRecord};
+
+/// Bytes of a task's record, at most: its dead letter has to hold its attempts too.
+pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
+
+/// Bytes of the attempts of a task, at most.
+const ATTEMPTS_MAX: usize = 128 * 1024;
+
+/// Attempts kept of a task, at most: the first ones, and the last.
+const ATTEMPTS_KEPT: usize = 256;
+const FIRST_KEPT: usize = 16;
+
+/// Of an attempt, besides its texts.
+const ATTEMPT_OVERHEAD: usize = 64;
+
+/// Why the log would refuse these changes, if it would.
+pub(super) fn excess(changes: &[(RecordKey, Change)]) -> Option<String> {
+    if changes.len() > MAX_BATCH_OPS {
+        return Some(format!(
+            "{} records would have to be written at once; the log takes {MAX_BATCH_OPS}: \
+             make fewer messages at a time, in two stages",
+            changes.len()
+        ));
+    }
+    changes.iter().find_map(|(_, change)| {
+        let Change::Put { record: Record::Task(task), .. } = change else { return None };
+        excess_of_task(task)
+    })
+}
+
+/// Why a task's record is too large for the log, if it is.
+pub(super) fn excess_of_task(task: &TaskRecord) -> Option<String> {
+    let size = size_of(task);
+    (size > TASK_MAX).then(|| {
+        format!(
+            "task {} has {size} bytes, the limit is {TASK_MAX}: keep large payloads as blobs",
+            task.id
+        )
+    })
+}
+
+/// Bytes of the encoded record, or a few more.
+fn size_of(task: &TaskRecord) -> usize {
+    let labels = task.needs.iter().flat_map(|needs| &needs.labels);
+    let names = task.id.stage.len() + task.queue.len() + task.id.part.as_str().len();
+    let group = task.group.as_ref().map_or(0, |group| group.len());
+    let labels: usize = labels.map(|label| label.len() + 5).sum();
+    128 + names + group + labels + size_of_payload(&task.payload)
+}
+
+fn size_of_payload(payload: &Payload) -> usize {
+    match payload {
+        Payload::Inline { bytes, .. } => 8 + bytes.len(),
+        Payload::Blob { .. } => 48,
+        Payload::Group { members, .. } => {
+            let each = members.iter().map(|(queue, member)| 8 + queue.len() + size_of_payload(member));
+            8 + each.sum::<usize>()
+        }
+    }
+}
+
+/// Shortens the texts of attempts until they fit beside their task. What is kept of a stream is
+/// its end: that is where a program says why it failed.
+pub(super) fn fit(attempts: &mut Vec<Attempt>) {
+    if attempts.len() > ATTEMPTS_KEPT {
+        let surplus = attempts.len() - ATTEMPTS_KEPT;
+        attempts.drain(FIRST_KEPT..FIRST_KEPT + surplus);
+    }
+    let size: usize = attempts.iter().map(size_of_attempt).sum();
+    if size <= ATTEMPTS_MAX {
+        return;
+    }
+    let share = ATTEMPTS_MAX / attempts.len() - ATTEMPT_OVERHEAD;
+    for attempt in attempts.iter_mut() {
+        let failure = &mut attempt.failure;
+        if attempt.worker.len() > share / 4 {
+            attempt.worker = crate::id::Part::from_text(&attempt.worker).as_str().into();
+        }
+        truncate(&mut failure.reason, share / 4);
+        keep_end(&mut failure.stdout, share / 4);
+        keep_end(&mut failure.stderr, share / 4);
+    }
+}
+
+fn size_of_attempt(attempt: &Attempt) -> usize {
+    let failure = &attempt.failure;
+    let texts = failure.reason.len() + failure.stdout.len() + failure.stderr.len();
+    ATTEMPT_OVERHEAD + attempt.worker.len() + texts
+}
+
+/// Cuts a text after `limit` bytes, or a little before.
+pub(super) fn truncate(text: &mut String, limit: usize) {
+    if let Some(cut) = (0..=limit.min(text.len())).rev().find(|at| text.is_char_boundary(*at)) {
+        text.truncate(cut);
+    }
+}
+
+fn keep_end(text: &mut String, limit: usize) {
+    let from = text.len().saturating_sub(limit);
+    if let Some(from) = (from..=text.len()).find(|at| text.is_char_boundary(*at)) {
+        text.drain(..from);
+    }
+}
