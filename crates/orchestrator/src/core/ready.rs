@@ -107,7 +107,6 @@ impl ReadyQueue {
         self.classes.get(class).is_some_and(|tasks| tasks.contains(priority))
     }
 
-    #[cfg(debug_assertions)]
     pub(super) fn len(&self) -> usize {
         self.len
     }

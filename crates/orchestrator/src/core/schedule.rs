@@ -43,7 +43,7 @@ impl Core {
     }
 
     /// Whether a downstream queue is too full for another task of `stage`.
-    fn is_gated(&self, stage: StageIx, block: u64) -> bool {
+    pub(super) fn is_gated(&self, stage: StageIx, block: u64) -> bool {
         self.plan.stage(stage).outputs.iter().any(|queue| self.is_full(*queue, block, true))
     }
 

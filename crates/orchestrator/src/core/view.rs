@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::ready::ReadyQueue;
 use super::state::{Core, Phase};
 use crate::id::TaskId;
 use crate::plan::StageKind;
@@ -194,26 +195,25 @@ impl Core {
         self.sources.get(source).copied()
     }
 
-    /// Whether nothing moves until something comes from outside: no task is leased, claimable,
-    /// delayed, being recorded or emitted, and no producer waits. Messages that a collector holds
-    /// or that wait for a lower block, and dead letters, may be left.
+    /// Whether nothing moves until something comes from outside: no task is leased, delayed, being
+    /// recorded or emitted, and none is claimable but those that a full queue keeps back. Messages
+    /// that a collector holds or that wait for a lower block, and dead letters, may be left; and
+    /// where a dead letter blocks the way, so may claimable tasks and producers that wait.
     pub fn is_idle(&self) -> bool {
-        self.moving == 0
-            && self.pending.is_empty()
-            && self.parked.is_empty()
+        self.pending.is_empty()
             && self.collectors.iter().flatten().all(|collector| collector.deadlines.is_empty())
+            && self.moving == self.ready.iter().map(ReadyQueue::len).sum::<usize>()
+            && self.ready.iter().flat_map(ReadyQueue::heads).all(|(class, head)| {
+                self.is_gated(class.0, head.block)
+            })
     }
 
     /// Whether nothing is under way: no task is leased, being recorded or being emitted. What
     /// waits for a worker still waits; this is what a drain comes to.
     pub fn is_drained(&self) -> bool {
-        let under_way = |phase: &Phase| {
-            matches!(
-                phase,
-                Phase::Leased(_) | Phase::Recording | Phase::Emitting | Phase::Finishing
-            )
-        };
-        self.pending.is_empty() && !self.tasks.values().any(|task| under_way(&task.phase))
+        self.pending.is_empty()
+            && self.emitting.is_empty()
+            && self.leased.iter().all(|leased| leased.total() == 0)
     }
 
     /// Every blob that a live task or a dead letter refers to.

@@ -1,0 +1,339 @@
+//! Workers: what they run, what they resend, and how they die.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_orchestrator::core::{Complete, Event, Fail, Join, Lease, LeaseRef, Output};
+use proofmill_orchestrator::id::TaskId;
+use proofmill_orchestrator::message::grouping;
+use proofmill_orchestrator::payload::Payload;
+use proofmill_orchestrator::plan::StageIx;
+use proofmill_orchestrator::record::{Failure, TaskRecord};
+
+use crate::plans::{Scene, Source};
+use crate::rng::Rng;
+use crate::world::{Ev, World};
+
+#[derive(Clone)]
+pub(crate) enum ToWorker {
+    Assign(Vec<Lease>),
+    Cancel(LeaseRef),
+    Settled(TaskId),
+    Unknown,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    Up,
+    Paused,
+    Down,
+}
+
+pub(crate) struct SimWorker {
+    pub(crate) name: Arc<str>,
+    pub(crate) group: Arc<str>,
+    labels: BTreeSet<String>,
+    memory: u64,
+    slots: usize,
+    pub(crate) state: State,
+    pub(crate) leaving: bool,
+    pub(crate) inc: u64,
+    running: BTreeMap<LeaseRef, Lease>,
+    /// Results that nobody has acknowledged.
+    results: BTreeMap<LeaseRef, Event>,
+    pub(crate) asleep: Vec<Ev>,
+}
+
+pub(crate) struct Producer {
+    pub(crate) up: bool,
+    pub(crate) inc: u64,
+    pub(crate) epoch: u64,
+    pub(crate) known: Vec<bool>,
+    pub(crate) sent: Vec<Option<u64>>,
+    pub(crate) in_order_until: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Sink {
+    pub(crate) up: bool,
+    pub(crate) busy: bool,
+    pub(crate) inbox: VecDeque<Arc<TaskRecord>>,
+    pub(crate) files: BTreeMap<u64, (u64, u64)>,
+    pub(crate) next: u64,
+}
+
+const BEAT_MS: u64 = 500;
+
+impl Producer {
+    pub(crate) fn new(source: &Source) -> Self {
+        let count = source.spans.len();
+        Self {
+            up: false,
+            inc: 0,
+            epoch: 0,
+            known: vec![false; count],
+            sent: vec![None; count],
+            in_order_until: 0,
+        }
+    }
+}
+
+impl SimWorker {
+    pub(crate) fn crew(scene: &Scene, rng: &mut Rng) -> Vec<Self> {
+        let groups: BTreeSet<Arc<str>> = scene
+            .plan
+            .stages
+            .iter()
+            .filter_map(|stage| Some(stage.dispatcher()?.group.clone()))
+            .collect();
+        let mut crew = Vec::new();
+        for group in groups {
+            for number in 0..rng.within(1, 4) {
+                // The first of each group can run everything.
+                let able = number == 0 || rng.flip();
+                crew.push(Self {
+                    name: format!("{group}-{number}").into(),
+                    group: group.clone(),
+                    labels: if able { ["gpu".to_owned()].into() } else { BTreeSet::new() },
+                    memory: if able { 2 } else { rng.within(0, 2) },
+                    slots: rng.within(1, 3) as usize,
+                    state: State::Down,
+                    leaving: false,
+                    inc: 0,
+                    running: BTreeMap::new(),
+                    results: BTreeMap::new(),
+                    asleep: Vec::new(),
+                });
+            }
+        }
+        crew
+    }
+
+    pub(crate) fn waits_for(&self, task: &TaskId) -> bool {
+        self.results.keys().any(|lease| lease.task == *task)
+    }
+
+    fn join(&self) -> Event {
+        Event::Join(Join {
+            worker: self.name.clone(),
+            group: self.group.clone(),
+            labels: self.labels.clone(),
+            memory: self.memory,
+            slots: self.slots,
+        })
+    }
+
+    fn heartbeat(&self) -> Event {
+        let done = self.results.iter().filter(|(_, event)| matches!(event, Event::Complete(_)));
+        let running = self.running.keys().chain(done.map(|(lease, _)| lease)).cloned().collect();
+        Event::Heartbeat { worker: self.name.clone(), running }
+    }
+}
+
+impl World {
+    pub(crate) fn worker_event(&mut self, ev: Ev) {
+        let (Ev::ToWorker(ix, ..)
+        | Ev::Beat(ix, _)
+        | Ev::Ran(ix, ..)
+        | Ev::WorkerUp(ix)
+        | Ev::WorkerResumes(ix)
+        | Ev::WorkerGone(ix, _)) = ev
+        else {
+            return;
+        };
+        match (self.workers[ix].state, ev) {
+            (State::Down, Ev::WorkerUp(_)) => self.worker_starts(ix),
+            (State::Paused, Ev::WorkerResumes(_)) => {
+                self.note(|| format!("worker {ix} resumes"));
+                self.workers[ix].state = State::Up;
+                for ev in std::mem::take(&mut self.workers[ix].asleep) {
+                    self.after(0, ev);
+                }
+            }
+            // It was asleep when this happened, and acts on it when it wakes.
+            (State::Paused, ev @ (Ev::ToWorker(..) | Ev::Beat(..) | Ev::Ran(..) | Ev::WorkerGone(..))) => {
+                self.workers[ix].asleep.push(ev);
+            }
+            (State::Up, Ev::ToWorker(_, inc, message)) if inc == self.workers[ix].inc => {
+                self.worker_hears(ix, message);
+            }
+            (State::Up, Ev::Beat(_, inc)) if inc == self.workers[ix].inc => self.worker_beats(ix),
+            (State::Up, Ev::Ran(_, inc, lease)) if inc == self.workers[ix].inc => {
+                self.worker_ran(ix, &lease);
+            }
+            (State::Up, Ev::WorkerGone(_, inc)) if inc == self.workers[ix].inc => {
+                let worker = self.workers[ix].name.clone();
+                self.lossy(|| Ev::ToCore(None, Event::Leave { worker: worker.clone() }));
+                self.worker_dies(ix);
+            }
+            _ => {}
+        }
+    }
+
+    fn worker_starts(&mut self, ix: usize) {
+        let worker = &mut self.workers[ix];
+        worker.state = State::Up;
+        worker.leaving = false;
+        worker.inc += 1;
+        worker.running.clear();
+        worker.results.clear();
+        worker.asleep.clear();
+        let (join, inc) = (worker.join(), worker.inc);
+        self.note(|| format!("worker {ix} starts"));
+        self.lossy(|| Ev::ToCore(None, join.clone()));
+        self.after(BEAT_MS, Ev::Beat(ix, inc));
+    }
+
+    pub(crate) fn worker_dies(&mut self, ix: usize) {
+        if self.workers[ix].state == State::Down {
+            return;
+        }
+        self.note(|| format!("worker {ix} dies"));
+        self.workers[ix].state = State::Down;
+        let delay = self.rng.within(1, 5_000);
+        self.after(delay, Ev::WorkerUp(ix));
+    }
+
+    pub(crate) fn worker_pauses(&mut self, ix: usize) {
+        if self.workers[ix].state == State::Up {
+            self.note(|| format!("worker {ix} is paused"));
+            self.workers[ix].state = State::Paused;
+            let delay = self.rng.within(100, 9_000);
+            self.after(delay, Ev::WorkerResumes(ix));
+        }
+    }
+
+    /// It hands back some of what it has, and leaves.
+    pub(crate) fn worker_retires(&mut self, ix: usize) {
+        if self.workers[ix].state != State::Up || self.workers[ix].leaving {
+            return;
+        }
+        self.note(|| format!("worker {ix} retires"));
+        let worker = self.workers[ix].name.clone();
+        self.workers[ix].leaving = true;
+        self.after(0, Ev::ToCore(None, Event::Retire { worker: worker.clone() }));
+        let running: Vec<LeaseRef> = self.workers[ix].running.keys().cloned().collect();
+        for lease in running {
+            if self.rng.flip() {
+                self.workers[ix].running.remove(&lease);
+                let worker = worker.clone();
+                let release = Event::Release { worker, lease };
+                self.lossy(|| Ev::ToCore(None, release.clone()));
+            }
+        }
+        let inc = self.workers[ix].inc;
+        self.after(1_500, Ev::WorkerGone(ix, inc));
+    }
+
+    fn worker_hears(&mut self, ix: usize, message: ToWorker) {
+        match message {
+            ToWorker::Assign(leases) => {
+                for lease in leases {
+                    let of = LeaseRef { task: lease.task.id.clone(), attempt: lease.attempt };
+                    let worker = &mut self.workers[ix];
+                    if worker.running.contains_key(&of) || worker.results.contains_key(&of) {
+                        continue;
+                    }
+                    worker.running.insert(of.clone(), lease);
+                    let inc = worker.inc;
+                    let duration = match self.rng.within(0, 99) {
+                        _ if self.calm => self.rng.within(5, 300),
+                        // Longer than T_ack; and for ever, but for the executor's own limit.
+                        0..4 => self.rng.within(3_000, 8_000),
+                        4..6 => 40_000,
+                        _ => self.rng.within(1, 800),
+                    };
+                    self.after(duration, Ev::Ran(ix, inc, of));
+                }
+            }
+            ToWorker::Cancel(lease) => {
+                self.workers[ix].running.remove(&lease);
+                self.workers[ix].results.remove(&lease);
+            }
+            ToWorker::Settled(task) => {
+                self.workers[ix].results.retain(|lease, _| lease.task != task);
+            }
+            ToWorker::Unknown => {
+                if !self.workers[ix].leaving {
+                    let join = self.workers[ix].join();
+                    self.lossy(|| Ev::ToCore(None, join.clone()));
+                    let beat = self.workers[ix].heartbeat();
+                    self.lossy(|| Ev::ToCore(None, beat.clone()));
+                }
+            }
+        }
+    }
+
+    fn worker_beats(&mut self, ix: usize) {
+        let inc = self.workers[ix].inc;
+        let beat = self.workers[ix].heartbeat();
+        self.lossy(|| Ev::ToCore(None, beat.clone()));
+        let results: Vec<Event> = self.workers[ix].results.values().cloned().collect();
+        for result in results {
+            self.lossy(|| Ev::ToCore(None, result.clone()));
+        }
+        self.after(BEAT_MS, Ev::Beat(ix, inc));
+    }
+
+    fn worker_ran(&mut self, ix: usize, of: &LeaseRef) {
+        let Some(lease) = self.workers[ix].running.remove(of) else { return };
+        let worker = self.workers[ix].name.clone();
+        let failure = |permanent: bool, reason: &str| Failure {
+            permanent,
+            reason: reason.to_owned(),
+            stderr: format!("{worker} at {}", lease.task.id),
+            ..Failure::default()
+        };
+        let failure = match self.rng.within(0, 999) {
+            _ if self.calm => None,
+            0..10 => Some(failure(true, "bad witness")),
+            10..130 => Some(failure(false, "out of memory")),
+            _ => None,
+        };
+        let result = match failure {
+            Some(failure) => {
+                Event::Fail(Fail { worker: worker.clone(), lease: of.clone(), failure })
+            }
+            None => Event::Complete(Complete {
+                worker: worker.clone(),
+                lease: of.clone(),
+                outputs: outputs(&self.scene, lease.stage, &lease.task),
+                ran: Duration::from_millis(1),
+            }),
+        };
+        self.workers[ix].results.insert(of.clone(), result.clone());
+        self.lossy(|| Ev::ToCore(None, result.clone()));
+    }
+}
+
+/// What a stage makes of a task: the same whoever runs it.
+fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<Output> {
+    let plan = scene.plan.stage(stage);
+    let count = scene.fan_out.get(&*plan.name).copied();
+    (0..count.unwrap_or(1))
+        .map(|index| {
+            let content = digest(&task.payload) ^ (stage.0 as u64 * 31 + index as u64);
+            let json = format!("{{\"g\":{},\"h\":\"{content:016x}\"}}", task.id.block);
+            let grouping = plan
+                .outputs
+                .iter()
+                .flat_map(|queue| grouping(&scene.plan, *queue, Some(json.as_bytes())))
+                .collect();
+            Output { element: count.map(|_| index), payload: Payload::json(json), grouping }
+        })
+        .collect()
+}
+
+/// FNV-1a over a payload.
+pub(crate) fn digest(payload: &Payload) -> u64 {
+    let mix = |hash: u64, byte: u64| (hash ^ byte).wrapping_mul(0x0100_0000_01b3);
+    let start = 0xcbf2_9ce4_8422_2325;
+    match payload {
+        Payload::Inline { bytes, .. } => bytes.iter().fold(start, |h, b| mix(h, u64::from(*b))),
+        Payload::Blob { len, .. } => mix(start, *len),
+        Payload::Group { members, .. } => {
+            members.iter().fold(start, |hash, (_, member)| mix(hash, digest(member)))
+        }
+    }
+}

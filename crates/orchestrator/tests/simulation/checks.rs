@@ -1,0 +1,442 @@
+//! The invariants, as an observer of the durable log and of each step of the core sees them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proofmill_bus::Op;
+use proofmill_orchestrator::core::{Action, Core, Event, Lease, TaskPhase, TaskView};
+use proofmill_orchestrator::id::TaskId;
+use proofmill_orchestrator::plan::{Needs, StageIx, StageKind};
+use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+
+use crate::plans::{Barrier, Scene, T_ACK_MS};
+
+/// What the core was told of a worker.
+struct Known {
+    group: Arc<str>,
+    labels: BTreeSet<String>,
+    memory: u64,
+    slots: usize,
+    retired: bool,
+    heard_ms: u64,
+    /// After a long silence the core may have forgotten it, until it joins again.
+    forgotten: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Monitor {
+    pub(crate) seen: BTreeSet<TaskId>,
+    live: BTreeSet<TaskId>,
+    ended: BTreeSet<TaskId>,
+    pub(crate) dead: BTreeSet<TaskId>,
+    pub(crate) dropped: bool,
+    fired: BTreeSet<(Arc<str>, String)>,
+    tries: BTreeMap<TaskId, usize>,
+    newest: BTreeMap<Arc<str>, u64>,
+    cursor: u64,
+    workers: BTreeMap<Arc<str>, Known>,
+    assignments: BTreeMap<(TaskId, u32), (Arc<str>, u64)>,
+    next_assignment: u64,
+}
+
+macro_rules! ensure {
+    ($holds:expr, $($why:tt)+) => {
+        if !$holds {
+            return Err(format!($($why)+));
+        }
+    };
+}
+
+impl Monitor {
+    pub(crate) fn coordinator_died(&mut self) {
+        self.workers.clear();
+        self.assignments.clear();
+    }
+
+    /// A batch has become durable.
+    pub(crate) fn durable(&mut self, scene: &Scene, ops: &[Op]) -> Result<(), String> {
+        let (mut puts, mut deletes) = (Vec::new(), BTreeSet::new());
+        for op in ops {
+            let key = RecordKey::parse(op.key().as_str()).map_err(|error| error.to_string())?;
+            match op {
+                Op::Put { value, .. } => {
+                    let record = Record::decode(op.key().as_str(), value);
+                    puts.push((key, record.map_err(|error| error.to_string())?));
+                }
+                Op::Delete { .. } => {
+                    deletes.insert(key);
+                }
+            }
+        }
+        let brings = |wanted: &RecordKey| puts.iter().any(|(key, _)| key == wanted);
+        for key in &deletes {
+            match key {
+                RecordKey::Task(id) if self.live.remove(id) => {
+                    let ends = brings(&RecordKey::Done(id.clone()))
+                        || brings(&RecordKey::Dead(id.clone()))
+                        || brings(&RecordKey::Cursor);
+                    ensure!(ends, "(a) task {id} vanished without a mark");
+                }
+                RecordKey::Dead(id) if self.dead.remove(id) => {
+                    let moves = brings(&RecordKey::Task(id.clone()))
+                        || brings(&RecordKey::Done(id.clone()))
+                        || id.block < self.cursor;
+                    ensure!(moves, "(a) dead letter {id} vanished");
+                }
+                RecordKey::Tries(id) => {
+                    self.tries.remove(id);
+                }
+                _ => {}
+            }
+        }
+        for (key, record) in &puts {
+            match (key, record) {
+                (RecordKey::Task(id), _) => {
+                    ensure!(self.live.insert(id.clone()), "(a) task {id} was put twice");
+                    let again = self.ended.contains(id) && !self.is_forgotten(scene, id);
+                    ensure!(!again, "(b) task {id} has ended and was accepted again");
+                    self.seen.insert(id.clone());
+                    let newest = self.newest.entry(id.stage.clone()).or_default();
+                    *newest = (*newest).max(id.block);
+                }
+                (RecordKey::Done(id), Record::Done(done)) => {
+                    let first = self.ended.insert(id.clone()) || self.is_forgotten(scene, id);
+                    ensure!(first, "(b) a second result of task {id} was accepted");
+                    self.dropped |= done.finish == Finish::Dropped;
+                }
+                (RecordKey::Dead(id), Record::Dead(dead)) => {
+                    self.dead.insert(id.clone());
+                    self.seen.insert(id.clone());
+                    check_dead(scene, dead)?;
+                }
+                (RecordKey::Tries(id), Record::Tries(tries)) => {
+                    let before = self.tries.insert(id.clone(), tries.len()).unwrap_or(0);
+                    ensure!(
+                        tries.len() == before + 1,
+                        "(h) task {id} had {before} attempts and now {}",
+                        tries.len()
+                    );
+                }
+                (RecordKey::Group(stage, key), Record::Group(group)) => {
+                    let new = self.fired.insert((stage.clone(), key.to_string()));
+                    ensure!(new, "(d) barrier {stage} fired again for {key}");
+                    let members: BTreeSet<&TaskId> = puts
+                        .iter()
+                        .filter_map(|(other, record)| match (other, record) {
+                            (RecordKey::Done(id), Record::Done(done)) => match &done.finish {
+                                Finish::Grouped { key: of } if *of == key.to_string() => Some(id),
+                                _ => None,
+                            },
+                            _ => None,
+                        })
+                        .collect();
+                    ensure!(
+                        members.len() == group.members as usize,
+                        "(d) barrier {stage}/{key} consumed {} of {} members",
+                        members.len(),
+                        group.members
+                    );
+                    check_barrier(scene, stage, key.as_str(), group.last, &members)
+                        .map_err(|why| format!("(d) barrier {stage}/{key}: {why}: {members:?}"))?;
+                }
+                (RecordKey::Cursor, Record::Cursor(next)) => {
+                    ensure!(*next > self.cursor, "(e) the cursor went from {} to {next}", self.cursor);
+                    self.cursor = *next;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Beside the sequencer's path, marks are remembered for so many blocks only.
+    fn is_forgotten(&self, scene: &Scene, id: &TaskId) -> bool {
+        let leads = scene.plan.leads_to_sequencer();
+        let side = scene.plan.stage_named(&id.stage).is_some_and(|stage| !leads[stage.0]);
+        let newest = self.newest.get(&id.stage).copied().unwrap_or(0);
+        side && id.block < newest.saturating_sub(scene.plan.retain_blocks)
+    }
+
+    /// What the core is about to hear, so that its choice of workers can be judged.
+    pub(crate) fn hears(&mut self, event: &Event, now_ms: u64) {
+        match event {
+            Event::Join(join) => {
+                let known = Known {
+                    group: join.group.clone(),
+                    labels: join.labels.clone(),
+                    memory: join.memory,
+                    slots: join.slots,
+                    retired: false,
+                    heard_ms: now_ms,
+                    forgotten: false,
+                };
+                self.workers.insert(join.worker.clone(), known);
+            }
+            Event::Retire { worker } => {
+                if let Some(known) = self.workers.get_mut(worker) {
+                    known.retired = true;
+                }
+            }
+            Event::Leave { worker } => {
+                self.workers.remove(worker);
+            }
+            Event::Heartbeat { worker, .. } => {
+                if let Some(known) = self.workers.get_mut(worker) {
+                    known.forgotten |= now_ms.saturating_sub(known.heard_ms) > 2 * T_ACK_MS;
+                    known.heard_ms = now_ms;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The core has taken a step.
+    pub(crate) fn step(
+        &mut self,
+        scene: &Scene,
+        core: &Core,
+        actions: &[Action],
+        now_ms: u64,
+    ) -> Result<(), String> {
+        let assigns: Vec<(&Arc<str>, &Vec<Lease>)> = actions
+            .iter()
+            .filter_map(|action| match action {
+                Action::Assign { worker, leases } => Some((worker, leases)),
+                _ => None,
+            })
+            .collect();
+        if assigns.is_empty() {
+            return Ok(());
+        }
+        for (worker, leases) in &assigns {
+            self.next_assignment += 1;
+            for lease in *leases {
+                let key = (lease.task.id.clone(), lease.attempt);
+                self.assignments.insert(key, ((*worker).clone(), self.next_assignment));
+            }
+        }
+        let views = core.tasks(|_| true);
+        for (worker, leases) in &assigns {
+            self.check_assignment(scene, &views, worker, leases, now_ms)?;
+        }
+        check_room(scene, &views, &assigns)
+    }
+
+    fn check_assignment(
+        &self,
+        scene: &Scene,
+        views: &[TaskView],
+        worker: &Arc<str>,
+        leases: &[Lease],
+        now_ms: u64,
+    ) -> Result<(), String> {
+        let Some(first) = leases.first() else { return Err("an empty assignment".to_owned()) };
+        let stage = scene.plan.stage(first.stage);
+        let Some(dispatcher) = stage.dispatcher() else {
+            return Err(format!("stage {} has no dispatcher", stage.name));
+        };
+        ensure!(
+            leases.len() <= dispatcher.batch,
+            "(g) {worker} was given {} tasks at once; a batch is {}",
+            leases.len(),
+            dispatcher.batch
+        );
+        let Some(known) = self.workers.get(worker) else {
+            return Err(format!("(g) {worker} was given work without having joined"));
+        };
+        ensure!(!known.retired, "(g) {worker} has retired and was given work");
+        ensure!(known.group == dispatcher.group, "(g) {worker} is of another group");
+        let has = self.slots_in_use(views, worker);
+        ensure!(has <= known.slots, "(g) {worker} has {has} assignments, F_max is {}", known.slots);
+        for (ix, lease) in leases.iter().enumerate() {
+            let id = &lease.task.id;
+            let needs = needs_of(scene, lease.stage, lease.task.needs.as_ref());
+            ensure!(
+                needs.met_by(&known.labels, known.memory),
+                "(g) {worker} cannot run {id}: it needs {needs:?}"
+            );
+            ensure!(
+                lease.attempt <= dispatcher.r_max + 1,
+                "(h) attempt {} at {id}, R_max is {}",
+                lease.attempt,
+                dispatcher.r_max
+            );
+            let again = self.ended.contains(id) && !self.is_forgotten(scene, id);
+            ensure!(!again, "(b) {id} has ended and was leased again");
+            for view in views {
+                let record = &view.record;
+                let overtaken = view.phase == TaskPhase::Waiting
+                    && record.id.stage == id.stage
+                    && record.id.block < id.block;
+                if overtaken {
+                    let other = needs_of(scene, lease.stage, record.needs.as_ref());
+                    let could = ix == 0 && other.met_by(&known.labels, known.memory);
+                    ensure!(
+                        other != needs && !could,
+                        "(c) {id} was leased to {worker} while {} waits",
+                        record.id
+                    );
+                }
+            }
+        }
+        self.check_avoidance(scene, views, worker, first, now_ms)
+    }
+
+    fn check_avoidance(
+        &self,
+        scene: &Scene,
+        views: &[TaskView],
+        worker: &Arc<str>,
+        lease: &Lease,
+        now_ms: u64,
+    ) -> Result<(), String> {
+        let view = views.iter().find(|view| view.record.id == lease.task.id);
+        let failed_by = view.and_then(|view| view.attempts.last()).map(|attempt| &attempt.worker);
+        let Some(dispatcher) = scene.plan.stage(lease.stage).dispatcher() else { return Ok(()) };
+        if failed_by != Some(worker) {
+            return Ok(());
+        }
+        let needs = needs_of(scene, lease.stage, lease.task.needs.as_ref());
+        for (name, known) in &self.workers {
+            let able = name != worker
+                && !known.retired
+                && !known.forgotten
+                && known.group == dispatcher.group
+                && needs.met_by(&known.labels, known.memory)
+                && now_ms.saturating_sub(known.heard_ms) <= T_ACK_MS
+                && views.iter().filter(|view| view.worker.as_ref() == Some(name)).count()
+                    < known.slots;
+            ensure!(
+                !able,
+                "(h) {} went back to {worker}, which failed it, while {name} is free",
+                lease.task.id
+            );
+        }
+        Ok(())
+    }
+
+    /// Assignments that a worker has; a lease adopted from a heartbeat is one of its own.
+    fn slots_in_use(&self, views: &[TaskView], worker: &Arc<str>) -> usize {
+        let (mut assigned, mut adopted) = (BTreeSet::new(), 0);
+        for view in views.iter().filter(|view| view.worker.as_ref() == Some(worker)) {
+            let attempt = view.attempts.last().map_or(0, |attempt| attempt.number) + 1;
+            match self.assignments.get(&(view.record.id.clone(), attempt)) {
+                Some((to, number)) if to == worker => {
+                    assigned.insert(*number);
+                }
+                _ => adopted += 1,
+            }
+        }
+        assigned.len() + adopted
+    }
+}
+
+fn needs_of(scene: &Scene, stage: StageIx, needs: Option<&Needs>) -> Needs {
+    let of_stage = || scene.plan.stage(stage).dispatcher().map(|plan| plan.needs.clone());
+    needs.cloned().or_else(of_stage).unwrap_or_default()
+}
+
+/// Q_max: the last task leased towards a queue found room there, or lies below all before it.
+fn check_room(
+    scene: &Scene,
+    views: &[TaskView],
+    assigns: &[(&Arc<str>, &Vec<Lease>)],
+) -> Result<(), String> {
+    let leases: Vec<&Lease> = assigns.iter().flat_map(|(_, leases)| leases.iter()).collect();
+    for (ix, queue) in scene.plan.queues.iter().enumerate() {
+        let writes = |name: &str| {
+            let stage = scene.plan.stages.iter().find(|stage| &*stage.name == name);
+            stage.is_some_and(|stage| stage.outputs.iter().any(|output| output.0 == ix))
+        };
+        let last = leases.iter().rev().find(|lease| writes(&lease.task.id.stage));
+        let Some(last) = last else { continue };
+        for reader in &queue.readers {
+            let stage = scene.plan.stage(*reader);
+            if matches!(stage.kind, StageKind::Collector(_)) {
+                continue;
+            }
+            let before: Vec<u64> = views
+                .iter()
+                .filter(|view| {
+                    let id = &view.record.id;
+                    let waits = id.stage == stage.name
+                        && matches!(view.phase, TaskPhase::Waiting | TaskPhase::Delayed);
+                    let comes = view.phase == TaskPhase::Leased && writes(&id.stage);
+                    (waits || comes) && *id != last.task.id
+                })
+                .map(|view| view.record.id.block)
+                .collect();
+            let passes = before.len() < queue.q_max
+                || before.iter().all(|block| last.task.id.block < *block);
+            ensure!(
+                passes,
+                "(g) {} was leased towards {}, where {before:?} are; Q_max is {}",
+                last.task.id,
+                queue.name,
+                queue.q_max
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check_dead(scene: &Scene, dead: &proofmill_orchestrator::record::DeadRecord) -> Result<(), String> {
+    let id = &dead.task.id;
+    ensure!(!dead.reason.is_empty(), "(h) {id} died without a reason");
+    let stage = scene.plan.stage_named(&id.stage).map(|stage| scene.plan.stage(stage));
+    let Some(dispatcher) = stage.and_then(|stage| stage.dispatcher()) else { return Ok(()) };
+    let permanent = dead.attempts.iter().filter(|attempt| attempt.failure.permanent).count();
+    let last = dead.attempts.last().is_some_and(|attempt| attempt.failure.permanent);
+    ensure!(permanent <= 1 && (permanent == 0 || last), "(h) {id} outlived a permanent failure");
+    ensure!(
+        last || dead.attempts.len() == dispatcher.r_max as usize + 1,
+        "(h) {id} died after {} attempts, R_max is {}",
+        dead.attempts.len(),
+        dispatcher.r_max
+    );
+    let numbered = dead.attempts.iter().enumerate().all(|(ix, a)| a.number as usize == ix + 1);
+    ensure!(numbered, "(h) the attempts at {id} are not numbered in order");
+    Ok(())
+}
+
+fn check_barrier(
+    scene: &Scene,
+    stage: &str,
+    key: &str,
+    last: u64,
+    members: &BTreeSet<&TaskId>,
+) -> Result<(), String> {
+    let Some(barrier) = scene.barriers.get(stage) else { return Err("unexpected".to_owned()) };
+    let blocks: Vec<u64> = members.iter().map(|id| id.block).collect();
+    let number = || key.parse::<u64>().map_err(|_| "its key is no number".to_owned());
+    match barrier {
+        Barrier::OfBlock(count) => {
+            let key = number()?;
+            ensure!(members.len() == *count && blocks.iter().all(|b| *b == key), "not its group");
+        }
+        Barrier::OneByQueue(count) => {
+            let key = number()?;
+            let queues: BTreeSet<_> =
+                members.iter().filter_map(|id| id.part.as_str().split(':').next()).collect();
+            ensure!(queues.len() == *count && members.len() == *count, "not one by each queue");
+            ensure!(blocks.iter().all(|block| *block == key), "not of one block");
+        }
+        Barrier::Run { n, partial } => {
+            let first = number()? * n;
+            ensure!(blocks.iter().all(|b| (first..first + n).contains(b)), "not its run");
+            ensure!(*partial || members.len() as u64 == *n, "not all of its run");
+        }
+        Barrier::Cover => {
+            let first = key.split(':').next().and_then(|first| first.parse::<u64>().ok());
+            let Some(first) = first else { return Err("its key has no block".to_owned()) };
+            let expected = last - first + 2;
+            ensure!(members.len() as u64 == expected, "{expected} members were expected");
+            ensure!(blocks.iter().all(|b| (first..=last).contains(b)), "not its range");
+        }
+        Barrier::Pair => {
+            let first = number()? * 2;
+            ensure!(blocks == [first, first + 1], "not its pair");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! A log with two watermarks: what is accepted, and what is durable. A crash loses the difference.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use proofmill_bus::{Expect, Op, Seq};
+
+type Live = BTreeMap<String, (Seq, Bytes)>;
+
+#[derive(Default)]
+pub(crate) struct SimLog {
+    live: Live,
+    stable: Live,
+    last: Seq,
+    durable: Seq,
+    pending: VecDeque<(Vec<Op>, Seq)>,
+}
+
+impl SimLog {
+    /// The place of the batch, or the key for which it is refused.
+    pub(crate) fn append(&mut self, ops: Vec<Op>) -> Result<Seq, String> {
+        let mut changed: BTreeMap<&str, bool> = BTreeMap::new();
+        for op in &ops {
+            let key = op.key().as_str();
+            let exists = changed.get(key).copied().unwrap_or(self.live.contains_key(key));
+            match op {
+                Op::Put { expect: Expect::Absent, .. } if exists => return Err(key.to_owned()),
+                Op::Put { .. } => changed.insert(key, true),
+                Op::Delete { .. } => changed.insert(key, false),
+            };
+        }
+        let first = self.last;
+        self.last = apply(&mut self.live, &ops, first);
+        if !ops.is_empty() {
+            self.pending.push_back((ops, first));
+        }
+        Ok(self.last)
+    }
+
+    /// Makes the oldest `count` pending batches durable and returns them.
+    pub(crate) fn flush(&mut self, count: usize) -> Vec<Vec<Op>> {
+        let mut flushed = Vec::new();
+        for _ in 0..count.min(self.pending.len()) {
+            if let Some((ops, first)) = self.pending.pop_front() {
+                self.durable = apply(&mut self.stable, &ops, first);
+                flushed.push(ops);
+            }
+        }
+        flushed
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(crate) fn durable(&self) -> Seq {
+        self.durable
+    }
+
+    /// Loses what is accepted and not durable.
+    pub(crate) fn crash(&mut self) {
+        self.pending.clear();
+        self.live = self.stable.clone();
+        self.last = self.durable;
+    }
+
+    /// The live records in order.
+    pub(crate) fn replay(&self) -> Vec<(Seq, String, Bytes)> {
+        let mut entries: Vec<_> =
+            self.live.iter().map(|(key, (seq, value))| (*seq, key.clone(), value.clone())).collect();
+        entries.sort_by_key(|(seq, ..)| *seq);
+        entries
+    }
+}
+
+fn apply(live: &mut Live, ops: &[Op], mut seq: Seq) -> Seq {
+    for op in ops {
+        seq = seq.next();
+        match op {
+            Op::Put { key, value, .. } => {
+                live.insert(key.as_str().to_owned(), (seq, value.clone()));
+            }
+            Op::Delete { key } => {
+                live.remove(key.as_str());
+            }
+        }
+    }
+    seq
+}

@@ -1,0 +1,524 @@
+//! Virtual time, the coordinator's driver, and the channels between everybody.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use proofmill_bus::Seq;
+use proofmill_orchestrator::core::{
+    Action, Core, CoreOptions, Event, LeaseRef, Now, Reply, RequestId, Time,
+};
+use proofmill_orchestrator::id::TaskId;
+use proofmill_orchestrator::record::TaskRecord;
+
+use crate::actors::{Producer, Sink, SimWorker, ToWorker};
+use crate::checks::Monitor;
+use crate::log::SimLog;
+use crate::plans::{self, Scene};
+use crate::rng::Rng;
+
+/// Something that is to happen.
+pub(crate) enum Ev {
+    Flush,
+    Answer(u64, Event),
+    ToCore(Option<u64>, Event),
+    Tick(u64),
+    ToWorker(usize, u64, ToWorker),
+    Beat(usize, u64),
+    Ran(usize, u64, LeaseRef),
+    Reply(RequestId, Reply),
+    Produce(usize, u64),
+    SinkWrite(u64),
+    SinkUp,
+    Restart,
+    WorkerUp(usize),
+    WorkerResumes(usize),
+    WorkerGone(usize, u64),
+    ProducerUp(usize),
+    Operate,
+    Strange,
+    Fault,
+}
+
+pub(crate) enum Shown {
+    Reply(RequestId, Reply),
+    Settled(TaskId),
+}
+
+pub(crate) enum Asker {
+    Producer { producer: usize, inc: u64, message: usize },
+    Stranger { producer: usize, message: usize },
+    Operator,
+}
+
+pub(crate) struct World {
+    pub(crate) seed: u64,
+    pub(crate) rng: Rng,
+    pub(crate) scene: Scene,
+    pub(crate) now_ms: u64,
+    agenda: BTreeMap<(u64, u64), Ev>,
+    next_ev: u64,
+    pub(crate) log: SimLog,
+    flushing: bool,
+    pub(crate) core: Option<Core>,
+    pub(crate) epoch: u64,
+    clock_ms: u64,
+    answer_delay: u64,
+    last_answer: u64,
+    pub(crate) unanswered: usize,
+    ticks_at: Option<u64>,
+    shown: Vec<(Seq, Shown)>,
+    emissions: VecDeque<(Seq, std::sync::Arc<TaskRecord>)>,
+    pub(crate) requests: BTreeMap<RequestId, Asker>,
+    pub(crate) next_request: u64,
+    pub(crate) workers: Vec<SimWorker>,
+    pub(crate) producers: Vec<Producer>,
+    pub(crate) sink: Sink,
+    pub(crate) monitor: Monitor,
+    pub(crate) calm: bool,
+    pub(crate) draining: bool,
+    pub(crate) steps: u64,
+    trace: VecDeque<String>,
+    pub(crate) digest: u64,
+    print: bool,
+}
+
+pub(crate) type Checked = Result<(), String>;
+
+impl World {
+    pub(crate) fn new(seed: u64, print: bool) -> Self {
+        let mut rng = Rng::new(seed);
+        let scene = plans::scene(seed as usize % plans::SCENES, &mut rng);
+        let workers = SimWorker::crew(&scene, &mut rng);
+        let producers = scene.sources.iter().map(|source| Producer::new(source)).collect();
+        let mut world = Self {
+            seed,
+            rng,
+            scene,
+            now_ms: 0,
+            agenda: BTreeMap::new(),
+            next_ev: 0,
+            log: SimLog::default(),
+            flushing: false,
+            core: None,
+            epoch: 0,
+            clock_ms: 0,
+            answer_delay: 0,
+            last_answer: 0,
+            unanswered: 0,
+            ticks_at: None,
+            shown: Vec::new(),
+            emissions: VecDeque::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            workers,
+            producers,
+            sink: Sink::default(),
+            monitor: Monitor::default(),
+            calm: false,
+            draining: false,
+            steps: 0,
+            trace: VecDeque::new(),
+            digest: 0xcbf2_9ce4_8422_2325,
+            print,
+        };
+        world.after(0, Ev::Restart);
+        for worker in 0..world.workers.len() {
+            let delay = world.rng.within(0, 50);
+            world.after(delay, Ev::WorkerUp(worker));
+        }
+        for producer in 0..world.producers.len() {
+            world.after(1, Ev::ProducerUp(producer));
+        }
+        world.after(0, Ev::SinkUp);
+        world.after(300, Ev::Operate);
+        world.after(100, Ev::Strange);
+        world.after(50, Ev::Fault);
+        world
+    }
+
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        let line = format!("{:>7} {}", self.now_ms, line());
+        for byte in line.bytes() {
+            self.digest = (self.digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        if self.print {
+            println!("{line}");
+        }
+        if self.trace.len() == 60 {
+            self.trace.pop_front();
+        }
+        self.trace.push_back(line);
+    }
+
+    /// The last lines of what happened.
+    pub(crate) fn story(&self) -> String {
+        self.trace.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    pub(crate) fn after(&mut self, delay_ms: u64, ev: Ev) {
+        self.next_ev += 1;
+        self.agenda.insert((self.now_ms + delay_ms, self.next_ev), ev);
+    }
+
+    /// Over a channel that loses, repeats, delays and reorders.
+    pub(crate) fn lossy(&mut self, make: impl Fn() -> Ev) {
+        let copies = match self.rng.within(0, 99) {
+            _ if self.calm => 1,
+            0..3 => 0,
+            3..6 => 2,
+            _ => 1,
+        };
+        for _ in 0..copies {
+            let slow = if self.rng.per_mille(30) { 800 } else { 15 };
+            let delay = self.rng.within(0, slow);
+            self.after(delay, make());
+        }
+    }
+
+    /// Runs until `until_ms`, or until nothing is left to happen.
+    pub(crate) fn run(&mut self, until_ms: u64) -> Checked {
+        while let Some((&(at, number), _)) = self.agenda.first_key_value() {
+            if at > until_ms {
+                break;
+            }
+            let Some(ev) = self.agenda.remove(&(at, number)) else { break };
+            self.now_ms = at;
+            self.steps += 1;
+            if self.steps > 400_000 {
+                return Err("(liveness) this history does not end".to_owned());
+            }
+            self.happen(ev)?;
+        }
+        self.now_ms = until_ms;
+        Ok(())
+    }
+
+    fn happen(&mut self, ev: Ev) -> Checked {
+        match ev {
+            Ev::Flush => self.flush(),
+            Ev::Answer(epoch, event) => match epoch == self.epoch && self.core.is_some() {
+                true => self.tell(event),
+                false => Ok(()),
+            },
+            Ev::ToCore(epoch, event) => {
+                let connected = epoch.is_none_or(|epoch| epoch == self.epoch);
+                match connected && self.core.is_some() {
+                    true => self.tell(event),
+                    false => Ok(()),
+                }
+            }
+            Ev::Tick(epoch) => {
+                if epoch == self.epoch && self.core.is_some() {
+                    self.ticks_at = None;
+                    return self.tell(Event::Tick);
+                }
+                Ok(())
+            }
+            Ev::Restart => self.restart(),
+            Ev::Reply(request, reply) => self.replied(request, reply),
+            Ev::SinkWrite(epoch) => self.sink_writes(epoch),
+            Ev::SinkUp => {
+                self.sink.up = true;
+                self.sink_starts();
+                Ok(())
+            }
+            Ev::ToWorker(..)
+            | Ev::Beat(..)
+            | Ev::Ran(..)
+            | Ev::WorkerUp(_)
+            | Ev::WorkerResumes(_)
+            | Ev::WorkerGone(..) => {
+                self.worker_event(ev);
+                Ok(())
+            }
+            Ev::Produce(..) | Ev::ProducerUp(_) | Ev::Strange | Ev::Operate => {
+                self.outside_event(ev);
+                Ok(())
+            }
+            Ev::Fault => self.fault(),
+        }
+    }
+
+    fn now(&self) -> Now {
+        let mono = Time((self.clock_ms + self.now_ms) * 1000);
+        Now { mono, wall_ms: self.clock_ms / 2 + self.now_ms }
+    }
+
+    /// What the core's clock shows, after a jump.
+    pub(crate) fn jump(&mut self, forwards: bool, by_ms: u64) {
+        self.clock_ms =
+            if forwards { self.clock_ms + by_ms } else { self.clock_ms.saturating_sub(by_ms) };
+        self.ticks_at = None;
+        let epoch = self.epoch;
+        self.after(0, Ev::Tick(epoch));
+    }
+
+    fn restart(&mut self) -> Checked {
+        self.epoch += 1;
+        self.clock_ms = self.rng.within(0, 1_000_000);
+        self.answer_delay = if self.rng.flip() { 0 } else { self.rng.within(1, 30) };
+        self.ticks_at = None;
+        let grace = if self.rng.flip() { 0 } else { self.rng.within(100, 2_000) };
+        let mut core = self.replayed(Duration::from_millis(grace))?;
+        let epoch = self.epoch;
+        self.note(|| format!("coordinator {epoch} starts, grace {grace} ms"));
+        let actions = core.start(self.now());
+        self.core = Some(core);
+        let mut todo = VecDeque::new();
+        self.perform(actions, &mut todo)?;
+        self.work_off(todo)
+    }
+
+    fn replayed(&self, adopt_grace: Duration) -> Result<Core, String> {
+        let mut core = Core::new(self.scene.plan.clone(), CoreOptions { adopt_grace });
+        for (seq, key, value) in self.log.replay() {
+            core.replay(&key, &value, seq).map_err(|error| error.to_string())?;
+        }
+        Ok(core)
+    }
+
+    pub(crate) fn coordinator_dies(&mut self) -> Checked {
+        if self.core.take().is_none() {
+            return Ok(());
+        }
+        // It may come between the sync and its report.
+        let synced = self.rng.within(0, self.log.pending() as u64) as usize;
+        for ops in self.log.flush(synced) {
+            self.monitor.durable(&self.scene, &ops)?;
+        }
+        let lost = self.log.pending();
+        self.note(|| format!("coordinator dies, {lost} batches are lost"));
+        self.log.crash();
+        self.shown.clear();
+        self.emissions.clear();
+        self.sink.inbox.clear();
+        self.unanswered = 0;
+        self.last_answer = 0;
+        self.monitor.coordinator_died();
+        let delay = self.rng.within(1, 1_500);
+        self.after(delay, Ev::Restart);
+        Ok(())
+    }
+
+    fn tell(&mut self, event: Event) -> Checked {
+        self.work_off(VecDeque::from([event]))
+    }
+
+    fn work_off(&mut self, mut todo: VecDeque<Event>) -> Checked {
+        while let Some(event) = todo.pop_front() {
+            let dull = match &event {
+                Event::Tick => true,
+                Event::Heartbeat { running, .. } => running.is_empty() || self.calm,
+                _ => false,
+            };
+            if !dull {
+                self.note(|| short(&event));
+            }
+            let now = self.now();
+            let clock_ms = now.mono.0 / 1000;
+            self.monitor.hears(&event, clock_ms);
+            if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
+                self.unanswered -= 1;
+            }
+            let Some(core) = self.core.as_mut() else { return Ok(()) };
+            let actions = core.handle(now, event);
+            self.perform(actions, &mut todo)?;
+        }
+        let deadline = self.core.as_ref().and_then(Core::next_deadline);
+        if let Some(due) = deadline {
+            let due_ms = (due.0.div_ceil(1000)).saturating_sub(self.clock_ms).max(self.now_ms);
+            if self.ticks_at.is_none_or(|at| due_ms < at) {
+                self.ticks_at = Some(due_ms);
+                let epoch = self.epoch;
+                self.after(due_ms - self.now_ms, Ev::Tick(epoch));
+            }
+        }
+        if self.rng.per_mille(30) {
+            self.compare_with_replayed()?;
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, actions: Vec<Action>, todo: &mut VecDeque<Event>) -> Checked {
+        let clock_ms = self.now().mono.0 / 1000;
+        if let Some(core) = &self.core {
+            #[cfg(debug_assertions)]
+            if self.print || self.steps % 4 == 0 {
+                core.check().map_err(|why| format!("(j) {why}"))?;
+            }
+            self.monitor.step(&self.scene, core, &actions, clock_ms)?;
+        }
+        for action in actions {
+            match action {
+                Action::Append { token, ops } => {
+                    self.note(|| format!("append {} {ops:?}", token.0));
+                    self.unanswered += 1;
+                    let answer = match self.log.append(ops) {
+                        Ok(seq) => Event::Accepted { token, seq },
+                        Err(key) => Event::Conflicted { token, key },
+                    };
+                    if self.answer_delay == 0 {
+                        todo.push_back(answer);
+                    } else {
+                        let delay = self.rng.within(0, self.answer_delay);
+                        self.last_answer = self.last_answer.max(self.now_ms + delay);
+                        let (wait, epoch) = (self.last_answer - self.now_ms, self.epoch);
+                        self.after(wait, Ev::Answer(epoch, answer));
+                    }
+                }
+                Action::Assign { worker, leases } => {
+                    let ids: Vec<String> = leases
+                        .iter()
+                        .map(|lease| format!("{}#{}", lease.task.id, lease.attempt))
+                        .collect();
+                    self.note(|| format!("assign {worker} {ids:?}"));
+                    self.to_worker(&worker, &ToWorker::Assign(leases));
+                }
+                Action::Cancel { worker, lease } => {
+                    self.to_worker(&worker, &ToWorker::Cancel(lease));
+                }
+                Action::Unknown { worker } => self.to_worker(&worker, &ToWorker::Unknown),
+                Action::Reply { request, after, reply } => {
+                    self.shown.push((after, Shown::Reply(request, reply)));
+                }
+                Action::Settle { after, settled } => {
+                    self.shown.push((after, Shown::Settled(settled.task)));
+                }
+                Action::Emit { after, task } => {
+                    self.note(|| format!("emit {} after {}", task.id, after.0));
+                    self.emissions.push_back((after, task));
+                }
+            }
+        }
+        self.show()?;
+        if self.log.pending() > 0 && !self.flushing {
+            self.flushing = true;
+            let delay = self.rng.within(1, 25);
+            self.after(delay, Ev::Flush);
+        }
+        Ok(())
+    }
+
+    fn to_worker(&mut self, name: &str, message: &ToWorker) {
+        if let Some(ix) = self.workers.iter().position(|worker| &*worker.name == name) {
+            let inc = self.workers[ix].inc;
+            self.lossy(|| Ev::ToWorker(ix, inc, message.clone()));
+        }
+    }
+
+    fn flush(&mut self) -> Checked {
+        self.flushing = false;
+        let most = self.log.pending();
+        if most == 0 {
+            return Ok(());
+        }
+        let count = self.rng.within(1, most as u64) as usize;
+        for ops in self.log.flush(count) {
+            self.monitor.durable(&self.scene, &ops)?;
+        }
+        let durable = self.log.durable().0;
+        self.note(|| format!("durable {durable}"));
+        if self.log.pending() > 0 {
+            self.flushing = true;
+            let delay = self.rng.within(1, 25);
+            self.after(delay, Ev::Flush);
+        }
+        self.show()
+    }
+
+    /// Lets out what waited for durability.
+    fn show(&mut self) -> Checked {
+        let durable = self.log.durable();
+        let (ripe, waiting) =
+            std::mem::take(&mut self.shown).into_iter().partition(|(after, _)| *after <= durable);
+        self.shown = waiting;
+        let ripe: Vec<(Seq, Shown)> = ripe;
+        for (_, shown) in ripe {
+            match shown {
+                Shown::Reply(request, reply) => self.show_reply(request, reply)?,
+                Shown::Settled(task) => {
+                    for ix in 0..self.workers.len() {
+                        let inc = self.workers[ix].inc;
+                        if self.workers[ix].waits_for(&task) {
+                            self.lossy(|| Ev::ToWorker(ix, inc, ToWorker::Settled(task.clone())));
+                        }
+                    }
+                }
+            }
+        }
+        while self.emissions.front().is_some_and(|(after, _)| *after <= durable) {
+            if let Some((_, task)) = self.emissions.pop_front() {
+                self.sink.inbox.push_back(task);
+            }
+        }
+        self.sink_starts();
+        Ok(())
+    }
+
+    /// (f) A core made from the log's records knows what this one knows.
+    pub(crate) fn compare_with_replayed(&mut self) -> Checked {
+        let Some(core) = &self.core else { return Ok(()) };
+        if self.unanswered > 0 {
+            return Ok(());
+        }
+        let mut other = self.replayed(Duration::ZERO)?;
+        let actions = other.start(self.now());
+        let (a, b) = (core.status(), other.status());
+        let same = |what: &str, same: bool| match same {
+            true => Ok(()),
+            false => Err(format!("(f) a replayed core differs in its {what}")),
+        };
+        same("cursor", a.next_block == b.next_block)?;
+        same("counts", (a.live, a.dead) == (b.live, b.dead))?;
+        same("dead letters", core.dead_letters().eq(other.dead_letters()))?;
+        let (a, b) = (core.tasks(|_| true), other.tasks(|_| true));
+        same("tasks", a.iter().map(|t| &t.record).eq(b.iter().map(|t| &t.record)))?;
+        same("attempts", a.iter().map(|t| &t.attempts).eq(b.iter().map(|t| &t.attempts)))?;
+        for source in &self.scene.sources {
+            same("sources", core.source_next(source.name) == other.source_next(source.name))?;
+        }
+        for id in &self.monitor.seen {
+            let of = |core: &Core| core.has_finished(id, id.block);
+            same("finished tasks", of(core) == of(&other))?;
+        }
+        if self.scene.strict_restart {
+            // Nothing was left undone: it has nothing to record but what it may forget.
+            for action in &actions {
+                if let Action::Append { ops, .. } = action {
+                    let forgets = ops.iter().all(|op| matches!(op, proofmill_bus::Op::Delete { .. }));
+                    if !forgets {
+                        return Err(format!("(f) a replayed core has more to record: {ops:?}"));
+                    }
+                }
+            }
+            let held = |views: &[proofmill_orchestrator::core::TaskView]| {
+                let held = proofmill_orchestrator::core::TaskPhase::Held;
+                views.iter().filter(|view| view.phase == held).count()
+            };
+            same("held messages", held(&a) == held(&b))?;
+        }
+        Ok(())
+    }
+}
+
+fn short(event: &Event) -> String {
+    match event {
+        Event::Submit(submit) => format!(
+            "submit {} {}/{}..={} as {}",
+            submit.producer,
+            submit.queue.0,
+            submit.message.first,
+            submit.message.last,
+            submit.request.0
+        ),
+        Event::Complete(complete) => format!(
+            "complete {} {}#{}",
+            complete.worker, complete.lease.task, complete.lease.attempt
+        ),
+        Event::Fail(fail) => {
+            format!("fail {} {}#{}", fail.worker, fail.lease.task, fail.lease.attempt)
+        }
+        Event::Join(join) => format!("join {}", join.worker),
+        other => format!("{other:?}"),
+    }
+}
