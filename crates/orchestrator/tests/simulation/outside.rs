@@ -333,8 +333,8 @@ impl World {
             }
         }
         let Some(core) = &self.core else { return Err("no coordinator at the end".to_owned()) };
-        // A strategy may wait for ever for what an operator has dropped.
-        let may_wait = self.monitor.dropped && !self.scene.strict_restart;
+        // What an operator has dropped may be waited for for ever.
+        let may_wait = self.monitor.dropped;
         if !core.is_idle() && !may_wait {
             let rest: Vec<String> = core
                 .tasks(|_| true)
@@ -343,9 +343,13 @@ impl World {
                 .collect();
             return Err(format!("(liveness) not idle at the end: {rest:?}"));
         }
-        let tries = self.log.replay().into_iter().filter(|(_, key, _)| key.starts_with("try."));
-        if let Some((_, key, _)) = tries.into_iter().next() {
-            return Err(format!("(a) {key} outlived its task"));
+        let keys: Vec<String> = self.log.replay().into_iter().map(|(_, key, _)| key).collect();
+        for key in &keys {
+            if let Some(id) = key.strip_prefix("try.") {
+                if !keys.contains(&format!("task.{id}")) {
+                    return Err(format!("(a) the attempts at {id} outlived it"));
+                }
+            }
         }
         if self.monitor.dropped {
             return Ok(());
