@@ -248,7 +248,7 @@ fn a_batch_isolates_what_is_wrong() {
         (0..9).collect(),
     ] {
         let mut proofs = good.clone();
-        let mut batch_inputs = vec![inputs; 9];
+        let mut batch_inputs = [inputs; 9];
         for (nth, index) in bad.iter().enumerate() {
             match nth % 4 {
                 0 => proofs[*index].c = G1Affine::generator(),

@@ -15,7 +15,7 @@ use crate::sha256;
 ///
 /// The first `count` slots are active. A slot's previous-hash field *is* the digest of the slot
 /// before it, so linking costs nothing; an inactive slot hashes zeros after that digest, and
-/// nothing else is asked of it. One slot takes about 51,600 constraints.
+/// nothing else is asked of it. One slot takes about 51,900 constraints.
 ///
 /// Public inputs are those of [`ChunkStatement::to_inputs`].
 #[derive(Clone, Debug)]

@@ -224,12 +224,13 @@ mod tests {
     use super::*;
 
     type Op = fn(&mut Builder<Fr>, [Bit; 3]) -> Result<Bit, SynthesisError>;
+    type Native = fn([bool; 3]) -> bool;
 
     /// Every operation, over every mix of constants, variables and negations: the right value, a
     /// satisfied system, and no other output satisfies it.
     #[test]
     fn operations_are_complete_and_sound() {
-        let ops: [(Op, fn([bool; 3]) -> bool); 6] = [
+        let ops: [(Op, Native); 6] = [
             (|b, [x, y, _]| Bit::and(b, x, y), |[x, y, _]| x & y),
             (|b, [x, y, _]| Bit::or(b, x, y), |[x, y, _]| x | y),
             (|b, [x, y, _]| Bit::xor(b, x, y), |[x, y, _]| x ^ y),
@@ -254,13 +255,7 @@ mod tests {
         }
     }
 
-    fn check(
-        index: usize,
-        op: Op,
-        native: fn([bool; 3]) -> bool,
-        kinds: [usize; 3],
-        values: [bool; 3],
-    ) {
+    fn check(index: usize, op: Op, native: Native, kinds: [usize; 3], values: [bool; 3]) {
         let cs = ConstraintSystem::<Fr>::new_ref();
         let mut b = Builder::new(cs.clone()).unwrap();
         let inputs: Vec<Bit> = (0..3)

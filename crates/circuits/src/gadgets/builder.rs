@@ -96,6 +96,7 @@ impl<F: PrimeField> Lc<F> {
 /// In prove mode without matrices no linear combination is ever built: every constraint is a
 /// closure that is not called, so synthesis costs little more than the native computation.
 #[derive(Debug)]
+#[must_use = "call finish(), or the last equations are not enforced"]
 pub struct Builder<F: PrimeField> {
     cs: ConstraintSystemRef<F>,
     matrices: bool,
@@ -204,18 +205,8 @@ impl<F: PrimeField> Builder<F> {
         self.enforce_zero(|| pending)
     }
 
-    /// Enforces what is still deferred. A circuit that forgets this is under-constrained, hence
-    /// the check when a builder is dropped in debug builds.
+    /// Enforces what is still deferred. A circuit that forgets this is under-constrained.
     pub fn finish(mut self) -> Result<(), SynthesisError> {
         self.flush()
-    }
-}
-
-impl<F: PrimeField> Drop for Builder<F> {
-    fn drop(&mut self) {
-        debug_assert!(
-            self.pending_digits == 0 || std::thread::panicking(),
-            "a builder was dropped with deferred equations: call finish()"
-        );
     }
 }
