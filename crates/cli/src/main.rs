@@ -1,1 +1,59 @@
-fn main() {}
+//! `proofmill`: arguments, configuration, wiring.
+
+mod access;
+mod args;
+mod commands;
+mod demo;
+mod failure;
+mod progress;
+mod provers;
+mod signals;
+mod state;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command, Format};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let format = match cli.global.log_format {
+        Format::Human => proofmill_telemetry::LogFormat::Human,
+        Format::Json => proofmill_telemetry::LogFormat::Json,
+    };
+    let result = proofmill_telemetry::init_logs(format, &cli.global.log)
+        .map_err(|error| Failure::usage(error.to_string()))
+        .and_then(|()| run(cli.command));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
+    let result = runtime.block_on(async {
+        match command {
+            Command::Demo(args) => demo::run(args).await,
+            Command::Run(args) => commands::run::run(args).await,
+            Command::Check(args) => commands::check::run(&args),
+            Command::Status(args) => commands::look::status(args).await,
+            Command::Queues(args) => commands::look::queues(args).await,
+            Command::Tasks(args) => commands::look::tasks(args).await,
+            Command::Dlq { command } => commands::dlq::run(command).await,
+            Command::Submit(args) => commands::submit::run(args).await,
+            Command::Completions { shell } => commands::completions::run(shell),
+        }
+    });
+    // A prover in this process cannot be interrupted; after a second Ctrl-C nobody waits for it.
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,111 @@
+//! A mill to ask: the one that runs, or its state if none does.
+
+use std::path::{Path, PathBuf};
+
+use proofmill_api::{
+    Client, DeadLetter, DeadSummary, Operations, QueueStatus, SubmitAnswer, Submission,
+    TaskSummary, TasksQuery,
+};
+use proofmill_orchestrator::mill::{Mill, Options};
+
+use crate::failure::Failure;
+use crate::{provers, state};
+
+/// The way to a mill.
+pub(crate) enum Access {
+    /// It runs, and answers on its control socket.
+    Running(Client),
+    /// It does not: its state is open here, until [`Access::close`].
+    Stopped(Box<Mill>, Operations),
+}
+
+// === impl Access ===
+
+impl Access {
+    /// The way to the mill of the state directory that is meant.
+    pub(crate) async fn to(named: Option<PathBuf>) -> Result<Self, Failure> {
+        let directory = state::choose(named)?;
+        if let Some(client) = Client::connect(&directory).await {
+            return Ok(Self::Running(client));
+        }
+        Self::open(&directory).await
+    }
+
+    async fn open(directory: &Path) -> Result<Self, Failure> {
+        let workflow = state::load(directory)?;
+        let registry = provers::registry(Path::new(""));
+        let options = Options { run_sources: false, ..Options::in_directory(directory) };
+        let mill = Mill::open(&workflow, registry, options).await?;
+        let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
+        Ok(Self::Stopped(Box::new(mill), operations))
+    }
+
+    /// Makes what was told durable, and lets go of the state.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        match self {
+            Self::Running(_) => Ok(()),
+            Self::Stopped(mill, _) => Ok(mill.close().await?),
+        }
+    }
+
+    /// Whether a process runs the mill.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self, Self::Running(_))
+    }
+
+    pub(crate) async fn status(&self) -> Result<serde_json::Value, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.status().await?),
+            Self::Stopped(_, operations) => Ok(serde_json::to_value(operations.status().await?)?),
+        }
+    }
+
+    pub(crate) async fn queues(&self) -> Result<Vec<QueueStatus>, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.queues().await?),
+            Self::Stopped(_, operations) => Ok(operations.queues().await?),
+        }
+    }
+
+    pub(crate) async fn tasks(&self, query: TasksQuery) -> Result<Vec<TaskSummary>, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.tasks(&query).await?),
+            Self::Stopped(_, operations) => Ok(operations.tasks(query).await?),
+        }
+    }
+
+    pub(crate) async fn dead_letters(&self) -> Result<Vec<DeadSummary>, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.dead_letters().await?),
+            Self::Stopped(_, operations) => Ok(operations.dead_letters().await?),
+        }
+    }
+
+    pub(crate) async fn dead_letter(&self, task: &str) -> Result<DeadLetter, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.dead_letter(task).await?),
+            Self::Stopped(_, operations) => Ok(operations.dead_letter(task).await?),
+        }
+    }
+
+    pub(crate) async fn retry(&self, task: &str) -> Result<(), Failure> {
+        match self {
+            Self::Running(client) => Ok(client.retry(task).await?),
+            Self::Stopped(_, operations) => Ok(operations.retry(task).await?),
+        }
+    }
+
+    pub(crate) async fn drop_dead(&self, task: &str) -> Result<(), Failure> {
+        match self {
+            Self::Running(client) => Ok(client.drop_dead(task).await?),
+            Self::Stopped(_, operations) => Ok(operations.drop_dead(task).await?),
+        }
+    }
+
+    pub(crate) async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.submit(&submission).await?),
+            Self::Stopped(_, operations) => Ok(operations.submit(submission).await?),
+        }
+    }
+}

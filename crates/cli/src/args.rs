@@ -1,0 +1,259 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// A proving cluster: blocks and circuits go in, verified zero-knowledge proofs come out, in chain
+/// order.
+///
+/// Begin with `proofmill demo`: it proves the first 32 headers of Bitcoin's main chain, verifies
+/// every proof and emits them in order. Kill it and run it again: nothing is lost.
+#[derive(Debug, Parser)]
+#[command(name = "proofmill", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Global {
+    /// Which log lines to show on standard error: `warn`, `info`, `proofmill_orchestrator=debug`.
+    #[arg(long, global = true, env = "PROOFMILL_LOG", default_value = "warn", value_name = "FILTER")]
+    pub(crate) log: String,
+    /// How log lines look.
+    #[arg(long, global = true, env = "PROOFMILL_LOG_FORMAT", value_enum, default_value_t = Format::Human)]
+    pub(crate) log_format: Format,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Format {
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Prove real Bitcoin headers, verify the proofs, emit them in chain order.
+    Demo(Demo),
+    /// Run every role of a workflow in this process.
+    Run(Run),
+    /// Check a workflow file, and draw it.
+    Check(Check),
+    /// What a mill is doing.
+    Status(Look),
+    /// What each queue holds.
+    Queues(Look),
+    /// The live tasks.
+    Tasks(Tasks),
+    /// The dead-letter queue: tasks that failed for good.
+    Dlq {
+        #[command(subcommand)]
+        command: Dlq,
+    },
+    /// Bring a message to a queue.
+    Submit(Submit),
+    /// Print a completion script for your shell.
+    ///
+    /// For bash: `proofmill completions bash > /etc/bash_completion.d/proofmill`.
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+}
+
+/// Which mill a command is about.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StateArg {
+    /// The state directory. If there is only one under `.proofmill`, it need not be named.
+    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Headers to prove, instead of the built-in ones: raw, 80 bytes each, or one in hexadecimal
+    /// on each line.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) headers: Option<PathBuf>,
+    /// Headers in a chunk: one proof each.
+    #[arg(long, value_name = "N", default_value_t = crate::demo::DEFAULT_CHUNK,
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) chunk: u32,
+    /// Chunks proved at the same time. Each proof uses every core by itself.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) workers: u32,
+    /// Where the log, the proofs and everything to resume from are kept.
+    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR", default_value = ".proofmill/demo")]
+    pub(crate) state: PathBuf,
+    /// Where proving keys are kept between runs.
+    #[arg(long, env = "PROOFMILL_KEYS", value_name = "DIR", default_value = ".proofmill/keys")]
+    pub(crate) keys: PathBuf,
+    /// Forget the state of an earlier run and begin anew.
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArg,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MetricsArg {
+    /// Serve `/metrics` (Prometheus) and `/healthz` here, such as 127.0.0.1:9464.
+    #[arg(long, env = "PROOFMILL_METRICS", value_name = "ADDRESS")]
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The workflow file.
+    pub(crate) file: PathBuf,
+    /// Where the log, the blobs and everything to resume from are kept [default: .proofmill/NAME,
+    /// by the workflow's name].
+    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Where proving keys are kept between runs.
+    #[arg(long, env = "PROOFMILL_KEYS", value_name = "DIR", default_value = ".proofmill/keys")]
+    pub(crate) keys: PathBuf,
+    /// Run so many dispatchers of a stage, such as prove=4, instead of what the file says.
+    #[arg(long, value_name = "STAGE=N", value_parser = stage_and_count)]
+    pub(crate) workers: Vec<(String, usize)>,
+    /// Keep running when the sources have ended and nothing moves.
+    ///
+    /// Without it a run ends when all work is done; a workflow with a `submit` source always stays.
+    #[arg(long)]
+    pub(crate) stay: bool,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The workflow file.
+    pub(crate) file: PathBuf,
+    /// Print the graph of the workflow instead of a word that it is right.
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    pub(crate) graph: Option<Graph>,
+    /// Print what is wrong as a JSON array.
+    #[arg(long, conflicts_with = "graph")]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Graph {
+    /// Mermaid, which many Markdown viewers draw.
+    Mermaid,
+    /// Graphviz: pipe it into `dot -Tsvg`.
+    Dot,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Look {
+    #[command(flatten)]
+    pub(crate) state: StateArg,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tasks {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// Only of this stage.
+    #[arg(long)]
+    pub(crate) stage: Option<String>,
+    /// Only about this block.
+    #[arg(long)]
+    pub(crate) block: Option<u64>,
+    /// At most so many.
+    #[arg(long, default_value_t = 100)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Dlq {
+    /// List the dead letters.
+    List(Look),
+    /// Show one, with every attempt, its output and the payload.
+    Show(DlqTask),
+    /// Put dead letters back into their queues, their attempts forgotten.
+    Retry(DlqTasks),
+    /// Give dead letters up for good.
+    ///
+    /// The sequencer still waits for their blocks: submit what it should emit to its queue.
+    Drop(DlqTasks),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DlqTask {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// The task, STAGE/BLOCK/PART.
+    pub(crate) task: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DlqTasks {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// The tasks, STAGE/BLOCK/PART.
+    #[arg(required_unless_present = "all")]
+    pub(crate) tasks: Vec<String>,
+    /// All there are.
+    #[arg(long, conflicts_with = "tasks")]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Submit {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// The queue.
+    #[arg(long)]
+    pub(crate) queue: String,
+    /// The block that the message is about, or the first of several.
+    #[arg(long)]
+    pub(crate) block: u64,
+    /// The last block that it is about [default: the first].
+    #[arg(long)]
+    pub(crate) last: Option<u64>,
+    /// Which part of the block, where there are several.
+    #[arg(long)]
+    pub(crate) part: Option<String>,
+    /// A label that a worker must have, instead of those that the stage requires.
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) requires: Vec<String>,
+    /// A file with the payload, as JSON; `-` for standard input.
+    pub(crate) payload: PathBuf,
+}
+
+fn stage_and_count(text: &str) -> Result<(String, usize), String> {
+    let (stage, count) = text.split_once('=').ok_or("expected STAGE=N, such as prove=4")?;
+    let count = count.parse().map_err(|_| format!("{count:?} is not a number"))?;
+    Ok((stage.to_owned(), count))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,187 @@
+//! `proofmill run`
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use proofmill_api::{Operations, control, metrics};
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::Status;
+use proofmill_orchestrator::mill::{Mill, Options, Summary};
+use proofmill_workflow::SourceKind;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::args::{MetricsArg, Run};
+use crate::commands::check;
+use crate::failure::Failure;
+use crate::progress::{Bar, Screen, span};
+use crate::{provers, signals, state};
+
+/// Between two looks at the status.
+const REFRESH: Duration = Duration::from_millis(250);
+
+/// Between two lines of progress where there are no bars.
+const LINE_EACH: Duration = Duration::from_secs(5);
+
+pub(crate) async fn run(args: Run) -> Result<(), Failure> {
+    let began = Instant::now();
+    let (workflow, warnings) =
+        check::validate(&args.file).map_err(|found| check::refused(&args.file, &found))?;
+    check::warn(&warnings);
+    for (stage, _) in &args.workers {
+        if workflow.dispatcher(stage).is_none() {
+            return Err(Failure::usage(format!("--workers {stage}=…: no such dispatcher")));
+        }
+    }
+    let directory = args
+        .state
+        .unwrap_or_else(|| PathBuf::from(state::ROOT).join(&workflow.name));
+    let submits = workflow.sources.iter().any(|source| source.kind == SourceKind::Submit);
+    let options = Options {
+        workers: args.workers.into_iter().collect(),
+        stay: args.stay || submits,
+        ..Options::in_directory(&directory)
+    };
+    let registry = provers::registry(&args.keys);
+    let mill = Mill::open(&workflow, registry, options).await?;
+    state::save(&directory, &args.file, workflow.document().text())?;
+
+    let screen = Screen::open();
+    let shutdown = signals::listen(screen.clone())?;
+    let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
+    let watching = tokio::spawn(watch(mill.handle().clone(), screen.clone()));
+    let result = mill.run(shutdown).await;
+    watching.abort();
+    drop(attended);
+    let summary = result?;
+    tell(&summary, began.elapsed());
+    if args.json {
+        println!("{}", serde_json::to_string(&summary)?);
+    }
+    verdict(&summary, &directory)
+}
+
+/// What serves the outside while a mill runs; it ends when this is dropped.
+pub(crate) struct Attended(Vec<JoinHandle<()>>);
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Serves the control socket, and metrics if they are asked for.
+pub(crate) async fn attend(
+    mill: &Mill,
+    directory: &std::path::Path,
+    args: &MetricsArg,
+    screen: &Screen,
+) -> Result<Attended, Failure> {
+    let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
+    let directory = directory.to_owned();
+    let complain = screen.clone();
+    let mut serving = vec![tokio::spawn(async move {
+        if let Err(error) = control::serve(&directory, operations).await {
+            complain.note(&format!("warning: {error}; `status` and the like cannot ask this mill"));
+        }
+    })];
+    if let Some(address) = args.metrics {
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|error| Failure::new(format!("cannot serve metrics on {address}: {error}")))?;
+        screen.note(&format!("metrics on http://{}/metrics", listener.local_addr()?));
+        let (sender, settled) = mpsc::unbounded_channel();
+        mill.handle().observe(sender).await?;
+        let handle = mill.handle().clone();
+        let complain = screen.clone();
+        serving.push(tokio::spawn(async move {
+            if let Err(error) = metrics::serve(listener, handle, settled).await {
+                complain.note(&format!("warning: metrics: {error}"));
+            }
+        }));
+    }
+    Ok(Attended(serving))
+}
+
+/// Shows each stage as it goes.
+async fn watch(handle: Handle, screen: Screen) {
+    let mut bars: Vec<Bar> = Vec::new();
+    let mut line_at = Instant::now() + LINE_EACH;
+    let mut last_line = String::new();
+    while let Ok(status) = handle.status().await {
+        if screen.has_bars() {
+            if bars.is_empty() {
+                bars = status.stages.iter().map(|stage| screen.bar(&stage.stage, None)).collect();
+            }
+            for (bar, stage) in bars.iter().zip(&status.stages) {
+                let counters = &stage.counters;
+                let done = counters.completed + counters.grouped + counters.emitted;
+                let text = format!(
+                    "done, {} waiting, {} leased, {} held, {} dead, {} retries",
+                    stage.waiting, stage.leased, stage.held, stage.dead, counters.retried
+                );
+                bar.set(done, &text);
+            }
+        } else if Instant::now() >= line_at {
+            line_at = Instant::now() + LINE_EACH;
+            let line = one_line(&status);
+            if line != last_line {
+                screen.note(&line);
+                last_line = line;
+            }
+        }
+        tokio::time::sleep(REFRESH).await;
+    }
+}
+
+fn one_line(status: &Status) -> String {
+    let stages: Vec<String> = status
+        .stages
+        .iter()
+        .map(|stage| {
+            let counters = &stage.counters;
+            let done = counters.completed + counters.grouped + counters.emitted;
+            format!("{} {done} done {} waiting {} leased", stage.stage, stage.waiting, stage.leased)
+        })
+        .collect();
+    let next = status.next_block.map_or_else(String::new, |next| format!("; next block {next}"));
+    format!("{}{next}; {} dead", stages.join(", "), status.dead)
+}
+
+fn tell(summary: &Summary, took: Duration) {
+    for (name, source) in &summary.sources {
+        eprintln!(
+            "source {name}: {} accepted, {} known already, {} rejected",
+            source.accepted, source.duplicates, source.rejected
+        );
+    }
+    eprintln!("{}; {}", one_line(&summary.status), span(took));
+}
+
+/// What the end of a run means for the exit code.
+pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), Failure> {
+    let status = &summary.status;
+    let shown = state.display();
+    if summary.interrupted {
+        let message = format!("stopped with {} tasks unfinished; nothing is lost", status.live);
+        return match status.live {
+            0 => Ok(()),
+            _ => Err(Failure::interrupted(message).help("run the same command again to go on")),
+        };
+    }
+    if status.dead > 0 {
+        return Err(Failure::new(format!("{} tasks are in the dead-letter queue", status.dead))
+            .help(format!("proofmill dlq list --state {shown}")));
+    }
+    if status.live > 0 {
+        let held: usize = status.stages.iter().map(|stage| stage.held).sum();
+        return Err(Failure::new(format!(
+            "nothing moves any more, and {} messages wait for others that did not come ({held} in \
+             collectors)",
+            status.live
+        ))
+        .help(format!("proofmill tasks --state {shown}")));
+    }
+    Ok(())
+}

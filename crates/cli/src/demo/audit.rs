@@ -1,0 +1,99 @@
+//! Trust nothing: the emitted files are read back and checked against the headers.
+
+use std::path::Path;
+
+use proofmill_circuits::bitcoin::{ChainFault, ChunkStatement, Header, check_chain};
+use proofmill_groth16::header_chain::{Proof, verify_chunks};
+
+use crate::failure::Failure;
+use crate::provers::{EmittedChunk, Keys};
+
+/// What the emitted files hold.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Audit {
+    /// Blocks from 0 without a gap.
+    pub(super) blocks: u64,
+    /// Proofs that verify.
+    pub(super) verified: u64,
+}
+
+/// Headers of which each is right by itself but that do not follow from one another are no chain,
+/// and no proof of a chunk would show it.
+pub(super) fn check_links(headers: &[Header]) -> Result<(), Failure> {
+    for (index, pair) in headers.windows(2).enumerate() {
+        let alone_right = pair.iter().all(|header| check_chain(&[*header]).is_ok());
+        let together = check_chain(pair);
+        if let (true, Err(error)) = (alone_right, together) {
+            if let ChainFault::WrongPrevious { .. } = error.fault {
+                let message = format!("header {} is not next: {}", index + 1, error.fault);
+                return Err(Failure::new(message)
+                    .help("give consecutive headers of one chain, lowest first"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads every emitted file in order and checks all that it says: no gap, no overlap, the
+/// statement is that of these headers, each chunk follows from the one before, the proof verifies.
+pub(super) fn audit(
+    directory: &Path,
+    headers: &[Header],
+    keys: &Keys,
+    slots: usize,
+) -> Result<Audit, Failure> {
+    let mut names: Vec<String> = match std::fs::read_dir(directory) {
+        Ok(entries) => entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| name.ends_with(".json"))
+            .collect(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Audit::default()),
+        Err(error) => {
+            return Err(Failure::new(format!("cannot read {}: {error}", directory.display())));
+        }
+    };
+    names.sort_unstable();
+    let mut next = 0_u64;
+    let mut chunks: Vec<(ChunkStatement, Proof)> = Vec::with_capacity(names.len());
+    for name in &names {
+        let path = directory.join(name);
+        let wrong = |why: String| {
+            Failure::new(format!("{}: {why}", path.display()))
+                .help("name another --state, or begin anew with --fresh")
+        };
+        let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
+        let chunk: EmittedChunk =
+            serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        if chunk.first != next || chunk.last < chunk.first {
+            return Err(wrong(format!(
+                "it holds blocks {} to {}, but the next is {next}",
+                chunk.first, chunk.last
+            )));
+        }
+        let range = usize::try_from(chunk.first).ok().zip(usize::try_from(chunk.last).ok());
+        let range = range.and_then(|(first, last)| headers.get(first..=last));
+        let decoded = chunk.decode().map_err(wrong)?;
+        if range.and_then(ChunkStatement::of).as_ref() != Some(&decoded.statement) {
+            return Err(wrong("it is a proof of other headers".to_owned()));
+        }
+        if let Some((before, _)) = chunks.last()
+            && before.last_hash != decoded.statement.prev_hash
+        {
+            return Err(wrong("it does not follow from the chunk before it".to_owned()));
+        }
+        next = chunk.last + 1;
+        chunks.push((decoded.statement, decoded.proof));
+    }
+    if chunks.is_empty() {
+        return Ok(Audit::default());
+    }
+    let keys = keys.get(slots, &(std::sync::Arc::new(|_| {}) as crate::provers::Watcher))?;
+    let verdicts = verify_chunks(keys.verifier(), &chunks);
+    for (name, verdict) in names.iter().zip(&verdicts) {
+        if let Err(error) = verdict {
+            let path = directory.join(name);
+            return Err(Failure::new(format!("{}: {error}", path.display())));
+        }
+    }
+    Ok(Audit { blocks: next, verified: verdicts.len() as u64 })
+}

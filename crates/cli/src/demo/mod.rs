@@ -1,0 +1,337 @@
+//! `proofmill demo`: real headers, real proofs, in chain order.
+
+mod audit;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use proofmill_circuits::bitcoin::{Header, mainnet_headers, parse_headers};
+use proofmill_orchestrator::core::Settled;
+use proofmill_orchestrator::mill::{Mill, Options};
+use proofmill_workflow::{Workflow, render};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use crate::args::Demo;
+use crate::commands::run::attend;
+use crate::failure::Failure;
+use crate::progress::{Screen, span};
+use crate::provers::{Keys, Note, Watcher, registry_with};
+use crate::{signals, state};
+
+/// Headers in a chunk by default.
+pub(crate) const DEFAULT_CHUNK: u32 = 2;
+
+/// The file in the state directory that says what the state is of.
+const MARK: &str = "demo.json";
+
+/// Where the emitted proofs are, in the state directory.
+const PROOFS: &str = "proofs";
+
+/// What a state directory of the demo is of: with other chunks it cannot go on.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    chunk: u32,
+}
+
+/// The last line of standard output with `--json`.
+#[derive(Debug, Serialize)]
+struct Report {
+    blocks: u64,
+    chunks: u64,
+    blocks_emitted: u64,
+    chunks_proved_now: u64,
+    proofs_verified: u64,
+    out_of_order: u64,
+    lost: u64,
+    dead: u64,
+    retries: u64,
+    wall_s: f64,
+    prove_s: f64,
+    overhead_ms_p50: Option<f64>,
+    overhead_ms_p99: Option<f64>,
+}
+
+/// What the provers did in this run.
+#[derive(Debug, Default)]
+struct Work {
+    proved: u64,
+    proving: Duration,
+}
+
+pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
+    let began = Instant::now();
+    let screen = Screen::open();
+    let headers = read_headers(args.headers.as_deref())?;
+    audit::check_links(&headers)?;
+    prepare(&args)?;
+    let blocks = headers.len() as u64;
+    let chunks = blocks.div_ceil(u64::from(args.chunk));
+    let what = args.headers.as_ref().map_or_else(
+        || "the first 32 headers of Bitcoin's main chain".to_owned(),
+        |file| format!("{blocks} headers of {}", file.display()),
+    );
+    screen.note(&format!("proving {what}: {chunks} chunks of up to {} headers", args.chunk));
+
+    let shutdown = signals::listen(screen.clone())?;
+    let work = Arc::new(Mutex::new(Work::default()));
+    let watcher = watcher(&screen, &work);
+    let keys = Keys::in_directory(&args.keys);
+    make_keys(&keys, args.chunk as usize, &screen).await?;
+    let already = audit::audit(&args.state.join(PROOFS), &headers, &keys, args.chunk as usize)?;
+    if already.blocks > 0 {
+        screen.note(&format!("resuming: {} of {blocks} blocks were emitted before", already.blocks));
+    }
+
+    let text = workflow_text(&args, &headers)?;
+    let file = Path::new("demo.toml");
+    let workflow = Workflow::parse(&text, file).map_err(|found| Failure::new(render(&found)))?;
+    let (emitted_sender, emitted) = mpsc::channel(64);
+    let options =
+        Options { stream: Some(emitted_sender), ..Options::in_directory(&args.state) };
+    let mill = Mill::open(&workflow, registry_with(keys.clone(), watcher), options).await?;
+    state::save(&args.state, file, &text)?;
+    let attended = attend(&mill, &args.state, &args.metrics, &screen).await?;
+    let (settled_sender, settled) = mpsc::unbounded_channel();
+    mill.handle().observe(settled_sender).await?;
+    let order = tokio::spawn(show::emissions(emitted, screen.clone()));
+    let overheads = tokio::spawn(overheads(settled, screen.clone()));
+    let view = tokio::spawn(show::bars(
+        mill.handle().clone(),
+        screen.clone(),
+        show::Totals { blocks, chunks, chunk: u64::from(args.chunk) },
+    ));
+    let state_handle = mill.handle().clone();
+    let result = mill.run(shutdown).await;
+    view.abort();
+    drop((attended, state_handle));
+    let summary = result?;
+    let out_of_order = order.await.unwrap_or(0);
+    let overheads = overheads.await.unwrap_or_default();
+
+    let audited = audit::audit(&args.state.join(PROOFS), &headers, &keys, args.chunk as usize)?;
+    let work = work.lock().unwrap_or_else(PoisonError::into_inner);
+    let status = &summary.status;
+    let accounted = audited.blocks.div_ceil(u64::from(args.chunk)) + (status.live + status.dead) as u64;
+    let report = Report {
+        blocks,
+        chunks,
+        blocks_emitted: audited.blocks,
+        chunks_proved_now: work.proved,
+        proofs_verified: audited.verified,
+        out_of_order,
+        lost: if summary.interrupted { 0 } else { chunks.saturating_sub(accounted) },
+        dead: status.dead as u64,
+        retries: status.stages.iter().map(|stage| stage.counters.retried).sum(),
+        wall_s: began.elapsed().as_secs_f64(),
+        prove_s: work.proving.as_secs_f64(),
+        overhead_ms_p50: quantile(&overheads, 0.50),
+        overhead_ms_p99: quantile(&overheads, 0.99),
+    };
+    show::report(&report, &args.state.join(PROOFS));
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    }
+    conclude(&summary, &report, &args.state).await
+}
+
+fn read_headers(file: Option<&Path>) -> Result<Vec<Header>, Failure> {
+    let Some(file) = file else { return Ok(mainnet_headers()) };
+    let shown = file.display();
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
+    parse_headers(&bytes).map_err(|error| Failure::new(format!("{shown}: {error}")))
+}
+
+/// Makes the state directory, or checks that it is of this demo.
+fn prepare(args: &Demo) -> Result<(), Failure> {
+    let path = args.state.join(MARK);
+    let marked: Option<Mark> = std::fs::read(&path)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let shown = args.state.display();
+    if args.fresh && args.state.exists() {
+        if marked.is_none() {
+            return Err(Failure::usage(format!(
+                "{shown} is no state directory of the demo: --fresh does not delete it"
+            )));
+        }
+        std::fs::remove_dir_all(&args.state)?;
+    } else if let Some(marked) = marked {
+        if marked.chunk != args.chunk {
+            return Err(Failure::usage(format!(
+                "{shown} holds a demo with chunks of {}, not {}",
+                marked.chunk, args.chunk
+            ))
+            .help("go on with the same --chunk, begin anew with --fresh, or name another --state"));
+        }
+        return Ok(());
+    }
+    std::fs::create_dir_all(&args.state)?;
+    state::write_whole(&path, &serde_json::to_vec(&Mark { chunk: args.chunk })?)
+}
+
+/// The demo as a workflow file; `proofmill check --graph` can draw it.
+fn workflow_text(args: &Demo, headers: &[Header]) -> Result<String, Failure> {
+    use sha2::Digest as _;
+    let mut digest = sha2::Sha256::new();
+    headers.iter().for_each(|header| digest.update(header.as_bytes()));
+    // Named by what it brings: a mended header file is another source, and begins at its start.
+    let source = format!("headers-{}", &hex::encode(digest.finalize())[..12]);
+    let file = match &args.headers {
+        Some(file) => {
+            let path = std::path::absolute(file)?;
+            let path = path.to_str().ok_or_else(|| {
+                Failure::usage(format!("the path {} is not UTF-8", path.display()))
+            })?;
+            format!("file = {}", serde_json::to_string(path)?)
+        }
+        None => String::new(),
+    };
+    let Demo { chunk, workers, .. } = args;
+    Ok(format!(
+        r#"name = "bitcoin-demo"
+
+[[source]]
+name = "{source}"
+kind = "headers"
+{file}
+start = 0
+chunk = {chunk}
+output = "chunks"
+
+[[dispatcher]]
+name = "prove"
+input = "chunks"
+output = "proofs"
+workers = {workers}
+executor = {{ kind = "native", prover = "bitcoin.prove", params = {{ slots = {chunk} }} }}
+
+[[dispatcher]]
+name = "verify"
+input = "proofs"
+output = "verified"
+batch = 16
+executor = {{ kind = "native", prover = "bitcoin.verify", params = {{ slots = {chunk} }} }}
+
+[sequencer]
+input = "verified"
+start = 0
+directory = "{PROOFS}"
+"#
+    ))
+}
+
+/// Loads or makes the keys before anything else, where it can be seen.
+async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<(), Failure> {
+    let keys = keys.clone();
+    let began = Instant::now();
+    let spinner = Arc::new(screen.spinner("keys"));
+    let (told, lines) = (spinner.clone(), screen.clone());
+    let watcher: Watcher = Arc::new(move |note| {
+        if let Note::Keys(text) = note {
+            told.say(&format!("keys: {text}"));
+            lines.line(&format!("keys: {text}"));
+        }
+    });
+    let made = tokio::task::spawn_blocking(move || keys.get(slots, &watcher).map(drop)).await?;
+    spinner.clear();
+    made?;
+    screen.note(&format!("keys ready after {}", span(began.elapsed())));
+    Ok(())
+}
+
+fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
+    let (screen, work) = (screen.clone(), work.clone());
+    Arc::new(move |note| match note {
+        Note::Keys(_) => {}
+        Note::Proving { first, last } => {
+            tracing::info!(first, last, "proving");
+            screen.line(&format!("proving blocks {first} to {last}"));
+        }
+        Note::Proved { first, last, took } => {
+            let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
+            work.proved += 1;
+            work.proving += took;
+            tracing::info!(first, last, took_ms = took.as_millis() as u64, "proved");
+            screen.line(&format!("proved blocks {first} to {last} in {}", span(took)));
+        }
+        Note::Verified { count, took } => {
+            tracing::info!(count, took_ms = took.as_millis() as u64, "verified together");
+            screen.line(&format!("verified {count} proofs together in {} ms", took.as_millis()));
+        }
+    })
+}
+
+/// The orchestration overhead of each completed task, in milliseconds.
+async fn overheads(
+    mut settled: mpsc::UnboundedReceiver<Settled>,
+    screen: Screen,
+) -> Vec<f64> {
+    let mut overheads = Vec::new();
+    while let Some(settled) = settled.recv().await {
+        if let Some(timing) = settled.timing {
+            screen.line(&format!("recorded {}", settled.task));
+            let overhead = timing.leased.saturating_sub(timing.ran);
+            overheads.push(overhead.as_secs_f64() * 1e3);
+        }
+    }
+    overheads.sort_by(f64::total_cmp);
+    overheads
+}
+
+/// The nearest-rank quantile of sorted values.
+fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied()
+}
+
+async fn conclude(
+    summary: &proofmill_orchestrator::mill::Summary,
+    report: &Report,
+    state: &Path,
+) -> Result<(), Failure> {
+    let shown = state.display();
+    if report.dead > 0 {
+        let letters = dead_reasons(state).await?;
+        let kept = report.chunks.saturating_sub(report.dead);
+        for letter in &letters {
+            eprintln!("chunk of block {}: {}", letter.0, letter.1);
+        }
+        return Err(Failure::new(format!(
+            "{} of {} chunks cannot be proven; the proofs of the other {kept} are kept in {shown}",
+            report.dead, report.chunks
+        ))
+        .help("mend the header file and run again with the same --state: only what changed is proven"));
+    }
+    if report.out_of_order > 0 || report.lost > 0 {
+        return Err(Failure::new(format!(
+            "{} emissions out of order, {} chunks lost: this is a defect of Proofmill",
+            report.out_of_order, report.lost
+        )));
+    }
+    if report.blocks_emitted < report.blocks {
+        if summary.interrupted {
+            return Err(Failure::interrupted("stopped before the end; nothing is lost")
+                .help("run the same command again to go on"));
+        }
+        return crate::commands::run::verdict(summary, state);
+    }
+    Ok(())
+}
+
+/// The reason of each dead letter, by its block.
+async fn dead_reasons(state: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let access = crate::access::Access::to(Some(PathBuf::from(state))).await?;
+    let letters = access.dead_letters().await;
+    access.close().await?;
+    Ok(letters?
+        .into_iter()
+        .map(|letter| {
+            let block = letter.task.split('/').nth(1).unwrap_or("?").to_owned();
+            (block, letter.reason)
+        })
+        .collect())
+}

@@ -1,0 +1,128 @@
+//! What the demo shows while it runs, and at its end.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::Status;
+use proofmill_orchestrator::sink::Emitted;
+use tokio::sync::mpsc;
+
+use super::Report;
+use crate::progress::{Screen, span};
+
+/// How much there is to do.
+pub(super) struct Totals {
+    pub(super) blocks: u64,
+    pub(super) chunks: u64,
+    pub(super) chunk: u64,
+}
+
+/// How many chunks are past each step.
+struct Steps {
+    proposed: u64,
+    proven: u64,
+    verified: u64,
+    emitted_blocks: u64,
+}
+
+/// Watches the stream of emissions; returns how many came out of order.
+pub(super) async fn emissions(mut emitted: mpsc::Receiver<Emitted>, screen: Screen) -> u64 {
+    let mut out_of_order = 0;
+    let mut next: Option<u64> = None;
+    while let Some(item) = emitted.recv().await {
+        if next.is_some_and(|next| item.first != next) {
+            out_of_order += 1;
+        }
+        next = Some(item.last + 1);
+        screen.line(&format!("emitted blocks {} to {}", item.first, item.last));
+    }
+    out_of_order
+}
+
+/// Keeps the bars in step until it is aborted.
+pub(super) async fn bars(handle: Handle, screen: Screen, totals: Totals) {
+    let proposed = screen.bar("proposed", Some(totals.chunks));
+    let proven = screen.bar("proven", Some(totals.chunks));
+    let verified = screen.bar("verified", Some(totals.chunks));
+    let emitted = screen.bar("emitted", Some(totals.blocks));
+    let began = Instant::now();
+    let mut proven_before = None;
+    let mut eta_line = Instant::now() + Duration::from_secs(10);
+    while let Ok(status) = handle.status().await {
+        let steps = steps(&status, &totals);
+        let before = *proven_before.get_or_insert(steps.proven);
+        let eta = eta(steps.proven - before.min(steps.proven), totals.chunks - steps.proven, began);
+        let queue = |name: &str| {
+            let stage = status.stages.iter().find(|stage| &*stage.stage == name);
+            stage.map_or_else(String::new, |stage| {
+                let dead =
+                    if stage.dead > 0 { format!(", {} dead", stage.dead) } else { String::new() };
+                format!("chunks; {} waiting, {} in work{dead}", stage.waiting, stage.leased)
+            })
+        };
+        proposed.set(steps.proposed, "chunks");
+        proven.set(steps.proven, &format!("{}{eta}", queue("prove")));
+        verified.set(steps.verified, &queue("verify"));
+        emitted.set(steps.emitted_blocks, "blocks");
+        if Instant::now() > eta_line {
+            eta_line = Instant::now() + Duration::from_secs(10);
+            screen.line(&format!(
+                "{} of {} chunks proven, {} of {} blocks emitted{eta}",
+                steps.proven, totals.chunks, steps.emitted_blocks, totals.blocks
+            ));
+        }
+        if steps.emitted_blocks == totals.blocks {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    [proposed, proven, verified, emitted].iter().for_each(crate::progress::Bar::finish);
+}
+
+fn steps(status: &Status, totals: &Totals) -> Steps {
+    let live = |name: &str| {
+        let stage = status.stages.iter().find(|stage| &*stage.stage == name);
+        stage.map_or((0, 0), |stage| ((stage.waiting + stage.leased) as u64, stage.dead as u64))
+    };
+    let emitted_blocks = status.next_block.unwrap_or(0).min(totals.blocks);
+    let emitted = emitted_blocks.div_ceil(totals.chunk);
+    let verified = emitted + live("sequencer").0;
+    let proven = verified + live("verify").0 + live("verify").1;
+    let proposed = proven + live("prove").0 + live("prove").1;
+    let cap = |count: u64| count.min(totals.chunks);
+    Steps {
+        proposed: cap(proposed),
+        proven: cap(proven),
+        verified: cap(verified),
+        emitted_blocks,
+    }
+}
+
+fn eta(done: u64, left: u64, began: Instant) -> String {
+    if done == 0 || left == 0 {
+        return String::new();
+    }
+    let each = began.elapsed().as_secs_f64() / done as f64;
+    format!("; about {} left", span(Duration::from_secs_f64(each * left as f64)))
+}
+
+/// The summary for people.
+pub(super) fn report(report: &Report, proofs: &Path) {
+    eprintln!();
+    eprintln!(
+        "{} of {} blocks emitted in chain order, in {} chunks; {} proofs verified",
+        report.blocks_emitted, report.blocks, report.chunks, report.proofs_verified
+    );
+    eprintln!(
+        "out_of_order: {}  lost: {}  retries: {}  dead: {}",
+        report.out_of_order, report.lost, report.retries, report.dead
+    );
+    let wall = span(Duration::from_secs_f64(report.wall_s));
+    let proving = span(Duration::from_secs_f64(report.prove_s));
+    eprint!("{wall} in all; {} chunks proven now, in {proving}", report.chunks_proved_now);
+    if let (Some(p50), Some(p99)) = (report.overhead_ms_p50, report.overhead_ms_p99) {
+        eprint!("; orchestration overhead P50 {p50:.2} ms, P99 {p99:.2} ms a task");
+    }
+    eprintln!("\nproofs in {}", proofs.display());
+}

@@ -1,0 +1,65 @@
+//! What went wrong, for the person at the terminal.
+
+use std::error::Error;
+use std::io::IsTerminal;
+
+/// A failure of a command: what, and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    help: Option<String>,
+    pub(crate) code: u8,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Something failed: exit code 1.
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), help: None, code: 1 }
+    }
+
+    /// The command line is wrong: exit code 2.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: 2, ..Self::new(message) }
+    }
+
+    /// Stopped by a signal before the end: exit code 130.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self { code: 130, ..Self::new(message) }
+    }
+
+    /// An error with all that caused it.
+    pub(crate) fn of(error: &dyn Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Self::new(message)
+    }
+
+    /// With what to do about it.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Shows it on standard error.
+    pub(crate) fn print(&self) {
+        let (red, bold, plain) =
+            if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
+        eprintln!("{red}error{plain}: {}", self.message);
+        if let Some(help) = &self.help {
+            eprintln!("  {bold}help{plain}: {help}");
+        }
+    }
+}
+
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::of(&error)
+    }
+}

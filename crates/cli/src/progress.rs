@@ -1,0 +1,121 @@
+//! What a person sees while work goes on: bars on a terminal, plain lines otherwise.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// Standard error, as a place for progress. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Screen {
+    bars: Option<MultiProgress>,
+    began: Arc<Instant>,
+}
+
+/// The progress of one thing.
+pub(crate) struct Bar {
+    bar: Option<ProgressBar>,
+}
+
+// === impl Screen ===
+
+impl Screen {
+    /// Bars if standard error is a terminal, else lines.
+    pub(crate) fn open() -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self { bars: terminal.then(MultiProgress::new), began: Arc::new(Instant::now()) }
+    }
+
+    /// Whether bars are shown.
+    pub(crate) fn has_bars(&self) -> bool {
+        self.bars.is_some()
+    }
+
+    /// A line that stays.
+    pub(crate) fn note(&self, text: &str) {
+        match &self.bars {
+            // The terminal may have gone away; there is nobody to tell then.
+            Some(bars) => drop(bars.println(text)),
+            None => eprintln!("[{:7.1} s] {text}", self.began.elapsed().as_secs_f64()),
+        }
+    }
+
+    /// A line only where there are no bars to show it.
+    pub(crate) fn line(&self, text: &str) {
+        if self.bars.is_none() {
+            self.note(text);
+        }
+    }
+
+    /// A bar of `total`, or of an unknown total.
+    pub(crate) fn bar(&self, name: &str, total: Option<u64>) -> Bar {
+        let Some(bars) = &self.bars else { return Bar { bar: None } };
+        let template = match total {
+            Some(_) => "{prefix:>10} [{bar:32}] {pos}/{len} {msg}",
+            None => "{prefix:>10} {pos} {msg}",
+        };
+        let style = ProgressStyle::with_template(template)
+            .unwrap_or_else(|_| ProgressStyle::default_bar())
+            .progress_chars("=> ");
+        let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        let bar = bars.add(bar.with_style(style).with_prefix(name.to_owned()));
+        bar.tick();
+        Bar { bar: Some(bar) }
+    }
+
+    /// A spinner with a text that changes.
+    pub(crate) fn spinner(&self, text: &str) -> Bar {
+        let Some(bars) = &self.bars else {
+            self.note(text);
+            return Bar { bar: None };
+        };
+        let bar = bars.add(ProgressBar::new_spinner().with_message(text.to_owned()));
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Bar { bar: Some(bar) }
+    }
+}
+
+// === impl Bar ===
+
+impl Bar {
+    /// Goes to a position, with a text beside it.
+    pub(crate) fn set(&self, position: u64, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(position);
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    /// Changes the text.
+    pub(crate) fn say(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    /// Leaves it as it is, for good.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.abandon();
+        }
+    }
+
+    /// Takes it away.
+    pub(crate) fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// A duration for people: `12 s`, `3 min 05 s`.
+pub(crate) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", duration.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}

@@ -1,0 +1,75 @@
+//! A source of Bitcoin block headers, in chunks.
+
+use std::path::Path;
+
+use futures_util::future::BoxFuture;
+use proofmill_circuits::bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
+use proofmill_orchestrator::id::Part;
+use proofmill_orchestrator::payload::Encoding;
+use proofmill_orchestrator::source::{Source, SourceMessage};
+
+/// Chunks of consecutive headers; a message's payload is its headers, 80 bytes each. The position
+/// is the height of the next header.
+pub(super) struct Headers {
+    headers: Vec<Header>,
+    start: u64,
+    chunk: usize,
+    next: u64,
+}
+
+// === impl Headers ===
+
+impl Headers {
+    /// The headers of a file, or those of the built-in chain. `start` is the height of the first,
+    /// `end` the last height to take.
+    pub(super) fn open(
+        file: Option<&Path>,
+        start: u64,
+        end: Option<u64>,
+        chunk: u32,
+    ) -> Result<Box<dyn Source>, String> {
+        let mut headers = match file {
+            Some(file) => {
+                let shown = file.display();
+                let bytes = std::fs::read(file).map_err(|error| format!("{shown}: {error}"))?;
+                parse_headers(&bytes).map_err(|error| format!("{shown}: {error}"))?
+            }
+            None => mainnet_headers(),
+        };
+        if let Some(end) = end {
+            let count = end.saturating_sub(start).saturating_add(1);
+            headers.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+        }
+        let chunk = usize::try_from(chunk).unwrap_or(usize::MAX).max(1);
+        Ok(Box::new(Self { headers, start, chunk, next: start }))
+    }
+}
+
+impl Source for Headers {
+    fn seek(&mut self, position: u64) -> Result<(), String> {
+        self.next = self.next.max(position);
+        Ok(())
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceMessage, String>>> {
+        let index = usize::try_from(self.next - self.start).unwrap_or(usize::MAX);
+        let Some(rest) = self.headers.get(index..).filter(|rest| !rest.is_empty()) else {
+            return Box::pin(std::future::ready(None));
+        };
+        let chunk = &rest[..rest.len().min(self.chunk)];
+        let first = self.next;
+        self.next += chunk.len() as u64;
+        let mut bytes = Vec::with_capacity(chunk.len() * HEADER_BYTES);
+        chunk.iter().for_each(|header| bytes.extend_from_slice(header.as_bytes()));
+        let message = SourceMessage {
+            first,
+            last: self.next - 1,
+            part: Part::whole(),
+            encoding: Encoding::Binary,
+            bytes: bytes.into(),
+            needs: None,
+            next: self.next,
+        };
+        Box::pin(std::future::ready(Some(Ok(message))))
+    }
+}

@@ -1,0 +1,36 @@
+//! The provers and sources that come with the program, by the names that workflow files use.
+
+mod bitcoin;
+mod headers;
+
+pub(crate) use bitcoin::{EmittedChunk, Keys, Note, Watcher};
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofmill_orchestrator::mill::Registry;
+use proofmill_workflow::SourceKind;
+
+/// Everything that comes with the program; `keys` is where proving keys are kept.
+pub(crate) fn registry(keys: &Path) -> Registry {
+    registry_with(Keys::in_directory(keys), Arc::new(|_| {}))
+}
+
+/// As [`registry`], with keys that may be loaded already, and somebody who watches.
+pub(crate) fn registry_with(keys: Keys, watcher: Watcher) -> Registry {
+    let mut registry = Registry::default();
+    let (proving, watching) = (keys.clone(), watcher.clone());
+    registry.prover("bitcoin.prove", move |params| {
+        bitcoin::Prove::new(params, proving.clone(), watching.clone())
+    });
+    registry.prover("bitcoin.verify", move |params| {
+        bitcoin::Verify::new(params, keys.clone(), watcher.clone())
+    });
+    registry.source(Arc::new(|kind| match kind {
+        SourceKind::Headers { file, start, end, chunk } => {
+            Some(headers::Headers::open(file.as_deref(), *start, *end, *chunk))
+        }
+        _ => None,
+    }));
+    registry
+}
