@@ -53,6 +53,10 @@ impl Monitor {
         self.assignments.clear();
     }
 
+    pub(crate) fn has_passed(&self, block: u64) -> bool {
+        block < self.cursor
+    }
+
     /// A batch has become durable.
     pub(crate) fn durable(&mut self, scene: &Scene, ops: &[Op]) -> Result<(), String> {
         let (mut puts, mut deletes) = (Vec::new(), BTreeSet::new());

@@ -50,6 +50,7 @@ pub(crate) struct Scene {
     pub(crate) end: u64,
     pub(crate) junk: bool,
     pub(crate) strict_restart: bool,
+    pub(crate) partial: bool,
 }
 
 struct Builder<'a> {
@@ -255,7 +256,8 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
         retain_blocks,
     };
     let plan = Arc::new(plan);
-    Scene { name, plan, sources, barriers, fan_out, end, junk, strict_restart }
+    let partial = which == 4;
+    Scene { partial, name, plan, sources, barriers, fan_out, end, junk, strict_restart }
 }
 
 /// Pairs block 2i with 2i + 1. An odd block that comes first is postponed; what is called junk is

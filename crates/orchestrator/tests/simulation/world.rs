@@ -62,6 +62,8 @@ pub(crate) struct World {
     pub(crate) core: Option<Core>,
     pub(crate) epoch: u64,
     clock_ms: u64,
+    /// What the core takes for the time: it does not go back with the clock.
+    core_ms: u64,
     answer_delay: u64,
     last_answer: u64,
     pub(crate) unanswered: usize,
@@ -102,6 +104,7 @@ impl World {
             core: None,
             epoch: 0,
             clock_ms: 0,
+            core_ms: 0,
             answer_delay: 0,
             last_answer: 0,
             unanswered: 0,
@@ -262,6 +265,7 @@ impl World {
         let mut core = self.replayed(Duration::from_millis(grace))?;
         let epoch = self.epoch;
         self.note(|| format!("coordinator {epoch} starts, grace {grace} ms"));
+        self.core_ms = self.now().mono.0 / 1000;
         let actions = core.start(self.now());
         self.core = Some(core);
         let mut todo = VecDeque::new();
@@ -315,8 +319,8 @@ impl World {
                 self.note(|| short(&event));
             }
             let now = self.now();
-            let clock_ms = now.mono.0 / 1000;
-            self.monitor.hears(&event, clock_ms);
+            self.core_ms = self.core_ms.max(now.mono.0 / 1000);
+            self.monitor.hears(&event, self.core_ms);
             if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
                 self.unanswered -= 1;
             }
@@ -340,13 +344,12 @@ impl World {
     }
 
     fn perform(&mut self, actions: Vec<Action>, todo: &mut VecDeque<Event>) -> Checked {
-        let clock_ms = self.now().mono.0 / 1000;
         if let Some(core) = &self.core {
             #[cfg(debug_assertions)]
             if self.print || self.steps % 4 == 0 {
                 core.check().map_err(|why| format!("(j) {why}"))?;
             }
-            self.monitor.step(&self.scene, core, &actions, clock_ms)?;
+            self.monitor.step(&self.scene, core, &actions, self.core_ms)?;
         }
         for action in actions {
             match action {

@@ -1,0 +1,9 @@
+//! The core's behaviour, by topic, through its public interface.
+
+mod backpressure;
+mod collectors;
+mod dead_letters;
+mod restart;
+mod sequencer;
+mod support;
+mod workers;

@@ -1,0 +1,393 @@
+//! A core whose log accepts at once, and plans made in a few words.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proofmill_bus::{Expect, Op, Seq};
+use proofmill_orchestrator::collector::StrategyFactory;
+use proofmill_orchestrator::core::{
+    Action, Complete, Core, CoreOptions, Event, Fail, Join, LeaseRef, Now, Output, Reply,
+    RequestId, Submit, Time,
+};
+use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::message::{Message, grouping};
+use proofmill_orchestrator::payload::Payload;
+use proofmill_orchestrator::plan::{
+    Backoff, CollectorPlan, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx, StageKind,
+    StagePlan,
+};
+use proofmill_orchestrator::record::Failure;
+
+pub(crate) struct Mill {
+    pub(crate) core: Core,
+    plan: Arc<Plan>,
+    log: BTreeMap<String, (Seq, Bytes)>,
+    last: Seq,
+    now_ms: u64,
+    requests: u64,
+    /// Assignments not yet looked at.
+    pub(crate) assigned: Vec<(String, TaskId, u32)>,
+    pub(crate) batches: Vec<usize>,
+    pub(crate) emitted: Vec<TaskId>,
+    pub(crate) cancelled: Vec<(String, LeaseRef)>,
+    pub(crate) unknown: Vec<String>,
+    replies: BTreeMap<RequestId, Reply>,
+}
+
+pub(crate) fn id(text: &str) -> TaskId {
+    text.parse().expect("a task id")
+}
+
+impl Mill {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let plan = Arc::new(plan);
+        let mut core = Core::new(plan.clone(), CoreOptions::default());
+        core.start(Now::default());
+        Self {
+            core,
+            plan,
+            log: BTreeMap::new(),
+            last: Seq(0),
+            now_ms: 0,
+            requests: 0,
+            assigned: Vec::new(),
+            batches: Vec::new(),
+            emitted: Vec::new(),
+            cancelled: Vec::new(),
+            unknown: Vec::new(),
+            replies: BTreeMap::new(),
+        }
+    }
+
+    fn now(&self) -> Now {
+        Now { mono: Time(self.now_ms * 1000), wall_ms: self.now_ms }
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        let actions = self.core.handle(self.now(), event);
+        self.perform(actions);
+        #[cfg(debug_assertions)]
+        if let Err(why) = self.core.check() {
+            panic!("{why}");
+        }
+    }
+
+    fn perform(&mut self, actions: Vec<Action>) {
+        let mut answers = Vec::new();
+        for action in actions {
+            match action {
+                Action::Append { token, ops } => answers.push(match self.append(ops) {
+                    Ok(seq) => Event::Accepted { token, seq },
+                    Err(key) => Event::Conflicted { token, key },
+                }),
+                Action::Assign { worker, leases } => {
+                    self.batches.push(leases.len());
+                    for lease in leases {
+                        let what = (worker.to_string(), lease.task.id.clone(), lease.attempt);
+                        self.assigned.push(what);
+                    }
+                }
+                Action::Cancel { worker, lease } => {
+                    self.cancelled.push((worker.to_string(), lease));
+                }
+                Action::Unknown { worker } => self.unknown.push(worker.to_string()),
+                Action::Reply { request, reply, .. } => {
+                    self.replies.insert(request, reply);
+                }
+                Action::Emit { task, .. } => self.emitted.push(task.id.clone()),
+                Action::Settle { .. } => {}
+            }
+        }
+        for answer in answers {
+            self.tell(answer);
+        }
+    }
+
+    fn append(&mut self, ops: Vec<Op>) -> Result<Seq, String> {
+        for op in &ops {
+            if let Op::Put { key, expect: Expect::Absent, .. } = op {
+                if self.log.contains_key(key.as_str()) {
+                    return Err(key.as_str().to_owned());
+                }
+            }
+        }
+        assert!(ops.len() <= proofmill_bus::MAX_BATCH_OPS, "{} operations", ops.len());
+        for op in ops {
+            self.last = self.last.next();
+            match op {
+                Op::Put { key, value, .. } => {
+                    assert!(value.len() <= proofmill_bus::MAX_VALUE_BYTES, "{key} is too large");
+                    self.log.insert(key.as_str().to_owned(), (self.last, value));
+                }
+                Op::Delete { key } => {
+                    self.log.remove(key.as_str());
+                }
+            }
+        }
+        Ok(self.last)
+    }
+
+    pub(crate) fn has_key(&self, key: &str) -> bool {
+        self.log.contains_key(key)
+    }
+
+    /// The process dies and comes back with what the log holds.
+    pub(crate) fn restart(&mut self, adopt_grace: Duration) {
+        let mut core = Core::new(self.plan.clone(), CoreOptions { adopt_grace });
+        let mut entries: Vec<_> = self.log.iter().collect();
+        entries.sort_by_key(|(_, (seq, _))| *seq);
+        for (key, (seq, value)) in entries {
+            core.replay(key, value, *seq).expect("our own records");
+        }
+        self.core = core;
+        self.assigned.clear();
+        let actions = self.core.start(self.now());
+        self.perform(actions);
+    }
+
+    /// Lets time pass, with a tick at each deadline.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        let until = self.now_ms + ms;
+        while let Some(due) = self.core.next_deadline().map(|due| due.0.div_ceil(1000)) {
+            if due > until {
+                break;
+            }
+            self.now_ms = self.now_ms.max(due);
+            self.tell(Event::Tick);
+        }
+        self.now_ms = until;
+        self.tell(Event::Tick);
+    }
+
+    pub(crate) fn join(&mut self, worker: &str, slots: usize) {
+        self.join_with(worker, slots, &[], 0);
+    }
+
+    pub(crate) fn join_with(&mut self, worker: &str, slots: usize, labels: &[&str], memory: u64) {
+        let labels: BTreeSet<String> = labels.iter().map(|label| (*label).to_owned()).collect();
+        let group = "g".into();
+        self.tell(Event::Join(Join { worker: worker.into(), group, labels, memory, slots }));
+    }
+
+    pub(crate) fn beat(&mut self, worker: &str, running: &[(&str, u32)]) {
+        let running = running
+            .iter()
+            .map(|(task, attempt)| LeaseRef { task: id(task), attempt: *attempt })
+            .collect();
+        self.tell(Event::Heartbeat { worker: worker.into(), running });
+    }
+
+    pub(crate) fn message(first: u64, last: u64, json: &str) -> Message {
+        Message {
+            first,
+            last,
+            part: Part::whole(),
+            payload: Payload::json(json.to_owned()),
+            needs: None,
+            grouping: Vec::new(),
+        }
+    }
+
+    /// Submits a message; `None` while it waits at the door.
+    pub(crate) fn send(&mut self, queue: &str, message: Message) -> Option<Reply> {
+        let request = self.begin(queue, message);
+        self.replies.remove(&request)
+    }
+
+    pub(crate) fn begin(&mut self, queue: &str, mut message: Message) -> RequestId {
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        let queue = self.plan.queue_named(queue).expect("a queue of the plan");
+        if let Payload::Inline { bytes, .. } = &message.payload {
+            message.grouping = grouping(&self.plan, queue, Some(bytes));
+        }
+        self.tell(Event::Submit(Submit {
+            request,
+            producer: "test".into(),
+            queue,
+            message,
+            source_next: None,
+        }));
+        request
+    }
+
+    pub(crate) fn reply(&mut self, request: RequestId) -> Option<Reply> {
+        self.replies.remove(&request)
+    }
+
+    /// Submits block `block`, whole.
+    pub(crate) fn block(&mut self, queue: &str, block: u64) -> Option<Reply> {
+        self.send(queue, Self::message(block, block, &format!("{{\"block\":{block}}}")))
+    }
+
+    pub(crate) fn retry(&mut self, task: &str) -> Option<Reply> {
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        self.tell(Event::RetryDead { request, task: id(task) });
+        self.replies.remove(&request)
+    }
+
+    pub(crate) fn drop_dead(&mut self, task: &str) -> Option<Reply> {
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        self.tell(Event::DropDead { request, task: id(task) });
+        self.replies.remove(&request)
+    }
+
+    pub(crate) fn complete(&mut self, worker: &str, task: &str, attempt: u32) {
+        self.complete_with(worker, task, attempt, &[None], "{}");
+    }
+
+    pub(crate) fn complete_with(
+        &mut self,
+        worker: &str,
+        task: &str,
+        attempt: u32,
+        elements: &[Option<usize>],
+        json: &str,
+    ) {
+        let lease = LeaseRef { task: id(task), attempt };
+        let stage = self.plan.stage_named(&lease.task.stage).map(|stage| self.plan.stage(stage));
+        let outputs = stage.map(|stage| stage.outputs.clone()).unwrap_or_default();
+        let grouping: Vec<_> = outputs
+            .iter()
+            .flat_map(|queue| grouping(&self.plan, *queue, Some(json.as_bytes())))
+            .collect();
+        let outputs = elements
+            .iter()
+            .map(|element| Output {
+                element: *element,
+                payload: Payload::json(json.to_owned()),
+                grouping: grouping.clone(),
+            })
+            .collect();
+        let ran = Duration::ZERO;
+        self.tell(Event::Complete(Complete { worker: worker.into(), lease, outputs, ran }));
+    }
+
+    pub(crate) fn fail(&mut self, worker: &str, task: &str, attempt: u32, permanent: bool) {
+        let failure =
+            Failure { permanent, reason: "no luck".into(), ..Failure::default() };
+        let lease = LeaseRef { task: id(task), attempt };
+        self.tell(Event::Fail(Fail { worker: worker.into(), lease, failure }));
+    }
+
+    /// What was assigned since this was last asked, as `worker task#attempt`.
+    pub(crate) fn news(&mut self) -> Vec<String> {
+        let news = self.assigned.drain(..);
+        news.map(|(worker, task, attempt)| format!("{worker} {task}#{attempt}")).collect()
+    }
+
+    /// The live tasks and their phases.
+    pub(crate) fn tasks(&self) -> Vec<String> {
+        let views = self.core.tasks(|_| true);
+        views.iter().map(|view| format!("{} {:?}", view.record.id, view.phase)).collect()
+    }
+}
+
+/// A plan in the making; queues come to be as they are named.
+#[derive(Default)]
+pub(crate) struct Draft {
+    stages: Vec<StagePlan>,
+    queues: Vec<QueuePlan>,
+}
+
+pub(crate) fn dispatcher() -> DispatcherPlan {
+    DispatcherPlan {
+        group: "g".into(),
+        needs: Needs::default(),
+        t_ack: Duration::from_secs(30),
+        r_max: 2,
+        backoff: Backoff {
+            initial: Duration::from_secs(1),
+            max: Duration::from_secs(60),
+            factor: 2.0,
+            jitter: 0.0,
+        },
+        batch: 1,
+    }
+}
+
+impl Draft {
+    fn queue(&mut self, name: &str) -> QueueIx {
+        if let Some(ix) = self.queues.iter().position(|queue| &*queue.name == name) {
+            return QueueIx(ix);
+        }
+        self.queues.push(QueuePlan {
+            name: name.into(),
+            readers: Vec::new(),
+            many_writers: false,
+            q_max: 1000,
+        });
+        QueueIx(self.queues.len() - 1)
+    }
+
+    pub(crate) fn q_max(mut self, queue: &str, q_max: usize) -> Self {
+        let ix = self.queue(queue);
+        self.queues[ix.0].q_max = q_max;
+        self
+    }
+
+    pub(crate) fn stage(
+        mut self,
+        name: &str,
+        inputs: &[&str],
+        outputs: &[&str],
+        kind: StageKind,
+    ) -> Self {
+        let ix = StageIx(self.stages.len());
+        let inputs: Vec<QueueIx> = inputs.iter().map(|queue| self.queue(queue)).collect();
+        for queue in &inputs {
+            self.queues[queue.0].readers.push(ix);
+        }
+        let outputs = outputs.iter().map(|queue| self.queue(queue)).collect();
+        self.stages.push(StagePlan { name: name.into(), inputs, outputs, kind });
+        self
+    }
+
+    pub(crate) fn work(self, name: &str, input: &str, outputs: &[&str]) -> Self {
+        self.work_as(name, input, outputs, dispatcher())
+    }
+
+    pub(crate) fn work_as(
+        self,
+        name: &str,
+        input: &str,
+        outputs: &[&str],
+        plan: DispatcherPlan,
+    ) -> Self {
+        self.stage(name, &[input], outputs, StageKind::Dispatcher(plan))
+    }
+
+    pub(crate) fn collect(
+        self,
+        name: &str,
+        inputs: &[&str],
+        outputs: &[&str],
+        strategy: impl StrategyFactory + 'static,
+        group_by: Option<&str>,
+        t_collect: Option<u64>,
+    ) -> Self {
+        let plan = CollectorPlan {
+            strategy: Arc::new(strategy),
+            group_by: group_by.map(Into::into),
+            t_collect: t_collect.map(Duration::from_secs),
+        };
+        self.stage(name, inputs, outputs, StageKind::Collector(plan))
+    }
+
+    pub(crate) fn sequence(self, input: &str) -> Self {
+        self.stage("emit", &[input], &[], StageKind::Sequencer { start: 0 })
+    }
+
+    pub(crate) fn mill(self) -> Mill {
+        Mill::new(Plan {
+            workflow: "test".into(),
+            stages: self.stages,
+            queues: self.queues,
+            retain_blocks: 100,
+        })
+    }
+}
