@@ -1,7 +1,7 @@
 //! Starting every role, and ending them in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +84,14 @@ impl Mill {
     pub async fn run(mut self, mut shutdown: Shutdown) -> Result<Summary, MillError> {
         let (stop_services, services) = shutdown::channel();
         let (stop_sink, sink_shutdown) = shutdown::channel();
-        let dispatchers = self.dispatchers().await?;
+        let dispatchers = self.dispatchers()?;
+        let scratch = self.scratch();
+        if self.runs_programs() {
+            ProcessExecutor::sweep(&scratch).await.map_err(|source| MillError::Process {
+                stage: "(programs left by an earlier run)".into(),
+                source,
+            })?;
+        }
         let sources = self.sources()?;
         let sinks = self.sinks()?;
 
@@ -95,7 +102,8 @@ impl Mill {
             self.blobs.clone(),
             sink_shutdown,
         ));
-        let sweeper = tokio::spawn(sweep_blobs(self.handle.clone(), self.blobs.clone()));
+        let mut sweeping = JoinSet::new();
+        sweeping.spawn(sweep_blobs(self.handle.clone(), self.blobs.clone()));
         let mut working: JoinSet<Result<(), CoordinatorGone>> = JoinSet::new();
         for dispatcher in dispatchers {
             working.spawn(dispatcher.run(services.clone()));
@@ -172,7 +180,7 @@ impl Mill {
                 () = shutdown.reached(Level::Stop) => {}
             }
         }
-        sweeper.abort();
+        sweeping.abort_all();
         let status = self.handle.status().await?;
         stop_sink.raise(Level::Stop);
         self.close().await?;
@@ -194,16 +202,23 @@ impl Mill {
         self.log.close().await.map_err(|failure| CoordinatorError::Log(failure).into())
     }
 
-    async fn dispatchers(&self) -> Result<Vec<Dispatcher>, MillError> {
+    fn scratch(&self) -> PathBuf {
+        self.options.state.join("scratch")
+    }
+
+    fn runs_programs(&self) -> bool {
+        let mut stages = self.workflow.dispatchers.iter();
+        stages.any(|stage| matches!(stage.executor, file::Executor::Process(_)))
+    }
+
+    fn dispatchers(&self) -> Result<Vec<Dispatcher>, MillError> {
         let plan = self.handle.plan();
-        let scratch = self.options.state.join("scratch");
+        let scratch = self.scratch();
         let mut executors: BTreeMap<String, BTreeMap<StageIx, Arc<dyn Executor>>> = BTreeMap::new();
-        let mut uses_programs = false;
         for stage in &self.workflow.dispatchers {
             let Some(ix) = plan.stage_named(&stage.name) else { continue };
             let executor: Arc<dyn Executor> = match &stage.executor {
                 file::Executor::Process(process) => {
-                    uses_programs = true;
                     Arc::new(program(stage, process, &scratch)?)
                 }
                 file::Executor::Native { prover, params } => {
@@ -213,12 +228,6 @@ impl Mill {
                 }
             };
             executors.entry(stage.group.clone()).or_default().insert(ix, executor);
-        }
-        if uses_programs {
-            ProcessExecutor::sweep(&scratch).await.map_err(|source| MillError::Process {
-                stage: "(programs left by an earlier run)".into(),
-                source,
-            })?;
         }
         let executors: BTreeMap<String, _> =
             executors.into_iter().map(|(group, stages)| (group, Arc::new(stages))).collect();

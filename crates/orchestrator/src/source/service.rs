@@ -169,7 +169,7 @@ pub async fn run(
     Ok(window.summary)
 }
 
-async fn request(
+pub(super) async fn request(
     producer: &Arc<str>,
     queue: QueueIx,
     message: SourceMessage,

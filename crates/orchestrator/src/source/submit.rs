@@ -1,0 +1,72 @@
+//! One message from outside, whatever it holds.
+
+use std::sync::Arc;
+
+use proofmill_bus::{BlobError, BlobStore};
+use serde::de::IgnoredAny;
+
+use super::service::{SourceMessage, request};
+use crate::coordinator::{CoordinatorGone, Handle};
+use crate::core::Reply;
+use crate::payload::Encoding;
+use crate::plan::QueueIx;
+
+/// Bytes of a submitted payload, at most.
+pub const PAYLOAD_MAX: usize = 64 * 1024 * 1024;
+
+/// A submission of which nothing is known to be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// The payload could not be stored.
+    #[error("cannot store the payload of block {block}")]
+    Store {
+        /// The block.
+        block: u64,
+        /// Why.
+        #[source]
+        source: BlobError,
+    },
+    /// See [`CoordinatorGone`].
+    #[error(transparent)]
+    Gone(#[from] CoordinatorGone),
+}
+
+/// Brings one message, and waits until it is durable. A payload that is too large, or is called
+/// JSON and is not, is [`Reply::Invalid`], as is a queue that the workflow does not have.
+/// [`SourceMessage::next`] plays no part.
+pub async fn submit(
+    coordinator: &Handle,
+    blobs: &BlobStore,
+    producer: &Arc<str>,
+    queue: QueueIx,
+    message: SourceMessage,
+) -> Result<Reply, SubmitError> {
+    let block = message.first;
+    if let Some(why) = fault(coordinator, queue, &message) {
+        return Ok(Reply::Invalid { why });
+    }
+    let request = request(producer, queue, message, coordinator, blobs)
+        .await
+        .map_err(|source| SubmitError::Store { block, source })?;
+    Ok(coordinator.submit(request).await?)
+}
+
+/// What is wrong with a message by itself, before anything of it is kept.
+fn fault(coordinator: &Handle, queue: QueueIx, message: &SourceMessage) -> Option<String> {
+    if queue.0 >= coordinator.plan().queues.len() {
+        return Some(format!("the workflow has no queue number {}", queue.0));
+    }
+    if message.last < message.first {
+        let (first, last) = (message.first, message.last);
+        return Some(format!("its last block {last} is before its first, {first}"));
+    }
+    let size = message.bytes.len();
+    if size > PAYLOAD_MAX {
+        return Some(format!("the payload has {size} bytes, the limit is {PAYLOAD_MAX}"));
+    }
+    if message.encoding == Encoding::Json {
+        let parsed = serde_json::from_slice::<IgnoredAny>(&message.bytes);
+        return parsed.err().map(|error| format!("the payload is not JSON: {error}"));
+    }
+    None
+}
