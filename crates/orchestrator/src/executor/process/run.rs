@@ -47,6 +47,15 @@ enum End {
     Cancelled,
 }
 
+/// What starting a program gave.
+struct Started {
+    running: Running,
+    stdout: ChildStdout,
+    stderr: ChildStderr,
+    /// When.
+    at: Instant,
+}
+
 /// A started program. Dropped while it runs, it ends the group in the background: `SIGTERM` at
 /// once, `SIGKILL` after the grace period, or at once if the runtime is going away.
 struct Running {
@@ -123,13 +132,12 @@ impl ProcessExecutor {
         if cancelled.await {
             return Attempt::not_started(Outcome::Cancelled, began.elapsed());
         }
-        let (mut running, stdout, stderr) = match self.start(task, input).await {
+        let Started { mut running, stdout, stderr, at: started } = match self.start(task, input).await {
             Ok(started) => started,
             Err(reason) => {
                 return Attempt::not_started(Outcome::CouldNotStart { reason }, began.elapsed());
             }
         };
-        let started = Instant::now();
         let deadline = self
             .spec
             .time_limit
@@ -214,7 +222,7 @@ impl ProcessExecutor {
         &self,
         task: &TaskContext,
         input: &[u8],
-    ) -> Result<(Running, ChildStdout, ChildStderr), String> {
+    ) -> Result<Started, String> {
         let scratch = Scratch::create(&self.scratch_root).map_err(|error| {
             format!(
                 "cannot make a scratch directory in `{}`: {error}",
@@ -227,8 +235,10 @@ impl ProcessExecutor {
                 scratch.input().display()
             )
         })?;
-        let mut child = self
-            .command(task, &scratch)
+        let mut command = self.command(task, &scratch);
+        // A short program may be through before `spawn` has returned.
+        let at = Instant::now();
+        let mut child = command
             .spawn()
             .map_err(|error| self.explain(error))?;
         let streams = (child.stdout.take(), child.stderr.take());
@@ -255,7 +265,12 @@ impl ProcessExecutor {
             grace,
             runtime: Handle::current(),
         };
-        Ok((running, stdout, stderr))
+        Ok(Started {
+            running,
+            stdout,
+            stderr,
+            at,
+        })
     }
 
     fn command(&self, task: &TaskContext, scratch: &Scratch) -> Command {
