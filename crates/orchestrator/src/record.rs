@@ -177,7 +177,9 @@ pub enum RecordError {
     #[error("the log holds a record under the unknown key {0:?}; it was written by something else")]
     UnknownKey(String),
     /// The value is of a version that this program does not know.
-    #[error("record {key:?} is of version {version}; this program reads version {RECORD_VERSION}: use the release that wrote it, or a newer one")]
+    #[error(
+        "record {key:?} is of version {version}; this program reads version {RECORD_VERSION}: use the release that wrote it, or a newer one"
+    )]
     UnknownVersion {
         /// Its key.
         key: String,
@@ -234,8 +236,11 @@ impl RecordKey {
         if tokens.next().is_some() {
             return None;
         }
-        let id =
-            TaskId { stage: stage.into(), block: block.parse().ok()?, part: Part::new(part).ok()? };
+        let id = TaskId {
+            stage: stage.into(),
+            block: block.parse().ok()?,
+            part: Part::new(part).ok()?,
+        };
         match kind {
             "task" => Some(Self::Task(id)),
             "try" => Some(Self::Tries(id)),
@@ -262,15 +267,19 @@ impl Record {
 
     /// Reads a value of the log; `key` is for the error.
     pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
-        let malformed = |why: &str| RecordError::Malformed { key: key.to_owned(), why: why.into() };
+        let malformed = |why: &str| RecordError::Malformed {
+            key: key.to_owned(),
+            why: why.into(),
+        };
         match value {
             [] => Err(malformed("it is empty")),
             [RECORD_VERSION, rest @ ..] => {
                 postcard::from_bytes(rest).map_err(|error| malformed(&error.to_string()))
             }
-            [version, ..] => {
-                Err(RecordError::UnknownVersion { key: key.to_owned(), version: *version })
-            }
+            [version, ..] => Err(RecordError::UnknownVersion {
+                key: key.to_owned(),
+                version: *version,
+            }),
         }
     }
 }
@@ -280,7 +289,11 @@ mod tests {
     use super::*;
 
     fn id() -> TaskId {
-        TaskId { stage: "prove".into(), block: 7, part: Part::whole().element(2) }
+        TaskId {
+            stage: "prove".into(),
+            block: 7,
+            part: Part::whole().element(2),
+        }
     }
 
     #[test]
@@ -300,7 +313,14 @@ mod tests {
 
     #[test]
     fn foreign_keys_are_refused() {
-        for text in ["", "task", "task.a.b.c", "task.a.1.0.extra", "thing.a.1.0", "task.a.1."] {
+        for text in [
+            "",
+            "task",
+            "task.a.b.c",
+            "task.a.1.0.extra",
+            "thing.a.1.0",
+            "task.a.1.",
+        ] {
             assert!(RecordKey::parse(text).is_err(), "{text:?}");
         }
     }
@@ -312,7 +332,10 @@ mod tests {
             queue: "chunks".into(),
             last: 9,
             group: Some("a".into()),
-            needs: Some(Needs { labels: ["gpu".into()].into(), memory: 1 << 30 }),
+            needs: Some(Needs {
+                labels: ["gpu".into()].into(),
+                memory: 1 << 30,
+            }),
             payload: Payload::json(&b"{}"[..]),
             at_ms: 1,
         });

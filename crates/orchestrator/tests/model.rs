@@ -59,8 +59,14 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Clone, Debug, PartialEq)]
 enum State {
     Waiting,
-    Delayed { until: u64 },
-    Leased { worker: usize, expires: u64, number: u64 },
+    Delayed {
+        until: u64,
+    },
+    Leased {
+        worker: usize,
+        expires: u64,
+        number: u64,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -93,15 +99,30 @@ struct Model {
 
 impl Model {
     fn submit(&mut self, block: u64, content: u8) -> Reply {
-        let task = TaskId { stage: "prove".into(), block, part: Part::whole() };
+        let task = TaskId {
+            stage: "prove".into(),
+            block,
+            part: Part::whole(),
+        };
         if let Some(live) = self.tasks.iter().find(|task| task.block == block) {
-            return if live.content == content { Reply::Duplicate } else { Reply::Differs { task } };
+            return if live.content == content {
+                Reply::Duplicate
+            } else {
+                Reply::Differs { task }
+            };
         }
         if self.done.contains(&block) {
             return Reply::Duplicate;
         }
-        if self.dead.iter().any(|(dead, of, _)| *dead == block && *of == content) {
-            return Reply::IsDead { task, why: String::new() };
+        if self
+            .dead
+            .iter()
+            .any(|(dead, of, _)| *dead == block && *of == content)
+        {
+            return Reply::IsDead {
+                task,
+                why: String::new(),
+            };
         }
         self.dead.retain(|(dead, ..)| *dead != block);
         self.enter(block, content);
@@ -111,7 +132,13 @@ impl Model {
     fn enter(&mut self, block: u64, content: u8) {
         self.counter += 1;
         let (order, failed_by) = (self.counter, Vec::new());
-        self.tasks.push(Task { block, content, order, failed_by, state: State::Waiting });
+        self.tasks.push(Task {
+            block,
+            content,
+            order,
+            failed_by,
+            state: State::Waiting,
+        });
     }
 
     fn leased(&self) -> Vec<(u64, usize, u64)> {
@@ -128,16 +155,22 @@ impl Model {
     }
 
     fn attempt_failed(&mut self, block: u64, permanent: bool) {
-        let Some(at) = self.tasks.iter().position(|task| task.block == block) else { return };
+        let Some(at) = self.tasks.iter().position(|task| task.block == block) else {
+            return;
+        };
         let task = &mut self.tasks[at];
-        let State::Leased { worker, .. } = task.state else { return };
+        let State::Leased { worker, .. } = task.state else {
+            return;
+        };
         task.failed_by.push(worker);
         if permanent || task.failed_by.len() > R_MAX as usize {
             self.dead.push((block, task.content, task.failed_by.len()));
             self.dead.sort_unstable();
             self.tasks.remove(at);
         } else {
-            task.state = State::Delayed { until: self.now + BACKOFF_MS };
+            task.state = State::Delayed {
+                until: self.now + BACKOFF_MS,
+            };
         }
     }
 
@@ -200,7 +233,11 @@ impl Model {
             self.counter += 1;
             let number = task.failed_by.len() as u64 + 1;
             let expires = self.now + T_ACK_MS;
-            self.tasks[at].state = State::Leased { worker, expires, number };
+            self.tasks[at].state = State::Leased {
+                worker,
+                expires,
+                number,
+            };
             for known in &mut self.workers {
                 if known.ix == worker {
                     known.used = self.counter;
@@ -211,7 +248,10 @@ impl Model {
 
     fn hear(&mut self, ix: usize) {
         let now = self.now;
-        self.workers.iter_mut().filter(|worker| worker.ix == ix).for_each(|w| w.heard = now);
+        self.workers
+            .iter_mut()
+            .filter(|worker| worker.ix == ix)
+            .for_each(|w| w.heard = now);
     }
 }
 
@@ -256,11 +296,20 @@ impl Real {
         };
         let mut core = Core::new(Arc::new(plan), CoreOptions::default());
         core.start(Now::default());
-        Self { core, now: 0, log: BTreeMap::new(), seq: 0, replies: BTreeMap::new() }
+        Self {
+            core,
+            now: 0,
+            log: BTreeMap::new(),
+            seq: 0,
+            replies: BTreeMap::new(),
+        }
     }
 
     fn tell(&mut self, event: Event) {
-        let now = Now { mono: Time(self.now * 1000), wall_ms: 0 };
+        let now = Now {
+            mono: Time(self.now * 1000),
+            wall_ms: 0,
+        };
         let mut todo = std::collections::VecDeque::from([event]);
         while let Some(event) = todo.pop_front() {
             for action in self.core.handle(now, event) {
@@ -280,7 +329,10 @@ impl Real {
                                 }
                             }
                         }
-                        todo.push_back(Event::Accepted { token, seq: Seq(self.seq) });
+                        todo.push_back(Event::Accepted {
+                            token,
+                            seq: Seq(self.seq),
+                        });
                     }
                     Action::Reply { request, reply, .. } => {
                         self.replies.insert(request, reply);
@@ -309,7 +361,11 @@ impl Real {
 }
 
 fn task(block: u64) -> TaskId {
-    TaskId { stage: "prove".into(), block, part: Part::whole() }
+    TaskId {
+        stage: "prove".into(),
+        block,
+        part: Part::whole(),
+    }
 }
 
 fn play(steps: &[Step]) -> Result<(), TestCaseError> {
@@ -354,18 +410,32 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     memory: 0,
                     slots,
                 }));
-                let used = model.workers.iter().find(|w| w.ix == worker).map_or(0, |w| w.used);
+                let used = model
+                    .workers
+                    .iter()
+                    .find(|w| w.ix == worker)
+                    .map_or(0, |w| w.used);
                 model.workers.retain(|known| known.ix != worker);
                 let heard = model.now;
-                model.workers.push(Worker { ix: worker, slots, retired: false, heard, used });
+                model.workers.push(Worker {
+                    ix: worker,
+                    slots,
+                    retired: false,
+                    heard,
+                    used,
+                });
             }
             Step::Retire { worker } => {
-                real.tell(Event::Retire { worker: WORKERS[worker].into() });
+                real.tell(Event::Retire {
+                    worker: WORKERS[worker].into(),
+                });
                 let known = model.workers.iter_mut().filter(|known| known.ix == worker);
                 known.for_each(|known| known.retired = true);
             }
             Step::Leave { worker } => {
-                real.tell(Event::Leave { worker: WORKERS[worker].into() });
+                real.tell(Event::Leave {
+                    worker: WORKERS[worker].into(),
+                });
                 for (block, holder, _) in leased {
                     if holder == worker {
                         model.attempt_failed(block, false);
@@ -376,24 +446,38 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Beat { worker } => {
                 let mine = leased.iter().filter(|(_, holder, _)| *holder == worker);
                 let running = mine
-                    .map(|(block, _, number)| LeaseRef { task: task(*block), attempt: *number as u32 })
+                    .map(|(block, _, number)| LeaseRef {
+                        task: task(*block),
+                        attempt: *number as u32,
+                    })
                     .collect();
-                real.tell(Event::Heartbeat { worker: WORKERS[worker].into(), running });
+                real.tell(Event::Heartbeat {
+                    worker: WORKERS[worker].into(),
+                    running,
+                });
                 model.hear(worker);
                 let now = model.now;
                 for held in &mut model.tasks {
-                    if let State::Leased { worker: holder, expires, .. } = &mut held.state {
-                        if *holder == worker {
+                    if let State::Leased {
+                        worker: holder,
+                        expires,
+                        ..
+                    } = &mut held.state
+                        && *holder == worker {
                             *expires = now + T_ACK_MS;
                         }
-                    }
                 }
             }
             Step::Complete { nth } => {
-                let Some((block, worker, number)) = at(nth) else { continue };
+                let Some((block, worker, number)) = at(nth) else {
+                    continue;
+                };
                 real.tell(Event::Complete(Complete {
                     worker: WORKERS[worker].into(),
-                    lease: LeaseRef { task: task(block), attempt: number as u32 },
+                    lease: LeaseRef {
+                        task: task(block),
+                        attempt: number as u32,
+                    },
                     outputs: Vec::new(),
                     ran: Duration::ZERO,
                 }));
@@ -402,32 +486,59 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 model.done.push(block);
             }
             Step::Fail { nth, permanent } => {
-                let Some((block, worker, number)) = at(nth) else { continue };
+                let Some((block, worker, number)) = at(nth) else {
+                    continue;
+                };
                 real.tell(Event::Fail(Fail {
                     worker: WORKERS[worker].into(),
-                    lease: LeaseRef { task: task(block), attempt: number as u32 },
-                    failure: Failure { permanent, reason: "no".into(), ..Failure::default() },
+                    lease: LeaseRef {
+                        task: task(block),
+                        attempt: number as u32,
+                    },
+                    failure: Failure {
+                        permanent,
+                        reason: "no".into(),
+                        ..Failure::default()
+                    },
                 }));
                 model.hear(worker);
                 model.attempt_failed(block, permanent);
             }
             Step::Release { nth } => {
-                let Some((block, worker, number)) = at(nth) else { continue };
-                let lease = LeaseRef { task: task(block), attempt: number as u32 };
-                real.tell(Event::Release { worker: WORKERS[worker].into(), lease });
+                let Some((block, worker, number)) = at(nth) else {
+                    continue;
+                };
+                let lease = LeaseRef {
+                    task: task(block),
+                    attempt: number as u32,
+                };
+                real.tell(Event::Release {
+                    worker: WORKERS[worker].into(),
+                    lease,
+                });
                 model.hear(worker);
                 let held = model.tasks.iter_mut().filter(|held| held.block == block);
                 held.for_each(|held| held.state = State::Waiting);
             }
             Step::RetryDead { nth } => {
-                let Some((block, content, _)) = dead_at(nth) else { continue };
-                real.tell(Event::RetryDead { request, task: task(block) });
+                let Some((block, content, _)) = dead_at(nth) else {
+                    continue;
+                };
+                real.tell(Event::RetryDead {
+                    request,
+                    task: task(block),
+                });
                 model.dead.retain(|(other, ..)| *other != block);
                 model.enter(block, content);
             }
             Step::DropDead { nth } => {
-                let Some((block, ..)) = dead_at(nth) else { continue };
-                real.tell(Event::DropDead { request, task: task(block) });
+                let Some((block, ..)) = dead_at(nth) else {
+                    continue;
+                };
+                real.tell(Event::DropDead {
+                    request,
+                    task: task(block),
+                });
                 model.dead.retain(|(other, ..)| *other != block);
                 model.done.push(block);
             }
@@ -444,12 +555,18 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert_eq!(real.leased(), model.leased(), "leases after step {}", n);
         let status = real.core.status();
         prop_assert_eq!(status.live, model.tasks.len(), "live after step {}", n);
-        let dead: Vec<(u64, usize)> =
-            real.core.dead_letters().map(|dead| (dead.task.id.block, dead.attempts.len())).collect();
+        let dead: Vec<(u64, usize)> = real
+            .core
+            .dead_letters()
+            .map(|dead| (dead.task.id.block, dead.attempts.len()))
+            .collect();
         let expected: Vec<(u64, usize)> = model.dead.iter().map(|(b, _, n)| (*b, *n)).collect();
         prop_assert_eq!(dead, expected, "dead letters after step {}", n);
         let views = real.core.tasks(|_| true);
-        let delayed = views.iter().filter(|view| view.phase == TaskPhase::Delayed).count();
+        let delayed = views
+            .iter()
+            .filter(|view| view.phase == TaskPhase::Delayed)
+            .count();
         let is_delayed = |task: &&Task| matches!(task.state, State::Delayed { .. });
         prop_assert_eq!(delayed, model.tasks.iter().filter(is_delayed).count());
         for block in 0..12 {

@@ -37,7 +37,11 @@ struct MatchState {
 
 impl StrategyFactory for Match {
     fn build(&self) -> Box<dyn Strategy> {
-        Box::new(MatchState { settings: self.clone(), groups: BTreeMap::new(), keys: HashMap::new() })
+        Box::new(MatchState {
+            settings: self.clone(),
+            groups: BTreeMap::new(),
+            keys: HashMap::new(),
+        })
     }
 }
 
@@ -45,7 +49,10 @@ impl StrategyFactory for Match {
 
 impl MatchState {
     fn key_of(message: &Member) -> String {
-        message.group.as_deref().map_or_else(|| message.first.to_string(), str::to_owned)
+        message
+            .group
+            .as_deref()
+            .map_or_else(|| message.first.to_string(), str::to_owned)
     }
 
     fn group(key: &str, members: &[Member]) -> Group {
@@ -80,8 +87,10 @@ impl Expected {
         match self {
             Self::Total(k) => k.to_string(),
             Self::PerQueue(counts) => {
-                let counts: Vec<String> =
-                    counts.iter().map(|(queue, k)| format!("{k} of {queue}")).collect();
+                let counts: Vec<String> = counts
+                    .iter()
+                    .map(|(queue, k)| format!("{k} of {queue}"))
+                    .collect();
                 counts.join(" and ")
             }
         }
@@ -109,7 +118,9 @@ impl Strategy for MatchState {
     }
 
     fn overdue(&mut self, key: &str) -> Overdue {
-        let Some(members) = self.groups.remove(key) else { return Overdue::Gone };
+        let Some(members) = self.groups.remove(key) else {
+            return Overdue::Gone;
+        };
         for member in &members {
             self.keys.remove(&member.id);
         }
@@ -127,8 +138,12 @@ impl Strategy for MatchState {
     }
 
     fn forget(&mut self, id: &TaskId) {
-        let Some(key) = self.keys.remove(id) else { return };
-        let Some(members) = self.groups.get_mut(&key) else { return };
+        let Some(key) = self.keys.remove(id) else {
+            return;
+        };
+        let Some(members) = self.groups.get_mut(&key) else {
+            return;
+        };
         members.retain(|member| member.id != *id);
         if members.is_empty() {
             self.groups.remove(&key);

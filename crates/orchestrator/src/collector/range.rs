@@ -111,7 +111,11 @@ fn key_of(boundary: &Member) -> String {
 }
 
 fn smallest_id() -> TaskId {
-    TaskId { stage: "".into(), block: 0, part: crate::id::Part::from_text("-") }
+    TaskId {
+        stage: "".into(),
+        block: 0,
+        part: crate::id::Part::from_text("-"),
+    }
 }
 
 impl Strategy for RangeState {
@@ -119,7 +123,8 @@ impl Strategy for RangeState {
         if message.queue == self.settings.by {
             self.boundaries.insert(message.id.clone(), message.clone());
         } else {
-            self.waiting.insert((message.first, message.id.clone()), message.clone());
+            self.waiting
+                .insert((message.first, message.id.clone()), message.clone());
         }
         let touched: Vec<Member> = self
             .boundaries
@@ -133,13 +138,21 @@ impl Strategy for RangeState {
                 return Outcome::Finished(vec![self.take(boundary, &inside)]);
             }
         }
-        let key = touched.first().map_or_else(|| orphan_key(message.first), key_of);
+        let key = touched
+            .first()
+            .map_or_else(|| orphan_key(message.first), key_of);
         Outcome::InProgress { key }
     }
 
     fn overdue(&mut self, key: &str) -> Overdue {
-        let boundary = self.boundaries.values().find(|boundary| key_of(boundary) == key).cloned();
-        let Some(boundary) = boundary else { return self.give_up_orphans(key) };
+        let boundary = self
+            .boundaries
+            .values()
+            .find(|boundary| key_of(boundary) == key)
+            .cloned();
+        let Some(boundary) = boundary else {
+            return self.give_up_orphans(key);
+        };
         let inside = self.inside(&boundary);
         let count = inside.len();
         let group = self.take(&boundary, &inside);

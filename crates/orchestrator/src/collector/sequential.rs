@@ -25,16 +25,15 @@ struct SequentialState {
 
 impl StrategyFactory for Sequential {
     fn build(&self) -> Box<dyn Strategy> {
-        Box::new(SequentialState { settings: self.clone(), groups: BTreeMap::new() })
+        Box::new(SequentialState {
+            settings: self.clone(),
+            groups: BTreeMap::new(),
+        })
     }
 }
 
 /// Whether the spans of `members` cover every block of `first..=last`.
-pub(super) fn covers<'a>(
-    members: impl Iterator<Item = &'a Member>,
-    first: u64,
-    last: u64,
-) -> bool {
+pub(super) fn covers<'a>(members: impl Iterator<Item = &'a Member>, first: u64, last: u64) -> bool {
     let mut spans: Vec<(u64, u64)> = members.map(|member| (member.first, member.last)).collect();
     spans.sort_unstable();
     let mut next = first;
@@ -63,7 +62,12 @@ impl SequentialState {
         Group {
             key: index.to_string(),
             first,
-            last: members.iter().map(|member| member.last).max().unwrap_or(last).max(last),
+            last: members
+                .iter()
+                .map(|member| member.last)
+                .max()
+                .unwrap_or(last)
+                .max(last),
             members: members.iter().map(|member| member.id.clone()).collect(),
         }
     }
@@ -78,18 +82,29 @@ impl Strategy for SequentialState {
             members.push(message.clone());
         }
         let complete = self.settings.inputs.iter().all(|queue| {
-            covers(members.iter().filter(|member| member.queue == *queue), first, last)
+            covers(
+                members.iter().filter(|member| member.queue == *queue),
+                first,
+                last,
+            )
         });
         if !complete {
-            return Outcome::InProgress { key: index.to_string() };
+            return Outcome::InProgress {
+                key: index.to_string(),
+            };
         }
         let members = self.groups.remove(&index).unwrap_or_default();
         Outcome::Finished(vec![self.group(index, &members)])
     }
 
     fn overdue(&mut self, key: &str) -> Overdue {
-        let held = key.parse().ok().and_then(|index| Some((index, self.groups.remove(&index)?)));
-        let Some((index, members)) = held else { return Overdue::Gone };
+        let held = key
+            .parse()
+            .ok()
+            .and_then(|index| Some((index, self.groups.remove(&index)?)));
+        let Some((index, members)) = held else {
+            return Overdue::Gone;
+        };
         if self.settings.partial {
             return Overdue::Emit(self.group(index, &members));
         }
@@ -106,7 +121,9 @@ impl Strategy for SequentialState {
 
     fn forget(&mut self, id: &TaskId) {
         let index = id.block / self.settings.n;
-        let Some(members) = self.groups.get_mut(&index) else { return };
+        let Some(members) = self.groups.get_mut(&index) else {
+            return;
+        };
         members.retain(|member| member.id != *id);
         if members.is_empty() {
             self.groups.remove(&index);

@@ -48,7 +48,10 @@ impl Core {
             return true;
         }
         let finished = &self.finished[stage.0];
-        finished.by_block.get(&id.block).is_some_and(|parts| parts.contains_key(&id.part))
+        finished
+            .by_block
+            .get(&id.block)
+            .is_some_and(|parts| parts.contains_key(&id.part))
     }
 
     /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
@@ -91,7 +94,11 @@ impl Core {
             (RecordKey::Done(id), Record::Done(done)) => {
                 let stage = self.stage_of(id)?;
                 let finished = &mut self.finished[stage.0];
-                finished.by_block.entry(id.block).or_default().insert(id.part.clone(), done.last);
+                finished
+                    .by_block
+                    .entry(id.block)
+                    .or_default()
+                    .insert(id.part.clone(), done.last);
                 finished.newest = finished.newest.max(id.block);
                 let counters = &mut self.counters[stage.0];
                 counters.count(&done.finish);
@@ -115,7 +122,11 @@ impl Core {
                 let stage = *self.stage_ix.get(stage)?;
                 let collector = self.collectors[stage.0].as_mut()?;
                 collector.fired.insert(key.clone(), group.last);
-                collector.fired_by_last.entry(group.last).or_default().insert(key.clone());
+                collector
+                    .fired_by_last
+                    .entry(group.last)
+                    .or_default()
+                    .insert(key.clone());
             }
             (RecordKey::Cursor, Record::Cursor(next)) => {
                 self.cursor = self.cursor.max(next);
@@ -138,14 +149,16 @@ impl Core {
             RecordKey::Task(id) => self.forget(id),
             RecordKey::Dead(id) => {
                 self.deciding.remove(id);
-                if self.dead.remove(id).is_some() {
-                    if let Some(stage) = self.stage_of(id) {
-                        self.buried[stage.0] -= 1;
-                    }
+                if self.dead.remove(id).is_some()
+                    && let Some(stage) = self.stage_of(id)
+                {
+                    self.buried[stage.0] -= 1;
                 }
             }
             RecordKey::Done(id) => {
-                let Some(stage) = self.stage_of(id) else { return };
+                let Some(stage) = self.stage_of(id) else {
+                    return;
+                };
                 let finished = &mut self.finished[stage.0];
                 if let Some(parts) = finished.by_block.get_mut(&id.block) {
                     parts.remove(&id.part);
@@ -158,7 +171,9 @@ impl Core {
                 let collector = self.stage_ix.get(stage).copied();
                 let collector = collector.and_then(|ix| self.collectors[ix.0].as_mut());
                 let Some(collector) = collector else { return };
-                let Some(last) = collector.fired.remove(key) else { return };
+                let Some(last) = collector.fired.remove(key) else {
+                    return;
+                };
                 if let Some(keys) = collector.fired_by_last.get_mut(&last) {
                     keys.remove(key);
                     if keys.is_empty() {
@@ -172,7 +187,9 @@ impl Core {
 
     /// Removes a live task from every index.
     fn forget(&mut self, id: &TaskId) {
-        let Some(no) = self.by_id.remove(id) else { return };
+        let Some(no) = self.by_id.remove(id) else {
+            return;
+        };
         self.set_phase(no, Phase::New);
         if let Some(task) = self.tasks.remove(&no) {
             self.present[task.stage.0].remove(id.block);

@@ -15,14 +15,23 @@ impl Core {
         self.check_workers()?;
         self.check_collectors()?;
         if self.by_id.len() != self.tasks.len() {
-            return Err(format!("{} ids for {} tasks", self.by_id.len(), self.tasks.len()));
+            return Err(format!(
+                "{} ids for {} tasks",
+                self.by_id.len(),
+                self.tasks.len()
+            ));
         }
         for task in self.tasks.values() {
-            self.check_task(task).map_err(|what| format!("task {}: {what}", task.record.id))?;
+            self.check_task(task)
+                .map_err(|what| format!("task {}: {what}", task.record.id))?;
         }
         let emitting = self.emitting.iter().map(|emission| emission.no);
         for no in emitting {
-            if self.tasks.get(&no).is_none_or(|task| task.phase != Phase::Emitting) {
+            if self
+                .tasks
+                .get(&no)
+                .is_none_or(|task| task.phase != Phase::Emitting)
+            {
                 return Err(format!("{no:?} is listed as emitting"));
             }
         }
@@ -35,7 +44,9 @@ impl Core {
     fn count(&self, keep: impl Fn(&Task) -> bool) -> BTreeMap<(usize, u64), usize> {
         let mut counts = BTreeMap::new();
         for task in self.tasks.values().filter(|task| keep(task)) {
-            *counts.entry((task.stage.0, task.record.id.block)).or_default() += 1;
+            *counts
+                .entry((task.stage.0, task.record.id.block))
+                .or_default() += 1;
         }
         counts
     }
@@ -53,7 +64,11 @@ impl Core {
             Ok(())
         };
         compare("present", &self.present, self.count(|_| true))?;
-        compare("waiting", &self.waiting, self.count(|task| task.phase.waits()))?;
+        compare(
+            "waiting",
+            &self.waiting,
+            self.count(|task| task.phase.waits()),
+        )?;
         let is_leased = |task: &Task| matches!(task.phase, Phase::Leased(_));
         compare("leased", &self.leased, self.count(is_leased))?;
         if self.pending.is_empty() && self.incoming.iter().any(|count| count.total() > 0) {
@@ -62,7 +77,13 @@ impl Core {
         if self.pending.is_empty() && !(self.deciding.is_empty() && self.deferred.is_empty()) {
             return Err("something waits for an append, but none is on its way".to_owned());
         }
-        if self.moving != self.tasks.values().filter(|task| !task.phase.rests()).count() {
+        if self.moving
+            != self
+                .tasks
+                .values()
+                .filter(|task| !task.phase.rests())
+                .count()
+        {
             return Err("the count of moving tasks is off".to_owned());
         }
         for (ix, stage) in self.plan.stages.iter().enumerate() {
@@ -70,14 +91,20 @@ impl Core {
             if self.held[ix] != of_stage.filter(|task| task.phase == Phase::Held).count()
                 || self.buried[ix] != self.dead.keys().filter(|id| id.stage == stage.name).count()
             {
-                return Err(format!("stage {ix}: the count of held or dead tasks is off"));
+                return Err(format!(
+                    "stage {ix}: the count of held or dead tasks is off"
+                ));
             }
         }
         Ok(())
     }
 
     fn check_ready(&self) -> Result<(), String> {
-        let ready = self.tasks.values().filter(|task| task.phase == Phase::Ready).count();
+        let ready = self
+            .tasks
+            .values()
+            .filter(|task| task.phase == Phase::Ready)
+            .count();
         if ready != self.ready.iter().map(|queue| queue.len()).sum::<usize>() {
             return Err("the count of claimable tasks is off".to_owned());
         }
@@ -100,7 +127,9 @@ impl Core {
                     })
                 };
                 if tasks.is_empty() || !tasks.iter().all(holds) {
-                    return Err(format!("worker {name}: batch {batch} lists what it has not"));
+                    return Err(format!(
+                        "worker {name}: batch {batch} lists what it has not"
+                    ));
                 }
             }
         }
@@ -114,10 +143,14 @@ impl Core {
     fn check_collectors(&self) -> Result<(), String> {
         for (ix, collector) in self.collectors.iter().enumerate() {
             let Some(collector) = collector else { continue };
-            if let Some(key) = collector.deadlines.keys().find(|key| {
-                !collector.held.contains_key(*key)
-            }) {
-                return Err(format!("stage {ix}: group {key:?} has a deadline and no message"));
+            if let Some(key) = collector
+                .deadlines
+                .keys()
+                .find(|key| !collector.held.contains_key(*key))
+            {
+                return Err(format!(
+                    "stage {ix}: group {key:?} has a deadline and no message"
+                ));
             }
             for (key, numbers) in &collector.held {
                 let holds = |no: &TaskNo| {
@@ -128,8 +161,13 @@ impl Core {
                 if numbers.is_empty() || !numbers.iter().all(holds) {
                     return Err(format!("stage {ix}: group {key:?} lists what it has not"));
                 }
-                if collector.fired.contains_key(&crate::id::Part::from_text(key)) {
-                    return Err(format!("stage {ix}: group {key:?} has fired and holds messages"));
+                if collector
+                    .fired
+                    .contains_key(&crate::id::Part::from_text(key))
+                {
+                    return Err(format!(
+                        "stage {ix}: group {key:?} has fired and holds messages"
+                    ));
                 }
             }
         }
@@ -165,10 +203,13 @@ impl Core {
             Phase::Delayed { until } if !self.timers.contains(&(*until, Timer::Wake(task.no))) => {
                 return Err("it is delayed and nothing wakes it".to_owned());
             }
-            Phase::Queued | Phase::Emitting => {
-                if !matches!(self.plan.stage(task.stage).kind, StageKind::Sequencer { .. }) {
-                    return Err("it waits for its turn where there is none".to_owned());
-                }
+            Phase::Queued | Phase::Emitting
+                if !matches!(
+                    self.plan.stage(task.stage).kind,
+                    StageKind::Sequencer { .. }
+                ) =>
+            {
+                return Err("it waits for its turn where there is none".to_owned());
             }
             Phase::Recording | Phase::Finishing if self.pending.is_empty() => {
                 return Err("it waits for an append that is not on its way".to_owned());

@@ -23,7 +23,9 @@ const SHORTEST_POSTPONEMENT: Duration = Duration::from_millis(1);
 impl Core {
     /// Offers a message to its collector's strategy.
     pub(super) fn offer(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
         let stage = task.stage;
         let member = member_of(&task.record);
         let plan = self.plan.stage(stage).collector();
@@ -33,7 +35,9 @@ impl Core {
             self.bury(no, why, Vec::new());
             return;
         }
-        let Some(collector) = self.collectors[stage.0].as_mut() else { return };
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return;
+        };
         match collector.strategy.offer(&member) {
             Outcome::InProgress { key } => {
                 if collector.fired.contains_key(&Part::from_text(&key)) {
@@ -46,7 +50,10 @@ impl Core {
             }
             Outcome::Finished(groups) => {
                 self.set_phase(no, Phase::Held);
-                let consumed: usize = groups.into_iter().map(|group| self.fire(stage, group)).sum();
+                let consumed: usize = groups
+                    .into_iter()
+                    .map(|group| self.fire(stage, group))
+                    .sum();
                 // Where none of the groups took it, it waits in one that the strategy names now.
                 let task = self.tasks.get(&no);
                 let left = task.is_some_and(|task| task.phase == Phase::Held && task.key.is_none());
@@ -65,14 +72,21 @@ impl Core {
 
     /// Files a held message under its group's key, whose time begins with its first message.
     fn hold(&mut self, no: TaskNo, stage: StageIx, key: Arc<str>) {
-        let t_collect = self.plan.stage(stage).collector().and_then(|plan| plan.t_collect);
+        let t_collect = self
+            .plan
+            .stage(stage)
+            .collector()
+            .and_then(|plan| plan.t_collect);
         let due = t_collect.map(|t_collect| self.now.mono.plus(t_collect));
         self.unfile(no);
-        let Some(collector) = self.collectors[stage.0].as_mut() else { return };
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return;
+        };
         collector.held.entry(key.clone()).or_default().insert(no);
         if let Some(due) = due.filter(|_| !collector.deadlines.contains_key(&key)) {
             collector.deadlines.insert(key.clone(), due);
-            self.timers.insert((due, Timer::Overdue(stage, key.clone())));
+            self.timers
+                .insert((due, Timer::Overdue(stage, key.clone())));
         }
         if let Some(task) = self.tasks.get_mut(&no) {
             task.key = Some(key);
@@ -81,10 +95,16 @@ impl Core {
 
     /// Undoes [`Core::hold`]. A key that nobody waits under has no deadline.
     pub(super) fn unfile(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tasks.get_mut(&no) else {
+            return;
+        };
         let Some(key) = task.key.take() else { return };
-        let Some(collector) = self.collectors[task.stage.0].as_mut() else { return };
-        let Some(held) = collector.held.get_mut(&key) else { return };
+        let Some(collector) = self.collectors[task.stage.0].as_mut() else {
+            return;
+        };
+        let Some(held) = collector.held.get_mut(&key) else {
+            return;
+        };
         held.remove(&no);
         if held.is_empty() {
             collector.held.remove(&key);
@@ -94,7 +114,9 @@ impl Core {
 
     /// T_collect of a group has passed.
     pub(super) fn group_overdue(&mut self, stage: StageIx, key: &Arc<str>, due: super::Time) {
-        let Some(collector) = self.collectors[stage.0].as_mut() else { return };
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return;
+        };
         if collector.deadlines.get(key) != Some(&due) {
             return;
         }
@@ -125,8 +147,13 @@ impl Core {
     fn fire(&mut self, stage: StageIx, group: Group) -> usize {
         let key = Part::from_text(&group.key);
         let named: BTreeSet<&TaskId> = group.members.iter().collect();
-        let held: Vec<TaskNo> = named.iter().filter_map(|id| self.held_at(stage, id)).collect();
-        let Some(collector) = self.collectors[stage.0].as_mut() else { return 0 };
+        let held: Vec<TaskNo> = named
+            .iter()
+            .filter_map(|id| self.held_at(stage, id))
+            .collect();
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return 0;
+        };
         if held.is_empty() {
             return 0;
         }
@@ -137,12 +164,20 @@ impl Core {
             return held.len();
         }
         let wrong = if held.len() < named.len() {
-            Some(format!("names {} messages that it does not hold", named.len() - held.len()))
+            Some(format!(
+                "names {} messages that it does not hold",
+                named.len() - held.len()
+            ))
         } else if group.last < group.first {
-            Some(format!("ends with block {}, before its first, {}", group.last, group.first))
+            Some(format!(
+                "ends with block {}, before its first, {}",
+                group.last, group.first
+            ))
         } else if held.len() > GROUP_MAX {
             let count = held.len();
-            Some(format!("has {count} members; the limit is {GROUP_MAX}: collect in two stages"))
+            Some(format!(
+                "has {count} members; the limit is {GROUP_MAX}: collect in two stages"
+            ))
         } else {
             None
         };
@@ -157,7 +192,9 @@ impl Core {
             return held.len();
         }
         // What else waits under this key has come too late.
-        let waiting = self.collectors[stage.0].as_ref().and_then(|c| c.held.get(&*group.key));
+        let waiting = self.collectors[stage.0]
+            .as_ref()
+            .and_then(|c| c.held.get(&*group.key));
         let late: Vec<TaskNo> = waiting.into_iter().flatten().copied().collect();
         for no in &late {
             self.offer(*no);
@@ -179,9 +216,16 @@ impl Core {
         });
         let stage_plan = self.plan.stage(stage);
         // The mark is remembered until no member of the group can come again.
-        let last = members.iter().map(|(_, task)| task.last).max().unwrap_or(0).max(group.last);
-        let record =
-            GroupRecord { last, members: u32::try_from(members.len()).unwrap_or(u32::MAX) };
+        let last = members
+            .iter()
+            .map(|(_, task)| task.last)
+            .max()
+            .unwrap_or(0)
+            .max(group.last);
+        let record = GroupRecord {
+            last,
+            members: u32::try_from(members.len()).unwrap_or(u32::MAX),
+        };
         let mut changes = vec![(
             RecordKey::Group(stage_plan.name.clone(), key.clone()),
             Change::put_new(Record::Group(record)),
@@ -201,9 +245,14 @@ impl Core {
             grouping: Vec::new(),
         };
         for (_, task) in &members {
-            let finish = Finish::Grouped { key: group.key.clone() };
+            let finish = Finish::Grouped {
+                key: group.key.clone(),
+            };
             changes.push((RecordKey::Task(task.id.clone()), Change::Delete));
-            changes.push((RecordKey::Done(task.id.clone()), self.done(finish, task.last)));
+            changes.push((
+                RecordKey::Done(task.id.clone()),
+                self.done(finish, task.last),
+            ));
         }
         self.pass_on(stage, &message, &mut changes);
         if let Some(why) = excess(&changes) {
@@ -223,12 +272,17 @@ impl Core {
 
     /// Consumes a task without effect.
     pub(super) fn skip(&mut self, no: TaskNo, why: String) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
         let (id, last) = (task.record.id.clone(), task.record.last);
         self.set_phase(no, Phase::Finishing);
         let changes = vec![
             (RecordKey::Task(id.clone()), Change::Delete),
-            (RecordKey::Done(id.clone()), self.done(Finish::Skipped { why }, last)),
+            (
+                RecordKey::Done(id.clone()),
+                self.done(Finish::Skipped { why }, last),
+            ),
         ];
         self.append(changes, Then::Settled(vec![id]));
     }

@@ -12,15 +12,15 @@ impl Core {
             return;
         };
         let collector = self.plan.stage(stage).collector();
-        if let Some(pointer) = collector.and_then(|plan| plan.group_by.as_ref()) {
-            if task.group.is_none() {
-                let why = format!(
-                    "task {id} has no value of grouping field {pointer:?}: drop it, or submit the \
+        if let Some(pointer) = collector.and_then(|plan| plan.group_by.as_ref())
+            && task.group.is_none()
+        {
+            let why = format!(
+                "task {id} has no value of grouping field {pointer:?}: drop it, or submit the \
                      message again with one"
-                );
-                self.reply_in_turn(request, Reply::Invalid { why });
-                return;
-            }
+            );
+            self.reply_in_turn(request, Reply::Invalid { why });
+            return;
         }
         let mut changes = vec![(RecordKey::Dead(id.clone()), Change::Delete)];
         let reply = if self.will_be_finished(stage, id, task.last) {
@@ -42,10 +42,19 @@ impl Core {
         };
         let changes = vec![
             (RecordKey::Dead(id.clone()), Change::Delete),
-            (RecordKey::Done(id.clone()), self.done(Finish::Dropped, task.last)),
+            (
+                RecordKey::Done(id.clone()),
+                self.done(Finish::Dropped, task.last),
+            ),
         ];
         self.deciding.insert(id.clone());
-        self.append(changes, Then::Reply { request, reply: Reply::Accepted });
+        self.append(
+            changes,
+            Then::Reply {
+                request,
+                reply: Reply::Accepted,
+            },
+        );
     }
 
     /// The task of a dead letter about which no decision is on its way to the log.

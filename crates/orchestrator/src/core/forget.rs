@@ -51,16 +51,27 @@ impl Core {
                 let passed = parts.iter().filter(|(_, last)| **last < below);
                 passed.map(|(part, _)| {
                     let part = part.clone();
-                    RecordKey::Done(TaskId { stage: stage.name.clone(), block: *block, part })
+                    RecordKey::Done(TaskId {
+                        stage: stage.name.clone(),
+                        block: *block,
+                        part,
+                    })
                 })
             });
             let collector = self.collectors[ix].as_ref();
             let groups = collector.into_iter().flat_map(|collector| {
-                let keys = collector.fired_by_last.range(..below).flat_map(|(_, keys)| keys);
+                let keys = collector
+                    .fired_by_last
+                    .range(..below)
+                    .flat_map(|(_, keys)| keys);
                 keys.map(|key| RecordKey::Group(stage.name.clone(), key.clone()))
             });
             let room = FORGET_MAX - marks.len();
-            marks.extend(ids.chain(groups).take(room).map(|key| (key, Change::Delete)));
+            marks.extend(
+                ids.chain(groups)
+                    .take(room)
+                    .map(|key| (key, Change::Delete)),
+            );
         }
         marks
     }

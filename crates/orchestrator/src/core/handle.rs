@@ -36,8 +36,14 @@ impl Core {
     }
 
     pub(super) fn run_timers(&mut self) {
-        while self.timers.first().is_some_and(|(due, _)| *due <= self.now.mono) {
-            let Some((due, timer)) = self.timers.pop_first() else { return };
+        while self
+            .timers
+            .first()
+            .is_some_and(|(due, _)| *due <= self.now.mono)
+        {
+            let Some((due, timer)) = self.timers.pop_first() else {
+                return;
+            };
             match timer {
                 Timer::Lease(no, attempt) => self.lease_due(no, attempt),
                 Timer::Wake(no) => self.wake(no),
@@ -49,7 +55,9 @@ impl Core {
     }
 
     fn wake(&mut self, no: super::ready::TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
         if !matches!(task.phase, Phase::Delayed { until } if until <= self.now.mono) {
             return;
         }
@@ -64,22 +72,37 @@ impl Core {
     /// The log holds a record that an append expected not to be there. What that record settles is
     /// left out, and the rest is appended again.
     pub(super) fn conflicted(&mut self, token: Token, key: &str) {
-        let Some(mut pending) = self.pending.remove(&token) else { return };
+        let Some(mut pending) = self.pending.remove(&token) else {
+            return;
+        };
         self.note_incoming(&pending.changes, false);
         let parsed = RecordKey::parse(key);
         let at = pending.changes.iter().position(|(other, change)| {
             let is_put = matches!(change, Change::Put { .. });
             is_put && parsed.as_ref().is_ok_and(|key| key == other)
         });
-        let Some((key, refused)) = at.map(|at| pending.changes.remove(at)) else { return };
+        let Some((key, refused)) = at.map(|at| pending.changes.remove(at)) else {
+            return;
+        };
         if matches!(key, RecordKey::Done(_) | RecordKey::Group(..)) {
             // Another coordinator's result came first; its records say what follows from it.
             return;
         }
         if let Then::Reply { request, .. } = pending.then {
-            let Change::Put { record: Record::Task(task), .. } = &refused else { return };
-            let known = self.stage_of(&task.id).and_then(|stage| self.known(stage, task));
-            let puts = pending.changes.iter().any(|(_, change)| matches!(change, Change::Put { .. }));
+            let Change::Put {
+                record: Record::Task(task),
+                ..
+            } = &refused
+            else {
+                return;
+            };
+            let known = self
+                .stage_of(&task.id)
+                .and_then(|stage| self.known(stage, task));
+            let puts = pending
+                .changes
+                .iter()
+                .any(|(_, change)| matches!(change, Change::Put { .. }));
             let differs = matches!(known, Some(Reply::Differs { .. }));
             if differs || !puts {
                 for (key, _) in &pending.changes {

@@ -19,13 +19,16 @@ const REASON_MAX: usize = 8 * 1024;
 
 impl Core {
     pub(super) fn join(&mut self, join: Join) {
-        let Some(group) = self.groups.iter().position(|group| *group == join.group) else { return };
+        let Some(group) = self.groups.iter().position(|group| *group == join.group) else {
+            return;
+        };
         let before = self.workers.remove(&join.worker);
         if let Some(before) = &before {
             self.free[before.group].remove(&join.worker);
         }
-        let (batches, last_used) =
-            before.map_or_else(Default::default, |worker| (worker.batches, worker.last_used));
+        let (batches, last_used) = before.map_or_else(Default::default, |worker| {
+            (worker.batches, worker.last_used)
+        });
         let worker = Worker {
             group,
             labels: join.labels,
@@ -37,14 +40,19 @@ impl Core {
             last_used,
         };
         let due = self.now.mono.plus(self.silence_of(group));
-        self.timers.insert((due, Timer::Silent(join.worker.clone())));
+        self.timers
+            .insert((due, Timer::Silent(join.worker.clone())));
         self.workers.insert(join.worker.clone(), worker);
         self.note_free(&join.worker);
     }
 
     /// How long a worker of this group may be silent before it is forgotten.
     fn silence_of(&self, group: usize) -> std::time::Duration {
-        let dispatchers = self.plan.stages.iter().filter_map(|stage| stage.dispatcher());
+        let dispatchers = self
+            .plan
+            .stages
+            .iter()
+            .filter_map(|stage| stage.dispatcher());
         let of_group = dispatchers.filter(|plan| plan.group == self.groups[group]);
         let longest = of_group.map(|plan| plan.t_ack).max().unwrap_or_default();
         longest.saturating_mul(SILENCE)
@@ -52,13 +60,19 @@ impl Core {
 
     /// A worker may have been silent for long.
     pub(super) fn silent(&mut self, name: WorkerId) {
-        let Some(worker) = self.workers.get(&name) else { return };
+        let Some(worker) = self.workers.get(&name) else {
+            return;
+        };
         let silence = self.silence_of(worker.group);
         let due = worker.heard.plus(silence);
         if due <= self.now.mono && worker.batches.is_empty() {
             self.remove_worker(&name);
         } else {
-            let due = if due > self.now.mono { due } else { self.now.mono.plus(silence) };
+            let due = if due > self.now.mono {
+                due
+            } else {
+                self.now.mono.plus(silence)
+            };
             self.timers.insert((due, Timer::Silent(name)));
         }
     }
@@ -84,7 +98,11 @@ impl Core {
     }
 
     fn tasks_held_by(&self, worker: &WorkerId) -> Vec<TaskNo> {
-        let batches = self.workers.get(worker).into_iter().flat_map(|w| w.batches.values());
+        let batches = self
+            .workers
+            .get(worker)
+            .into_iter()
+            .flat_map(|w| w.batches.values());
         batches.flatten().copied().collect()
     }
 
@@ -93,18 +111,25 @@ impl Core {
     pub(super) fn heartbeat(&mut self, name: &WorkerId, running: Vec<LeaseRef>) {
         let now = self.now.mono;
         let Some(worker) = self.workers.get_mut(name) else {
-            self.actions.push(Action::Unknown { worker: name.clone() });
+            self.actions.push(Action::Unknown {
+                worker: name.clone(),
+            });
             return;
         };
         worker.heard = now;
         for lease in running {
             let no = self.by_id.get(&lease.task).copied();
             let Some(task) = no.and_then(|no| self.tasks.get_mut(&no)) else {
-                self.actions.push(Action::Cancel { worker: name.clone(), lease });
+                self.actions.push(Action::Cancel {
+                    worker: name.clone(),
+                    lease,
+                });
                 continue;
             };
             let no = task.no;
-            let Some(dispatcher) = self.plan.stages[task.stage.0].dispatcher() else { continue };
+            let Some(dispatcher) = self.plan.stages[task.stage.0].dispatcher() else {
+                continue;
+            };
             let expires = now.plus(dispatcher.t_ack);
             match &mut task.phase {
                 Phase::Leased(held) if held.worker == *name && held.attempt == lease.attempt => {
@@ -116,7 +141,10 @@ impl Core {
                     }) =>
                 {
                     // It has ended this attempt itself: the heartbeat is older than that.
-                    self.actions.push(Action::Cancel { worker: name.clone(), lease });
+                    self.actions.push(Action::Cancel {
+                        worker: name.clone(),
+                        lease,
+                    });
                 }
                 Phase::Ready | Phase::Delayed { .. } => {
                     let batch = self.next_batch;
@@ -124,7 +152,10 @@ impl Core {
                     self.lease(no, name, lease.attempt, batch, expires);
                 }
                 Phase::Leased(_) => {
-                    self.actions.push(Action::Cancel { worker: name.clone(), lease });
+                    self.actions.push(Action::Cancel {
+                        worker: name.clone(),
+                        lease,
+                    });
                 }
                 _ => {}
             }
@@ -133,17 +164,25 @@ impl Core {
 
     /// The lease's timer fired: it has ended, unless it was renewed.
     pub(super) fn lease_due(&mut self, no: TaskNo, attempt: u32) {
-        let Some(task) = self.tasks.get(&no) else { return };
-        let Phase::Leased(held) = &task.phase else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        let Phase::Leased(held) = &task.phase else {
+            return;
+        };
         if held.attempt != attempt {
             return;
         }
         if held.expires > self.now.mono {
-            self.timers.insert((held.expires, Timer::Lease(no, attempt)));
+            self.timers
+                .insert((held.expires, Timer::Lease(no, attempt)));
             return;
         }
         let worker = held.worker.clone();
-        let lease = LeaseRef { task: task.record.id.clone(), attempt };
+        let lease = LeaseRef {
+            task: task.record.id.clone(),
+            attempt,
+        };
         self.counters[task.stage.0].expired += 1;
         self.attempt_failed(no, &reason("the lease ended without a heartbeat (T_ack)"));
         self.actions.push(Action::Cancel { worker, lease });
@@ -155,7 +194,10 @@ impl Core {
             self.set_phase(no, Phase::Ready);
             self.note_reported(no, worker, lease);
         } else {
-            self.actions.push(Action::Cancel { worker: worker.clone(), lease: lease.clone() });
+            self.actions.push(Action::Cancel {
+                worker: worker.clone(),
+                lease: lease.clone(),
+            });
         }
     }
 
@@ -165,7 +207,10 @@ impl Core {
             self.attempt_failed(no, &fail.failure);
             self.note_reported(no, &fail.worker, &fail.lease);
         } else {
-            self.actions.push(Action::Cancel { worker: fail.worker, lease: fail.lease });
+            self.actions.push(Action::Cancel {
+                worker: fail.worker,
+                lease: fail.lease,
+            });
         }
     }
 
@@ -192,15 +237,23 @@ impl Core {
     }
 
     fn attempt_failed(&mut self, no: TaskNo, failure: &Failure) {
-        let Some(task) = self.tasks.get(&no) else { return };
-        let Phase::Leased(held) = &task.phase else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        let Phase::Leased(held) = &task.phase else {
+            return;
+        };
         let worker = held.worker.clone();
         self.attempt_failed_by(no, worker, failure);
     }
 
     fn attempt_failed_by(&mut self, no: TaskNo, worker: WorkerId, failure: &Failure) {
-        let Some(task) = self.tasks.get(&no) else { return };
-        let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else {
+            return;
+        };
         let r_max = dispatcher.r_max;
         let number = task.tried().saturating_add(1);
         let mut attempts = task.attempts.clone();
@@ -214,7 +267,11 @@ impl Core {
         let (id, stage) = (task.record.id.clone(), task.stage);
         self.counters[stage.0].failed += 1;
         if failure.permanent {
-            self.bury(no, format!("permanent failure: {}", failure.reason), attempts);
+            self.bury(
+                no,
+                format!("permanent failure: {}", failure.reason),
+                attempts,
+            );
         } else if number > r_max {
             let reason = format!("{number} attempts failed; last: {}", failure.reason);
             self.bury(no, reason, attempts);
@@ -227,7 +284,9 @@ impl Core {
 
     /// Moves a live task to the dead-letter queue.
     pub(super) fn bury(&mut self, no: TaskNo, mut reason: String, attempts: Vec<Attempt>) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
         let id = task.record.id.clone();
         truncate(&mut reason, REASON_MAX);
         let dead = DeadRecord {
@@ -247,13 +306,21 @@ impl Core {
 
     /// A failed attempt has been recorded: wait, then try again.
     pub(super) fn retry_later(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
         if task.phase != Phase::Recording {
             return;
         }
-        let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else { return };
+        let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else {
+            return;
+        };
         let retry = task.tried();
-        let until = self.now.mono.plus(dispatcher.backoff.delay(retry, draw(&task.record.id, retry)));
+        let until = self.now.mono.plus(
+            dispatcher
+                .backoff
+                .delay(retry, draw(&task.record.id, retry)),
+        );
         self.counters[task.stage.0].retried += 1;
         self.set_phase(no, Phase::Delayed { until });
         self.timers.insert((until, Timer::Wake(no)));
@@ -273,7 +340,10 @@ impl Core {
             if let Some(stage) = self.stage_of(&id) {
                 self.counters[stage.0].stale_results += 1;
             }
-            self.actions.push(Action::Cancel { worker: complete.worker, lease: complete.lease });
+            self.actions.push(Action::Cancel {
+                worker: complete.worker,
+                lease: complete.lease,
+            });
             return;
         };
         let (no, stage, record) = (task.no, task.stage, task.record.clone());
@@ -283,7 +353,10 @@ impl Core {
             if held.worker != complete.worker || held.attempt != complete.lease.attempt {
                 self.actions.push(Action::Cancel {
                     worker: held.worker.clone(),
-                    lease: LeaseRef { task: id.clone(), attempt: held.attempt },
+                    lease: LeaseRef {
+                        task: id.clone(),
+                        attempt: held.attempt,
+                    },
                 });
             }
         }
@@ -296,8 +369,10 @@ impl Core {
         // A failed attempt may be on its way to the log, ahead of this.
         let had_tries = !task.attempts.is_empty() || task.phase == Phase::Recording;
         let worker = complete.worker;
-        let finish =
-            Finish::Completed { worker: worker.clone(), attempt: complete.lease.attempt };
+        let finish = Finish::Completed {
+            worker: worker.clone(),
+            attempt: complete.lease.attempt,
+        };
         let mut changes = vec![
             (RecordKey::Done(id.clone()), self.done(finish, record.last)),
             (RecordKey::Task(id.clone()), Change::Delete),
@@ -327,12 +402,21 @@ impl Core {
             self.pass_on(stage, &message, &mut changes);
         }
         if let Some(why) = wrong.or_else(|| excess(&changes)) {
-            let failure = Failure { permanent: true, ..reason(&format!("its result: {why}")) };
+            let failure = Failure {
+                permanent: true,
+                ..reason(&format!("its result: {why}"))
+            };
             self.attempt_failed_by(no, worker, &failure);
             return;
         }
         self.set_phase(no, Phase::Finishing);
-        self.append(changes, Then::Settle { task: id, timing: Some(timing) });
+        self.append(
+            changes,
+            Then::Settle {
+                task: id,
+                timing: Some(timing),
+            },
+        );
     }
 
     /// The records that put a message into every output queue of `stage`, leaving out what is
@@ -358,7 +442,12 @@ impl Core {
                     Ok(record) => (RecordKey::Task(id), Change::put_new(Record::Task(record))),
                     Err((task, reason)) => {
                         let at_ms = self.now.wall_ms;
-                        let dead = DeadRecord { task, reason, attempts: Vec::new(), at_ms };
+                        let dead = DeadRecord {
+                            task,
+                            reason,
+                            attempts: Vec::new(),
+                            at_ms,
+                        };
                         (RecordKey::Dead(id), Change::put_new(Record::Dead(dead)))
                     }
                 });
@@ -368,7 +457,10 @@ impl Core {
 }
 
 fn reason(text: &str) -> Failure {
-    Failure { reason: text.to_owned(), ..Failure::default() }
+    Failure {
+        reason: text.to_owned(),
+        ..Failure::default()
+    }
 }
 
 /// A number that depends on nothing but the task and the attempt (FNV-1a, then a finaliser), so

@@ -30,7 +30,13 @@ pub(super) fn excess(changes: &[(RecordKey, Change)]) -> Option<String> {
         ));
     }
     changes.iter().find_map(|(_, change)| {
-        let Change::Put { record: Record::Task(task), .. } = change else { return None };
+        let Change::Put {
+            record: Record::Task(task),
+            ..
+        } = change
+        else {
+            return None;
+        };
         excess_of_task(task)
     })
 }
@@ -60,7 +66,9 @@ fn size_of_payload(payload: &Payload) -> usize {
         Payload::Inline { bytes, .. } => 8 + bytes.len(),
         Payload::Blob { .. } => 48,
         Payload::Group { members, .. } => {
-            let each = members.iter().map(|(queue, member)| 8 + queue.len() + size_of_payload(member));
+            let each = members
+                .iter()
+                .map(|(queue, member)| 8 + queue.len() + size_of_payload(member));
             8 + each.sum::<usize>()
         }
     }
@@ -97,7 +105,10 @@ fn size_of_attempt(attempt: &Attempt) -> usize {
 
 /// Cuts a text after `limit` bytes, or a little before.
 pub(super) fn truncate(text: &mut String, limit: usize) {
-    if let Some(cut) = (0..=limit.min(text.len())).rev().find(|at| text.is_char_boundary(*at)) {
+    if let Some(cut) = (0..=limit.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+    {
         text.truncate(cut);
     }
 }

@@ -55,7 +55,9 @@ impl ReadyQueue {
     }
 
     pub(super) fn remove(&mut self, class: &Class, priority: &Priority) {
-        let Some(tasks) = self.classes.get_mut(class) else { return };
+        let Some(tasks) = self.classes.get_mut(class) else {
+            return;
+        };
         if !tasks.remove(priority) {
             return;
         }
@@ -64,10 +66,10 @@ impl ReadyQueue {
         if next.is_none() {
             self.classes.remove(class);
         }
-        if self.heads.remove(priority).is_some() {
-            if let Some(next) = next {
-                self.heads.insert(next, Arc::clone(class));
-            }
+        if self.heads.remove(priority).is_some()
+            && let Some(next) = next
+        {
+            self.heads.insert(next, Arc::clone(class));
         }
     }
 
@@ -77,7 +79,9 @@ impl ReadyQueue {
 
     /// The first task of each class, in order of priority.
     pub(super) fn heads(&self) -> impl Iterator<Item = (&Class, Priority)> {
-        self.heads.iter().map(|(priority, class)| (class, *priority))
+        self.heads
+            .iter()
+            .map(|(priority, class)| (class, *priority))
     }
 
     /// The first task of a class.
@@ -104,7 +108,9 @@ impl ReadyQueue {
 
     #[cfg(debug_assertions)]
     pub(super) fn contains(&self, class: &Class, priority: &Priority) -> bool {
-        self.classes.get(class).is_some_and(|tasks| tasks.contains(priority))
+        self.classes
+            .get(class)
+            .is_some_and(|tasks| tasks.contains(priority))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -121,7 +127,9 @@ impl BlockCount {
     }
 
     pub(super) fn remove(&mut self, block: u64) {
-        let Some(count) = self.by_block.get_mut(&block) else { return };
+        let Some(count) = self.by_block.get_mut(&block) else {
+            return;
+        };
         *count -= 1;
         self.total -= 1;
         if *count == 0 {

@@ -16,7 +16,9 @@ impl Core {
         }
         for group in 0..self.groups.len() {
             while !self.ready[group].is_empty() && !self.free[group].is_empty() {
-                let Some((class, head, worker)) = self.next_assignment(group) else { break };
+                let Some((class, head, worker)) = self.next_assignment(group) else {
+                    break;
+                };
                 self.assign(group, &class, head, &worker);
             }
         }
@@ -44,7 +46,11 @@ impl Core {
 
     /// Whether a downstream queue is too full for another task of `stage`.
     pub(super) fn is_gated(&self, stage: StageIx, block: u64) -> bool {
-        self.plan.stage(stage).outputs.iter().any(|queue| self.is_full(*queue, block, true))
+        self.plan
+            .stage(stage)
+            .outputs
+            .iter()
+            .any(|queue| self.is_full(*queue, block, true))
     }
 
     /// Whether nothing more of `block` may be on its way into a queue (Q_max).
@@ -54,14 +60,20 @@ impl Core {
     /// may be full precisely because it waits for that block. Queues of collectors are never full:
     /// a barrier needs the messages behind the ones that it holds.
     pub(super) fn is_full(&self, queue: QueueIx, block: u64, on_its_way: bool) -> bool {
-        let writers: &[StageIx] = if on_its_way { &self.writers[queue.0] } else { &[] };
+        let writers: &[StageIx] = if on_its_way {
+            &self.writers[queue.0]
+        } else {
+            &[]
+        };
         let queue = self.plan.queue(queue);
         queue.readers.iter().any(|reader| {
             if matches!(self.plan.stage(*reader).kind, StageKind::Collector(_)) {
                 return false;
             }
             let here = [&self.waiting[reader.0], &self.incoming[reader.0]];
-            let counts = here.into_iter().chain(writers.iter().map(|stage| &self.leased[stage.0]));
+            let counts = here
+                .into_iter()
+                .chain(writers.iter().map(|stage| &self.leased[stage.0]));
             let (mut total, mut lowest) = (0, None);
             for count in counts {
                 total += count.total();
@@ -89,7 +101,11 @@ impl Core {
         group: usize,
         class: &'a Class,
     ) -> impl Iterator<Item = (&'a WorkerId, &'a Worker)> {
-        let t_ack = self.plan.stage(class.0).dispatcher().map(|dispatcher| dispatcher.t_ack);
+        let t_ack = self
+            .plan
+            .stage(class.0)
+            .dispatcher()
+            .map(|dispatcher| dispatcher.t_ack);
         self.free[group]
             .iter()
             .filter_map(|name| Some((name, self.workers.get(name)?)))
@@ -101,12 +117,17 @@ impl Core {
 
     fn assign(&mut self, group: usize, class: &Class, head: Priority, worker: &WorkerId) {
         let plan = Arc::clone(&self.plan);
-        let Some(dispatcher) = plan.stage(class.0).dispatcher() else { return };
+        let Some(dispatcher) = plan.stage(class.0).dispatcher() else {
+            return;
+        };
         let size = if dispatcher.batch <= 1 {
             1
         } else {
             let free = self.candidates(group, class).count().max(1);
-            self.ready[group].class_len(class).div_ceil(free).clamp(1, dispatcher.batch)
+            self.ready[group]
+                .class_len(class)
+                .div_ceil(free)
+                .clamp(1, dispatcher.batch)
         };
         let batch = self.next_batch;
         self.next_batch += 1;
@@ -115,7 +136,11 @@ impl Core {
         let mut next = Some(head);
         while let Some(task) = next.and_then(|priority| self.tasks.get(&priority.no)) {
             let (no, attempt) = (task.no, task.tried().saturating_add(1));
-            leases.push(Lease { stage: class.0, task: Arc::clone(&task.record), attempt });
+            leases.push(Lease {
+                stage: class.0,
+                task: Arc::clone(&task.record),
+                attempt,
+            });
             self.lease(no, worker, attempt, batch, expires);
             self.counters[class.0.0].leased += 1;
             if leases.len() == size {
@@ -123,7 +148,9 @@ impl Core {
             }
             next = self.ready[group].head_of(class).filter(|priority| {
                 let failed_here = self.tasks.get(&priority.no).is_some_and(|task| {
-                    task.attempts.last().is_some_and(|attempt| attempt.worker == *worker)
+                    task.attempts
+                        .last()
+                        .is_some_and(|attempt| attempt.worker == *worker)
                 });
                 !failed_here && !self.is_gated(class.0, priority.block)
             });
@@ -131,7 +158,10 @@ impl Core {
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.last_used = batch + 1;
         }
-        self.actions.push(Action::Assign { worker: worker.clone(), leases });
+        self.actions.push(Action::Assign {
+            worker: worker.clone(),
+            leases,
+        });
     }
 
     /// Gives a worker the lease of a task, from now until `expires` unless it is renewed.
@@ -144,7 +174,13 @@ impl Core {
         expires: Time,
     ) {
         let since = self.now.mono;
-        let held = Held { worker: worker.clone(), attempt, batch, expires, since };
+        let held = Held {
+            worker: worker.clone(),
+            attempt,
+            batch,
+            expires,
+            since,
+        };
         self.set_phase(no, Phase::Leased(held));
         if let Some(task) = self.tasks.get_mut(&no) {
             task.reported = None;
@@ -158,7 +194,9 @@ impl Core {
 
     /// Keeps the index of free workers in step with a worker that has changed.
     pub(super) fn note_free(&mut self, name: &WorkerId) {
-        let Some(worker) = self.workers.get(name) else { return };
+        let Some(worker) = self.workers.get(name) else {
+            return;
+        };
         let free = &mut self.free[worker.group];
         if worker.is_free() {
             if !free.contains(name) {

@@ -19,20 +19,30 @@ impl Core {
     /// Hands every message whose turn it is to the sink.
     pub(super) fn pump_emission(&mut self) {
         while self.emitting.len() < EMITTING_MAX {
-            let Some((&(first, _), &no)) = self.emission.first_key_value() else { return };
+            let Some((&(first, _), &no)) = self.emission.first_key_value() else {
+                return;
+            };
             if first > self.emit_next {
                 return;
             }
-            let Some(task) = self.tasks.get(&no) else { return };
+            let Some(task) = self.tasks.get(&no) else {
+                return;
+            };
             let (record, seq) = (task.record.clone(), task.seq);
             if first < self.emit_next {
                 self.reject_late(no, first, record.last);
                 continue;
             }
             self.emit_next = record.last.saturating_add(1);
-            self.emitting.push_back(Emission { no, confirmed: false });
+            self.emitting.push_back(Emission {
+                no,
+                confirmed: false,
+            });
             self.set_phase(no, Phase::Emitting);
-            self.actions.push(Action::Emit { after: seq, task: record });
+            self.actions.push(Action::Emit {
+                after: seq,
+                task: record,
+            });
         }
     }
 
@@ -56,9 +66,17 @@ impl Core {
             return;
         };
         emission.confirmed = true;
-        while self.emitting.front().is_some_and(|emission| emission.confirmed) {
-            let Some(Emission { no, .. }) = self.emitting.pop_front() else { return };
-            let Some(task) = self.tasks.get(&no) else { continue };
+        while self
+            .emitting
+            .front()
+            .is_some_and(|emission| emission.confirmed)
+        {
+            let Some(Emission { no, .. }) = self.emitting.pop_front() else {
+                return;
+            };
+            let Some(task) = self.tasks.get(&no) else {
+                continue;
+            };
             let (id, stage) = (task.record.id.clone(), task.stage);
             let next = task.record.last.saturating_add(1);
             self.set_phase(no, Phase::Finishing);

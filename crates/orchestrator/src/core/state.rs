@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proofmill_bus::{Expect, Op, Seq};
 
-use super::event::{Action, Event, Now, RequestId, Reply, Settled, Submit, Time, Timing, Token};
+use super::event::{Action, Event, Now, Reply, RequestId, Settled, Submit, Time, Timing, Token};
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::view::Counters;
@@ -194,6 +194,10 @@ pub(super) enum Timer {
     Adopted,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are puts, and none lives long"
+)]
 pub(super) enum Change {
     Put { record: Record, expect: Expect },
     Delete,
@@ -207,8 +211,14 @@ pub(super) struct Pending {
 /// What an acceptance leads to besides the changes of the records themselves.
 pub(super) enum Then {
     Nothing,
-    Reply { request: RequestId, reply: Reply },
-    Settle { task: TaskId, timing: Option<Timing> },
+    Reply {
+        request: RequestId,
+        reply: Reply,
+    },
+    Settle {
+        task: TaskId,
+        timing: Option<Timing>,
+    },
     Settled(Vec<TaskId>),
     Forgotten,
 }
@@ -279,7 +289,11 @@ impl Core {
             collectors: plan
                 .stages
                 .iter()
-                .map(|stage| stage.collector().map(|plan| Collector::new(plan.strategy.build())))
+                .map(|stage| {
+                    stage
+                        .collector()
+                        .map(|plan| Collector::new(plan.strategy.build()))
+                })
                 .collect(),
             cursor: start,
             cursor_ahead: start,
@@ -335,7 +349,10 @@ impl Core {
 
     /// Takes an event into account.
     pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
-        self.now = Now { mono: self.now.mono.max(now.mono), wall_ms: now.wall_ms };
+        self.now = Now {
+            mono: self.now.mono.max(now.mono),
+            wall_ms: now.wall_ms,
+        };
         self.run_timers();
         self.dispatch(event);
         self.settle_down();
@@ -361,9 +378,11 @@ impl Core {
         let ops = changes
             .iter()
             .map(|(key, change)| match change {
-                Change::Put { record, expect } => {
-                    Op::Put { key: key.to_key(), value: record.encode(), expect: *expect }
-                }
+                Change::Put { record, expect } => Op::Put {
+                    key: key.to_key(),
+                    value: record.encode(),
+                    expect: *expect,
+                },
                 Change::Delete => Op::Delete { key: key.to_key() },
             })
             .collect();
@@ -375,15 +394,25 @@ impl Core {
     /// Counts the tasks that an append is to bring, until it is accepted or refused.
     pub(super) fn note_incoming(&mut self, changes: &[(RecordKey, Change)], comes: bool) {
         for (key, change) in changes {
-            let (RecordKey::Task(id), Change::Put { .. }) = (key, change) else { continue };
-            let Some(stage) = self.stage_of(id) else { continue };
+            let (RecordKey::Task(id), Change::Put { .. }) = (key, change) else {
+                continue;
+            };
+            let Some(stage) = self.stage_of(id) else {
+                continue;
+            };
             let count = &mut self.incoming[stage.0];
-            if comes { count.add(id.block) } else { count.remove(id.block) }
+            if comes {
+                count.add(id.block)
+            } else {
+                count.remove(id.block)
+            }
         }
     }
 
     pub(super) fn accepted(&mut self, token: Token, seq: Seq) {
-        let Some(pending) = self.pending.remove(&token) else { return };
+        let Some(pending) = self.pending.remove(&token) else {
+            return;
+        };
         self.applied = self.applied.max(seq);
         self.note_incoming(&pending.changes, false);
         let mut entering = Vec::new();
@@ -399,7 +428,9 @@ impl Core {
             Then::Reply { request, reply } => self.reply(request, seq, reply),
             Then::Settle { task, timing } => self.settle(task, seq, timing),
             Then::Settled(tasks) => {
-                tasks.into_iter().for_each(|task| self.settle(task, seq, None));
+                tasks
+                    .into_iter()
+                    .for_each(|task| self.settle(task, seq, None));
             }
         }
         entering.into_iter().for_each(|no| self.enter(no));
@@ -407,11 +438,19 @@ impl Core {
     }
 
     pub(super) fn reply(&mut self, request: RequestId, after: Seq, reply: Reply) {
-        self.actions.push(Action::Reply { request, after, reply });
+        self.actions.push(Action::Reply {
+            request,
+            after,
+            reply,
+        });
     }
 
     fn settle(&mut self, task: TaskId, after: Seq, timing: Option<Timing>) {
-        let settled = Settled { task, completed: timing.is_some(), timing };
+        let settled = Settled {
+            task,
+            completed: timing.is_some(),
+            timing,
+        };
         self.actions.push(Action::Settle { after, settled });
     }
 
@@ -420,7 +459,9 @@ impl Core {
         if !self.started {
             return;
         }
-        let Some(task) = self.tasks.get(&no) else { return };
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
         if task.phase != Phase::New {
             return;
         }
@@ -444,7 +485,9 @@ impl Core {
 
     /// The one place where a task changes phase: keeps every index in step.
     pub(super) fn set_phase(&mut self, no: TaskNo, phase: Phase) {
-        let Some(task) = self.tasks.get_mut(&no) else { return };
+        let Some(task) = self.tasks.get_mut(&no) else {
+            return;
+        };
         let (stage, block) = (task.stage, task.record.id.block);
         let old = std::mem::replace(&mut task.phase, phase);
         let task = &self.tasks[&no];
@@ -466,7 +509,8 @@ impl Core {
                 self.emission.remove(&(block, task.record.id.part.clone()));
             }
             (false, true) => {
-                self.emission.insert((block, task.record.id.part.clone()), no);
+                self.emission
+                    .insert((block, task.record.id.part.clone()), no);
             }
             _ => {}
         }
@@ -492,7 +536,9 @@ impl Core {
     }
 
     fn free_slot(&mut self, no: TaskNo, held: &Held) {
-        let Some(worker) = self.workers.get_mut(&held.worker) else { return };
+        let Some(worker) = self.workers.get_mut(&held.worker) else {
+            return;
+        };
         if let Some(batch) = worker.batches.get_mut(&held.batch) {
             batch.remove(&no);
             if batch.is_empty() {
@@ -503,7 +549,11 @@ impl Core {
     }
 
     pub(super) fn done(&self, finish: Finish, last: u64) -> Change {
-        Change::put_new(Record::Done(DoneRecord { finish, last, at_ms: self.now.wall_ms }))
+        Change::put_new(Record::Done(DoneRecord {
+            finish,
+            last,
+            at_ms: self.now.wall_ms,
+        }))
     }
 }
 
@@ -533,7 +583,10 @@ impl Task {
 impl Phase {
     /// Whether the task counts against its queue's Q_max.
     pub(super) fn waits(&self) -> bool {
-        matches!(self, Self::Ready | Self::Delayed { .. } | Self::Recording | Self::Queued)
+        matches!(
+            self,
+            Self::Ready | Self::Delayed { .. } | Self::Recording | Self::Queued
+        )
     }
 
     /// Whether only another message moves it on.
@@ -560,10 +613,16 @@ impl Collector {
 
 impl Change {
     pub(super) fn put(record: Record) -> Self {
-        Self::Put { record, expect: Expect::Any }
+        Self::Put {
+            record,
+            expect: Expect::Any,
+        }
     }
 
     pub(super) fn put_new(record: Record) -> Self {
-        Self::Put { record, expect: Expect::Absent }
+        Self::Put {
+            record,
+            expect: Expect::Absent,
+        }
     }
 }

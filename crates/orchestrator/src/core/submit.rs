@@ -13,8 +13,10 @@ impl Core {
         if self.draining {
             self.reply(submit.request, self.applied, Reply::Draining);
         } else if submit.message.last < first {
-            let why =
-                format!("its last block {} is before its first, {first}", submit.message.last);
+            let why = format!(
+                "its last block {} is before its first, {first}",
+                submit.message.last
+            );
             self.reply(submit.request, self.applied, Reply::Invalid { why });
         } else if self.is_full(queue, first, false) || self.is_behind_parked(queue, first) {
             let key = (first, self.next_park);
@@ -27,7 +29,10 @@ impl Core {
 
     /// Whether a producer of a lower block, or an earlier one of the same, waits already.
     fn is_behind_parked(&self, queue: QueueIx, block: u64) -> bool {
-        let parked = self.parked.get(&queue).and_then(|submits| submits.first_key_value());
+        let parked = self
+            .parked
+            .get(&queue)
+            .and_then(|submits| submits.first_key_value());
         parked.is_some_and(|((lowest, _), _)| *lowest <= block)
     }
 
@@ -38,13 +43,18 @@ impl Core {
         }
         let queues: Vec<QueueIx> = self.parked.keys().copied().collect();
         for queue in queues {
-            while let Some((&key, _)) =
-                self.parked.get(&queue).and_then(|submits| submits.first_key_value())
+            while let Some((&key, _)) = self
+                .parked
+                .get(&queue)
+                .and_then(|submits| submits.first_key_value())
             {
                 if self.is_full(queue, key.0, false) {
                     break;
                 }
-                let submit = self.parked.get_mut(&queue).and_then(|submits| submits.remove(&key));
+                let submit = self
+                    .parked
+                    .get_mut(&queue)
+                    .and_then(|submits| submits.remove(&key));
                 if let Some(submit) = submit {
                     self.admit(submit);
                 }
@@ -72,9 +82,9 @@ impl Core {
     /// may not go on beyond it, or a crash would lose it.
     fn holds_back(&self, producer: &str, next: u64) -> bool {
         let parked = self.parked.values().flat_map(|submits| submits.values());
-        parked.chain(&self.deferred).any(|submit| {
-            &*submit.producer == producer && submit.message.first < next
-        })
+        parked
+            .chain(&self.deferred)
+            .any(|submit| &*submit.producer == producer && submit.message.first < next)
     }
 
     /// Records a message, or finds that there is nothing to record.
@@ -94,7 +104,12 @@ impl Core {
             self.deferred.push(submit);
             return;
         }
-        let Submit { request, producer, source_next, .. } = submit;
+        let Submit {
+            request,
+            producer,
+            source_next,
+            ..
+        } = submit;
         let mut changes = Vec::new();
         let mut replaced = Vec::new();
         let mut reply = Reply::Duplicate;
@@ -132,15 +147,22 @@ impl Core {
                 }
                 Err((task, why)) => {
                     let at_ms = self.now.wall_ms;
-                    let dead =
-                        DeadRecord { task, reason: why.clone(), attempts: Vec::new(), at_ms };
+                    let dead = DeadRecord {
+                        task,
+                        reason: why.clone(),
+                        attempts: Vec::new(),
+                        at_ms,
+                    };
                     changes.push((RecordKey::Dead(id), Change::put(Record::Dead(dead))));
                     reply = Reply::Rejected { why };
                 }
             }
         }
         if let Some(next) = source_next {
-            let moves = self.sources.get(&producer).is_none_or(|known| *known < next);
+            let moves = self
+                .sources
+                .get(&producer)
+                .is_none_or(|known| *known < next);
             if moves && !self.holds_back(&producer, next) {
                 let key = RecordKey::Source(producer);
                 changes.push((key, Change::put(Record::Source(next))));
@@ -172,6 +194,9 @@ impl Core {
         }
         let (dead, _) = self.dead.get(id)?;
         let same = dead.task.payload == record.payload && dead.task.last == record.last;
-        same.then(|| Reply::IsDead { task: id.clone(), why: dead.reason.clone() })
+        same.then(|| Reply::IsDead {
+            task: id.clone(),
+            why: dead.reason.clone(),
+        })
     }
 }

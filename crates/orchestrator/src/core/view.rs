@@ -187,7 +187,8 @@ impl Core {
 
     /// Whether the task was completed, grouped, skipped or dropped, as far as is remembered.
     pub fn has_finished(&self, id: &TaskId, last: u64) -> bool {
-        self.stage_of(id).is_some_and(|stage| self.is_finished(stage, id, last))
+        self.stage_of(id)
+            .is_some_and(|stage| self.is_finished(stage, id, last))
     }
 
     /// Where a source goes on: the block after the last that it recorded.
@@ -201,11 +202,17 @@ impl Core {
     /// where a dead letter blocks the way, so may claimable tasks and producers that wait.
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty()
-            && self.collectors.iter().flatten().all(|collector| collector.deadlines.is_empty())
+            && self
+                .collectors
+                .iter()
+                .flatten()
+                .all(|collector| collector.deadlines.is_empty())
             && self.moving == self.ready.iter().map(ReadyQueue::len).sum::<usize>()
-            && self.ready.iter().flat_map(ReadyQueue::heads).all(|(class, head)| {
-                self.is_gated(class.0, head.block)
-            })
+            && self
+                .ready
+                .iter()
+                .flat_map(ReadyQueue::heads)
+                .all(|(class, head)| self.is_gated(class.0, head.block))
     }
 
     /// Whether nothing is under way: no task is leased, being recorded or being emitted. What

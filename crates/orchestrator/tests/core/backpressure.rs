@@ -7,7 +7,10 @@ use crate::support::{Draft, dispatcher};
 
 #[test]
 fn producers_wait_for_room_lowest_block_first() {
-    let mut mill = Draft::default().q_max("in", 2).work("prove", "in", &[]).mill();
+    let mut mill = Draft::default()
+        .q_max("in", 2)
+        .work("prove", "in", &[])
+        .mill();
     assert_eq!(mill.block("in", 10), Some(Reply::Accepted));
     assert_eq!(mill.block("in", 11), Some(Reply::Accepted));
     let json = "{}";
@@ -22,7 +25,10 @@ fn producers_wait_for_room_lowest_block_first() {
     assert_eq!((mill.reply(later), mill.reply(sooner)), (None, None));
     // Room is seen before the next event is over.
     mill.pass(0);
-    assert_eq!((mill.reply(later), mill.reply(sooner)), (None, Some(Reply::Accepted)));
+    assert_eq!(
+        (mill.reply(later), mill.reply(sooner)),
+        (None, Some(Reply::Accepted))
+    );
 }
 
 #[test]
@@ -30,7 +36,15 @@ fn a_full_queue_gates_the_stage_before_it_but_not_the_head_of_chain() {
     let mut mill = Draft::default()
         .q_max("mid", 1)
         .work("a", "in", &["mid"])
-        .work_as("b", "mid", &[], DispatcherPlan { group: "other".into(), ..dispatcher() })
+        .work_as(
+            "b",
+            "mid",
+            &[],
+            DispatcherPlan {
+                group: "other".into(),
+                ..dispatcher()
+            },
+        )
         .mill();
     mill.join("w", 4);
     for block in [5, 6, 7] {
@@ -48,7 +62,10 @@ fn a_full_queue_gates_the_stage_before_it_but_not_the_head_of_chain() {
 
 #[test]
 fn draining_turns_producers_away() {
-    let mut mill = Draft::default().q_max("in", 1).work("prove", "in", &[]).mill();
+    let mut mill = Draft::default()
+        .q_max("in", 1)
+        .work("prove", "in", &[])
+        .mill();
     mill.block("in", 0);
     let waiting = mill.begin("in", crate::support::Mill::message(1, 1, "{}"));
     mill.tell(proofmill_orchestrator::core::Event::Drain);

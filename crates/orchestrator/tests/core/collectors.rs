@@ -18,12 +18,16 @@ fn part(name: &str, block: u64, json: &str) -> proofmill_orchestrator::message::
 }
 
 fn total(k: usize, partial: bool) -> Match {
-    Match { expected: Expected::Total(k), partial }
+    Match {
+        expected: Expected::Total(k),
+        partial,
+    }
 }
 
 #[test]
 fn match_fires_once_with_the_total_and_skips_what_comes_late() {
-    let draft = Draft::default().collect("join", &["in"], &["out"], total(2, false), Some("/g"), None);
+    let draft =
+        Draft::default().collect("join", &["in"], &["out"], total(2, false), Some("/g"), None);
     let mut mill = draft.work("next", "out", &[]).mill();
     mill.send("in", part("a", 1, r#"{"g":"x"}"#));
     mill.send("in", part("b", 2, r#"{"g":"y"}"#));
@@ -39,7 +43,10 @@ fn match_fires_once_with_the_total_and_skips_what_comes_late() {
 #[test]
 fn match_by_queue_skips_the_surplus_of_one_queue_when_it_fires() {
     let counts = BTreeMap::from([("a".into(), 1), ("b".into(), 2)]);
-    let both = Match { expected: Expected::PerQueue(counts), partial: false };
+    let both = Match {
+        expected: Expected::PerQueue(counts),
+        partial: false,
+    };
     let mut mill = Draft::default()
         .collect("join", &["a", "b"], &["out"], both, None, None)
         .work("next", "out", &[])
@@ -63,19 +70,35 @@ fn a_message_without_its_grouping_field_dies_and_cannot_be_retried_into_a_group(
         .mill();
     for bad in ["{}", r#"{"g":null}"#, r#"{"g":1.5}"#, r#"{"g":[1]}"#] {
         let reply = mill.send("in", part("bad", 1, bad));
-        assert!(matches!(reply, Some(Reply::Rejected { .. })), "{bad}: {reply:?}");
+        assert!(
+            matches!(reply, Some(Reply::Rejected { .. })),
+            "{bad}: {reply:?}"
+        );
     }
     assert!(mill.tasks().is_empty());
-    assert!(matches!(mill.retry("join/1/bad"), Some(Reply::Invalid { .. })));
+    assert!(matches!(
+        mill.retry("join/1/bad"),
+        Some(Reply::Invalid { .. })
+    ));
     let reply = mill.send("in", part("bad", 1, r#"{"g":[1]}"#));
     assert!(matches!(reply, Some(Reply::IsDead { .. })), "{reply:?}");
-    assert_eq!(mill.send("in", part("bad", 1, r#"{"g":3}"#)), Some(Reply::Accepted));
-    assert_eq!((mill.core.status().dead, mill.tasks()), (0, vec!["join/1/bad Held".to_owned()]));
+    assert_eq!(
+        mill.send("in", part("bad", 1, r#"{"g":3}"#)),
+        Some(Reply::Accepted)
+    );
+    assert_eq!(
+        (mill.core.status().dead, mill.tasks()),
+        (0, vec!["join/1/bad Held".to_owned()])
+    );
 }
 
 #[test]
 fn sequential_takes_spans_and_every_input() {
-    let runs = Sequential { n: 4, inputs: vec!["a".into(), "b".into()], partial: false };
+    let runs = Sequential {
+        n: 4,
+        inputs: vec!["a".into(), "b".into()],
+        partial: false,
+    };
     let mut mill = Draft::default()
         .collect("runs", &["a", "b"], &["out"], runs, None, None)
         .sequence("out")
@@ -94,7 +117,11 @@ fn sequential_takes_spans_and_every_input() {
 #[test]
 fn overdue_runs_are_emitted_or_rejected_as_the_plan_says() {
     for partial in [true, false] {
-        let runs = Sequential { n: 2, inputs: vec!["in".into()], partial };
+        let runs = Sequential {
+            n: 2,
+            inputs: vec!["in".into()],
+            partial,
+        };
         let mut mill = Draft::default()
             .collect("runs", &["in"], &["out"], runs, None, Some(10))
             .work("next", "out", &[])
@@ -104,7 +131,10 @@ fn overdue_runs_are_emitted_or_rejected_as_the_plan_says() {
         assert_eq!(mill.tasks(), ["runs/0/0 Held"]);
         assert!(!mill.core.is_idle());
         mill.pass(1);
-        assert_eq!(mill.tasks().first().map(String::as_str), partial.then_some("next/0/0 Waiting"));
+        assert_eq!(
+            mill.tasks().first().map(String::as_str),
+            partial.then_some("next/0/0 Waiting")
+        );
         assert_eq!(mill.core.status().dead, usize::from(!partial));
         // A late block finds a group that was emitted, or begins one anew.
         mill.block("in", 1);
@@ -117,13 +147,24 @@ fn overdue_runs_are_emitted_or_rejected_as_the_plan_says() {
 }
 
 fn range(partial: bool) -> Range {
-    Range { by: "batches".into(), others: vec!["proofs".into()], partial }
+    Range {
+        by: "batches".into(),
+        others: vec!["proofs".into()],
+        partial,
+    }
 }
 
 #[test]
 fn range_joins_out_of_order_and_leaves_out_what_does_not_fit() {
     let mut mill = Draft::default()
-        .collect("cover", &["batches", "proofs"], &["out"], range(false), None, None)
+        .collect(
+            "cover",
+            &["batches", "proofs"],
+            &["out"],
+            range(false),
+            None,
+            None,
+        )
         .work("next", "out", &[])
         .mill();
     mill.block("proofs", 6);
@@ -136,13 +177,23 @@ fn range_joins_out_of_order_and_leaves_out_what_does_not_fit() {
     mill.send("proofs", part("half", 5, "{}"));
     assert_eq!(mill.core.status().stages[0].held, 5);
     mill.block("proofs", 7);
-    assert_eq!(mill.tasks(), ["cover/6/proofs:across Held", "next/4/4:batches:0 Waiting"]);
+    assert_eq!(
+        mill.tasks(),
+        ["cover/6/proofs:across Held", "next/4/4:batches:0 Waiting"]
+    );
 }
 
 #[test]
 fn overdue_ranges_and_orphans_are_given_up() {
     let mut mill = Draft::default()
-        .collect("cover", &["batches", "proofs"], &["out"], range(false), None, Some(10))
+        .collect(
+            "cover",
+            &["batches", "proofs"],
+            &["out"],
+            range(false),
+            None,
+            Some(10),
+        )
         .work("next", "out", &[])
         .mill();
     mill.block("proofs", 50);
@@ -164,7 +215,12 @@ struct Told(Vec<TaskId>);
 
 impl Strategy for Told {
     fn offer(&mut self, message: &Member) -> Outcome {
-        let group = |members| Group { key: "k".into(), first: 0, last: 1, members };
+        let group = |members| Group {
+            key: "k".into(),
+            first: 0,
+            last: 1,
+            members,
+        };
         match message.id.part.as_str() {
             "twice" => Outcome::Finished(vec![group(vec![message.id.clone(), message.id.clone()])]),
             "foreign" => Outcome::Finished(vec![group(vec![message.id.clone(), id("x/1/1")])]),
@@ -174,13 +230,18 @@ impl Strategy for Told {
             "empty" => Outcome::Finished(vec![group(Vec::new())]),
             _ => {
                 self.0.push(message.id.clone());
-                Outcome::InProgress { key: "later".into() }
+                Outcome::InProgress {
+                    key: "later".into(),
+                }
             }
         }
     }
 
     fn overdue(&mut self, _: &str) -> Overdue {
-        Overdue::Reject { members: std::mem::take(&mut self.0), why: "late".into() }
+        Overdue::Reject {
+            members: std::mem::take(&mut self.0),
+            why: "late".into(),
+        }
     }
 
     fn forget(&mut self, id: &TaskId) {
@@ -212,7 +273,11 @@ fn odd_groups_of_a_strategy_lose_nothing() {
     let mut mill = told();
     mill.send("in", part("foreign", 1, "{}"));
     assert!(mill.tasks().is_empty());
-    let reason = &mill.core.dead_letter(&id("join/1/foreign")).expect("dead").reason;
+    let reason = &mill
+        .core
+        .dead_letter(&id("join/1/foreign"))
+        .expect("dead")
+        .reason;
     assert!(reason.contains("does not hold"), "{reason}");
     let mut mill = told();
     mill.send("in", part("empty", 1, "{}"));

@@ -5,7 +5,10 @@ use proofmill_orchestrator::core::{Reply, TASK_MAX};
 use crate::support::{Draft, Mill, dispatcher, id};
 
 fn mill() -> Mill {
-    let mut mill = Draft::default().work("prove", "in", &["out"]).sequence("out").mill();
+    let mut mill = Draft::default()
+        .work("prove", "in", &["out"])
+        .sequence("out")
+        .mill();
     mill.join("w", 1);
     mill
 }
@@ -18,7 +21,10 @@ fn retries_wait_longer_each_time_and_then_the_task_dies_with_its_attempts() {
         assert_eq!(mill.news(), [format!("w prove/0/0#{attempt}")]);
         mill.fail("w", "prove/0/0", attempt, false);
         mill.pass(wait - 1);
-        assert!(mill.news().is_empty(), "attempt {attempt} waits for {wait} ms");
+        assert!(
+            mill.news().is_empty(),
+            "attempt {attempt} waits for {wait} ms"
+        );
         mill.pass(1);
         mill.beat("w", &[]);
     }
@@ -36,7 +42,10 @@ fn a_permanent_failure_goes_at_once() {
     mill.block("in", 0);
     mill.fail("w", "prove/0/0", 1, true);
     let dead = mill.core.dead_letter(&id("prove/0/0")).expect("dead");
-    assert_eq!((dead.attempts.len(), &*dead.reason), (1, "permanent failure: no luck"));
+    assert_eq!(
+        (dead.attempts.len(), &*dead.reason),
+        (1, "permanent failure: no luck")
+    );
 }
 
 #[test]
@@ -66,8 +75,14 @@ fn another_content_replaces_a_dead_letter_and_the_same_does_not() {
     ));
     mill.fail("w", "prove/0/0", 1, true);
     assert!(matches!(mill.block("in", 0), Some(Reply::IsDead { .. })));
-    assert_eq!(mill.send("in", Mill::message(0, 0, "[1]")), Some(Reply::Accepted));
-    assert_eq!((mill.core.status().dead, mill.has_key("dead.prove.0.0")), (0, false));
+    assert_eq!(
+        mill.send("in", Mill::message(0, 0, "[1]")),
+        Some(Reply::Accepted)
+    );
+    assert_eq!(
+        (mill.core.status().dead, mill.has_key("dead.prove.0.0")),
+        (0, false)
+    );
 }
 
 #[test]
@@ -77,10 +92,18 @@ fn a_result_that_the_log_cannot_take_kills_its_task_only() {
     mill.block("in", 1);
     let elements: Vec<Option<usize>> = (0..2_000).map(Some).collect();
     mill.complete_with("w", "prove/0/0", 1, &elements, "{}");
-    let reason = &mill.core.dead_letter(&id("prove/0/0")).expect("dead").reason;
+    let reason = &mill
+        .core
+        .dead_letter(&id("prove/0/0"))
+        .expect("dead")
+        .reason;
     assert!(reason.contains("2002 records"), "{reason}");
     mill.complete_with("w", "prove/1/0", 1, &[Some(1), Some(1)], "{}");
-    let reason = &mill.core.dead_letter(&id("prove/1/0")).expect("dead").reason;
+    let reason = &mill
+        .core
+        .dead_letter(&id("prove/1/0"))
+        .expect("dead")
+        .reason;
     assert!(reason.contains("same position"), "{reason}");
 }
 
@@ -97,22 +120,33 @@ fn a_message_too_large_for_a_record_is_refused() {
 
 #[test]
 fn the_output_of_many_attempts_fits_beside_a_large_task() {
-    let plan = proofmill_orchestrator::plan::DispatcherPlan { r_max: 400, ..dispatcher() };
+    let plan = proofmill_orchestrator::plan::DispatcherPlan {
+        r_max: 400,
+        ..dispatcher()
+    };
     let mut mill = Draft::default().work_as("prove", "in", &[], plan).mill();
     mill.join("w", 1);
     let json = format!("\"{}\"", "x".repeat(TASK_MAX - 1_000));
-    assert_eq!(mill.send("in", Mill::message(0, 0, &json)), Some(Reply::Accepted));
+    assert_eq!(
+        mill.send("in", Mill::message(0, 0, &json)),
+        Some(Reply::Accepted)
+    );
     for attempt in 1..=401 {
         let failure = proofmill_orchestrator::record::Failure {
             reason: "é".repeat(1_000),
             stderr: format!("{}{attempt}", "é".repeat(4_000)),
             ..Default::default()
         };
-        mill.tell(proofmill_orchestrator::core::Event::Fail(proofmill_orchestrator::core::Fail {
-            worker: "w".into(),
-            lease: proofmill_orchestrator::core::LeaseRef { task: id("prove/0/0"), attempt },
-            failure,
-        }));
+        mill.tell(proofmill_orchestrator::core::Event::Fail(
+            proofmill_orchestrator::core::Fail {
+                worker: "w".into(),
+                lease: proofmill_orchestrator::core::LeaseRef {
+                    task: id("prove/0/0"),
+                    attempt,
+                },
+                failure,
+            },
+        ));
         mill.pass(60_000);
         mill.beat("w", &[]);
     }

@@ -6,7 +6,10 @@ use crate::support::{Draft, id};
 
 #[test]
 fn attempts_and_counts_survive() {
-    let mut mill = Draft::default().work("prove", "in", &["out"]).sequence("out").mill();
+    let mut mill = Draft::default()
+        .work("prove", "in", &["out"])
+        .sequence("out")
+        .mill();
     mill.join("w", 2);
     for block in 0..3 {
         mill.block("in", block);

@@ -15,7 +15,10 @@ fn blocks_wait_for_lower_ones() {
     mill.block("in", 1);
     assert!(mill.emitted.is_empty());
     mill.block("in", 0);
-    assert_eq!(mill.emitted, [id("emit/0/0"), id("emit/1/0"), id("emit/2/0")]);
+    assert_eq!(
+        mill.emitted,
+        [id("emit/0/0"), id("emit/1/0"), id("emit/2/0")]
+    );
 }
 
 #[test]
@@ -51,7 +54,10 @@ fn a_confirmation_that_overtakes_waits() {
 
 #[test]
 fn marks_below_the_cursor_are_forgotten() {
-    let mut mill = Draft::default().work("prove", "in", &["out"]).sequence("out").mill();
+    let mut mill = Draft::default()
+        .work("prove", "in", &["out"])
+        .sequence("out")
+        .mill();
     mill.join("w", 1);
     for block in 0..100 {
         mill.block("in", block);
@@ -59,5 +65,8 @@ fn marks_below_the_cursor_are_forgotten() {
         emitted(&mut mill, &format!("emit/{block}/0"));
     }
     assert!(!mill.has_key("done.prove.0.0"));
-    assert_eq!(mill.block("in", 0), Some(proofmill_orchestrator::core::Reply::Duplicate));
+    assert_eq!(
+        mill.block("in", 0),
+        Some(proofmill_orchestrator::core::Reply::Duplicate)
+    );
 }

@@ -62,7 +62,10 @@ impl Mill {
     }
 
     fn now(&self) -> Now {
-        Now { mono: Time(self.now_ms * 1000), wall_ms: self.now_ms }
+        Now {
+            mono: Time(self.now_ms * 1000),
+            wall_ms: self.now_ms,
+        }
     }
 
     pub(crate) fn tell(&mut self, event: Event) {
@@ -107,18 +110,28 @@ impl Mill {
 
     fn append(&mut self, ops: Vec<Op>) -> Result<Seq, String> {
         for op in &ops {
-            if let Op::Put { key, expect: Expect::Absent, .. } = op {
-                if self.log.contains_key(key.as_str()) {
+            if let Op::Put {
+                key,
+                expect: Expect::Absent,
+                ..
+            } = op
+                && self.log.contains_key(key.as_str()) {
                     return Err(key.as_str().to_owned());
                 }
-            }
         }
-        assert!(ops.len() <= proofmill_bus::MAX_BATCH_OPS, "{} operations", ops.len());
+        assert!(
+            ops.len() <= proofmill_bus::MAX_BATCH_OPS,
+            "{} operations",
+            ops.len()
+        );
         for op in ops {
             self.last = self.last.next();
             match op {
                 Op::Put { key, value, .. } => {
-                    assert!(value.len() <= proofmill_bus::MAX_VALUE_BYTES, "{key} is too large");
+                    assert!(
+                        value.len() <= proofmill_bus::MAX_VALUE_BYTES,
+                        "{key} is too large"
+                    );
                     self.log.insert(key.as_str().to_owned(), (self.last, value));
                 }
                 Op::Delete { key } => {
@@ -168,15 +181,27 @@ impl Mill {
     pub(crate) fn join_with(&mut self, worker: &str, slots: usize, labels: &[&str], memory: u64) {
         let labels: BTreeSet<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         let group = "g".into();
-        self.tell(Event::Join(Join { worker: worker.into(), group, labels, memory, slots }));
+        self.tell(Event::Join(Join {
+            worker: worker.into(),
+            group,
+            labels,
+            memory,
+            slots,
+        }));
     }
 
     pub(crate) fn beat(&mut self, worker: &str, running: &[(&str, u32)]) {
         let running = running
             .iter()
-            .map(|(task, attempt)| LeaseRef { task: id(task), attempt: *attempt })
+            .map(|(task, attempt)| LeaseRef {
+                task: id(task),
+                attempt: *attempt,
+            })
             .collect();
-        self.tell(Event::Heartbeat { worker: worker.into(), running });
+        self.tell(Event::Heartbeat {
+            worker: worker.into(),
+            running,
+        });
     }
 
     pub(crate) fn message(first: u64, last: u64, json: &str) -> Message {
@@ -219,20 +244,29 @@ impl Mill {
 
     /// Submits block `block`, whole.
     pub(crate) fn block(&mut self, queue: &str, block: u64) -> Option<Reply> {
-        self.send(queue, Self::message(block, block, &format!("{{\"block\":{block}}}")))
+        self.send(
+            queue,
+            Self::message(block, block, &format!("{{\"block\":{block}}}")),
+        )
     }
 
     pub(crate) fn retry(&mut self, task: &str) -> Option<Reply> {
         self.requests += 1;
         let request = RequestId(self.requests);
-        self.tell(Event::RetryDead { request, task: id(task) });
+        self.tell(Event::RetryDead {
+            request,
+            task: id(task),
+        });
         self.replies.remove(&request)
     }
 
     pub(crate) fn drop_dead(&mut self, task: &str) -> Option<Reply> {
         self.requests += 1;
         let request = RequestId(self.requests);
-        self.tell(Event::DropDead { request, task: id(task) });
+        self.tell(Event::DropDead {
+            request,
+            task: id(task),
+        });
         self.replies.remove(&request)
     }
 
@@ -248,8 +282,14 @@ impl Mill {
         elements: &[Option<usize>],
         json: &str,
     ) {
-        let lease = LeaseRef { task: id(task), attempt };
-        let stage = self.plan.stage_named(&lease.task.stage).map(|stage| self.plan.stage(stage));
+        let lease = LeaseRef {
+            task: id(task),
+            attempt,
+        };
+        let stage = self
+            .plan
+            .stage_named(&lease.task.stage)
+            .map(|stage| self.plan.stage(stage));
         let outputs = stage.map(|stage| stage.outputs.clone()).unwrap_or_default();
         let grouping: Vec<_> = outputs
             .iter()
@@ -264,26 +304,45 @@ impl Mill {
             })
             .collect();
         let ran = Duration::ZERO;
-        self.tell(Event::Complete(Complete { worker: worker.into(), lease, outputs, ran }));
+        self.tell(Event::Complete(Complete {
+            worker: worker.into(),
+            lease,
+            outputs,
+            ran,
+        }));
     }
 
     pub(crate) fn fail(&mut self, worker: &str, task: &str, attempt: u32, permanent: bool) {
-        let failure =
-            Failure { permanent, reason: "no luck".into(), ..Failure::default() };
-        let lease = LeaseRef { task: id(task), attempt };
-        self.tell(Event::Fail(Fail { worker: worker.into(), lease, failure }));
+        let failure = Failure {
+            permanent,
+            reason: "no luck".into(),
+            ..Failure::default()
+        };
+        let lease = LeaseRef {
+            task: id(task),
+            attempt,
+        };
+        self.tell(Event::Fail(Fail {
+            worker: worker.into(),
+            lease,
+            failure,
+        }));
     }
 
     /// What was assigned since this was last asked, as `worker task#attempt`.
     pub(crate) fn news(&mut self) -> Vec<String> {
         let news = self.assigned.drain(..);
-        news.map(|(worker, task, attempt)| format!("{worker} {task}#{attempt}")).collect()
+        news.map(|(worker, task, attempt)| format!("{worker} {task}#{attempt}"))
+            .collect()
     }
 
     /// The live tasks and their phases.
     pub(crate) fn tasks(&self) -> Vec<String> {
         let views = self.core.tasks(|_| true);
-        views.iter().map(|view| format!("{} {:?}", view.record.id, view.phase)).collect()
+        views
+            .iter()
+            .map(|view| format!("{} {:?}", view.record.id, view.phase))
+            .collect()
     }
 }
 
@@ -343,7 +402,12 @@ impl Draft {
             self.queues[queue.0].readers.push(ix);
         }
         let outputs = outputs.iter().map(|queue| self.queue(queue)).collect();
-        self.stages.push(StagePlan { name: name.into(), inputs, outputs, kind });
+        self.stages.push(StagePlan {
+            name: name.into(),
+            inputs,
+            outputs,
+            kind,
+        });
         self
     }
 

@@ -21,7 +21,10 @@ fn lower_blocks_go_first_and_retries_before_first_attempts() {
     mill.fail("w", "prove/5/0", 1, false);
     mill.pass(1_000);
     mill.complete("w", "prove/4/0", 1);
-    assert_eq!(mill.news(), ["w prove/5/0#1", "w prove/4/0#1", "w prove/5/0#2"]);
+    assert_eq!(
+        mill.news(),
+        ["w prove/5/0#1", "w prove/4/0#1", "w prove/5/0#2"]
+    );
 }
 
 #[test]
@@ -29,7 +32,10 @@ fn labels_and_memory_decide_who_can() {
     let mut mill = mill();
     mill.join_with("small", 1, &["cpu"], 4);
     let mut heavy = Mill::message(1, 1, "{}");
-    heavy.needs = Some(Needs { labels: ["gpu".to_owned()].into(), memory: 8 });
+    heavy.needs = Some(Needs {
+        labels: ["gpu".to_owned()].into(),
+        memory: 8,
+    });
     mill.send("in", heavy);
     mill.block("in", 2);
     assert_eq!(mill.news(), ["small prove/2/0#1"]);
@@ -50,7 +56,10 @@ fn another_worker_gets_what_one_has_failed() {
 
 #[test]
 fn batches_are_shared_among_those_who_are_free() {
-    let plan = DispatcherPlan { batch: 4, ..dispatcher() };
+    let plan = DispatcherPlan {
+        batch: 4,
+        ..dispatcher()
+    };
     let mut mill = Draft::default().work_as("prove", "in", &[], plan).mill();
     for block in 0..10 {
         mill.block("in", block);
@@ -61,7 +70,11 @@ fn batches_are_shared_among_those_who_are_free() {
     let first: Vec<String> = (0..4).map(|block| format!("a prove/{block}/0#1")).collect();
     assert_eq!(mill.news()[..4], first);
     for block in 0..4 {
-        assert_eq!(mill.batches.len(), 2, "a batch takes one slot until all of it is done");
+        assert_eq!(
+            mill.batches.len(),
+            2,
+            "a batch takes one slot until all of it is done"
+        );
         mill.complete("a", &format!("prove/{block}/0"), 1);
     }
     assert_eq!(mill.batches, [4, 4, 2]);
@@ -78,9 +91,15 @@ fn a_retired_worker_finishes_what_it_has() {
     mill.complete("a", "prove/0/0", 1);
     mill.join("a", 2);
     assert_eq!(mill.news(), ["a prove/1/0#1"]);
-    let lease = LeaseRef { task: id("prove/1/0"), attempt: 1 };
+    let lease = LeaseRef {
+        task: id("prove/1/0"),
+        attempt: 1,
+    };
     mill.tell(Event::Retire { worker: "a".into() });
-    mill.tell(Event::Release { worker: "a".into(), lease });
+    mill.tell(Event::Release {
+        worker: "a".into(),
+        lease,
+    });
     mill.join("b", 1);
     assert_eq!(mill.news(), ["b prove/1/0#1"]);
 }
@@ -144,8 +163,14 @@ fn a_worker_silent_for_long_is_forgotten_and_told_to_join() {
 
 #[test]
 fn tasks_of_a_group_without_workers_wait() {
-    let other = DispatcherPlan { group: "other".into(), ..dispatcher() };
-    let mut mill = Draft::default().work("a", "in", &[]).work_as("b", "in2", &[], other).mill();
+    let other = DispatcherPlan {
+        group: "other".into(),
+        ..dispatcher()
+    };
+    let mut mill = Draft::default()
+        .work("a", "in", &[])
+        .work_as("b", "in2", &[], other)
+        .mill();
     mill.join("w", 1);
     mill.block("in2", 0);
     mill.block("in", 9);

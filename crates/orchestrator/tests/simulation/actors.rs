@@ -95,7 +95,11 @@ impl SimWorker {
                 crew.push(Self {
                     name: format!("{group}-{number}").into(),
                     group: group.clone(),
-                    labels: if able { ["gpu".to_owned()].into() } else { BTreeSet::new() },
+                    labels: if able {
+                        ["gpu".to_owned()].into()
+                    } else {
+                        BTreeSet::new()
+                    },
                     memory: if able { 2 } else { rng.within(0, 2) },
                     slots: rng.within(1, 3) as usize,
                     state: State::Down,
@@ -125,9 +129,20 @@ impl SimWorker {
     }
 
     fn heartbeat(&self) -> Event {
-        let done = self.results.iter().filter(|(_, event)| matches!(event, Event::Complete(_)));
-        let running = self.running.keys().chain(done.map(|(lease, _)| lease)).cloned().collect();
-        Event::Heartbeat { worker: self.name.clone(), running }
+        let done = self
+            .results
+            .iter()
+            .filter(|(_, event)| matches!(event, Event::Complete(_)));
+        let running = self
+            .running
+            .keys()
+            .chain(done.map(|(lease, _)| lease))
+            .cloned()
+            .collect();
+        Event::Heartbeat {
+            worker: self.name.clone(),
+            running,
+        }
     }
 }
 
@@ -152,7 +167,10 @@ impl World {
                 }
             }
             // It was asleep when this happened, and acts on it when it wakes.
-            (State::Paused, ev @ (Ev::ToWorker(..) | Ev::Beat(..) | Ev::Ran(..) | Ev::WorkerGone(..))) => {
+            (
+                State::Paused,
+                ev @ (Ev::ToWorker(..) | Ev::Beat(..) | Ev::Ran(..) | Ev::WorkerGone(..)),
+            ) => {
                 self.workers[ix].asleep.push(ev);
             }
             (State::Up, Ev::ToWorker(_, inc, message)) if inc == self.workers[ix].inc => {
@@ -164,7 +182,14 @@ impl World {
             }
             (State::Up, Ev::WorkerGone(_, inc)) if inc == self.workers[ix].inc => {
                 let worker = self.workers[ix].name.clone();
-                self.lossy(|| Ev::ToCore(None, Event::Leave { worker: worker.clone() }));
+                self.lossy(|| {
+                    Ev::ToCore(
+                        None,
+                        Event::Leave {
+                            worker: worker.clone(),
+                        },
+                    )
+                });
                 self.worker_dies(ix);
             }
             _ => {}
@@ -212,7 +237,15 @@ impl World {
         self.note(|| format!("worker {ix} retires"));
         let worker = self.workers[ix].name.clone();
         self.workers[ix].leaving = true;
-        self.after(0, Ev::ToCore(None, Event::Retire { worker: worker.clone() }));
+        self.after(
+            0,
+            Ev::ToCore(
+                None,
+                Event::Retire {
+                    worker: worker.clone(),
+                },
+            ),
+        );
         let running: Vec<LeaseRef> = self.workers[ix].running.keys().cloned().collect();
         for lease in running {
             if self.rng.flip() {
@@ -230,7 +263,10 @@ impl World {
         match message {
             ToWorker::Assign(leases) => {
                 for lease in leases {
-                    let of = LeaseRef { task: lease.task.id.clone(), attempt: lease.attempt };
+                    let of = LeaseRef {
+                        task: lease.task.id.clone(),
+                        attempt: lease.attempt,
+                    };
                     let worker = &mut self.workers[ix];
                     if worker.running.contains_key(&of) || worker.results.contains_key(&of) {
                         continue;
@@ -252,7 +288,9 @@ impl World {
                 self.workers[ix].results.remove(&lease);
             }
             ToWorker::Settled(task) => {
-                self.workers[ix].results.retain(|lease, _| lease.task != task);
+                self.workers[ix]
+                    .results
+                    .retain(|lease, _| lease.task != task);
             }
             ToWorker::Unknown => {
                 if !self.workers[ix].leaving {
@@ -277,7 +315,9 @@ impl World {
     }
 
     fn worker_ran(&mut self, ix: usize, of: &LeaseRef) {
-        let Some(lease) = self.workers[ix].running.remove(of) else { return };
+        let Some(lease) = self.workers[ix].running.remove(of) else {
+            return;
+        };
         let worker = self.workers[ix].name.clone();
         let failure = |permanent: bool, reason: &str| Failure {
             permanent,
@@ -292,9 +332,11 @@ impl World {
             _ => None,
         };
         let result = match failure {
-            Some(failure) => {
-                Event::Fail(Fail { worker: worker.clone(), lease: of.clone(), failure })
-            }
+            Some(failure) => Event::Fail(Fail {
+                worker: worker.clone(),
+                lease: of.clone(),
+                failure,
+            }),
             None => Event::Complete(Complete {
                 worker: worker.clone(),
                 lease: of.clone(),
@@ -320,7 +362,11 @@ fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<Output> {
                 .iter()
                 .flat_map(|queue| grouping(&scene.plan, *queue, Some(json.as_bytes())))
                 .collect();
-            Output { element: count.map(|_| index), payload: Payload::json(json), grouping }
+            Output {
+                element: count.map(|_| index),
+                payload: Payload::json(json),
+                grouping,
+            }
         })
         .collect()
 }
@@ -332,8 +378,8 @@ pub(crate) fn digest(payload: &Payload) -> u64 {
     match payload {
         Payload::Inline { bytes, .. } => bytes.iter().fold(start, |h, b| mix(h, u64::from(*b))),
         Payload::Blob { len, .. } => mix(start, *len),
-        Payload::Group { members, .. } => {
-            members.iter().fold(start, |hash, (_, member)| mix(hash, digest(member)))
-        }
+        Payload::Group { members, .. } => members
+            .iter()
+            .fold(start, |hash, (_, member)| mix(hash, digest(member))),
     }
 }

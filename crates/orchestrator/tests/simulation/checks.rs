@@ -144,7 +144,11 @@ impl Monitor {
                         .map_err(|why| format!("(d) barrier {stage}/{key}: {why}: {members:?}"))?;
                 }
                 (RecordKey::Cursor, Record::Cursor(next)) => {
-                    ensure!(*next > self.cursor, "(e) the cursor went from {} to {next}", self.cursor);
+                    ensure!(
+                        *next > self.cursor,
+                        "(e) the cursor went from {} to {next}",
+                        self.cursor
+                    );
                     self.cursor = *next;
                 }
                 _ => {}
@@ -156,7 +160,10 @@ impl Monitor {
     /// Beside the sequencer's path, marks are remembered for so many blocks only.
     fn is_forgotten(&self, scene: &Scene, id: &TaskId) -> bool {
         let leads = scene.plan.leads_to_sequencer();
-        let side = scene.plan.stage_named(&id.stage).is_some_and(|stage| !leads[stage.0]);
+        let side = scene
+            .plan
+            .stage_named(&id.stage)
+            .is_some_and(|stage| !leads[stage.0]);
         let newest = self.newest.get(&id.stage).copied().unwrap_or(0);
         side && id.block < newest.saturating_sub(scene.plan.retain_blocks)
     }
@@ -216,7 +223,8 @@ impl Monitor {
             self.next_assignment += 1;
             for lease in *leases {
                 let key = (lease.task.id.clone(), lease.attempt);
-                self.assignments.insert(key, ((*worker).clone(), self.next_assignment));
+                self.assignments
+                    .insert(key, ((*worker).clone(), self.next_assignment));
             }
         }
         let views = core.tasks(|_| true);
@@ -234,7 +242,9 @@ impl Monitor {
         leases: &[Lease],
         now_ms: u64,
     ) -> Result<(), String> {
-        let Some(first) = leases.first() else { return Err("an empty assignment".to_owned()) };
+        let Some(first) = leases.first() else {
+            return Err("an empty assignment".to_owned());
+        };
         let stage = scene.plan.stage(first.stage);
         let Some(dispatcher) = stage.dispatcher() else {
             return Err(format!("stage {} has no dispatcher", stage.name));
@@ -248,10 +258,20 @@ impl Monitor {
         let Some(known) = self.workers.get(worker) else {
             return Err(format!("(g) {worker} was given work without having joined"));
         };
-        ensure!(!known.retired, "(g) {worker} has retired and was given work");
-        ensure!(known.group == dispatcher.group, "(g) {worker} is of another group");
+        ensure!(
+            !known.retired,
+            "(g) {worker} has retired and was given work"
+        );
+        ensure!(
+            known.group == dispatcher.group,
+            "(g) {worker} is of another group"
+        );
         let has = self.slots_in_use(views, worker);
-        ensure!(has <= known.slots, "(g) {worker} has {has} assignments, F_max is {}", known.slots);
+        ensure!(
+            has <= known.slots,
+            "(g) {worker} has {has} assignments, F_max is {}",
+            known.slots
+        );
         for (ix, lease) in leases.iter().enumerate() {
             let id = &lease.task.id;
             let needs = needs_of(scene, lease.stage, lease.task.needs.as_ref());
@@ -295,8 +315,12 @@ impl Monitor {
         now_ms: u64,
     ) -> Result<(), String> {
         let view = views.iter().find(|view| view.record.id == lease.task.id);
-        let failed_by = view.and_then(|view| view.attempts.last()).map(|attempt| &attempt.worker);
-        let Some(dispatcher) = scene.plan.stage(lease.stage).dispatcher() else { return Ok(()) };
+        let failed_by = view
+            .and_then(|view| view.attempts.last())
+            .map(|attempt| &attempt.worker);
+        let Some(dispatcher) = scene.plan.stage(lease.stage).dispatcher() else {
+            return Ok(());
+        };
         if failed_by != Some(worker) {
             return Ok(());
         }
@@ -308,7 +332,10 @@ impl Monitor {
                 && known.group == dispatcher.group
                 && needs.met_by(&known.labels, known.memory)
                 && now_ms.saturating_sub(known.heard_ms) <= T_ACK_MS
-                && views.iter().filter(|view| view.worker.as_ref() == Some(name)).count()
+                && views
+                    .iter()
+                    .filter(|view| view.worker.as_ref() == Some(name))
+                    .count()
                     < known.slots;
             ensure!(
                 !able,
@@ -322,7 +349,10 @@ impl Monitor {
     /// Assignments that a worker has; a lease adopted from a heartbeat is one of its own.
     fn slots_in_use(&self, views: &[TaskView], worker: &Arc<str>) -> usize {
         let (mut assigned, mut adopted) = (BTreeSet::new(), 0);
-        for view in views.iter().filter(|view| view.worker.as_ref() == Some(worker)) {
+        for view in views
+            .iter()
+            .filter(|view| view.worker.as_ref() == Some(worker))
+        {
             let attempt = view.attempts.last().map_or(0, |attempt| attempt.number) + 1;
             match self.assignments.get(&(view.record.id.clone(), attempt)) {
                 Some((to, number)) if to == worker => {
@@ -336,7 +366,13 @@ impl Monitor {
 }
 
 fn needs_of(scene: &Scene, stage: StageIx, needs: Option<&Needs>) -> Needs {
-    let of_stage = || scene.plan.stage(stage).dispatcher().map(|plan| plan.needs.clone());
+    let of_stage = || {
+        scene
+            .plan
+            .stage(stage)
+            .dispatcher()
+            .map(|plan| plan.needs.clone())
+    };
     needs.cloned().or_else(of_stage).unwrap_or_default()
 }
 
@@ -346,13 +382,19 @@ fn check_room(
     views: &[TaskView],
     assigns: &[(&Arc<str>, &Vec<Lease>)],
 ) -> Result<(), String> {
-    let leases: Vec<&Lease> = assigns.iter().flat_map(|(_, leases)| leases.iter()).collect();
+    let leases: Vec<&Lease> = assigns
+        .iter()
+        .flat_map(|(_, leases)| leases.iter())
+        .collect();
     for (ix, queue) in scene.plan.queues.iter().enumerate() {
         let writes = |name: &str| {
             let stage = scene.plan.stages.iter().find(|stage| &*stage.name == name);
             stage.is_some_and(|stage| stage.outputs.iter().any(|output| output.0 == ix))
         };
-        let last = leases.iter().rev().find(|lease| writes(&lease.task.id.stage));
+        let last = leases
+            .iter()
+            .rev()
+            .find(|lease| writes(&lease.task.id.stage));
         let Some(last) = last else { continue };
         for reader in &queue.readers {
             let stage = scene.plan.stage(*reader);
@@ -384,22 +426,47 @@ fn check_room(
     Ok(())
 }
 
-fn check_dead(scene: &Scene, dead: &proofmill_orchestrator::record::DeadRecord) -> Result<(), String> {
+fn check_dead(
+    scene: &Scene,
+    dead: &proofmill_orchestrator::record::DeadRecord,
+) -> Result<(), String> {
     let id = &dead.task.id;
     ensure!(!dead.reason.is_empty(), "(h) {id} died without a reason");
-    let stage = scene.plan.stage_named(&id.stage).map(|stage| scene.plan.stage(stage));
-    let Some(dispatcher) = stage.and_then(|stage| stage.dispatcher()) else { return Ok(()) };
-    let permanent = dead.attempts.iter().filter(|attempt| attempt.failure.permanent).count();
-    let last = dead.attempts.last().is_some_and(|attempt| attempt.failure.permanent);
-    ensure!(permanent <= 1 && (permanent == 0 || last), "(h) {id} outlived a permanent failure");
+    let stage = scene
+        .plan
+        .stage_named(&id.stage)
+        .map(|stage| scene.plan.stage(stage));
+    let Some(dispatcher) = stage.and_then(|stage| stage.dispatcher()) else {
+        return Ok(());
+    };
+    let permanent = dead
+        .attempts
+        .iter()
+        .filter(|attempt| attempt.failure.permanent)
+        .count();
+    let last = dead
+        .attempts
+        .last()
+        .is_some_and(|attempt| attempt.failure.permanent);
+    ensure!(
+        permanent <= 1 && (permanent == 0 || last),
+        "(h) {id} outlived a permanent failure"
+    );
     ensure!(
         last || dead.attempts.len() == dispatcher.r_max as usize + 1,
         "(h) {id} died after {} attempts, R_max is {}",
         dead.attempts.len(),
         dispatcher.r_max
     );
-    let numbered = dead.attempts.iter().enumerate().all(|(ix, a)| a.number as usize == ix + 1);
-    ensure!(numbered, "(h) the attempts at {id} are not numbered in order");
+    let numbered = dead
+        .attempts
+        .iter()
+        .enumerate()
+        .all(|(ix, a)| a.number as usize == ix + 1);
+    ensure!(
+        numbered,
+        "(h) the attempts at {id} are not numbered in order"
+    );
     Ok(())
 }
 
@@ -410,32 +477,59 @@ fn check_barrier(
     last: u64,
     members: &BTreeSet<&TaskId>,
 ) -> Result<(), String> {
-    let Some(barrier) = scene.barriers.get(stage) else { return Err("unexpected".to_owned()) };
+    let Some(barrier) = scene.barriers.get(stage) else {
+        return Err("unexpected".to_owned());
+    };
     let blocks: Vec<u64> = members.iter().map(|id| id.block).collect();
-    let number = || key.parse::<u64>().map_err(|_| "its key is no number".to_owned());
+    let number = || {
+        key.parse::<u64>()
+            .map_err(|_| "its key is no number".to_owned())
+    };
     match barrier {
         Barrier::OfBlock(count) => {
             let key = number()?;
-            ensure!(members.len() == *count && blocks.iter().all(|b| *b == key), "not its group");
+            ensure!(
+                members.len() == *count && blocks.iter().all(|b| *b == key),
+                "not its group"
+            );
         }
         Barrier::OneByQueue(count) => {
             let key = number()?;
-            let queues: BTreeSet<_> =
-                members.iter().filter_map(|id| id.part.as_str().split(':').next()).collect();
-            ensure!(queues.len() == *count && members.len() == *count, "not one by each queue");
+            let queues: BTreeSet<_> = members
+                .iter()
+                .filter_map(|id| id.part.as_str().split(':').next())
+                .collect();
+            ensure!(
+                queues.len() == *count && members.len() == *count,
+                "not one by each queue"
+            );
             ensure!(blocks.iter().all(|block| *block == key), "not of one block");
         }
         Barrier::Run { n, partial } => {
             let first = number()? * n;
-            ensure!(blocks.iter().all(|b| (first..first + n).contains(b)), "not its run");
+            ensure!(
+                blocks.iter().all(|b| (first..first + n).contains(b)),
+                "not its run"
+            );
             ensure!(*partial || members.len() as u64 == *n, "not all of its run");
         }
         Barrier::Cover => {
-            let first = key.split(':').next().and_then(|first| first.parse::<u64>().ok());
-            let Some(first) = first else { return Err("its key has no block".to_owned()) };
+            let first = key
+                .split(':')
+                .next()
+                .and_then(|first| first.parse::<u64>().ok());
+            let Some(first) = first else {
+                return Err("its key has no block".to_owned());
+            };
             let expected = last - first + 2;
-            ensure!(members.len() as u64 == expected, "{expected} members were expected");
-            ensure!(blocks.iter().all(|b| (first..=last).contains(b)), "not its range");
+            ensure!(
+                members.len() as u64 == expected,
+                "{expected} members were expected"
+            );
+            ensure!(
+                blocks.iter().all(|b| (first..=last).contains(b)),
+                "not its range"
+            );
         }
         Barrier::Pair => {
             let first = number()? * 2;

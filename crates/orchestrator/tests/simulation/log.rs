@@ -22,9 +22,15 @@ impl SimLog {
         let mut changed: BTreeMap<&str, bool> = BTreeMap::new();
         for op in &ops {
             let key = op.key().as_str();
-            let exists = changed.get(key).copied().unwrap_or(self.live.contains_key(key));
+            let exists = changed
+                .get(key)
+                .copied()
+                .unwrap_or(self.live.contains_key(key));
             match op {
-                Op::Put { expect: Expect::Absent, .. } if exists => return Err(key.to_owned()),
+                Op::Put {
+                    expect: Expect::Absent,
+                    ..
+                } if exists => return Err(key.to_owned()),
                 Op::Put { .. } => changed.insert(key, true),
                 Op::Delete { .. } => changed.insert(key, false),
             };
@@ -66,8 +72,11 @@ impl SimLog {
 
     /// The live records in order.
     pub(crate) fn replay(&self) -> Vec<(Seq, String, Bytes)> {
-        let mut entries: Vec<_> =
-            self.live.iter().map(|(key, (seq, value))| (*seq, key.clone(), value.clone())).collect();
+        let mut entries: Vec<_> = self
+            .live
+            .iter()
+            .map(|(key, (seq, value))| (*seq, key.clone(), value.clone()))
+            .collect();
         entries.sort_by_key(|(seq, ..)| *seq);
         entries
     }

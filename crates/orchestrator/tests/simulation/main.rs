@@ -19,7 +19,7 @@ mod world;
 
 use world::World;
 
-const SEEDS: u64 = 3_000;
+const SEEDS: u64 = 10_000;
 
 fn live(seed: u64, print: bool) -> u64 {
     let mut world = World::new(seed, print);
@@ -53,12 +53,20 @@ fn histories_keep_the_invariants() {
         return;
     }
     let count = number("SEEDS").unwrap_or(SEEDS);
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64).min(count);
+    let threads = std::thread::available_parallelism()
+        .map_or(1, |n| n.get() as u64)
+        .min(count);
     std::thread::scope(|scope| {
-        let run = |thread: u64| move || (thread..count).step_by(threads as usize).for_each(|seed| {
-            live(seed, false);
-        });
-        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(run(thread))).collect();
+        let run = |thread: u64| {
+            move || {
+                (thread..count).step_by(threads as usize).for_each(|seed| {
+                    live(seed, false);
+                })
+            }
+        };
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(run(thread)))
+            .collect();
         for handle in handles {
             if let Err(panic) = handle.join() {
                 std::panic::resume_unwind(panic);
@@ -70,6 +78,10 @@ fn histories_keep_the_invariants() {
 #[test]
 fn a_seed_gives_the_same_history_again() {
     for seed in 0..60 {
-        assert_eq!(live(seed, false), live(seed, false), "(i) SEED={seed} went two ways");
+        assert_eq!(
+            live(seed, false),
+            live(seed, false),
+            "(i) SEED={seed} went two ways"
+        );
     }
 }

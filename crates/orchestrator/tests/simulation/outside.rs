@@ -51,20 +51,36 @@ impl World {
         }
         let known = producer.known.clone();
         let lost = |sent: &Option<u64>| sent.is_some_and(|at| at + 4_000 < now);
-        if producer.sent.iter().zip(&known).any(|(sent, known)| !known && lost(sent)) {
+        if producer
+            .sent
+            .iter()
+            .zip(&known)
+            .any(|(sent, known)| !known && lost(sent))
+        {
             // It starts again with the first that was not answered, so that the order stays.
             producer.sent.iter_mut().for_each(|sent| *sent = None);
         }
-        let in_flight = producer.sent.iter().zip(&known).filter(|(s, k)| s.is_some() && !**k);
+        let in_flight = producer
+            .sent
+            .iter()
+            .zip(&known)
+            .filter(|(s, k)| s.is_some() && !**k);
         if in_flight.count() < 4 {
             let next = (0..known.len()).find(|at| !known[*at] && producer.sent[*at].is_none());
             if let Some(at) = next {
                 producer.sent[at] = Some(now);
                 let inc = producer.inc;
                 let submit = self.submission(ix, at, b"");
-                let asker = Asker::Producer { producer: ix, inc, message: at };
+                let asker = Asker::Producer {
+                    producer: ix,
+                    inc,
+                    message: at,
+                };
                 let event = self.ask(asker, |request| {
-                    Event::Submit(Submit { request, ..submit.clone() })
+                    Event::Submit(Submit {
+                        request,
+                        ..submit.clone()
+                    })
                 });
                 let delay = self.rng.within(0, 10);
                 let producer = &mut self.producers[ix];
@@ -85,13 +101,20 @@ impl World {
         Submit {
             request: RequestId(0),
             producer: source.name.into(),
-            queue: self.scene.plan.queue_named(source.queue).expect("the scene has it"),
+            queue: self
+                .scene
+                .plan
+                .queue_named(source.queue)
+                .expect("the scene has it"),
             message: Message {
                 first,
                 last,
                 part: Part::whole(),
                 payload: Payload::json(content),
-                needs: (first % 5 == 3).then(|| Needs { memory: first % 3, ..Needs::default() }),
+                needs: (first % 5 == 3).then(|| Needs {
+                    memory: first % 3,
+                    ..Needs::default()
+                }),
                 grouping: Vec::new(),
             },
             source_next: source.recorded.then_some(last + 1),
@@ -108,16 +131,19 @@ impl World {
     /// A reply leaves the coordinator: what it promises must be durable.
     pub(crate) fn show_reply(&mut self, request: RequestId, reply: Reply) -> Checked {
         self.note(|| format!("reply {} {reply:?}", request.0));
-        if let Some(Asker::Producer { producer, message, .. } | Asker::Stranger { producer, message }) =
-            self.requests.get(&request)
+        if let Some(
+            Asker::Producer {
+                producer, message, ..
+            }
+            | Asker::Stranger { producer, message },
+        ) = self.requests.get(&request)
+            && matches!(reply, Reply::Accepted | Reply::Duplicate)
         {
-            if matches!(reply, Reply::Accepted | Reply::Duplicate) {
-                for id in self.ids_of(*producer, *message) {
-                    // A partial run may pass a block that has not come yet.
-                    let passed = self.scene.partial && self.monitor.has_passed(id.block);
-                    if !passed && !self.monitor.seen.contains(&id) {
-                        return Err(format!("(a) {id} was acknowledged, and is not in the log"));
-                    }
+            for id in self.ids_of(*producer, *message) {
+                // A partial run may pass a block that has not come yet.
+                let passed = self.scene.partial && self.monitor.has_passed(id.block);
+                if !passed && !self.monitor.seen.contains(&id) {
+                    return Err(format!("(a) {id} was acknowledged, and is not in the log"));
                 }
             }
         }
@@ -130,19 +156,37 @@ impl World {
 
     fn ids_of(&self, producer: usize, message: usize) -> Vec<TaskId> {
         let source = &self.scene.sources[producer];
-        let Some(queue) = self.scene.plan.queue_named(source.queue) else { return Vec::new() };
+        let Some(queue) = self.scene.plan.queue_named(source.queue) else {
+            return Vec::new();
+        };
         let queue = self.scene.plan.queue(queue);
         let whole = Part::whole();
-        let part = if queue.many_writers { whole.of(source.name) } else { whole };
+        let part = if queue.many_writers {
+            whole.of(source.name)
+        } else {
+            whole
+        };
         let block = source.spans[message].0;
-        let readers = queue.readers.iter().map(|reader| self.scene.plan.stage(*reader));
+        let readers = queue
+            .readers
+            .iter()
+            .map(|reader| self.scene.plan.stage(*reader));
         readers
-            .map(|stage| TaskId { stage: stage.name.clone(), block, part: part.clone() })
+            .map(|stage| TaskId {
+                stage: stage.name.clone(),
+                block,
+                part: part.clone(),
+            })
             .collect()
     }
 
     pub(crate) fn replied(&mut self, request: RequestId, reply: Reply) -> Checked {
-        if let Some(Asker::Producer { producer, inc, message }) = self.requests.remove(&request) {
+        if let Some(Asker::Producer {
+            producer,
+            inc,
+            message,
+        }) = self.requests.remove(&request)
+        {
             let producer = &mut self.producers[producer];
             if producer.inc == inc {
                 match reply {
@@ -155,10 +199,17 @@ impl World {
     }
 
     fn operate(&mut self) {
-        let delay = if self.calm { 400 } else { self.rng.within(100, 4_000) };
+        let delay = if self.calm {
+            400
+        } else {
+            self.rng.within(100, 4_000)
+        };
         self.after(delay, Ev::Operate);
         let Some(core) = &self.core else { return };
-        let dead: Vec<TaskId> = core.dead_letters().map(|dead| dead.task.id.clone()).collect();
+        let dead: Vec<TaskId> = core
+            .dead_letters()
+            .map(|dead| dead.task.id.clone())
+            .collect();
         if dead.is_empty() {
             return;
         }
@@ -194,13 +245,20 @@ impl World {
         let twist: &[u8] = if self.rng.per_mille(200) { b" " } else { b"" };
         let mut submit = self.submission(ix, at, twist);
         submit.source_next = None;
-        let mut asker = Asker::Stranger { producer: ix, message: at };
+        let mut asker = Asker::Stranger {
+            producer: ix,
+            message: at,
+        };
         if self.scene.junk && self.rng.flip() {
             submit.message.part = Part::from_text("junk");
             asker = Asker::Operator;
         }
-        let event =
-            self.ask(asker, |request| Event::Submit(Submit { request, ..submit.clone() }));
+        let event = self.ask(asker, |request| {
+            Event::Submit(Submit {
+                request,
+                ..submit.clone()
+            })
+        });
         self.lossy(|| Ev::ToCore(None, event.clone()));
     }
 
@@ -218,7 +276,9 @@ impl World {
             self.sink_starts();
             return Ok(());
         }
-        let Some(task) = self.sink.inbox.front().cloned() else { return Ok(()) };
+        let Some(task) = self.sink.inbox.front().cloned() else {
+            return Ok(());
+        };
         let content = (task.last, digest(&task.payload));
         self.note(|| format!("sink writes {}..={}", task.id.block, task.last));
         if !self.monitor.seen.contains(&task.id) {
@@ -226,7 +286,10 @@ impl World {
         }
         match self.sink.files.get(&task.id.block) {
             Some(before) if *before != content => {
-                return Err(format!("(e) {} was emitted again with another content", task.id));
+                return Err(format!(
+                    "(e) {} was emitted again with another content",
+                    task.id
+                ));
             }
             Some(_) => {}
             None if task.id.block != self.sink.next => {
@@ -248,7 +311,9 @@ impl World {
             return Ok(());
         }
         self.sink.inbox.pop_front();
-        let confirm = Event::Emitted { task: task.id.clone() };
+        let confirm = Event::Emitted {
+            task: task.id.clone(),
+        };
         let copies = if self.rng.per_mille(50) { 2 } else { 1 };
         for _ in 0..copies {
             // Confirmations overtake one another, but none is lost while the coordinator lives.
@@ -331,10 +396,14 @@ impl World {
                 break;
             }
             if let Some(at) = producer.known.iter().position(|known| !known) {
-                return Err(format!("(liveness) producer {ix} has no answer to message {at}"));
+                return Err(format!(
+                    "(liveness) producer {ix} has no answer to message {at}"
+                ));
             }
         }
-        let Some(core) = &self.core else { return Err("no coordinator at the end".to_owned()) };
+        let Some(core) = &self.core else {
+            return Err("no coordinator at the end".to_owned());
+        };
         // What an operator has dropped may be waited for for ever.
         let may_wait = self.monitor.dropped;
         if !core.is_idle() && !may_wait {
@@ -345,12 +414,17 @@ impl World {
                 .collect();
             return Err(format!("(liveness) not idle at the end: {rest:?}"));
         }
-        let keys: Vec<String> = self.log.replay().into_iter().map(|(_, key, _)| key).collect();
+        let keys: Vec<String> = self
+            .log
+            .replay()
+            .into_iter()
+            .map(|(_, key, _)| key)
+            .collect();
         for key in &keys {
-            if let Some(id) = key.strip_prefix("try.") {
-                if !keys.contains(&format!("task.{id}")) {
-                    return Err(format!("(a) the attempts at {id} outlived it"));
-                }
+            if let Some(id) = key.strip_prefix("try.")
+                && !keys.contains(&format!("task.{id}"))
+            {
+                return Err(format!("(a) the attempts at {id} outlived it"));
             }
         }
         if self.monitor.dropped {

@@ -66,7 +66,11 @@ impl Builder<'_> {
         if let Some(ix) = self.queues.iter().position(|queue| &*queue.name == name) {
             return QueueIx(ix);
         }
-        let q_max = if self.rng.flip() { self.rng.within(1, 3) } else { 40 };
+        let q_max = if self.rng.flip() {
+            self.rng.within(1, 3)
+        } else {
+            40
+        };
         self.queues.push(QueuePlan {
             name: name.into(),
             readers: Vec::new(),
@@ -83,15 +87,26 @@ impl Builder<'_> {
             self.queues[queue.0].readers.push(ix);
         }
         let outputs = outputs.iter().map(|queue| self.queue(queue)).collect();
-        self.stages.push(StagePlan { name: name.into(), inputs, outputs, kind });
+        self.stages.push(StagePlan {
+            name: name.into(),
+            inputs,
+            outputs,
+            kind,
+        });
     }
 
     fn dispatcher(&mut self, name: &str, input: &str, outputs: &[&str], group: &str) {
-        let labels: BTreeSet<String> =
-            if self.rng.per_mille(250) { ["gpu".to_owned()].into() } else { BTreeSet::new() };
+        let labels: BTreeSet<String> = if self.rng.per_mille(250) {
+            ["gpu".to_owned()].into()
+        } else {
+            BTreeSet::new()
+        };
         let plan = DispatcherPlan {
             group: group.into(),
-            needs: Needs { labels, memory: self.rng.within(0, 2) },
+            needs: Needs {
+                labels,
+                memory: self.rng.within(0, 2),
+            },
             t_ack: Duration::from_millis(T_ACK_MS),
             r_max: self.rng.within(0, 4) as u32,
             backoff: Backoff {
@@ -100,7 +115,11 @@ impl Builder<'_> {
                 factor: 2.0,
                 jitter: 0.2,
             },
-            batch: if self.rng.flip() { 1 } else { self.rng.within(2, 4) as usize },
+            batch: if self.rng.flip() {
+                1
+            } else {
+                self.rng.within(2, 4) as usize
+            },
         };
         self.stage(name, &[input], outputs, StageKind::Dispatcher(plan));
     }
@@ -132,7 +151,12 @@ fn singles(end: u64) -> Vec<(u64, u64)> {
 }
 
 fn source(name: &'static str, queue: &'static str, spans: Vec<(u64, u64)>) -> Source {
-    Source { name, queue, spans, recorded: true }
+    Source {
+        name,
+        queue,
+        spans,
+        recorded: true,
+    }
 }
 
 /// How many scenes there are.
@@ -142,7 +166,11 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     let mut end = rng.within(6, 14);
     let shared = rng.flip();
     let second = if shared { "one" } else { "two" };
-    let mut b = Builder { rng, stages: Vec::new(), queues: Vec::new() };
+    let mut b = Builder {
+        rng,
+        stages: Vec::new(),
+        queues: Vec::new(),
+    };
     let mut barriers = BTreeMap::new();
     let mut fan_out = BTreeMap::new();
     let mut sources = vec![source("headers", "blocks", singles(end))];
@@ -159,8 +187,18 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
         1 => {
             b.dispatcher("split", "blocks", &["parts"], "one");
             b.dispatcher("prove", "parts", &["proofs"], second);
-            let all = Match { expected: Expected::Total(3), partial: false };
-            b.collector("join", &["proofs"], &["joined"], Arc::new(all), Some("/g"), None);
+            let all = Match {
+                expected: Expected::Total(3),
+                partial: false,
+            };
+            b.collector(
+                "join",
+                &["proofs"],
+                &["joined"],
+                Arc::new(all),
+                Some("/g"),
+                None,
+            );
             b.dispatcher("wrap", "joined", &["wrapped"], "one");
             b.sequencer("wrapped");
             fan_out.insert("split", 3);
@@ -175,7 +213,10 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             b.dispatcher("prove", "lefts", &["a"], "one");
             b.dispatcher("check", "rights", &["b"], second);
             let each = BTreeMap::from([("a".into(), 1), ("b".into(), 1)]);
-            let both = Match { expected: Expected::PerQueue(each), partial: false };
+            let both = Match {
+                expected: Expected::PerQueue(each),
+                partial: false,
+            };
             b.collector("join", &["a", "b"], &["joined"], Arc::new(both), None, None);
             b.sequencer("joined");
             barriers.insert("join", Barrier::OneByQueue(2));
@@ -185,7 +226,11 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             end = end / 3 * 3;
             sources = vec![
                 source("headers", "blocks", singles(end)),
-                source("bounds", "spans", (0..end / 3).map(|i| (3 * i, 3 * i + 2)).collect()),
+                source(
+                    "bounds",
+                    "spans",
+                    (0..end / 3).map(|i| (3 * i, 3 * i + 2)).collect(),
+                ),
             ];
             b.dispatcher("prove", "blocks", &["proofs"], "one");
             b.dispatcher("propose", "spans", &["batches"], second);
@@ -194,7 +239,14 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
                 others: vec!["proofs".into()],
                 partial: false,
             };
-            b.collector("cover", &["batches", "proofs"], &["ranges"], Arc::new(range), None, None);
+            b.collector(
+                "cover",
+                &["batches", "proofs"],
+                &["ranges"],
+                Arc::new(range),
+                None,
+                None,
+            );
             b.dispatcher("aggregate", "ranges", &["bundles"], second);
             b.sequencer("bundles");
             barriers.insert("cover", Barrier::Cover);
@@ -204,30 +256,58 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             end = end / 3 * 3;
             let partial = which == 4;
             b.dispatcher("prove", "blocks", &["proofs"], "one");
-            let runs = Sequential { n: 3, inputs: vec!["proofs".into()], partial };
+            let runs = Sequential {
+                n: 3,
+                inputs: vec!["proofs".into()],
+                partial,
+            };
             let t_collect = Some(b.rng.within(2_000, 9_000));
-            b.collector("runs", &["proofs"], &["groups"], Arc::new(runs), None, t_collect);
+            b.collector(
+                "runs",
+                &["proofs"],
+                &["groups"],
+                Arc::new(runs),
+                None,
+                t_collect,
+            );
             b.dispatcher("aggregate", "groups", &["bundles"], second);
             b.sequencer("bundles");
             barriers.insert("runs", Barrier::Run { n: 3, partial });
-            if partial { "runs, partial" } else { "runs, whole" }
+            if partial {
+                "runs, partial"
+            } else {
+                "runs, whole"
+            }
         }
         6 => {
             retain_blocks = 4;
             b.dispatcher("prove", "blocks", &["proofs"], "one");
             b.dispatcher("archive", "proofs", &["archived"], second);
-            let runs = Sequential { n: 2, inputs: vec!["archived".into()], partial: false };
+            let runs = Sequential {
+                n: 2,
+                inputs: vec!["archived".into()],
+                partial: false,
+            };
             b.collector("pack", &["archived"], &[], Arc::new(runs), None, None);
             b.dispatcher("wrap", "proofs", &["wrapped"], "one");
             b.sequencer("wrapped");
-            barriers.insert("pack", Barrier::Run { n: 2, partial: false });
+            barriers.insert(
+                "pack",
+                Barrier::Run {
+                    n: 2,
+                    partial: false,
+                },
+            );
             end = end / 2 * 2;
             sources = vec![source("headers", "blocks", singles(end))];
             "side branch"
         }
         7 => {
             let of = |odd: u64| (0..end).filter(|n| n % 2 == odd).map(|n| (n, n)).collect();
-            sources = vec![source("even", "blocks", of(0)), source("odd", "blocks", of(1))];
+            sources = vec![
+                source("even", "blocks", of(0)),
+                source("odd", "blocks", of(1)),
+            ];
             b.dispatcher("prove", "blocks", &["proofs"], "one");
             b.sequencer("proofs");
             let blocks = b.queue("blocks");
@@ -238,7 +318,14 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             end = end / 2 * 2;
             sources = vec![source("headers", "blocks", singles(end))];
             b.dispatcher("prove", "blocks", &["proofs"], "one");
-            b.collector("pairs", &["proofs"], &["paired"], Arc::new(Pairs), None, None);
+            b.collector(
+                "pairs",
+                &["proofs"],
+                &["paired"],
+                Arc::new(Pairs),
+                None,
+                None,
+            );
             b.sequencer("paired");
             barriers.insert("pairs", Barrier::Pair);
             junk = true;
@@ -257,7 +344,17 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     };
     let plan = Arc::new(plan);
     let partial = which == 4;
-    Scene { partial, name, plan, sources, barriers, fan_out, end, junk, strict_restart }
+    Scene {
+        partial,
+        name,
+        plan,
+        sources,
+        barriers,
+        fan_out,
+        end,
+        junk,
+        strict_restart,
+    }
 }
 
 /// Pairs block 2i with 2i + 1. An odd block that comes first is postponed; what is called junk is
@@ -271,7 +368,9 @@ struct PairsState {
 
 impl StrategyFactory for Pairs {
     fn build(&self) -> Box<dyn Strategy> {
-        Box::new(PairsState { even: BTreeMap::new() })
+        Box::new(PairsState {
+            even: BTreeMap::new(),
+        })
     }
 }
 
@@ -281,7 +380,7 @@ impl Strategy for PairsState {
         if message.id.part.as_str().contains("junk") {
             return Outcome::Skip("junk".to_owned());
         }
-        if message.first % 2 == 0 {
+        if message.first.is_multiple_of(2) {
             self.even.insert(message.first, message.id.clone());
             return Outcome::InProgress { key };
         }

@@ -10,7 +10,7 @@ use proofmill_orchestrator::core::{
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::record::TaskRecord;
 
-use crate::actors::{Producer, Sink, SimWorker, ToWorker};
+use crate::actors::{Producer, SimWorker, Sink, ToWorker};
 use crate::checks::Monitor;
 use crate::log::SimLog;
 use crate::plans::{self, Scene};
@@ -45,8 +45,15 @@ pub(crate) enum Shown {
 }
 
 pub(crate) enum Asker {
-    Producer { producer: usize, inc: u64, message: usize },
-    Stranger { producer: usize, message: usize },
+    Producer {
+        producer: usize,
+        inc: u64,
+        message: usize,
+    },
+    Stranger {
+        producer: usize,
+        message: usize,
+    },
     Operator,
 }
 
@@ -91,7 +98,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let scene = plans::scene(seed as usize % plans::SCENES, &mut rng);
         let workers = SimWorker::crew(&scene, &mut rng);
-        let producers = scene.sources.iter().map(|source| Producer::new(source)).collect();
+        let producers = scene.sources.iter().map(Producer::new).collect();
         let mut world = Self {
             seed,
             rng,
@@ -160,7 +167,8 @@ impl World {
 
     pub(crate) fn after(&mut self, delay_ms: u64, ev: Ev) {
         self.next_ev += 1;
-        self.agenda.insert((self.now_ms + delay_ms, self.next_ev), ev);
+        self.agenda
+            .insert((self.now_ms + delay_ms, self.next_ev), ev);
     }
 
     /// Over a channel that loses, repeats, delays and reorders.
@@ -184,7 +192,9 @@ impl World {
             if at > until_ms {
                 break;
             }
-            let Some(ev) = self.agenda.remove(&(at, number)) else { break };
+            let Some(ev) = self.agenda.remove(&(at, number)) else {
+                break;
+            };
             self.now_ms = at;
             self.steps += 1;
             if self.steps > 400_000 {
@@ -244,13 +254,19 @@ impl World {
 
     fn now(&self) -> Now {
         let mono = Time((self.clock_ms + self.now_ms) * 1000);
-        Now { mono, wall_ms: self.clock_ms / 2 + self.now_ms }
+        Now {
+            mono,
+            wall_ms: self.clock_ms / 2 + self.now_ms,
+        }
     }
 
     /// What the core's clock shows, after a jump.
     pub(crate) fn jump(&mut self, forwards: bool, by_ms: u64) {
-        self.clock_ms =
-            if forwards { self.clock_ms + by_ms } else { self.clock_ms.saturating_sub(by_ms) };
+        self.clock_ms = if forwards {
+            self.clock_ms + by_ms
+        } else {
+            self.clock_ms.saturating_sub(by_ms)
+        };
         self.ticks_at = None;
         let epoch = self.epoch;
         self.after(0, Ev::Tick(epoch));
@@ -259,9 +275,17 @@ impl World {
     fn restart(&mut self) -> Checked {
         self.epoch += 1;
         self.clock_ms = self.rng.within(0, 1_000_000);
-        self.answer_delay = if self.rng.flip() { 0 } else { self.rng.within(1, 30) };
+        self.answer_delay = if self.rng.flip() {
+            0
+        } else {
+            self.rng.within(1, 30)
+        };
         self.ticks_at = None;
-        let grace = if self.rng.flip() { 0 } else { self.rng.within(100, 2_000) };
+        let grace = if self.rng.flip() {
+            0
+        } else {
+            self.rng.within(100, 2_000)
+        };
         let mut core = self.replayed(Duration::from_millis(grace))?;
         let epoch = self.epoch;
         self.note(|| format!("coordinator {epoch} starts, grace {grace} ms"));
@@ -276,7 +300,8 @@ impl World {
     fn replayed(&self, adopt_grace: Duration) -> Result<Core, String> {
         let mut core = Core::new(self.scene.plan.clone(), CoreOptions { adopt_grace });
         for (seq, key, value) in self.log.replay() {
-            core.replay(&key, &value, seq).map_err(|error| error.to_string())?;
+            core.replay(&key, &value, seq)
+                .map_err(|error| error.to_string())?;
         }
         Ok(core)
     }
@@ -324,13 +349,17 @@ impl World {
             if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
                 self.unanswered -= 1;
             }
-            let Some(core) = self.core.as_mut() else { return Ok(()) };
+            let Some(core) = self.core.as_mut() else {
+                return Ok(());
+            };
             let actions = core.handle(now, event);
             self.perform(actions, &mut todo)?;
         }
         let deadline = self.core.as_ref().and_then(Core::next_deadline);
         if let Some(due) = deadline {
-            let due_ms = (due.0.div_ceil(1000)).saturating_sub(self.clock_ms).max(self.now_ms);
+            let due_ms = (due.0.div_ceil(1000))
+                .saturating_sub(self.clock_ms)
+                .max(self.now_ms);
             if self.ticks_at.is_none_or(|at| due_ms < at) {
                 self.ticks_at = Some(due_ms);
                 let epoch = self.epoch;
@@ -346,10 +375,11 @@ impl World {
     fn perform(&mut self, actions: Vec<Action>, todo: &mut VecDeque<Event>) -> Checked {
         if let Some(core) = &self.core {
             #[cfg(debug_assertions)]
-            if self.print || self.steps % 4 == 0 {
+            if self.print || self.steps.is_multiple_of(4) {
                 core.check().map_err(|why| format!("(j) {why}"))?;
             }
-            self.monitor.step(&self.scene, core, &actions, self.core_ms)?;
+            self.monitor
+                .step(&self.scene, core, &actions, self.core_ms)?;
         }
         for action in actions {
             match action {
@@ -375,13 +405,17 @@ impl World {
                         .map(|lease| format!("{}#{}", lease.task.id, lease.attempt))
                         .collect();
                     self.note(|| format!("assign {worker} {ids:?}"));
-                    self.to_worker(&worker, &ToWorker::Assign(leases));
+                    self.post(&worker, &ToWorker::Assign(leases));
                 }
                 Action::Cancel { worker, lease } => {
-                    self.to_worker(&worker, &ToWorker::Cancel(lease));
+                    self.post(&worker, &ToWorker::Cancel(lease));
                 }
-                Action::Unknown { worker } => self.to_worker(&worker, &ToWorker::Unknown),
-                Action::Reply { request, after, reply } => {
+                Action::Unknown { worker } => self.post(&worker, &ToWorker::Unknown),
+                Action::Reply {
+                    request,
+                    after,
+                    reply,
+                } => {
                     self.shown.push((after, Shown::Reply(request, reply)));
                 }
                 Action::Settle { after, settled } => {
@@ -402,7 +436,7 @@ impl World {
         Ok(())
     }
 
-    fn to_worker(&mut self, name: &str, message: &ToWorker) {
+    fn post(&mut self, name: &str, message: &ToWorker) {
         if let Some(ix) = self.workers.iter().position(|worker| &*worker.name == name) {
             let inc = self.workers[ix].inc;
             self.lossy(|| Ev::ToWorker(ix, inc, message.clone()));
@@ -432,8 +466,9 @@ impl World {
     /// Lets out what waited for durability.
     fn show(&mut self) -> Checked {
         let durable = self.log.durable();
-        let (ripe, waiting) =
-            std::mem::take(&mut self.shown).into_iter().partition(|(after, _)| *after <= durable);
+        let (ripe, waiting) = std::mem::take(&mut self.shown)
+            .into_iter()
+            .partition(|(after, _)| *after <= durable);
         self.shown = waiting;
         let ripe: Vec<(Seq, Shown)> = ripe;
         for (_, shown) in ripe {
@@ -449,7 +484,11 @@ impl World {
                 }
             }
         }
-        while self.emissions.front().is_some_and(|(after, _)| *after <= durable) {
+        while self
+            .emissions
+            .front()
+            .is_some_and(|(after, _)| *after <= durable)
+        {
             if let Some((_, task)) = self.emissions.pop_front() {
                 self.sink.inbox.push_back(task);
             }
@@ -460,7 +499,9 @@ impl World {
 
     /// (f) A core made from the log's records knows what this one knows.
     pub(crate) fn compare_with_replayed(&mut self) -> Checked {
-        let Some(core) = &self.core else { return Ok(()) };
+        let Some(core) = &self.core else {
+            return Ok(());
+        };
         if self.unanswered > 0 {
             return Ok(());
         }
@@ -475,10 +516,21 @@ impl World {
         same("counts", (a.live, a.dead) == (b.live, b.dead))?;
         same("dead letters", core.dead_letters().eq(other.dead_letters()))?;
         let (a, b) = (core.tasks(|_| true), other.tasks(|_| true));
-        same("tasks", a.iter().map(|t| &t.record).eq(b.iter().map(|t| &t.record)))?;
-        same("attempts", a.iter().map(|t| &t.attempts).eq(b.iter().map(|t| &t.attempts)))?;
+        same(
+            "tasks",
+            a.iter().map(|t| &t.record).eq(b.iter().map(|t| &t.record)),
+        )?;
+        same(
+            "attempts",
+            a.iter()
+                .map(|t| &t.attempts)
+                .eq(b.iter().map(|t| &t.attempts)),
+        )?;
         for source in &self.scene.sources {
-            same("sources", core.source_next(source.name) == other.source_next(source.name))?;
+            same(
+                "sources",
+                core.source_next(source.name) == other.source_next(source.name),
+            )?;
         }
         for id in &self.monitor.seen {
             let of = |core: &Core| core.has_finished(id, id.block);
@@ -488,7 +540,9 @@ impl World {
             // Nothing was left undone: it has nothing to record but what it may forget.
             for action in &actions {
                 if let Action::Append { ops, .. } = action {
-                    let forgets = ops.iter().all(|op| matches!(op, proofmill_bus::Op::Delete { .. }));
+                    let forgets = ops
+                        .iter()
+                        .all(|op| matches!(op, proofmill_bus::Op::Delete { .. }));
                     if !forgets {
                         return Err(format!("(f) a replayed core has more to record: {ops:?}"));
                     }
@@ -519,7 +573,10 @@ fn short(event: &Event) -> String {
             complete.worker, complete.lease.task, complete.lease.attempt
         ),
         Event::Fail(fail) => {
-            format!("fail {} {}#{}", fail.worker, fail.lease.task, fail.lease.attempt)
+            format!(
+                "fail {} {}#{}",
+                fail.worker, fail.lease.task, fail.lease.attempt
+            )
         }
         Event::Join(join) => format!("join {}", join.worker),
         other => format!("{other:?}"),
