@@ -1,12 +1,12 @@
 //! A dispatcher: takes tasks, runs them, brings the results.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::BlobStore;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use crate::coordinator::{CoordinatorGone, Handle, ToWorker};
@@ -42,7 +42,14 @@ pub struct Dispatcher {
     executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
     blobs: Arc<BlobStore>,
     coordinator: Handle,
-    running: BTreeMap<LeaseRef, watch::Sender<bool>>,
+    running: BTreeMap<LeaseRef, Running>,
+    /// What each assignment under way holds.
+    assignments: HashMap<task::Id, Vec<LeaseRef>>,
+}
+
+struct Running {
+    cancel: watch::Sender<bool>,
+    assignment: task::Id,
 }
 
 // === impl Dispatcher ===
@@ -55,7 +62,14 @@ impl Dispatcher {
         blobs: Arc<BlobStore>,
         coordinator: Handle,
     ) -> Self {
-        Self { options, executors, blobs, coordinator, running: BTreeMap::new() }
+        Self {
+            options,
+            executors,
+            blobs,
+            coordinator,
+            running: BTreeMap::new(),
+            assignments: HashMap::new(),
+        }
     }
 
     /// Works until `shutdown`: on [`Level::Drain`] it finishes what it has, on [`Level::Stop`] it
@@ -63,7 +77,7 @@ impl Dispatcher {
     pub async fn run(mut self, mut shutdown: Shutdown) -> Result<(), CoordinatorGone> {
         let (to_worker, mut inbox) = mpsc::unbounded_channel();
         self.join(to_worker.clone()).await?;
-        let mut finished: JoinSet<Vec<LeaseRef>> = JoinSet::new();
+        let mut finished: JoinSet<()> = JoinSet::new();
         let mut heartbeat = tokio::time::interval(self.options.heartbeat);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut draining = false;
@@ -79,10 +93,8 @@ impl Dispatcher {
                     Some(ToWorker::Unknown) => self.join(to_worker.clone()).await?,
                     None => return Err(CoordinatorGone),
                 },
-                Some(ended) = finished.join_next(), if !finished.is_empty() => {
-                    for lease in ended.into_iter().flatten() {
-                        self.running.remove(&lease);
-                    }
+                Some(ended) = finished.join_next_with_id(), if !finished.is_empty() => {
+                    self.ended(ended).await?;
                 }
                 _ = heartbeat.tick() => {
                     let running = self.running.keys().cloned().collect();
@@ -100,7 +112,10 @@ impl Dispatcher {
         self.coordinator.leave(self.options.name.clone()).await
     }
 
-    async fn join(&self, to_worker: mpsc::UnboundedSender<ToWorker>) -> Result<(), CoordinatorGone> {
+    async fn join(
+        &self,
+        to_worker: mpsc::UnboundedSender<ToWorker>,
+    ) -> Result<(), CoordinatorGone> {
         let join = Join {
             worker: self.options.name.clone(),
             group: self.options.group.clone(),
@@ -112,11 +127,13 @@ impl Dispatcher {
     }
 
     /// Cancels everything, hands it back, and waits until nothing of it runs any more.
-    async fn stop(mut self, mut finished: JoinSet<Vec<LeaseRef>>) -> Result<(), CoordinatorGone> {
-        for (lease, cancel) in std::mem::take(&mut self.running) {
+    async fn stop(mut self, mut finished: JoinSet<()>) -> Result<(), CoordinatorGone> {
+        for (lease, running) in std::mem::take(&mut self.running) {
             // The execution may have ended on its own.
-            let _ = cancel.send(true);
-            self.coordinator.release(self.options.name.clone(), lease).await?;
+            let _ = running.cancel.send(true);
+            self.coordinator
+                .release(self.options.name.clone(), lease)
+                .await?;
         }
         // Native provers cannot be interrupted: their threads end with the process.
         let _ = tokio::time::timeout(Duration::from_secs(5), async {
@@ -126,33 +143,81 @@ impl Dispatcher {
         self.coordinator.leave(self.options.name.clone()).await
     }
 
+    /// An assignment has ended. Its results were reported by itself, unless it panicked.
+    async fn ended(
+        &mut self,
+        ended: Result<(task::Id, ()), JoinError>,
+    ) -> Result<(), CoordinatorGone> {
+        let (id, panic) = match ended {
+            Ok((id, ())) => (id, None),
+            Err(error) => (error.id(), Some(error.to_string())),
+        };
+        for lease in self.assignments.remove(&id).unwrap_or_default() {
+            // The same lease may have been given anew, after a dead letter was retried.
+            if self
+                .running
+                .get(&lease)
+                .is_none_or(|running| running.assignment != id)
+            {
+                continue;
+            }
+            self.running.remove(&lease);
+            if let Some(panic) = &panic {
+                let reason = format!("the executor failed: {panic}");
+                let failure = Failure {
+                    reason,
+                    ..Failure::default()
+                };
+                let worker = self.options.name.clone();
+                self.coordinator
+                    .fail(Fail {
+                        worker,
+                        lease,
+                        failure,
+                    })
+                    .await?;
+            }
+        }
+        Ok(())
+    }
+
     fn cancel(&mut self, lease: &LeaseRef) {
-        if let Some(cancel) = self.running.remove(lease) {
+        if let Some(running) = self.running.remove(lease) {
             // As above.
-            let _ = cancel.send(true);
+            let _ = running.cancel.send(true);
         }
     }
 
-    fn begin(&mut self, leases: Vec<Lease>, finished: &mut JoinSet<Vec<LeaseRef>>) {
-        let mut batch = Vec::with_capacity(leases.len());
-        for lease in leases {
-            let (sender, cancel) = Cancel::new();
-            let name = LeaseRef { task: lease.task.id.clone(), attempt: lease.attempt };
-            self.running.insert(name.clone(), sender);
-            batch.push((name, lease, cancel));
-        }
+    fn begin(&mut self, leases: Vec<Lease>, finished: &mut JoinSet<()>) {
         let work = Work {
             worker: self.options.name.clone(),
             executors: self.executors.clone(),
             blobs: self.blobs.clone(),
             coordinator: self.coordinator.clone(),
         };
-        finished.spawn(async move {
-            let names = batch.iter().map(|(name, ..)| name.clone()).collect();
+        let mut names = Vec::with_capacity(leases.len());
+        let mut cancels = Vec::with_capacity(leases.len());
+        let mut batch = Vec::with_capacity(leases.len());
+        for lease in leases {
+            let (sender, cancel) = Cancel::new();
+            let name = LeaseRef {
+                task: lease.task.id.clone(),
+                attempt: lease.attempt,
+            };
+            names.push(name.clone());
+            cancels.push(sender);
+            batch.push((name, lease, cancel));
+        }
+        let assignment = finished.spawn(async move {
             // The coordinator is gone: the dispatcher finds out by itself.
             let _ = work.run(batch).await;
-            names
         });
+        let assignment = assignment.id();
+        for (name, cancel) in names.iter().zip(cancels) {
+            self.running
+                .insert(name.clone(), Running { cancel, assignment });
+        }
+        self.assignments.insert(assignment, names);
     }
 }
 
@@ -166,7 +231,9 @@ struct Work {
 
 impl Work {
     async fn run(&self, batch: Vec<(LeaseRef, Lease, Cancel)>) -> Result<(), CoordinatorGone> {
-        let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else { return Ok(()) };
+        let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else {
+            return Ok(());
+        };
         let mut names = Vec::with_capacity(batch.len());
         let mut executions = Vec::with_capacity(batch.len());
         for (name, lease, cancel) in batch {
@@ -174,14 +241,20 @@ impl Work {
                 Ok(input) => {
                     names.push((name, cancel.clone()));
                     let (task, attempt) = (lease.task, lease.attempt);
-                    executions.push(Execution { task, attempt, input, cancel });
+                    executions.push(Execution {
+                        task,
+                        attempt,
+                        input,
+                        cancel,
+                    });
                 }
                 Err(error) => self.failed(name, with_sources(&error)).await?,
             }
         }
         let Some(executor) = self.executors.get(&stage) else {
             for (name, _) in names {
-                self.failed(name, "this dispatcher has no executor for the stage".into()).await?;
+                self.failed(name, "this dispatcher has no executor for the stage".into())
+                    .await?;
             }
             return Ok(());
         };
@@ -194,7 +267,13 @@ impl Work {
                 Ok(product) => self.completed(stage, name, product).await?,
                 Err(failure) => {
                     let worker = self.worker.clone();
-                    self.coordinator.fail(Fail { worker, lease: name, failure }).await?;
+                    self.coordinator
+                        .fail(Fail {
+                            worker,
+                            lease: name,
+                            failure,
+                        })
+                        .await?;
                 }
             }
         }
@@ -202,8 +281,17 @@ impl Work {
     }
 
     async fn failed(&self, lease: LeaseRef, reason: String) -> Result<(), CoordinatorGone> {
-        let failure = Failure { reason, ..Failure::default() };
-        self.coordinator.fail(Fail { worker: self.worker.clone(), lease, failure }).await
+        let failure = Failure {
+            reason,
+            ..Failure::default()
+        };
+        self.coordinator
+            .fail(Fail {
+                worker: self.worker.clone(),
+                lease,
+                failure,
+            })
+            .await
     }
 
     async fn completed(
@@ -218,11 +306,18 @@ impl Work {
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);
             let queues = &plan.stage(stage).outputs;
-            let grouping = queues.iter().flat_map(|queue| grouping(plan, *queue, json)).collect();
+            let grouping = queues
+                .iter()
+                .flat_map(|queue| grouping(plan, *queue, json))
+                .collect();
             match Resolved::store(encoding, bytes, collected, &self.blobs).await {
                 Ok(payload) => {
                     let element = product.fan_out.then_some(index);
-                    outputs.push(Output { element, payload, grouping });
+                    outputs.push(Output {
+                        element,
+                        payload,
+                        grouping,
+                    });
                 }
                 Err(error) => {
                     let reason = format!("the result cannot be stored: {}", with_sources(&error));
@@ -231,13 +326,24 @@ impl Work {
             }
         }
         let worker = self.worker.clone();
-        self.coordinator.complete(Complete { worker, lease, outputs, ran: product.ran }).await
+        self.coordinator
+            .complete(Complete {
+                worker,
+                lease,
+                outputs,
+                ran: product.ran,
+            })
+            .await
     }
 }
 
 /// Whether a collector reads what `stage` writes.
 fn is_collected(plan: &Plan, stage: StageIx) -> bool {
-    let mut readers = plan.stage(stage).outputs.iter().flat_map(|queue| &plan.queue(*queue).readers);
+    let mut readers = plan
+        .stage(stage)
+        .outputs
+        .iter()
+        .flat_map(|queue| &plan.queue(*queue).readers);
     readers.any(|reader| matches!(plan.stage(*reader).kind, StageKind::Collector(_)))
 }
 
