@@ -55,20 +55,38 @@ impl Cancel {
         (sender, Self(receiver))
     }
 
-    /// Whether the result is not wanted any more.
+    /// Whether the result is not wanted any more; also where whoever would take it is gone.
     pub fn is_raised(&self) -> bool {
-        *self.0.borrow()
+        *self.0.borrow() || self.0.has_changed().is_err()
     }
 
-    /// Waits until it is raised; forever if the sender is dropped unraised.
+    /// Waits until [`Cancel::is_raised`].
     pub async fn raised(&mut self) {
-        if self.0.wait_for(|raised| *raised).await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        // An error means that the sender was dropped: nobody waits for the result.
+        let _ = self.0.wait_for(|raised| *raised).await;
     }
 
     /// The channel itself, for executors that want one.
     pub fn receiver(&self) -> watch::Receiver<bool> {
         self.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cancel_is_raised_by_its_sender_or_by_its_end() {
+        let (sender, mut cancel) = Cancel::new();
+        assert!(!cancel.is_raised());
+        sender.send(true).expect("it listens");
+        assert!(cancel.is_raised());
+        cancel.raised().await;
+
+        let (sender, mut cancel) = Cancel::new();
+        drop(sender);
+        assert!(cancel.is_raised());
+        cancel.raised().await;
     }
 }
