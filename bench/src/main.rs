@@ -1,11 +1,24 @@
 //! Every figure Proofmill publishes, as a command anyone can run.
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
+mod harness;
+mod hostile;
+mod latency;
+mod multi_queue;
+mod ordering;
+mod scaling;
 #[cfg(feature = "stores")]
 mod stores;
+mod throughput;
 
 /// Every figure Proofmill publishes, as a command anyone can run.
+///
+/// Each experiment is a real workflow on a real mill: the embedded log with its fsyncs on the disk
+/// of --dir, dispatchers, executors, sequencer. A target that is missed is reported; an invariant
+/// that is violated (a task lost, duplicated or out of order) makes the command fail.
 #[derive(Debug, Parser)]
 #[command(name = "proofmill-bench", version, arg_required_else_help = true)]
 struct Cli {
@@ -15,14 +28,49 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Experiment {
+    /// What the orchestration adds to a task: publish → completion recorded
+    Latency(latency::Args),
+    /// How much of their time many dispatchers spend proving
+    Scaling(scaling::Args),
+    /// Tasks a second, sustained, every task durable
+    Throughput(throughput::Args),
+    /// Proposers beside the provers, against one line for both
+    MultiQueue(multi_queue::Args),
+    /// Chain order of what leaves, with proofs that take random times
+    Ordering(ordering::Args),
+    /// Duplicates, wrong fields and garbage: what is kept out
+    Hostile(hostile::Args),
     /// Compare embedded stores under the log's load
     #[cfg(feature = "stores")]
     Stores(stores::Args),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    if latency::echo()? {
+        return Ok(());
+    }
     match Cli::parse().experiment {
+        Experiment::Latency(args) => block_on(latency::run(&args)),
+        Experiment::Scaling(args) => block_on(scaling::run(&args)),
+        Experiment::Throughput(args) => block_on(throughput::run(&args)),
+        Experiment::MultiQueue(args) => block_on(multi_queue::run(&args)),
+        Experiment::Ordering(args) => block_on(ordering::run(&args)),
+        Experiment::Hostile(args) => block_on(hostile::run(&args)),
         #[cfg(feature = "stores")]
         Experiment::Stores(args) => stores::run(&args),
     }
+}
+
+fn block_on(experiment: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(experiment)
 }

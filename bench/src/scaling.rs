@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use tokio::time::timeout;
 
-use crate::harness::{Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round};
+use crate::harness::{
+    Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round,
+};
 
 /// Beyond its ideal time, a run that takes so long has lost what is left.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -41,7 +43,10 @@ struct Run {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    anyhow::ensure!(args.dispatchers > 0 && args.each > 0, "at least one of each is needed");
+    anyhow::ensure!(
+        args.dispatchers > 0 && args.each > 0,
+        "at least one of each is needed"
+    );
     let place = Place::fresh(&args.common)?;
     let title = format!(
         "Scaling: {} dispatchers, {} tasks each, sleeping provers, durable",
@@ -120,7 +125,10 @@ async fn measure(
     let mut mill = Running::start(&workflow, registry, &state).await?;
     let queue = mill.queue("tasks")?;
     let tasks = (dispatchers * args.each) as usize;
-    let progress = Progress::new(&format!("{dispatchers} dispatchers at {proof_ms} ms"), tasks);
+    let progress = Progress::new(
+        &format!("{dispatchers} dispatchers at {proof_ms} ms"),
+        tasks,
+    );
 
     let began = Instant::now();
     for block in 0..tasks {
@@ -133,7 +141,9 @@ async fn measure(
     let patience = PATIENCE + Duration::from_secs_f64(proof_ms / 1e3);
     let mut last = began;
     while completed < tasks {
-        let Ok(settled) = timeout(patience, mill.next_completed()).await else { break };
+        let Ok(settled) = timeout(patience, mill.next_completed()).await else {
+            break;
+        };
         if std::mem::replace(&mut seen[usize::try_from(settled?.task.block)?], true) {
             duplicated += 1;
         } else {
@@ -144,5 +154,10 @@ async fn measure(
     }
     let wall = (last - began).as_secs_f64();
     mill.finish().await?;
-    Ok(Run { wall, tasks: completed, lost: tasks - completed, duplicated })
+    Ok(Run {
+        wall,
+        tasks: completed,
+        lost: tasks - completed,
+        duplicated,
+    })
 }

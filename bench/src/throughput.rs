@@ -6,7 +6,9 @@ use anyhow::Context;
 use proofmill_orchestrator::core::Reply;
 use tokio::time::timeout;
 
-use crate::harness::{Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round};
+use crate::harness::{
+    Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round,
+};
 
 /// Submissions of one producer that wait for their acknowledgement, at most.
 const WINDOW: usize = 256;
@@ -41,7 +43,10 @@ pub(crate) struct Args {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    anyhow::ensure!(args.producers > 0 && args.dispatchers > 0, "at least one of each is needed");
+    anyhow::ensure!(
+        args.producers > 0 && args.dispatchers > 0,
+        "at least one of each is needed"
+    );
     let place = Place::fresh(&args.common)?;
     let text = format!(
         r#"
@@ -95,7 +100,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let (mut completed, mut duplicated) = (0, 0);
     let mut last = Instant::now();
     while completed < args.tasks {
-        let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else { break };
+        let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
+            break;
+        };
         let block = usize::try_from(settled?.task.block)?;
         if std::mem::replace(&mut seen[block], true) {
             duplicated += 1;
@@ -115,7 +122,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     let summary = mill.finish().await?;
 
-    let mut report = Report::new("Throughput: sustained, instant prover, every task durable", &place);
+    let mut report = Report::new(
+        "Throughput: sustained, instant prover, every task durable",
+        &place,
+    );
     let rate = completed as f64 / wall;
     report.figure("tasks a second", rate, "", Target::Least(5000.0), "");
     report.figure("tasks", completed as f64, "", Target::Open, "");
@@ -126,6 +136,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.must_be_zero("lost", "lost", args.tasks - completed);
     report.must_be_zero("duplicated", "duplicated", duplicated);
     report.must_be("refused", refused, 0);
-    report.must_be("left unfinished", summary.status.live + summary.status.dead, 0);
+    report.must_be(
+        "left unfinished",
+        summary.status.live + summary.status.dead,
+        0,
+    );
     report.finish(&args.common)
 }

@@ -26,7 +26,8 @@ pub(crate) fn fsync(dir: &Path) -> anyhow::Result<Figures> {
     let mut times = Vec::with_capacity(ROUNDS);
     for round in 0..ROUNDS {
         let began = Instant::now();
-        file.seek(SeekFrom::Start((round % PAGES * PAGE) as u64)).with_context(shown)?;
+        file.seek(SeekFrom::Start((round % PAGES * PAGE) as u64))
+            .with_context(shown)?;
         file.write_all(&page).with_context(shown)?;
         file.sync_data().with_context(shown)?;
         times.push(began.elapsed().as_secs_f64() * 1e3);

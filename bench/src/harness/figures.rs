@@ -41,7 +41,10 @@ mod tests {
     #[test]
     fn ranks_are_of_the_sample() {
         let figures = Figures::of((1..=100).rev().map(f64::from).collect());
-        assert_eq!((figures.p50(), figures.p99(), figures.max()), (50.0, 99.0, 100.0));
+        assert_eq!(
+            (figures.p50(), figures.p99(), figures.max()),
+            (50.0, 99.0, 100.0)
+        );
         assert_eq!(Figures::of(vec![7.0]).p50(), 7.0);
         assert!(Figures::default().p50().is_nan());
     }

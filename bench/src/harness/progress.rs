@@ -23,12 +23,25 @@ impl Progress {
     pub(crate) fn new(label: &str, total: usize) -> Self {
         let total = total as u64;
         let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        let bar = if terminal {
+            ProgressBar::new(total)
+        } else {
+            ProgressBar::hidden()
+        };
         let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(label.to_owned());
         let plain = (!terminal).then(|| Mutex::new(Instant::now()));
-        Self { bar, label: label.to_owned(), total, plain }
+        Self {
+            bar,
+            label: label.to_owned(),
+            total,
+            plain,
+        }
+    }
+
+    pub(crate) fn add(&self, more: u64) {
+        self.set(usize::try_from(self.bar.position() + more).unwrap_or(usize::MAX));
     }
 
     pub(crate) fn set(&self, done: usize) {

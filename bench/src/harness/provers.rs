@@ -33,7 +33,9 @@ pub(crate) fn registry() -> Registry {
         }
         let params: Params =
             serde_json::from_value(params.clone()).map_err(|error| error.to_string())?;
-        Ok(Sleep { ms: Some(params.ms) })
+        Ok(Sleep {
+            ms: Some(params.ms),
+        })
     });
     registry
 }

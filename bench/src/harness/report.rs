@@ -50,7 +50,14 @@ impl Report {
     }
 
     /// A row of the table: the figure, its unit, what it should be, and push0's.
-    pub(crate) fn figure(&mut self, name: &str, ours: f64, unit: &str, target: Target, push0: &str) {
+    pub(crate) fn figure(
+        &mut self,
+        name: &str,
+        ours: f64,
+        unit: &str,
+        target: Target,
+        push0: &str,
+    ) {
         let show = |value: f64| {
             let number = if value.fract() == 0.0 || value.abs() >= 1000.0 {
                 format!("{value:.0}")
@@ -59,14 +66,19 @@ impl Report {
             } else {
                 format!("{value:.3}")
             };
-            if unit.is_empty() { number } else { format!("{number} {unit}") }
+            if unit.is_empty() {
+                number
+            } else {
+                format!("{number} {unit}")
+            }
         };
         let target = match target {
             Target::Most(limit) => format!("≤ {}, {}", show(limit), met(ours <= limit)),
             Target::Least(limit) => format!("≥ {}, {}", show(limit), met(ours >= limit)),
             Target::Open => String::new(),
         };
-        self.rows.push([name.to_owned(), show(ours), target, push0.to_owned()]);
+        self.rows
+            .push([name.to_owned(), show(ours), target, push0.to_owned()]);
     }
 
     /// A count that must be zero: anything else makes the command fail.
@@ -78,9 +90,11 @@ impl Report {
     /// A count that must be `expected`: anything else makes the command fail.
     pub(crate) fn must_be(&mut self, name: &str, count: usize, expected: usize) {
         let verdict = format!("must be {expected}");
-        self.rows.push([name.to_owned(), count.to_string(), verdict, String::new()]);
+        self.rows
+            .push([name.to_owned(), count.to_string(), verdict, String::new()]);
         if count != expected {
-            self.violations.push(format!("{name}: {count}, must be {expected}"));
+            self.violations
+                .push(format!("{name}: {count}, must be {expected}"));
         }
     }
 
@@ -100,7 +114,10 @@ impl Report {
         let heads = ["", "ours", "target", "push0"].map(str::to_owned);
         let rows: Vec<&[String; 4]> = std::iter::once(&heads).chain(&self.rows).collect();
         let width = |column: usize| {
-            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+            rows.iter()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or_default()
         };
         let widths = [0, 1, 2, 3].map(width);
         for row in rows {

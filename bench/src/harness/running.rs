@@ -52,7 +52,11 @@ impl Running {
         state: &Path,
     ) -> anyhow::Result<Self> {
         let (stream, emitted) = mpsc::channel(1024);
-        let options = Options { stay: true, stream: Some(stream), ..Options::in_directory(state) };
+        let options = Options {
+            stay: true,
+            stream: Some(stream),
+            ..Options::in_directory(state)
+        };
         let mill = Mill::open(workflow, registry, options).await?;
         let (handle, blobs) = (mill.handle().clone(), mill.blobs().clone());
         let (observer, settled) = mpsc::unbounded_channel();
@@ -66,7 +70,14 @@ impl Running {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        Ok(Self { handle, blobs, settled, emitted, stop, run })
+        Ok(Self {
+            handle,
+            blobs,
+            settled,
+            emitted,
+            stop,
+            run,
+        })
     }
 
     /// The queue called `name`.

@@ -57,12 +57,21 @@ struct Run {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
-    anyhow::ensure!(args.rate.iter().all(|rate| *rate > 0.0), "--rate must be above 0");
+    anyhow::ensure!(
+        args.rate.iter().all(|rate| *rate > 0.0),
+        "--rate must be above 0"
+    );
     anyhow::ensure!(args.dispatchers > 0, "--dispatchers must be at least 1");
     let place = Place::fresh(&args.common)?;
     let (title, tasks) = match args.executor {
-        Kind::Native => ("Latency: publish → completion recorded, durable, instant prover", 1000),
-        Kind::Process => ("Latency: overhead beyond the bare start of a program, durable", 300),
+        Kind::Native => (
+            "Latency: publish → completion recorded, durable, instant prover",
+            1000,
+        ),
+        Kind::Process => (
+            "Latency: overhead beyond the bare start of a program, durable",
+            300,
+        ),
     };
     let tasks = args.tasks.unwrap_or(tasks);
     let mut report = Report::new(title, &place);
@@ -79,10 +88,32 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             Kind::Native => ((1.0, 3.0), ("2.7–10 ms", "4.9–18 ms")),
             Kind::Process => ((2.0, f64::NAN), ("", "")),
         };
-        report.figure(&format!("P50 at {rate}/s"), figures.p50(), "ms", Target::Most(most.0), push0.0);
-        let target = if most.1.is_nan() { Target::Open } else { Target::Most(most.1) };
-        report.figure(&format!("P99 at {rate}/s"), figures.p99(), "ms", target, push0.1);
-        report.figure(&format!("max at {rate}/s"), figures.max(), "ms", Target::Open, "");
+        report.figure(
+            &format!("P50 at {rate}/s"),
+            figures.p50(),
+            "ms",
+            Target::Most(most.0),
+            push0.0,
+        );
+        let target = if most.1.is_nan() {
+            Target::Open
+        } else {
+            Target::Most(most.1)
+        };
+        report.figure(
+            &format!("P99 at {rate}/s"),
+            figures.p99(),
+            "ms",
+            target,
+            push0.1,
+        );
+        report.figure(
+            &format!("max at {rate}/s"),
+            figures.max(),
+            "ms",
+            Target::Open,
+            "",
+        );
         let parts: Vec<String> = run
             .parts
             .iter()

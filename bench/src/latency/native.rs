@@ -46,7 +46,8 @@ pub(super) async fn measure(
     let (published, accepted) = (times(), times());
 
     let publisher = {
-        let (handle, published, accepted) = (mill.handle.clone(), published.clone(), accepted.clone());
+        let (handle, published, accepted) =
+            (mill.handle.clone(), published.clone(), accepted.clone());
         tokio::spawn(async move {
             let period = Duration::from_secs_f64(1.0 / rate);
             let start = tokio::time::Instant::now() + period;
@@ -76,7 +77,9 @@ pub(super) async fn measure(
     let deadline = Instant::now() + whole;
     while overhead.len() < tasks {
         let left = deadline.saturating_duration_since(Instant::now());
-        let Ok(settled) = timeout(left, mill.next_completed()).await else { break };
+        let Ok(settled) = timeout(left, mill.next_completed()).await else {
+            break;
+        };
         let settled = settled?;
         let now = Instant::now();
         let block = usize::try_from(settled.task.block)?;
@@ -84,7 +87,9 @@ pub(super) async fn measure(
             duplicated += 1;
             continue;
         }
-        let began = published[block].get().context("a task completed before it was published")?;
+        let began = published[block]
+            .get()
+            .context("a task completed before it was published")?;
         let took = ms(now - *began);
         overhead.push(took);
         timings.extend(settled.timing.map(|timing| (timing, took)));
@@ -97,7 +102,11 @@ pub(super) async fn measure(
     let durable = |(at, began): (&OnceLock<Instant>, &OnceLock<Instant>)| {
         Some(ms(*at.get()? - *began.get()?))
     };
-    let accepted = accepted.iter().zip(published.iter()).filter_map(durable).collect();
+    let accepted = accepted
+        .iter()
+        .zip(published.iter())
+        .filter_map(durable)
+        .collect();
     let part = |of: fn(&Timing) -> Duration| {
         Figures::of(timings.iter().map(|(timing, _)| ms(of(timing))).collect())
     };
@@ -111,7 +120,10 @@ pub(super) async fn measure(
             ("waited for its lease", part(|timing| timing.waited)),
             ("leased", part(|timing| timing.leased)),
             ("of that proving", part(|timing| timing.ran)),
-            ("submission and making the result durable", Figures::of(timings.iter().map(rest).collect())),
+            (
+                "submission and making the result durable",
+                Figures::of(timings.iter().map(rest).collect()),
+            ),
         ],
     })
 }

@@ -24,7 +24,9 @@ pub(crate) fn echo() -> anyhow::Result<bool> {
         return Ok(false);
     }
     let paths: Vec<PathBuf> = args.skip(1).step_by(2).map(PathBuf::from).collect();
-    let [input, output] = &paths[..] else { anyhow::bail!("expected an input and an output path") };
+    let [input, output] = &paths[..] else {
+        anyhow::bail!("expected an input and an output path")
+    };
     std::fs::copy(input, output).context("cannot copy the input to the output")?;
     Ok(true)
 }
@@ -51,7 +53,9 @@ pub(super) async fn measure(
         executor = {{ kind = "process", program = {:?}, args = [{ECHO:?}] }}
         "#,
         args.dispatchers,
-        program.to_str().context("this program's path is not UTF-8")?,
+        program
+            .to_str()
+            .context("this program's path is not UTF-8")?,
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
@@ -112,9 +116,20 @@ pub(super) async fn measure(
 async fn start_bare(program: &Path, input: &Path, output: &Path) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let mut command = tokio::process::Command::new(program);
-    command.arg(ECHO).arg("--input-path").arg(input).arg("--output-path").arg(output);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let status = command.status().await.context("cannot start this program")?;
+    command
+        .arg(ECHO)
+        .arg("--input-path")
+        .arg(input)
+        .arg("--output-path")
+        .arg(output);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let status = command
+        .status()
+        .await
+        .context("cannot start this program")?;
     let took = began.elapsed();
     ensure!(status.success(), "the program alone ended with {status}");
     Ok(took)

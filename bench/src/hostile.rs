@@ -1,0 +1,325 @@
+//! Duplicates, wrong grouping fields and garbage: what is kept out, and what leaves all the same.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use proofmill_bus::BlobStore;
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::id::Part;
+use proofmill_orchestrator::payload::Encoding;
+use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::source::{self, PAYLOAD_MAX, SourceMessage};
+use serde::Deserialize;
+use tokio::time::timeout;
+
+use crate::harness::{Common, Place, Progress, Report, Running, Target, parse, registry};
+
+/// Messages of a group.
+const GROUP: u64 = 5;
+
+/// Submissions under way at once.
+const AT_ONCE: usize = 16;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Blocks from here on are those of messages that must not get through.
+const WRONG_FROM: u64 = 1 << 32;
+
+/// Arguments of `proofmill-bench hostile`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Valid messages, in groups of five, are proved, gathered by a field and emitted. Beside them come the
+same messages again (half of them while the first are on their way, half after everything has left),
+messages whose grouping field is missing or of the wrong kind (half straight to the collector, half
+out of a prover), and a flood of what is no message at all. Counted are the duplicates recognised,
+the dead letters that say why, and what was emitted.
+
+  proofmill-bench hostile
+  proofmill-bench hostile --duplicates 5000 --flood 20000")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Duplicate submissions; a multiple of 10
+    #[arg(long, default_value_t = 500)]
+    duplicates: u64,
+    /// Messages with a wrong grouping field
+    #[arg(long, default_value_t = 200)]
+    wrong: u64,
+    /// Garbage and oversized payloads
+    #[arg(long, default_value_t = 2000)]
+    flood: u64,
+}
+
+/// The public way in.
+#[derive(Clone)]
+struct Door {
+    handle: Handle,
+    blobs: Arc<BlobStore>,
+    tasks: QueueIx,
+    proofs: QueueIx,
+}
+
+#[derive(Deserialize)]
+struct Member {
+    group: u64,
+    index: u64,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let whole = args.duplicates > 0 && args.duplicates.is_multiple_of(2 * GROUP);
+    anyhow::ensure!(whole, "--duplicates must be a multiple of {}", 2 * GROUP);
+    let place = Place::fresh(&args.common)?;
+    let text = format!(
+        r#"
+        name = "hostile"
+        [[source]]
+        name = "tasks-in"
+        kind = "submit"
+        output = "tasks"
+        [[source]]
+        name = "proofs-in"
+        kind = "submit"
+        output = "proofs"
+        [[queue]]
+        name = "proofs"
+        writers = "many"
+        [[dispatcher]]
+        name = "prove"
+        input = "tasks"
+        output = "proofs"
+        workers = 8
+        executor = {{ kind = "native", prover = "instant" }}
+        [[collector]]
+        name = "gather"
+        inputs = ["proofs"]
+        output = "proven"
+        strategy = {{ kind = "match", k = {GROUP}, group_by = "/group" }}
+        [sequencer]
+        input = "proven"
+        "#
+    );
+    let registry = registry();
+    let workflow = parse(&text, &registry)?;
+    let mut mill = Running::start(&workflow, registry, &place.state("hostile")).await?;
+    let door = Door {
+        handle: mill.handle.clone(),
+        blobs: mill.blobs.clone(),
+        tasks: mill.queue("tasks")?,
+        proofs: mill.queue("proofs")?,
+    };
+
+    let half = args.duplicates / 2;
+    let total = (2 * args.duplicates + args.wrong + args.flood) as usize;
+    let progress = Progress::new("hostile: submissions answered", total);
+    let mut replies = Counts::default();
+    // Each valid message, and for the first half its twin right behind it.
+    let early =
+        (0..args.duplicates).flat_map(|n| std::iter::repeat_n(n, 1 + usize::from(n < half)));
+    door.submit_all(early.map(valid), |door| door.tasks, &mut replies, &progress)
+        .await?;
+    let wrong = |n: u64| -> bool { n.is_multiple_of(2) };
+    let straight = (0..args.wrong).filter(|n| wrong(*n)).map(ungrouped);
+    door.submit_all(straight, |door| door.proofs, &mut replies, &progress)
+        .await?;
+    let proved = (0..args.wrong).filter(|n| !wrong(*n)).map(ungrouped);
+    let mut through = Counts::default();
+    door.submit_all(proved, |door| door.tasks, &mut through, &progress)
+        .await?;
+    let mut flood = Counts::default();
+    door.submit_all(
+        (0..args.flood).map(garbage),
+        |door| door.tasks,
+        &mut flood,
+        &progress,
+    )
+    .await?;
+    let nowhere = door.submit(QueueIx(usize::MAX), valid(0)).await?;
+
+    let groups = args.duplicates / GROUP;
+    let mut emitted = Vec::new();
+    while (emitted.len() as u64) < groups {
+        match timeout(PATIENCE, mill.emitted.recv()).await {
+            Ok(block) => emitted.push(block.context("the mill has stopped")?),
+            Err(_) => break,
+        }
+    }
+    let late = half..args.duplicates;
+    door.submit_all(late.map(valid), |door| door.tasks, &mut replies, &progress)
+        .await?;
+    drop(progress);
+    timeout(PATIENCE, mill.handle.when_idle())
+        .await
+        .context("the mill does not come to rest")??;
+    while let Ok(block) = mill.emitted.try_recv() {
+        emitted.push(block);
+    }
+    let reasons: Vec<String> = mill
+        .handle
+        .inspect(|core| {
+            core.dead_letters()
+                .map(|dead| dead.reason.clone())
+                .collect()
+        })
+        .await?;
+    let summary = mill.finish().await?;
+
+    let explained = reasons
+        .iter()
+        .filter(|reason| reason.contains("grouping field"))
+        .count();
+    let invalid = emitted
+        .iter()
+        .enumerate()
+        .filter(|(at, block)| *at as u64 != block.first || !is_group(block.first, &block.bytes))
+        .count();
+    let (duplicates, wrong) = (args.duplicates as usize, args.wrong as usize);
+    let mut report = Report::new("Hostile: duplicates, wrong fields, garbage", &place);
+    report.must_be("valid messages accepted", replies.accepted, duplicates);
+    report.must_be("duplicates recognised", replies.duplicates, duplicates);
+    report.must_be(
+        "of the wrong, refused at the door",
+        replies.rejected,
+        wrong.div_ceil(2),
+    );
+    report.must_be(
+        "of the wrong, found behind a prover",
+        through.accepted,
+        wrong / 2,
+    );
+    report.must_be("in the dead-letter queue", reasons.len(), wrong);
+    report.must_be("of those with the reason", explained, wrong);
+    report.must_be(
+        "garbage and oversized refused",
+        flood.invalid,
+        args.flood as usize,
+    );
+    let refused = usize::from(matches!(nowhere, Reply::Invalid { .. }));
+    report.must_be("message for no queue refused", refused, 1);
+    report.must_be("groups emitted", emitted.len(), groups as usize);
+    report.must_be("invalid groups emitted", invalid, 0);
+    report.must_be(
+        "other answers",
+        replies.other + through.other + flood.other,
+        0,
+    );
+    report.must_be("left unfinished", summary.status.live, 0);
+    report.figure("groups", groups as f64, "", Target::Open, "");
+    report.put("deduplicated", replies.duplicates);
+    report.put("rejected", reasons.len());
+    report.put("refused", flood.invalid);
+    report.put("invalid_emitted", invalid);
+    report.put("lost", groups as usize - emitted.len().min(groups as usize));
+    report.put("duplicated", emitted.len().saturating_sub(groups as usize));
+    report.note("push0: 500 duplicates and 200 wrong messages, all of them kept out");
+    report.finish(&args.common)
+}
+
+/// Message `n` of the valid ones: member `n % GROUP` of the group, and block, `n / GROUP`.
+fn valid(n: u64) -> SourceMessage {
+    let (group, index) = (n / GROUP, n % GROUP);
+    let json = format!("{{\"group\":{group},\"index\":{index}}}");
+    message(group, index, json.into())
+}
+
+/// A message whose grouping field is missing, or nothing that messages can be grouped by.
+fn ungrouped(n: u64) -> SourceMessage {
+    let json = match n % 7 {
+        0 => "{\"index\":0}",
+        1 => "{\"group\":null}",
+        2 => "{\"group\":1.5}",
+        3 => "{\"group\":true}",
+        4 => "{\"group\":[1]}",
+        5 => "{\"group\":{\"id\":1}}",
+        _ => "[]",
+    };
+    message(WRONG_FROM + n, 0, json.into())
+}
+
+/// What is no message.
+fn garbage(n: u64) -> SourceMessage {
+    let bytes: Bytes = match n % 8 {
+        0 => vec![0xff; 1000].into(),
+        1 => Bytes::new(),
+        2 => vec![b'['; 100_000].into(),
+        3 => "{\"group\":1,".into(),
+        4 => "{\"group\":1} trailing".into(),
+        5 => "{\"group\":\"\u{0}\"}".into(),
+        6 => "\u{feff}{\"group\":1}".into(),
+        _ if n % 256 == 7 => vec![b' '; PAYLOAD_MAX + 1].into(),
+        _ => "NaN".into(),
+    };
+    message(WRONG_FROM + n, 1, bytes)
+}
+
+fn message(block: u64, index: u64, bytes: Bytes) -> SourceMessage {
+    SourceMessage {
+        first: block,
+        last: block,
+        part: Part::from_text(&index.to_string()),
+        encoding: Encoding::Json,
+        bytes,
+        needs: None,
+        next: 0,
+    }
+}
+
+/// Whether an emitted payload is the whole group of this block, in order.
+fn is_group(block: u64, bytes: &[u8]) -> bool {
+    let members: Vec<Member> = serde_json::from_slice(bytes).unwrap_or_default();
+    let in_place = |(at, member): (u64, &Member)| member.group == block && member.index == at;
+    members.len() as u64 == GROUP && (0..).zip(&members).all(in_place)
+}
+
+#[derive(Default)]
+struct Counts {
+    accepted: usize,
+    duplicates: usize,
+    rejected: usize,
+    invalid: usize,
+    other: usize,
+}
+
+// === impl Door ===
+
+impl Door {
+    async fn submit(&self, queue: QueueIx, message: SourceMessage) -> anyhow::Result<Reply> {
+        Ok(source::submit(
+            &self.handle,
+            &self.blobs,
+            &"stranger".into(),
+            queue,
+            message,
+        )
+        .await?)
+    }
+
+    async fn submit_all(
+        &self,
+        messages: impl Iterator<Item = SourceMessage>,
+        queue: fn(&Self) -> QueueIx,
+        counts: &mut Counts,
+        progress: &Progress,
+    ) -> anyhow::Result<()> {
+        let submit = |message| self.submit(queue(self), message);
+        let replies: Vec<Reply> = stream::iter(messages.map(submit))
+            .buffered(AT_ONCE)
+            .try_collect()
+            .await?;
+        for reply in replies {
+            *match reply {
+                Reply::Accepted => &mut counts.accepted,
+                Reply::Duplicate => &mut counts.duplicates,
+                Reply::Rejected { .. } => &mut counts.rejected,
+                Reply::Invalid { .. } => &mut counts.invalid,
+                _ => &mut counts.other,
+            } += 1;
+            progress.add(1);
+        }
+        Ok(())
+    }
+}
