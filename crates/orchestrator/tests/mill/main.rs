@@ -1,0 +1,9 @@
+//! Whole mills, with real logs on disk: what their users rely on.
+
+mod dead_letters;
+mod flow;
+mod log_failure;
+mod resume;
+mod shutdown;
+mod sink;
+mod support;

@@ -1,0 +1,145 @@
+//! Draining and stopping.
+
+use std::time::Instant;
+
+use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::shutdown::Level;
+
+use crate::support::{Background, PATIENCE, Script, stage};
+
+const TEXT: &str = r#"
+    name = "shutdown"
+    [[source]]
+    name = "in"
+    kind = "submit"
+    output = "blocks"
+    [[dispatcher]]
+    name = "prove"
+    input = "blocks"
+    output = "proofs"
+    workers = 2
+    executor = { kind = "native", prover = "test" }
+    [sequencer]
+    input = "proofs"
+"#;
+
+async fn with_two_under_way(script: &Script, state: &std::path::Path) -> Background {
+    let mill = Background::start(TEXT, script, state, true).await;
+    for block in 0..10 {
+        assert_eq!(mill.submit("blocks", block, "{}").await, Reply::Accepted);
+    }
+    mill.until("two are leased", |core| core.status().stages[0].leased == 2)
+        .await;
+    mill
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_finishes_what_is_under_way_and_leases_nothing_more() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let script = Script::closed();
+    let mut mill = with_two_under_way(&script, dir.path()).await;
+    mill.stop.raise(Level::Drain);
+    mill.until("it drains", |core| core.status().draining).await;
+    assert_eq!(mill.submit("blocks", 10, "{}").await, Reply::Draining);
+    script.open_below(u64::MAX);
+    assert_eq!(mill.next().await.first, 0);
+    assert_eq!(mill.next().await.first, 1);
+    let summary = mill.ended().await;
+    assert!(summary.interrupted && !summary.is_complete());
+    assert_eq!(stage(&summary.status, "prove").counters.completed, 2);
+    assert_eq!(
+        (summary.status.live, summary.status.next_block),
+        (8, Some(2))
+    );
+    assert_eq!(script.begun().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_hands_back_what_is_under_way_without_counting_an_attempt() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let script = Script::closed();
+    let mill = with_two_under_way(&script, dir.path()).await;
+    mill.stop.raise(Level::Drain);
+    mill.until("it drains", |core| core.status().draining).await;
+    let began = Instant::now();
+    mill.stop.raise(Level::Stop);
+    let summary = mill.ended().await;
+    assert!(
+        began.elapsed() < PATIENCE / 3,
+        "a stop does not wait for the provers"
+    );
+    assert!(summary.interrupted);
+    assert_eq!(
+        (summary.status.live, stage(&summary.status, "prove").leased),
+        (10, 0)
+    );
+    assert_eq!(stage(&summary.status, "prove").counters.failed, 0);
+    assert_eq!(script.cancelled(), 2, "the provers were told");
+
+    script.open_below(u64::MAX);
+    let mut mill = Background::start(TEXT, &script, dir.path(), true).await;
+    for block in 0..10 {
+        assert_eq!(mill.next().await.first, block);
+    }
+    let tried = mill
+        .handle
+        .inspect(|core| core.tasks(|_| true))
+        .await
+        .expect("an answer");
+    assert!(tried.iter().all(|task| task.attempts.is_empty()));
+    mill.stop.raise(Level::Drain);
+    assert!(mill.ended().await.status.live == 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_lets_waiting_producers_go() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let text = TEXT.replace(
+        "[[dispatcher]]",
+        "[[queue]]\nname = \"blocks\"\nq_max = 2\n[[dispatcher]]",
+    );
+    let script = Script::closed();
+    let mill = Background::start(&text, &script, dir.path(), true).await;
+    let plan = mill.handle.plan().clone();
+    let queue = plan.queue_named("blocks").expect("a queue");
+    let mut answers = Vec::new();
+    for block in 0..6 {
+        let request = crate::support::request(queue, block);
+        answers.push(
+            mill.handle
+                .submit_later(request)
+                .await
+                .expect("the coordinator runs"),
+        );
+    }
+    mill.until("producers wait", |core| {
+        core.status().producers_waiting == 2
+    })
+    .await;
+    mill.stop.raise(Level::Drain);
+    let mut replies = Vec::new();
+    for answer in answers {
+        replies.push(
+            tokio::time::timeout(PATIENCE, answer)
+                .await
+                .expect("an answer")
+                .expect("one"),
+        );
+    }
+    assert_eq!(
+        replies
+            .iter()
+            .filter(|reply| **reply == Reply::Accepted)
+            .count(),
+        4
+    );
+    assert_eq!(
+        replies
+            .iter()
+            .filter(|reply| **reply == Reply::Draining)
+            .count(),
+        2
+    );
+    mill.stop.raise(Level::Stop);
+    mill.ended().await;
+}

@@ -1,0 +1,299 @@
+//! Mills to test, and provers that do as they are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use proofmill_bus::OpenError;
+use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
+use proofmill_orchestrator::core::{Core, Reply};
+use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
+use proofmill_orchestrator::id::Part;
+use proofmill_orchestrator::message::Message;
+use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry, Summary};
+use proofmill_orchestrator::payload::{Encoding, Payload};
+use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::shutdown::{self, Trigger};
+use proofmill_orchestrator::sink::Emitted;
+use proofmill_orchestrator::source::{self, SourceMessage};
+use proofmill_workflow::{LocalHost, Workflow, render, validate};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Nothing here takes as long unless it is stuck.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What the prover `test` was told, and what it saw.
+#[derive(Clone, Default)]
+pub(crate) struct Script(Arc<(Mutex<State>, Condvar)>);
+
+#[derive(Default)]
+struct State {
+    /// Blocks below this one may pass.
+    open_below: u64,
+    /// Blocks that fail for good.
+    cursed: BTreeSet<u64>,
+    /// How often each block was begun.
+    begun: BTreeMap<u64, u32>,
+    /// Stages and blocks in the order in which they were begun.
+    order: Vec<(String, u64)>,
+    cancelled: u32,
+}
+
+struct Scripted(Script);
+
+// === impl Script ===
+
+impl Script {
+    /// Nothing passes until it is told.
+    pub(crate) fn closed() -> Self {
+        Self::default()
+    }
+
+    /// Everything passes.
+    pub(crate) fn open() -> Self {
+        let script = Self::default();
+        script.open_below(u64::MAX);
+        script
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let changed = change(&mut self.0.0.lock().expect("not poisoned"));
+        self.0.1.notify_all();
+        changed
+    }
+
+    /// Lets blocks below `block` pass.
+    pub(crate) fn open_below(&self, block: u64) {
+        self.with(|state| state.open_below = block);
+    }
+
+    /// Makes a block fail for good, or lifts that.
+    pub(crate) fn curse(&self, block: u64, cursed: bool) {
+        self.with(|state| {
+            if cursed {
+                state.cursed.insert(block)
+            } else {
+                state.cursed.remove(&block)
+            }
+        });
+    }
+
+    /// How often each block was begun.
+    pub(crate) fn begun(&self) -> BTreeMap<u64, u32> {
+        self.with(|state| state.begun.clone())
+    }
+
+    /// Stages and blocks in the order in which they were begun.
+    pub(crate) fn order(&self) -> Vec<(String, u64)> {
+        self.with(|state| state.order.clone())
+    }
+
+    /// How many were told that nobody wants their result.
+    pub(crate) fn cancelled(&self) -> u32 {
+        self.with(|state| state.cancelled)
+    }
+
+    /// A registry with the prover `test`, which gives its input back.
+    pub(crate) fn registry(&self) -> Registry {
+        let mut registry = Registry::default();
+        let script = self.clone();
+        registry.prover("test", move |_| Ok(Scripted(script.clone())));
+        registry
+    }
+}
+
+impl Prover for Scripted {
+    type Input = Json<Value>;
+    type Output = Json<Value>;
+
+    fn prove(&self, context: &Context, input: Json<Value>) -> Result<Json<Value>, ProverError> {
+        let block = context.first;
+        let (state, changed) = &*self.0.0;
+        let mut state = state.lock().expect("not poisoned");
+        *state.begun.entry(block).or_default() += 1;
+        state.order.push((context.task.stage.to_string(), block));
+        loop {
+            if context.cancel.is_raised() {
+                state.cancelled += 1;
+                return Err(ProverError::Retry("cancelled".into()));
+            }
+            if block < state.open_below {
+                break;
+            }
+            state = changed
+                .wait_timeout(state, Duration::from_millis(5))
+                .expect("not poisoned")
+                .0;
+        }
+        if state.cursed.contains(&block) {
+            return Err(ProverError::Permanent(format!("block {block} is cursed")));
+        }
+        Ok(input)
+    }
+}
+
+/// A mill that runs in the background.
+pub(crate) struct Background {
+    pub(crate) handle: Handle,
+    pub(crate) mill_blobs: Arc<proofmill_bus::BlobStore>,
+    pub(crate) emitted: mpsc::Receiver<Emitted>,
+    pub(crate) stop: Trigger,
+    pub(crate) run: JoinHandle<Result<Summary, MillError>>,
+}
+
+pub(crate) fn workflow(text: &str) -> Workflow {
+    match validate(text, Path::new("test.toml"), &LocalHost::new(["test"])) {
+        Ok((workflow, _)) => workflow,
+        Err(faults) => panic!("{}", render(&faults)),
+    }
+}
+
+/// Opens a mill; another one that was dropped may still be letting go of the directory.
+pub(crate) async fn open(
+    workflow: &Workflow,
+    script: &Script,
+    options: impl Fn() -> Options,
+) -> Mill {
+    let began = Instant::now();
+    loop {
+        match Mill::open(workflow, script.registry(), options()).await {
+            Ok(mill) => return mill,
+            Err(MillError::Open(OpenError::Locked(_))) if began.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+// === impl Background ===
+
+impl Background {
+    /// Starts a mill; `stay` keeps it when nothing moves any more.
+    pub(crate) async fn start(text: &str, script: &Script, state: &Path, stay: bool) -> Self {
+        let (stream, emitted) = mpsc::channel(1024);
+        let options = || Options {
+            stay,
+            stream: Some(stream.clone()),
+            ..Options::in_directory(state)
+        };
+        let mill = open(&workflow(text), script, options).await;
+        drop(stream);
+        let (handle, mill_blobs) = (mill.handle().clone(), mill.blobs().clone());
+        let (stop, shutdown) = shutdown::channel();
+        let run = tokio::spawn(mill.run(shutdown));
+        Self {
+            handle,
+            mill_blobs,
+            emitted,
+            stop,
+            run,
+        }
+    }
+
+    /// The summary of a run that ends by itself, or was told to.
+    pub(crate) async fn ended(self) -> Summary {
+        let joined = tokio::time::timeout(PATIENCE, self.run)
+            .await
+            .expect("the run ends");
+        joined.expect("no panic").expect("no error")
+    }
+
+    /// As a crash: everything is dropped where it stands.
+    pub(crate) async fn crash(self) {
+        self.run.abort();
+        assert!(
+            self.run.await.is_err_and(|error| error.is_cancelled()),
+            "it was still running"
+        );
+    }
+
+    /// Submits a JSON payload and waits for the answer.
+    pub(crate) async fn submit(&self, queue: &str, block: u64, json: impl Into<Bytes>) -> Reply {
+        let queue = self
+            .handle
+            .plan()
+            .queue_named(queue)
+            .expect("a queue of the workflow");
+        let message = SourceMessage {
+            first: block,
+            last: block,
+            part: Part::whole(),
+            encoding: Encoding::Json,
+            bytes: json.into(),
+            needs: None,
+            next: 0,
+        };
+        source::submit(
+            &self.handle,
+            &self.mill_blobs,
+            &"test".into(),
+            queue,
+            message,
+        )
+        .await
+        .expect("an answer")
+    }
+
+    /// The next message that leaves.
+    pub(crate) async fn next(&mut self) -> Emitted {
+        let emitted = tokio::time::timeout(PATIENCE, self.emitted.recv()).await;
+        emitted.expect("something leaves").expect("the mill runs")
+    }
+
+    /// Waits until the core is as wanted.
+    pub(crate) async fn until(
+        &self,
+        what: &str,
+        is: impl Fn(&Core) -> bool + Send + Sync + 'static,
+    ) {
+        let is = Arc::new(is);
+        let began = Instant::now();
+        loop {
+            let is = is.clone();
+            if self
+                .handle
+                .inspect(move |core| is(core))
+                .await
+                .expect("the coordinator runs")
+            {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "it never comes to: {what}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+/// A message for `queue` with the payload `{}`.
+pub(crate) fn request(queue: QueueIx, block: u64) -> SubmitRequest {
+    SubmitRequest {
+        producer: "test".into(),
+        queue,
+        message: Message {
+            first: block,
+            last: block,
+            part: Part::whole(),
+            payload: Payload::json(&b"{}"[..]),
+            needs: None,
+            grouping: Vec::new(),
+        },
+        source_next: None,
+    }
+}
+
+/// The stage's counters and numbers now.
+pub(crate) fn stage<'a>(
+    status: &'a proofmill_orchestrator::core::Status,
+    name: &str,
+) -> &'a proofmill_orchestrator::core::StageStatus {
+    status
+        .stages
+        .iter()
+        .find(|stage| &*stage.stage == name)
+        .expect("a stage of the workflow")
+}
