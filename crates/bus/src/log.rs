@@ -14,9 +14,10 @@ use crate::key::Key;
 /// The most operations in one batch (the server's limit for a JetStream atomic batch).
 pub const MAX_BATCH_OPS: usize = 1000;
 
-/// The largest value, in bytes: half of the payload NATS allows by default, headers aside. Larger
-/// things are blobs, and records refer to them.
-pub const MAX_VALUE_BYTES: usize = 512 * 1024;
+/// The largest value, in bytes: room for a group of some hundreds of messages. Larger things are
+/// blobs, and records refer to them; a log whose own limit is lower (a NATS server's payload, 1 MiB
+/// unless it is configured otherwise) has to keep large values elsewhere by itself.
+pub const MAX_VALUE_BYTES: usize = 8 * 1024 * 1024;
 
 /// A place in the log's total order. The first operation is 1, and later ones are strictly
 /// greater; `Seq(0)` is before everything.

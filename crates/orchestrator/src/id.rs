@@ -18,9 +18,7 @@ pub struct Part(Arc<str>);
 
 /// A part that has characters a key of the log cannot hold, or too many.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-#[error(
-    "invalid part {0:?}: use 1 to {MAX_PART} ASCII letters, digits, `_`, `-`, `:`, `~` or `=`"
-)]
+#[error("invalid part {0:?}: use 1 to {MAX_PART} ASCII letters, digits, `_`, `-`, `:`, `~` or `=`")]
 pub struct InvalidPart(String);
 
 // === impl Part ===
@@ -155,7 +153,11 @@ mod tests {
 
     #[test]
     fn task_id_round_trips_through_text() {
-        let id = TaskId { stage: "prove".into(), block: 12, part: Part::whole().element(3) };
+        let id = TaskId {
+            stage: "prove".into(),
+            block: 12,
+            part: Part::whole().element(3),
+        };
         assert_eq!(id.to_string().parse::<TaskId>(), Ok(id));
         assert!("prove/x/0".parse::<TaskId>().is_err());
         assert!("prove/1".parse::<TaskId>().is_err());

@@ -24,6 +24,9 @@ pub struct Message {
     pub grouping: Vec<(StageIx, Result<Arc<str>, String>)>,
 }
 
+/// What a message becomes at one reader: a task, or a task that the reader cannot take and why.
+pub(crate) type Routed = (StageIx, Result<TaskRecord, (TaskRecord, String)>);
+
 /// The tasks that a message becomes: one for each reader of its queue.
 ///
 /// The identity of each follows from the plan and the message alone: a reader of several queues,
@@ -34,18 +37,30 @@ pub(crate) fn tasks_of(
     writer: &str,
     message: &Message,
     at_ms: u64,
-) -> Vec<(StageIx, Result<TaskRecord, (TaskRecord, String)>)> {
+) -> Vec<Routed> {
     let queue_plan = plan.queue(queue);
-    let part = if queue_plan.many_writers { message.part.of(writer) } else { message.part.clone() };
+    let part = if queue_plan.many_writers {
+        message.part.of(writer)
+    } else {
+        message.part.clone()
+    };
     queue_plan
         .readers
         .iter()
         .map(|reader| {
             let stage = plan.stage(*reader);
-            let part = if stage.inputs.len() > 1 { part.of(&queue_plan.name) } else { part.clone() };
+            let part = if stage.inputs.len() > 1 {
+                part.of(&queue_plan.name)
+            } else {
+                part.clone()
+            };
             let grouping = message.grouping.iter().find(|(stage, _)| stage == reader);
             let task = TaskRecord {
-                id: TaskId { stage: stage.name.clone(), block: message.first, part },
+                id: TaskId {
+                    stage: stage.name.clone(),
+                    block: message.first,
+                    part,
+                },
                 queue: queue_plan.name.clone(),
                 last: message.last,
                 group: grouping.and_then(|(_, value)| value.as_ref().ok().cloned()),
@@ -90,7 +105,10 @@ pub fn grouping(
     pointers
         .into_iter()
         .map(|(reader, pointer)| {
-            let value = parsed.as_ref().map_err(Clone::clone).and_then(|json| at(json, pointer));
+            let value = parsed
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(|json| at(json, pointer));
             (reader, value)
         })
         .collect()
@@ -99,7 +117,9 @@ pub fn grouping(
 fn at(json: &serde_json::Value, pointer: &str) -> Result<Arc<str>, String> {
     use serde_json::Value;
     let wrong = |kind: &str| {
-        Err(format!("grouping field {pointer:?} is {kind}; expected a string or an integer"))
+        Err(format!(
+            "grouping field {pointer:?} is {kind}; expected a string or an integer"
+        ))
     };
     match json.pointer(pointer) {
         None => Err(format!("grouping field {pointer:?} is missing")),

@@ -51,12 +51,18 @@ pub enum Payload {
 impl Payload {
     /// An inline JSON payload. The caller has checked that `bytes` are JSON.
     pub fn json(bytes: impl Into<Bytes>) -> Self {
-        Self::Inline { encoding: Encoding::Json, bytes: bytes.into() }
+        Self::Inline {
+            encoding: Encoding::Json,
+            bytes: bytes.into(),
+        }
     }
 
     /// An inline binary payload.
     pub fn binary(bytes: impl Into<Bytes>) -> Self {
-        Self::Inline { encoding: Encoding::Binary, bytes: bytes.into() }
+        Self::Inline {
+            encoding: Encoding::Binary,
+            bytes: bytes.into(),
+        }
     }
 
     /// Bytes of payload, blobs included.
@@ -79,7 +85,9 @@ impl Payload {
             Self::Inline { .. } => {}
             Self::Blob { digest, .. } => visit(digest),
             Self::Group { members, .. } => {
-                members.iter().for_each(|(_, member)| member.each_blob(visit));
+                members
+                    .iter()
+                    .for_each(|(_, member)| member.each_blob(visit));
             }
         }
     }

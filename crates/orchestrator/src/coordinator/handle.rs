@@ -52,7 +52,11 @@ pub(super) enum Command {
     Join(Join, mpsc::UnboundedSender<ToWorker>),
     Worker(Event),
     Leave(WorkerId),
-    Dead { retry: bool, task: TaskId, reply: oneshot::Sender<Reply> },
+    Dead {
+        retry: bool,
+        task: TaskId,
+        reply: oneshot::Sender<Reply>,
+    },
     Inspect(Box<dyn FnOnce(&Core) + Send>),
     AttachSink(mpsc::UnboundedSender<Emission>),
     Observe(mpsc::UnboundedSender<Settled>),
@@ -82,8 +86,16 @@ impl Handle {
         &self.plan
     }
 
+    /// Waits until the coordinator has stopped.
+    pub async fn gone(&self) {
+        self.commands.closed().await;
+    }
+
     async fn send(&self, command: Command) -> Result<(), CoordinatorGone> {
-        self.commands.send(command).await.map_err(|_| CoordinatorGone)
+        self.commands
+            .send(command)
+            .await
+            .map_err(|_| CoordinatorGone)
     }
 
     async fn ask<T>(
@@ -137,7 +149,8 @@ impl Handle {
         worker: WorkerId,
         running: Vec<LeaseRef>,
     ) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Heartbeat { worker, running })).await
+        self.send(Command::Worker(Event::Heartbeat { worker, running }))
+            .await
     }
 
     /// A result.
@@ -152,7 +165,8 @@ impl Handle {
 
     /// A task handed back untried.
     pub async fn release(&self, worker: WorkerId, lease: LeaseRef) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Release { worker, lease })).await
+        self.send(Command::Worker(Event::Release { worker, lease }))
+            .await
     }
 
     /// Receives what the sequencer emits, in order. One receiver at a time: a new one takes the
@@ -179,12 +193,22 @@ impl Handle {
 
     /// Puts a dead letter back into its queue.
     pub async fn retry_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.ask(|reply| Command::Dead { retry: true, task, reply }).await
+        self.ask(|reply| Command::Dead {
+            retry: true,
+            task,
+            reply,
+        })
+        .await
     }
 
     /// Gives a dead letter up for good.
     pub async fn drop_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.ask(|reply| Command::Dead { retry: false, task, reply }).await
+        self.ask(|reply| Command::Dead {
+            retry: false,
+            task,
+            reply,
+        })
+        .await
     }
 
     /// Looks at the core. `look` runs between two events: it should be quick.
@@ -208,17 +232,20 @@ impl Handle {
 
     /// Every blob that must be kept.
     pub async fn live_blobs(&self) -> Result<BTreeSet<[u8; 32]>, CoordinatorGone> {
-        self.inspect(|core| core.live_blobs().into_iter().collect()).await
+        self.inspect(|core| core.live_blobs().into_iter().collect())
+            .await
     }
 
     /// Waits until nothing moves any more ([`Core::is_idle`]) and all of it is durable.
     pub async fn when_idle(&self) -> Result<(), CoordinatorGone> {
-        self.ask(|waiter| Command::When(Condition::Idle, waiter)).await
+        self.ask(|waiter| Command::When(Condition::Idle, waiter))
+            .await
     }
 
     /// Waits until nothing is under way ([`Core::is_drained`]) and all of it is durable.
     pub async fn when_drained(&self) -> Result<(), CoordinatorGone> {
-        self.ask(|waiter| Command::When(Condition::Drained, waiter)).await
+        self.ask(|waiter| Command::When(Condition::Drained, waiter))
+            .await
     }
 
     /// Leases nothing more; results of what is leased are still taken.

@@ -111,7 +111,13 @@ impl Coordinator {
             emissions: VecDeque::new(),
             appended,
         };
-        Ok((coordinator, Handle { commands: sender, plan }))
+        Ok((
+            coordinator,
+            Handle {
+                commands: sender,
+                plan,
+            },
+        ))
     }
 
     /// Works until `shutdown` says [`Level::Stop`] or every handle is gone, then until what was
@@ -158,7 +164,9 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let target = self.appended;
         // Whether it failed or closed is told by `release`, below.
-        let _ = durable.wait_for(|state| state.seq >= target || state.failed.is_some()).await;
+        let _ = durable
+            .wait_for(|state| state.seq >= target || state.failed.is_some())
+            .await;
         self.release(&mut durable)
     }
 
@@ -257,7 +265,11 @@ impl Coordinator {
                 }
                 Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
                 Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
-                Action::Reply { request, after, reply } => {
+                Action::Reply {
+                    request,
+                    after,
+                    reply,
+                } => {
                     self.answer(after, Answer::Reply(request, reply));
                 }
                 Action::Settle { after, settled } => {
@@ -283,9 +295,10 @@ impl Coordinator {
                 self.appended = self.appended.max(seq);
                 Ok(Event::Accepted { token, seq })
             }
-            Err(AppendError::Conflict { key }) => {
-                Ok(Event::Conflicted { token, key: key.as_str().to_owned() })
-            }
+            Err(AppendError::Conflict { key }) => Ok(Event::Conflicted {
+                token,
+                key: key.as_str().to_owned(),
+            }),
             Err(AppendError::Failed(failure)) => Err(CoordinatorError::Log(failure)),
             Err(error) => Err(CoordinatorError::Append(error)),
         }
@@ -302,7 +315,10 @@ impl Coordinator {
     }
 
     fn tell(&mut self, worker: &WorkerId, message: ToWorker) {
-        let gone = self.workers.get(worker).is_some_and(|sender| sender.send(message).is_err());
+        let gone = self
+            .workers
+            .get(worker)
+            .is_some_and(|sender| sender.send(message).is_err());
         if gone {
             // Its leases end by themselves (T_ack), or when its Leave arrives.
             self.workers.remove(worker);
@@ -332,12 +348,15 @@ impl Coordinator {
                     }
                 }
                 Answer::Settled(settled) => {
-                    self.observers.retain(|observer| observer.send(settled.clone()).is_ok());
+                    self.observers
+                        .retain(|observer| observer.send(settled.clone()).is_ok());
                 }
             }
         }
         while let Some((after, _)) = self.emissions.front() {
-            let Some(sink) = self.sink.as_ref().filter(|_| *after <= watermark) else { break };
+            let Some(sink) = self.sink.as_ref().filter(|_| *after <= watermark) else {
+                break;
+            };
             if sink.is_closed() {
                 self.sink = None;
                 break;
@@ -369,8 +388,13 @@ impl Coordinator {
 
     fn now(&self) -> Now {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now { mono: Time(micros), wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX) }
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Now {
+            mono: Time(micros),
+            wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+        }
     }
 
     fn instant(&self, time: Time) -> tokio::time::Instant {

@@ -6,9 +6,7 @@ mod program;
 mod resolved;
 mod traits;
 
-pub use native::{
-    Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError,
-};
+pub use native::{Context, FromPayload, IntoPayloads, Json, Native, Produced, Prover, ProverError};
 pub use program::Program;
 pub use resolved::{ResolveError, Resolved};
 pub use traits::{Cancel, Execution, Executor, Product};

@@ -60,7 +60,10 @@ pub trait Prover: Send + Sync + 'static {
         &self,
         batch: Vec<(Context, Self::Input)>,
     ) -> Vec<Result<Self::Output, ProverError>> {
-        batch.into_iter().map(|(context, input)| self.prove(&context, input)).collect()
+        batch
+            .into_iter()
+            .map(|(context, input)| self.prove(&context, input))
+            .collect()
     }
 }
 
@@ -92,7 +95,9 @@ pub struct Json<T>(pub T);
 impl<T: DeserializeOwned> FromPayload for Json<T> {
     fn from_payload(payload: Resolved) -> Result<Self, String> {
         let bytes = payload.to_program_input()?;
-        serde_json::from_slice(&bytes).map(Self).map_err(|error| error.to_string())
+        serde_json::from_slice(&bytes)
+            .map(Self)
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -140,14 +145,14 @@ impl<P: Prover> Native<P> {
     /// Runs `prover`. With `fan_out` a JSON array that it makes is split into its elements. After
     /// `time_limit` an attempt has failed; its thread goes on until the prover returns.
     pub fn new(prover: Arc<P>, fan_out: bool, time_limit: Option<Duration>) -> Self {
-        Self { prover, fan_out, time_limit }
+        Self {
+            prover,
+            fan_out,
+            time_limit,
+        }
     }
 
-    fn run(
-        prover: &P,
-        fan_out: bool,
-        batch: Vec<Execution>,
-    ) -> Vec<Result<Product, Failure>> {
+    fn run(prover: &P, fan_out: bool, batch: Vec<Execution>) -> Vec<Result<Product, Failure>> {
         let began = Instant::now();
         let mut results: Vec<Option<Result<Product, Failure>>> = Vec::with_capacity(batch.len());
         let mut inputs = Vec::with_capacity(batch.len());
@@ -173,23 +178,31 @@ impl<P: Prover> Native<P> {
         let count = inputs.len();
         let proved = catch_unwind(AssertUnwindSafe(|| match count {
             0 => Vec::new(),
-            1 => inputs.pop().map(|(context, input)| prover.prove(&context, input)).into_iter().collect(),
+            1 => inputs
+                .pop()
+                .map(|(context, input)| prover.prove(&context, input))
+                .into_iter()
+                .collect(),
             _ => prover.prove_batch(inputs),
         }));
         let proved = proved.unwrap_or_else(|panic| {
             let reason = format!("the prover panicked: {}", panic_text(&*panic));
-            (0..count).map(|_| Err(ProverError::Retry(reason.clone()))).collect()
+            (0..count)
+                .map(|_| Err(ProverError::Retry(reason.clone())))
+                .collect()
         });
         let ran = began.elapsed();
         let mut proved = proved.into_iter();
-        let lacking =
-            || Err(ProverError::Retry("the prover returned too few results for its batch".into()));
+        let lacking = || {
+            Err(ProverError::Retry(
+                "the prover returned too few results for its batch".into(),
+            ))
+        };
         results
             .into_iter()
             .map(|result| {
-                result.unwrap_or_else(|| {
-                    product(proved.next().unwrap_or_else(lacking), fan_out, ran)
-                })
+                result
+                    .unwrap_or_else(|| product(proved.next().unwrap_or_else(lacking), fan_out, ran))
             })
             .collect()
     }
@@ -209,14 +222,24 @@ fn product<O: IntoPayloads>(
         .into_payloads()
         .map_err(|why| permanent(format!("the result cannot be encoded: {why}"), ran))?;
     match produced {
-        Produced::Many(outputs) => Ok(Product { outputs, fan_out: true, ran }),
+        Produced::Many(outputs) => Ok(Product {
+            outputs,
+            fan_out: true,
+            ran,
+        }),
         Produced::One(Encoding::Json, bytes) if fan_out => {
             let outputs = split_array(&bytes).map_err(|why| permanent(why, ran))?;
-            Ok(Product { outputs, fan_out: true, ran })
+            Ok(Product {
+                outputs,
+                fan_out: true,
+                ran,
+            })
         }
-        Produced::One(encoding, bytes) => {
-            Ok(Product { outputs: vec![(encoding, bytes)], fan_out: false, ran })
-        }
+        Produced::One(encoding, bytes) => Ok(Product {
+            outputs: vec![(encoding, bytes)],
+            fan_out: false,
+            ran,
+        }),
     }
 }
 
@@ -226,7 +249,12 @@ pub(crate) fn split_array(json: &[u8]) -> Result<Vec<(Encoding, Bytes)>, String>
         .map_err(|error| format!("fan_out needs a JSON array as output: {error}"))?;
     Ok(elements
         .into_iter()
-        .map(|element| (Encoding::Json, Bytes::copy_from_slice(element.get().as_bytes())))
+        .map(|element| {
+            (
+                Encoding::Json,
+                Bytes::copy_from_slice(element.get().as_bytes()),
+            )
+        })
         .collect())
 }
 
@@ -236,7 +264,12 @@ fn permanent(reason: String, ran: Duration) -> Failure {
 
 fn failure(permanent: bool, reason: String, ran: Duration) -> Failure {
     let wall_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
-    Failure { permanent, reason, wall_ms, ..Failure::default() }
+    Failure {
+        permanent,
+        reason,
+        wall_ms,
+        ..Failure::default()
+    }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
@@ -264,7 +297,10 @@ impl<P: Prover> Executor for Native<P> {
                 },
             };
             finished.unwrap_or_else(|error| {
-                all(format!("the prover's thread ended: {error}"), Duration::ZERO)
+                all(
+                    format!("the prover's thread ended: {error}"),
+                    Duration::ZERO,
+                )
             })
         })
     }
@@ -296,7 +332,11 @@ mod tests {
     fn execution(json: &'static str) -> Execution {
         let payload = Payload::json(json.as_bytes());
         let task = TaskRecord {
-            id: TaskId { stage: "halve".into(), block: 1, part: Part::whole() },
+            id: TaskId {
+                stage: "halve".into(),
+                block: 1,
+                part: Part::whole(),
+            },
             queue: "in".into(),
             last: 1,
             group: None,
@@ -305,7 +345,12 @@ mod tests {
             at_ms: 0,
         };
         let input = Resolved::One(Encoding::Json, Bytes::from_static(json.as_bytes()));
-        Execution { task: Arc::new(task), attempt: 1, input, cancel: Cancel::new().1 }
+        Execution {
+            task: Arc::new(task),
+            attempt: 1,
+            input,
+            cancel: Cancel::new().1,
+        }
     }
 
     #[tokio::test]

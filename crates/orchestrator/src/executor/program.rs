@@ -24,11 +24,14 @@ impl Program {
     }
 
     async fn run(&self, execution: Execution) -> Result<Product, Failure> {
-        let input = execution.input.to_program_input().map_err(|reason| Failure {
-            permanent: true,
-            reason,
-            ..Failure::default()
-        })?;
+        let input = execution
+            .input
+            .to_program_input()
+            .map_err(|reason| Failure {
+                permanent: true,
+                reason,
+                ..Failure::default()
+            })?;
         let context = TaskContext {
             id: execution.task.id.to_string(),
             attempt: execution.attempt,
@@ -41,11 +44,19 @@ impl Program {
                 let outputs = self
                     .outputs(output)
                     .map_err(|reason| failure(&attempt, false, reason))?;
-                Ok(Product { outputs, fan_out: self.fan_out, ran: attempt.wall })
+                Ok(Product {
+                    outputs,
+                    fan_out: self.fan_out,
+                    ran: attempt.wall,
+                })
             }
             Outcome::Permanent { reason } => Err(failure(&attempt, true, reason.clone())),
-            Outcome::Failed { reason } | Outcome::CouldNotStart { reason } => {
-                Err(failure(&attempt, false, reason.clone()))
+            Outcome::Failed { reason } => Err(failure(&attempt, false, reason.clone())),
+            Outcome::CouldNotStart { reason } => {
+                let reason = format!(
+                    "the program did not run, for a reason of this machine and not of the task: {reason}"
+                );
+                Err(failure(&attempt, false, reason))
             }
             outcome @ (Outcome::TimedOut | Outcome::Cancelled) => {
                 Err(failure(&attempt, false, outcome.to_string()))
@@ -76,6 +87,8 @@ fn failure(attempt: &Attempt, permanent: bool, reason: String) -> Failure {
 
 impl Executor for Program {
     fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
-        Box::pin(join_all(batch.into_iter().map(|execution| self.run(execution))))
+        Box::pin(join_all(
+            batch.into_iter().map(|execution| self.run(execution)),
+        ))
     }
 }

@@ -51,11 +51,17 @@ impl Resolved {
         Box::pin(async move {
             match payload {
                 Payload::Inline { encoding, bytes } => Ok(Self::One(*encoding, bytes.clone())),
-                Payload::Blob { encoding, digest, .. } => {
+                Payload::Blob {
+                    encoding, digest, ..
+                } => {
                     let digest = Digest::from(*digest);
-                    let bytes = blobs.get(&digest).await.map_err(|source| {
-                        ResolveError::Blob { digest: digest.to_string(), source }
-                    })?;
+                    let bytes = blobs
+                        .get(&digest)
+                        .await
+                        .map_err(|source| ResolveError::Blob {
+                            digest: digest.to_string(),
+                            source,
+                        })?;
                     Ok(Self::One(*encoding, bytes))
                 }
                 Payload::Group { by_queue, members } => {
@@ -63,7 +69,10 @@ impl Resolved {
                     for (queue, member) in members {
                         resolved.push((queue.clone(), Self::fetch(member, blobs).await?));
                     }
-                    Ok(Self::Group { by_queue: *by_queue, members: resolved })
+                    Ok(Self::Group {
+                        by_queue: *by_queue,
+                        members: resolved,
+                    })
                 }
             }
         })
@@ -77,13 +86,21 @@ impl Resolved {
         collected: bool,
         blobs: &BlobStore,
     ) -> Result<Payload, BlobError> {
-        let limit = if collected { COLLECTED_INLINE_LIMIT } else { INLINE_LIMIT };
+        let limit = if collected {
+            COLLECTED_INLINE_LIMIT
+        } else {
+            INLINE_LIMIT
+        };
         if bytes.len() <= limit {
             return Ok(Payload::Inline { encoding, bytes });
         }
         let len = bytes.len() as u64;
         let digest = blobs.put(bytes).await?;
-        Ok(Payload::Blob { encoding, digest: *digest.as_bytes(), len })
+        Ok(Payload::Blob {
+            encoding,
+            digest: *digest.as_bytes(),
+            len,
+        })
     }
 
     /// What a program is given: the bytes of one message as they are; of a group a JSON array, or
@@ -103,14 +120,22 @@ impl Resolved {
         match self {
             Self::One(Encoding::Json, bytes) => out.extend_from_slice(bytes),
             Self::One(Encoding::Binary, _) => {
-                return Err("a member of the group is binary: only a native prover can read it, \
+                return Err(
+                    "a member of the group is binary: only a native prover can read it, \
                             or make the stage before write JSON"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
-            Self::Group { by_queue: false, members } => {
+            Self::Group {
+                by_queue: false,
+                members,
+            } => {
                 write_array(members.iter().map(|(_, member)| member), out)?;
             }
-            Self::Group { by_queue: true, members } => {
+            Self::Group {
+                by_queue: true,
+                members,
+            } => {
                 let mut queues: Vec<&Arc<str>> = members.iter().map(|(queue, _)| queue).collect();
                 queues.sort_unstable();
                 queues.dedup();
@@ -155,11 +180,20 @@ mod tests {
 
     #[test]
     fn groups_become_arrays_or_objects_by_queue() {
-        let members =
-            vec![("b".into(), json("1")), ("a".into(), json("{\"x\":2}")), ("b".into(), json("3"))];
-        let array = Resolved::Group { by_queue: false, members: members.clone() };
+        let members = vec![
+            ("b".into(), json("1")),
+            ("a".into(), json("{\"x\":2}")),
+            ("b".into(), json("3")),
+        ];
+        let array = Resolved::Group {
+            by_queue: false,
+            members: members.clone(),
+        };
         assert_eq!(array.to_program_input().expect("json"), "[1,{\"x\":2},3]");
-        let object = Resolved::Group { by_queue: true, members };
+        let object = Resolved::Group {
+            by_queue: true,
+            members,
+        };
         assert_eq!(
             object.to_program_input().expect("json"),
             "{\"a\":[{\"x\":2}],\"b\":[1,3]}"
@@ -169,7 +203,10 @@ mod tests {
     #[test]
     fn binary_members_are_refused_for_programs() {
         let binary = Resolved::One(Encoding::Binary, Bytes::from_static(b"\x00"));
-        let group = Resolved::Group { by_queue: false, members: vec![("a".into(), binary)] };
+        let group = Resolved::Group {
+            by_queue: false,
+            members: vec![("a".into(), binary)],
+        };
         assert!(group.to_program_input().is_err());
     }
 }

@@ -4,9 +4,9 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use proofmill_orchestrator::mill::{Mill, Options, Registry};
 //! use proofmill_orchestrator::shutdown;
-//! use proofmill_workflow::Workflow;
+//! use proofmill_workflow::{Workflow, render};
 //!
-//! let workflow = Workflow::load("workflow.toml".as_ref())?;
+//! let workflow = Workflow::load("workflow.toml").map_err(|found| render(&found))?;
 //! let mill = Mill::open(&workflow, Registry::default(), Options::in_directory("state")).await?;
 //! let (_trigger, shutdown) = shutdown::channel();
 //! let summary = mill.run(shutdown).await?;

@@ -50,6 +50,8 @@ pub struct SourceSummary {
     pub duplicates: u64,
     /// Messages recorded in the dead-letter queue.
     pub rejected: u64,
+    /// Whether it came to its end, and all that it brought is recorded.
+    pub ended: bool,
 }
 
 /// Why a mill could not start, or stopped.
@@ -107,6 +109,18 @@ pub enum MillError {
     Panicked(String),
 }
 
+// === impl MillError ===
+
+impl MillError {
+    /// Whether all it says is that the coordinator has stopped.
+    pub(super) fn is_gone(&self) -> bool {
+        matches!(
+            self,
+            Self::Gone(_) | Self::Source(source::SourceError::Gone(_))
+        )
+    }
+}
+
 // === impl Options ===
 
 impl Options {
@@ -138,6 +152,7 @@ impl From<source::Summary> for SourceSummary {
             accepted: summary.accepted,
             duplicates: summary.duplicates,
             rejected: summary.rejected,
+            ended: summary.ended,
         }
     }
 }

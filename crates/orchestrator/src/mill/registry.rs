@@ -39,7 +39,11 @@ impl Registry {
     {
         self.executor(name, move |stage, params| {
             let prover = Arc::new(make(params)?);
-            Ok(Arc::new(Native::new(prover, stage.fan_out, stage.time_limit)))
+            Ok(Arc::new(Native::new(
+                prover,
+                stage.fan_out,
+                stage.time_limit,
+            )))
         })
     }
 

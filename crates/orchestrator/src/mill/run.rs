@@ -51,9 +51,14 @@ impl Mill {
     ) -> Result<Self, MillError> {
         let plan = Arc::new(Plan::compile(workflow, registry.strategies())?);
         let state = &options.state;
-        make_private(state)
-            .map_err(|source| MillError::State { path: state.clone(), source })?;
-        let log = Arc::new(EmbeddedLog::open(state.join("log"), proofmill_bus::Options::default())?);
+        make_private(state).map_err(|source| MillError::State {
+            path: state.clone(),
+            source,
+        })?;
+        let log = Arc::new(EmbeddedLog::open(
+            state.join("log"),
+            proofmill_bus::Options::default(),
+        )?);
         let blobs = Arc::new(BlobStore::open(state.join("blobs"))?);
         let opened = Coordinator::open(plan, log.clone(), coordinator::Options::default()).await?;
         let (coordinator, handle) = opened;
@@ -81,21 +86,37 @@ impl Mill {
     }
 
     /// Runs every role until the sources have ended and nothing moves, or until `shutdown`.
-    pub async fn run(mut self, mut shutdown: Shutdown) -> Result<Summary, MillError> {
+    pub async fn run(mut self, shutdown: Shutdown) -> Result<Summary, MillError> {
+        let ran = self.run_roles(shutdown).await;
+        // If the coordinator stopped, everything else only says so: its reason is the reason.
+        let closed = self.close().await;
+        match ran {
+            Err(error) if error.is_gone() => Err(closed.err().unwrap_or(error)),
+            Err(error) => Err(error),
+            Ok(summary) => closed.map(|()| summary),
+        }
+    }
+
+    async fn run_roles(&mut self, mut shutdown: Shutdown) -> Result<Summary, MillError> {
         let (stop_services, services) = shutdown::channel();
         let (stop_sink, sink_shutdown) = shutdown::channel();
         let dispatchers = self.dispatchers()?;
         let scratch = self.scratch();
         if self.runs_programs() {
-            ProcessExecutor::sweep(&scratch).await.map_err(|source| MillError::Process {
-                stage: "(programs left by an earlier run)".into(),
-                source,
-            })?;
+            ProcessExecutor::sweep(&scratch)
+                .await
+                .map_err(|source| MillError::Process {
+                    stage: "(programs left by an earlier run)".into(),
+                    source,
+                })?;
         }
         let sources = self.sources()?;
         let sinks = self.sinks()?;
 
-        let sink_options = sink::Options { sinks, stream: self.options.stream.take() };
+        let sink_options = sink::Options {
+            sinks,
+            stream: self.options.stream.take(),
+        };
         let mut sink = tokio::spawn(sink::run(
             sink_options,
             self.handle.clone(),
@@ -114,13 +135,17 @@ impl Mill {
             let (handle, blobs) = (self.handle.clone(), self.blobs.clone());
             let services = services.clone();
             sourcing.spawn(async move {
-                (name, source::run(source, options, handle, blobs, services).await)
+                (
+                    name,
+                    source::run(source, options, handle, blobs, services).await,
+                )
             });
         }
 
         let mut summaries = BTreeMap::new();
         let mut failure: Option<MillError> = None;
         let idle = self.handle.clone();
+        let gone = self.handle.clone();
         let stay = self.options.stay;
         let ended = async {
             while let Some(joined) = sourcing.join_next().await {
@@ -139,14 +164,7 @@ impl Mill {
         };
         tokio::select! {
             result = ended => failure = result.err(),
-            joined = &mut self.coordinator => {
-                // Everything else ends because the coordinator is gone: its reason is the reason.
-                return Err(match joined {
-                    Ok(Ok(())) => CoordinatorGone.into(),
-                    Ok(Err(error)) => error.into(),
-                    Err(error) => MillError::Panicked(error.to_string()),
-                });
-            }
+            () = gone.gone() => return Err(CoordinatorGone.into()),
             joined = &mut sink => {
                 failure = Some(match joined {
                     Ok(_) => CoordinatorGone.into(),
@@ -173,6 +191,25 @@ impl Mill {
                 }
             }
         }
+        // A source that was told to finish has its last acknowledgements to take.
+        loop {
+            let joined = tokio::select! {
+                joined = sourcing.join_next() => joined,
+                () = shutdown.reached(Level::Stop) => break,
+            };
+            match joined {
+                None => break,
+                Some(Ok((name, Ok(summary)))) => {
+                    summaries.insert(name, SourceSummary::from(summary));
+                }
+                Some(Ok((_, Err(error)))) => {
+                    failure.get_or_insert(error.into());
+                }
+                Some(Err(error)) => {
+                    failure.get_or_insert(MillError::Panicked(error.to_string()));
+                }
+            }
+        }
         // What is complete by now still leaves, unless there is a hurry.
         if drained && failure.is_none() {
             tokio::select! {
@@ -183,23 +220,26 @@ impl Mill {
         sweeping.abort_all();
         let status = self.handle.status().await?;
         stop_sink.raise(Level::Stop);
-        self.close().await?;
         match failure {
             Some(failure) => Err(failure),
-            None => Ok(Summary { status, sources: summaries, interrupted }),
+            None => Ok(Summary {
+                status,
+                sources: summaries,
+                interrupted,
+            }),
         }
     }
 
     /// Stops the coordinator and closes the log: what was accepted is durable when this returns.
     pub async fn close(self) -> Result<(), MillError> {
         self.stop_coordinator.raise(Level::Stop);
-        if !self.coordinator.is_finished() {
-            match self.coordinator.await {
-                Ok(result) => result?,
-                Err(error) => return Err(MillError::Panicked(error.to_string())),
-            }
-        }
-        self.log.close().await.map_err(|failure| CoordinatorError::Log(failure).into())
+        let stopped = match self.coordinator.await {
+            Ok(stopped) => stopped.map_err(MillError::from),
+            Err(error) => Err(MillError::Panicked(error.to_string())),
+        };
+        let closed = self.log.close().await;
+        stopped?;
+        closed.map_err(|failure| CoordinatorError::Log(failure).into())
     }
 
     fn scratch(&self) -> PathBuf {
@@ -216,25 +256,35 @@ impl Mill {
         let scratch = self.scratch();
         let mut executors: BTreeMap<String, BTreeMap<StageIx, Arc<dyn Executor>>> = BTreeMap::new();
         for stage in &self.workflow.dispatchers {
-            let Some(ix) = plan.stage_named(&stage.name) else { continue };
+            let Some(ix) = plan.stage_named(&stage.name) else {
+                continue;
+            };
             let executor: Arc<dyn Executor> = match &stage.executor {
-                file::Executor::Process(process) => {
-                    Arc::new(program(stage, process, &scratch)?)
-                }
+                file::Executor::Process(process) => Arc::new(program(stage, process, &scratch)?),
                 file::Executor::Native { prover, params } => {
                     let made = self.registry.make_executor(stage, prover, params);
                     let what = || format!("dispatcher {:?}", stage.name);
                     made.map_err(|why| MillError::Setup { what: what(), why })?
                 }
             };
-            executors.entry(stage.group.clone()).or_default().insert(ix, executor);
+            executors
+                .entry(stage.group.clone())
+                .or_default()
+                .insert(ix, executor);
         }
-        let executors: BTreeMap<String, _> =
-            executors.into_iter().map(|(group, stages)| (group, Arc::new(stages))).collect();
+        let executors: BTreeMap<String, _> = executors
+            .into_iter()
+            .map(|(group, stages)| (group, Arc::new(stages)))
+            .collect();
         let mut dispatchers = Vec::new();
         for stage in &self.workflow.dispatchers {
             let configured = usize::try_from(stage.workers).unwrap_or(usize::MAX);
-            let workers = self.options.workers.get(&stage.name).copied().unwrap_or(configured);
+            let workers = self
+                .options
+                .workers
+                .get(&stage.name)
+                .copied()
+                .unwrap_or(configured);
             for number in 0..workers {
                 let options = dispatcher::Options {
                     name: format!("{}-{number}", stage.name).into(),
@@ -262,13 +312,23 @@ impl Mill {
         let plan = self.handle.plan();
         let mut sources = Vec::new();
         for stage in &self.workflow.sources {
-            let setup = |why: String| MillError::Setup { what: format!("source {:?}", stage.name), why };
+            let setup = |why: String| MillError::Setup {
+                what: format!("source {:?}", stage.name),
+                why,
+            };
             let source: Box<dyn Source> = match &stage.kind {
                 file::SourceKind::Submit => continue,
-                file::SourceKind::Range { start, end, chunk, payload } => {
+                file::SourceKind::Range {
+                    start,
+                    end,
+                    chunk,
+                    payload,
+                } => {
                     let payload = payload.clone();
                     let make = move |first, last| {
-                        serde_json::to_vec(&payload.render(first, last)).unwrap_or_default().into()
+                        serde_json::to_vec(&payload.render(first, last))
+                            .unwrap_or_default()
+                            .into()
                     };
                     Box::new(source::Range::new(*start, *end, u64::from(*chunk), make))
                 }
@@ -280,7 +340,10 @@ impl Mill {
                     }
                 },
             };
-            let outputs = stage.outputs.iter().filter_map(|queue| plan.queue_named(queue));
+            let outputs = stage
+                .outputs
+                .iter()
+                .filter_map(|queue| plan.queue_named(queue));
             let options = source::Options {
                 name: stage.name.as_str().into(),
                 outputs: outputs.collect(),
@@ -293,9 +356,16 @@ impl Mill {
 
     fn sinks(&mut self) -> Result<Vec<Box<dyn Sink>>, MillError> {
         let mut sinks = std::mem::take(&mut self.options.sinks);
-        let directory = self.workflow.sequencer.as_ref().and_then(|s| s.directory.as_ref());
+        let directory = self
+            .workflow
+            .sequencer
+            .as_ref()
+            .and_then(|s| s.directory.as_ref());
         if let Some(directory) = directory {
-            sinks.insert(0, Box::new(Directory::open(&self.options.state.join(directory))?));
+            sinks.insert(
+                0,
+                Box::new(Directory::open(&self.options.state.join(directory))?),
+            );
         }
         Ok(sinks)
     }
@@ -315,8 +385,11 @@ fn program(
     spec.memory_limit = process.memory_limit;
     // Kept with every attempt, in a record of the log.
     spec.capture_limit = 16 * 1024;
-    let executor = ProcessExecutor::new(spec, scratch.to_owned())
-        .map_err(|source| MillError::Process { stage: stage.name.clone(), source })?;
+    let executor =
+        ProcessExecutor::new(spec, scratch.to_owned()).map_err(|source| MillError::Process {
+            stage: stage.name.clone(),
+            source,
+        })?;
     Ok(Program::new(executor, stage.fan_out))
 }
 
@@ -331,7 +404,9 @@ fn make_private(path: &Path) -> std::io::Result<()> {
 
 async fn sweep_blobs(coordinator: Handle, blobs: Arc<BlobStore>) {
     loop {
-        let Ok(live) = coordinator.live_blobs().await else { return };
+        let Ok(live) = coordinator.live_blobs().await else {
+            return;
+        };
         let live: HashSet<Digest> = live.into_iter().map(Digest::from).collect();
         if let Err(error) = blobs.sweep(&live, BLOB_GRACE).await {
             tracing::warn!(%error, "cannot remove unreferenced blobs");

@@ -56,9 +56,15 @@ impl Plan {
             }
         }
         let mut stages = Vec::with_capacity(index.len());
-        for stage in linked.stages.iter().filter(|stage| index.contains_key(&stage.id)) {
+        for stage in linked
+            .stages
+            .iter()
+            .filter(|stage| index.contains_key(&stage.id))
+        {
             let queue_names = |ids: &[file::QueueId]| -> Vec<Arc<str>> {
-                ids.iter().map(|id| linked.queue(*id).name.as_str().into()).collect()
+                ids.iter()
+                    .map(|id| linked.queue(*id).name.as_str().into())
+                    .collect()
             };
             let kind = match &stage.kind {
                 file::StageKind::Source(_) => continue,
@@ -69,9 +75,9 @@ impl Plan {
                     let inputs = queue_names(&stage.inputs);
                     StageKind::Collector(collector_plan(collector, &inputs, custom)?)
                 }
-                file::StageKind::Sequencer(sequencer) => {
-                    StageKind::Sequencer { start: sequencer.start }
-                }
+                file::StageKind::Sequencer(sequencer) => StageKind::Sequencer {
+                    start: sequencer.start,
+                },
             };
             stages.push(StagePlan {
                 name: stage.name.as_str().into(),
@@ -90,7 +96,12 @@ impl Plan {
                 q_max: usize::try_from(queue.q_max).unwrap_or(usize::MAX),
             })
             .collect();
-        Ok(Self { workflow: linked.name.as_str().into(), stages, queues, retain_blocks: RETAIN_BLOCKS })
+        Ok(Self {
+            workflow: linked.name.as_str().into(),
+            stages,
+            queues,
+            retain_blocks: RETAIN_BLOCKS,
+        })
     }
 }
 
@@ -122,22 +133,34 @@ fn collector_plan(
     let partial = collector.partial;
     let mut group_by = None;
     let strategy: Arc<dyn StrategyFactory> = match &collector.strategy {
-        file::Strategy::Match { k, group_by: pointer } => {
+        file::Strategy::Match {
+            k,
+            group_by: pointer,
+        } => {
             group_by = Some(pointer.as_str().into());
             let expected = match k {
                 file::MatchCount::Total(k) => Expected::Total(*k as usize),
                 file::MatchCount::PerQueue(counts) => Expected::PerQueue(
-                    counts.iter().map(|(queue, k)| (queue.as_str().into(), *k as usize)).collect(),
+                    counts
+                        .iter()
+                        .map(|(queue, k)| (queue.as_str().into(), *k as usize))
+                        .collect(),
                 ),
             };
             Arc::new(Match { expected, partial })
         }
-        file::Strategy::Sequential { n } => {
-            Arc::new(Sequential { n: *n, inputs: inputs.to_vec(), partial })
-        }
+        file::Strategy::Sequential { n } => Arc::new(Sequential {
+            n: *n,
+            inputs: inputs.to_vec(),
+            partial,
+        }),
         file::Strategy::Range { by } => Arc::new(Range {
             by: by.as_str().into(),
-            others: inputs.iter().filter(|queue| ***queue != **by).cloned().collect(),
+            others: inputs
+                .iter()
+                .filter(|queue| ***queue != **by)
+                .cloned()
+                .collect(),
             partial,
         }),
         file::Strategy::Custom { name, params } => {
@@ -153,5 +176,9 @@ fn collector_plan(
             })?
         }
     };
-    Ok(CollectorPlan { strategy, group_by, t_collect: collector.t_collect })
+    Ok(CollectorPlan {
+        strategy,
+        group_by,
+        t_collect: collector.t_collect,
+    })
 }

@@ -125,12 +125,18 @@ pub struct Backoff {
 impl Plan {
     /// The stage called `name`.
     pub fn stage_named(&self, name: &str) -> Option<StageIx> {
-        self.stages.iter().position(|stage| &*stage.name == name).map(StageIx)
+        self.stages
+            .iter()
+            .position(|stage| &*stage.name == name)
+            .map(StageIx)
     }
 
     /// The queue called `name`.
     pub fn queue_named(&self, name: &str) -> Option<QueueIx> {
-        self.queues.iter().position(|queue| &*queue.name == name).map(QueueIx)
+        self.queues
+            .iter()
+            .position(|queue| &*queue.name == name)
+            .map(QueueIx)
     }
 
     /// The stage at `ix`. Indices come from this plan only.
@@ -145,10 +151,13 @@ impl Plan {
 
     /// The sequencer, and the first block that it emits.
     pub fn sequencer(&self) -> Option<(StageIx, u64)> {
-        self.stages.iter().enumerate().find_map(|(ix, stage)| match stage.kind {
-            StageKind::Sequencer { start } => Some((StageIx(ix), start)),
-            _ => None,
-        })
+        self.stages
+            .iter()
+            .enumerate()
+            .find_map(|(ix, stage)| match stage.kind {
+                StageKind::Sequencer { start } => Some((StageIx(ix), start)),
+                _ => None,
+            })
     }
 
     /// For each stage, whether its work ends up at the sequencer.
@@ -161,10 +170,12 @@ impl Plan {
         loop {
             let before = leads.clone();
             for (ix, stage) in self.stages.iter().enumerate() {
-                leads[ix] |= stage
-                    .outputs
-                    .iter()
-                    .any(|queue| self.queue(*queue).readers.iter().any(|reader| before[reader.0]));
+                leads[ix] |= stage.outputs.iter().any(|queue| {
+                    self.queue(*queue)
+                        .readers
+                        .iter()
+                        .any(|reader| before[reader.0])
+                });
             }
             if leads == before {
                 return leads;
@@ -229,17 +240,30 @@ mod tests {
             factor: 2.0,
             jitter: 0.2,
         };
-        for (retry, expected) in [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 10.0), (4000, 10.0)] {
+        for (retry, expected) in [
+            (1, 1.0),
+            (2, 2.0),
+            (3, 4.0),
+            (4, 8.0),
+            (5, 10.0),
+            (4000, 10.0),
+        ] {
             let low = backoff.delay(retry, 0).as_secs_f64();
             let high = backoff.delay(retry, u64::MAX).as_secs_f64();
             assert!((low - expected * 0.8).abs() < 1e-6, "retry {retry}: {low}");
-            assert!((high - expected * 1.2).abs() < 1e-6, "retry {retry}: {high}");
+            assert!(
+                (high - expected * 1.2).abs() < 1e-6,
+                "retry {retry}: {high}"
+            );
         }
     }
 
     #[test]
     fn needs_are_met_by_a_worker_that_has_them_all() {
-        let needs = Needs { labels: ["gpu".into()].into(), memory: 8 };
+        let needs = Needs {
+            labels: ["gpu".into()].into(),
+            memory: 8,
+        };
         assert!(needs.met_by(&["gpu".into(), "cpu".into()].into(), 8));
         assert!(!needs.met_by(&["cpu".into()].into(), 8));
         assert!(!needs.met_by(&["gpu".into()].into(), 7));

@@ -20,7 +20,9 @@ impl Directory {
     /// Writes into `path`, which is made if it is not there.
     pub fn open(path: &Path) -> Result<Self, SinkError> {
         std::fs::create_dir_all(path).map_err(|error| SinkError::new(path, &error))?;
-        Ok(Self { path: path.to_owned() })
+        Ok(Self {
+            path: path.to_owned(),
+        })
     }
 
     /// The file of a message.
@@ -37,7 +39,9 @@ impl Directory {
         if target.try_exists()? {
             return Ok(());
         }
-        let mut file = tempfile::Builder::new().prefix(".emit-").tempfile_in(path)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".emit-")
+            .tempfile_in(path)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(&target).map_err(|error| error.error)?;

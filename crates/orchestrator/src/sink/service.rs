@@ -71,7 +71,9 @@ pub async fn run(
             emission = emissions.recv() => emission,
             () = shutdown.reached(Level::Stop) => return Ok(()),
         };
-        let Some(emission) = emission else { return Err(CoordinatorGone) };
+        let Some(emission) = emission else {
+            return Err(CoordinatorGone);
+        };
         while let Err(why) = deliver(&mut options, &emission, &blobs).await {
             tracing::error!(block = emission.task.id.block, "emission waits: {why}");
             tokio::select! {
@@ -96,9 +98,16 @@ async fn deliver(
         Resolved::Group { .. } => Encoding::Json,
     };
     let bytes = resolved.to_program_input()?;
-    let emitted = Emitted { first: task.id.block, last: task.last, encoding, bytes };
+    let emitted = Emitted {
+        first: task.id.block,
+        last: task.last,
+        encoding,
+        bytes,
+    };
     for sink in &mut options.sinks {
-        sink.put(&emitted).await.map_err(|error| error.to_string())?;
+        sink.put(&emitted)
+            .await
+            .map_err(|error| error.to_string())?;
     }
     if let Some(stream) = &options.stream {
         if stream.send(emitted).await.is_err() {
@@ -113,6 +122,9 @@ async fn deliver(
 impl SinkError {
     /// `place` could not be written.
     pub fn new(place: &Path, why: &dyn std::error::Error) -> Self {
-        Self { place: place.display().to_string(), why: why.to_string() }
+        Self {
+            place: place.display().to_string(),
+            why: why.to_string(),
+        }
     }
 }

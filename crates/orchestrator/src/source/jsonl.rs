@@ -42,7 +42,12 @@ struct Line<'a> {
 impl Jsonl {
     /// Reads `path`, which is opened with the first message.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), file: None, line: 0, from: 0 }
+        Self {
+            path: path.to_owned(),
+            file: None,
+            line: 0,
+            from: 0,
+        }
     }
 
     async fn read(&mut self) -> Option<Result<SourceMessage, String>> {
@@ -133,10 +138,20 @@ mod tests {
         std::fs::write(&path, text).expect("written");
         let mut source = Jsonl::new(&path);
         let one = source.next().await.expect("a message").expect("valid");
-        assert_eq!((one.first, one.last, &*one.bytes), (1, 1, &b"{\"a\":1}"[..]));
+        assert_eq!(
+            (one.first, one.last, &*one.bytes),
+            (1, 1, &b"{\"a\":1}"[..])
+        );
         let two = source.next().await.expect("a message").expect("valid");
-        assert_eq!((two.first, two.last, two.part.as_str(), two.next), (2, 4, "x", 3));
-        let bad = source.next().await.expect("a message").expect_err("no block");
+        assert_eq!(
+            (two.first, two.last, two.part.as_str(), two.next),
+            (2, 4, "x", 3)
+        );
+        let bad = source
+            .next()
+            .await
+            .expect("a message")
+            .expect_err("no block");
         assert!(bad.contains("blocks.jsonl:4: give either `block`"), "{bad}");
         assert!(source.next().await.is_none());
 

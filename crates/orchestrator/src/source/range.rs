@@ -24,7 +24,12 @@ where
     /// Counts from `start` to `end` (for ever if absent), `chunk` (at least 1) blocks a message;
     /// `payload` makes the JSON payload of blocks `first ..= last`.
     pub fn new(start: u64, end: Option<u64>, chunk: u64, payload: F) -> Self {
-        Self { next: start, end, chunk: chunk.max(1), payload }
+        Self {
+            next: start,
+            end,
+            chunk: chunk.max(1),
+            payload,
+        }
     }
 }
 

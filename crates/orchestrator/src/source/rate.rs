@@ -16,7 +16,10 @@ pub struct Pace {
 impl Pace {
     /// One message each `interval`, the first at once.
     pub fn new(interval: Duration) -> Self {
-        Self { interval, next: Instant::now() }
+        Self {
+            interval,
+            next: Instant::now(),
+        }
     }
 
     /// Waits for the turn of the next message.

@@ -69,6 +69,8 @@ pub struct Summary {
     pub duplicates: u64,
     /// Messages recorded in the dead-letter queue.
     pub rejected: u64,
+    /// Whether it came to its end, and all that it brought is recorded.
+    pub ended: bool,
 }
 
 /// Why a source stopped before its end.
@@ -120,13 +122,22 @@ pub async fn run(
     let name = options.name.clone();
     let position = {
         let name = name.clone();
-        coordinator.inspect(move |core| core.source_next(&name)).await?
+        coordinator
+            .inspect(move |core| core.source_next(&name))
+            .await?
     };
-    let failed = |why: String| SourceError::Source { name: name.to_string(), why };
+    let failed = |why: String| SourceError::Source {
+        name: name.to_string(),
+        why,
+    };
     if let Some(position) = position {
         source.seek(position).map_err(failed)?;
     }
-    let mut window = Window { pending: VecDeque::new(), acknowledged: position, summary: Summary::default() };
+    let mut window = Window {
+        pending: VecDeque::new(),
+        acknowledged: position,
+        summary: Summary::default(),
+    };
     let mut pace = options.pace;
     loop {
         if let Some(pace) = &mut pace {
@@ -139,7 +150,10 @@ pub async fn run(
             message = source.next() => message,
             () = shutdown.reached(Level::Drain) => break,
         };
-        let Some(message) = message else { break };
+        let Some(message) = message else {
+            window.summary.ended = true;
+            break;
+        };
         let message = message.map_err(failed)?;
         let (block, next) = (message.first, message.next);
         // Only between messages: a message counts as acknowledged when all its queues have it.
@@ -163,7 +177,10 @@ pub async fn run(
         tokio::select! {
             settled = window.settle_one(&name) => settled?,
             // Producers that wait for a full queue are let go by the coordinator's own drain.
-            () = shutdown.reached(Level::Stop) => break,
+            () = shutdown.reached(Level::Stop) => {
+                window.summary.ended = false;
+                break;
+            }
         }
     }
     Ok(window.summary)
@@ -210,7 +227,9 @@ struct Window {
 impl Window {
     /// Waits for the oldest acknowledgement.
     async fn settle_one(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
-        let Some((block, next, reply)) = self.pending.front_mut() else { return Ok(()) };
+        let Some((block, next, reply)) = self.pending.front_mut() else {
+            return Ok(());
+        };
         let (block, next) = (*block, *next);
         let reply = reply.await.map_err(|_| CoordinatorGone)?;
         self.pending.pop_front();
@@ -245,16 +264,29 @@ impl Window {
             Reply::Duplicate | Reply::IsDead { .. } => self.summary.duplicates += 1,
             Reply::Rejected { .. } => self.summary.rejected += 1,
             Reply::Differs { .. } => {
-                return Err(SourceError::Differs { name: name.to_string(), block });
+                return Err(SourceError::Differs {
+                    name: name.to_string(),
+                    block,
+                });
             }
             Reply::Invalid { why } => {
-                return Err(SourceError::Source { name: name.to_string(), why });
+                return Err(SourceError::Source {
+                    name: name.to_string(),
+                    why,
+                });
             }
             // Not recorded: the position stays, so that the next run brings it again.
-            Reply::Draining | Reply::NotFound => return Ok(()),
+            Reply::Draining | Reply::NotFound => {
+                self.summary.ended = false;
+                return Ok(());
+            }
         }
         // With several output queues a position counts once the last of them has acknowledged.
-        if self.pending.front().is_none_or(|(_, following, _)| *following != next) {
+        if self
+            .pending
+            .front()
+            .is_none_or(|(_, following, _)| *following != next)
+        {
             self.acknowledged = Some(next);
         }
         Ok(())

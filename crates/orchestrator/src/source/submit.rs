@@ -58,15 +58,21 @@ fn fault(coordinator: &Handle, queue: QueueIx, message: &SourceMessage) -> Optio
     }
     if message.last < message.first {
         let (first, last) = (message.first, message.last);
-        return Some(format!("its last block {last} is before its first, {first}"));
+        return Some(format!(
+            "its last block {last} is before its first, {first}"
+        ));
     }
     let size = message.bytes.len();
     if size > PAYLOAD_MAX {
-        return Some(format!("the payload has {size} bytes, the limit is {PAYLOAD_MAX}"));
+        return Some(format!(
+            "the payload has {size} bytes, the limit is {PAYLOAD_MAX}"
+        ));
     }
     if message.encoding == Encoding::Json {
         let parsed = serde_json::from_slice::<IgnoredAny>(&message.bytes);
-        return parsed.err().map(|error| format!("the payload is not JSON: {error}"));
+        return parsed
+            .err()
+            .map(|error| format!("the payload is not JSON: {error}"));
     }
     None
 }

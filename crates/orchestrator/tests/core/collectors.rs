@@ -297,14 +297,14 @@ fn a_message_that_completes_a_group_of_others_waits_with_a_deadline() {
 #[test]
 fn a_group_too_large_for_a_record_dies_with_a_reason() {
     let mut mill = Draft::default()
-        .collect("join", &["in"], &["out"], total(8, false), Some("/g"), None)
+        .collect("join", &["in"], &["out"], total(200, false), Some("/g"), None)
         .work("next", "out", &[])
         .mill();
-    for block in 0..8 {
+    for block in 0..200 {
         let json = format!("{{\"g\":1,\"x\":\"{}\"}}", "x".repeat(60_000));
         mill.send("in", Mill::message(block, block, &json));
     }
-    assert_eq!((mill.tasks().len(), mill.core.status().dead), (0, 8));
+    assert_eq!((mill.tasks().len(), mill.core.status().dead), (0, 200));
     let reason = &mill.core.dead_letter(&id("join/0/0")).expect("dead").reason;
     assert!(reason.contains("blobs"), "{reason}");
 }

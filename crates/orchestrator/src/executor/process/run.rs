@@ -132,7 +132,12 @@ impl ProcessExecutor {
         if cancelled.await {
             return Attempt::not_started(Outcome::Cancelled, began.elapsed());
         }
-        let Started { mut running, stdout, stderr, at: started } = match self.start(task, input).await {
+        let Started {
+            mut running,
+            stdout,
+            stderr,
+            at: started,
+        } = match self.start(task, input).await {
             Ok(started) => started,
             Err(reason) => {
                 return Attempt::not_started(Outcome::CouldNotStart { reason }, began.elapsed());
@@ -218,11 +223,7 @@ impl ProcessExecutor {
     }
 
     /// Prepares a scratch directory and starts the program in it; or says why not.
-    async fn start(
-        &self,
-        task: &TaskContext,
-        input: &[u8],
-    ) -> Result<Started, String> {
+    async fn start(&self, task: &TaskContext, input: &[u8]) -> Result<Started, String> {
         let scratch = Scratch::create(&self.scratch_root).map_err(|error| {
             format!(
                 "cannot make a scratch directory in `{}`: {error}",
@@ -238,9 +239,7 @@ impl ProcessExecutor {
         let mut command = self.command(task, &scratch);
         // A short program may be through before `spawn` has returned.
         let at = Instant::now();
-        let mut child = command
-            .spawn()
-            .map_err(|error| self.explain(error))?;
+        let mut child = command.spawn().map_err(|error| self.explain(error))?;
         let streams = (child.stdout.take(), child.stderr.take());
         // From here on, dropping `group` kills what was started.
         let group = Group::new(child, scratch)
