@@ -1,6 +1,7 @@
 //! The other end of the control socket.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -8,11 +9,14 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
 
-use crate::control::socket_path;
 use crate::operations::OperationError;
+use crate::socket;
 use crate::types::{DeadLetter, DeadSummary, QueueStatus, SubmitAnswer, Submission, TaskSummary, TasksQuery};
+
+/// How long a question that only looks may take: a mill that is stopped (SIGSTOP) or that hangs
+/// must not hang whoever asks.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Largest answer that is read, in bytes.
 const ANSWER_MAX: usize = 256 * 1024 * 1024;
@@ -36,16 +40,27 @@ pub enum ClientError {
 /// A client of one running mill.
 #[derive(Clone, Debug)]
 pub struct Client {
-    path: PathBuf,
+    state: PathBuf,
 }
 
 // === impl Client ===
 
 impl Client {
     /// A client of the mill that runs on `state`, or `None` if none does.
-    pub async fn connect(state: &Path) -> Option<Self> {
-        let path = socket_path(state);
-        UnixStream::connect(&path).await.ok().map(|_| Self { path })
+    ///
+    /// # Errors
+    ///
+    /// There is a socket, and it may not be used: it belongs to another user.
+    pub async fn connect(state: &Path) -> Result<Option<Self>, ClientError> {
+        let client = Self { state: state.to_owned() };
+        match socket::connect(state).await {
+            Ok(connection) => Ok(connection.map(|_| client)),
+            Err(error) => Err(client.no_answer(error.to_string())),
+        }
+    }
+
+    fn no_answer(&self, why: String) -> ClientError {
+        ClientError::Connection { path: socket::socket_path(&self.state), why }
     }
 
     /// See [`crate::Operations::status`]; as JSON, since nobody but people reads it.
@@ -111,15 +126,19 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<T, ClientError> {
-        let (status, bytes) = self
-            .exchange(method, path, body)
-            .await
-            .map_err(|why| ClientError::Connection { path: self.path.clone(), why })?;
+        let looks = method == Method::GET;
+        let exchange = self.exchange(method, path, body);
+        let answer = if looks {
+            let late = || format!("no answer within {} s", PATIENCE.as_secs());
+            tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(late()))
+        } else {
+            // What changes something waits its turn: for the log, or for room in a queue.
+            exchange.await
+        };
+        let (status, bytes) = answer.map_err(|why| self.no_answer(why))?;
         if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|error| ClientError::Connection {
-                path: self.path.clone(),
-                why: format!("the answer does not parse: {error}"),
-            });
+            return serde_json::from_slice(&bytes)
+                .map_err(|error| self.no_answer(format!("the answer does not parse: {error}")));
         }
         let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
         let text = value["error"].as_str().map_or_else(
@@ -142,7 +161,8 @@ impl Client {
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), String> {
         let text = |error: hyper::Error| error.to_string();
-        let stream = UnixStream::connect(&self.path).await.map_err(|error| error.to_string())?;
+        let stream = socket::connect(&self.state).await.map_err(|error| error.to_string())?;
+        let stream = stream.ok_or("it has stopped")?;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
         let connection = tokio::spawn(connection);

@@ -8,13 +8,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::Json;
-use tokio::net::UnixListener;
 
 use crate::operations::{OperationError, Operations};
+use crate::socket::{self, socket_path};
 use crate::types::{Submission, TasksQuery};
-
-/// The socket's name in the state directory.
-pub const SOCKET_NAME: &str = "control.sock";
 
 /// Largest request body, in bytes: a payload and what surrounds it.
 const BODY_MAX: usize = 65 * 1024 * 1024;
@@ -30,45 +27,9 @@ pub struct ControlError {
 /// Serves `operations` on the control socket in `state` until the future is dropped. A socket that
 /// an earlier process left is replaced: the caller holds the lock of the state directory.
 pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlError> {
-    let path = socket_path(state);
-    let failed = |source| ControlError { path: path.clone(), source };
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    let listener = UnixListener::bind(&path).map_err(failed)?;
-    restrict(&path).map_err(failed)?;
-    let _removed_with_us = Remove(path.clone());
+    let failed = |source| ControlError { path: socket_path(state), source };
+    let (listener, _removed_with_us) = socket::bind(state).map_err(failed)?;
     axum::serve(listener, router(operations)).await.map_err(failed)
-}
-
-/// Where the control socket of a state directory is.
-///
-/// The address of a Unix socket holds about 100 bytes. A longer path gives way to a short one in
-/// the temporary directory, named by a digest of the state directory.
-pub fn socket_path(state: &Path) -> PathBuf {
-    const ADDRESS_MAX: usize = 100;
-    let absolute = std::path::absolute(state).unwrap_or_else(|_| state.to_owned());
-    let path = absolute.join(SOCKET_NAME);
-    if path.as_os_str().len() <= ADDRESS_MAX {
-        return path;
-    }
-    let digest = proofmill_bus::Digest::of(absolute.as_os_str().as_encoded_bytes()).to_string();
-    std::env::temp_dir().join(format!("proofmill-{}.sock", &digest[..32]))
-}
-
-fn restrict(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
-}
-
-struct Remove(PathBuf);
-
-impl Drop for Remove {
-    fn drop(&mut self) {
-        // Gone already, or left for the next process to replace.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 /// The routes; also what tests call.

@@ -8,10 +8,12 @@ mod client;
 pub mod control;
 pub mod metrics;
 mod operations;
+mod socket;
 mod types;
 
 pub use client::{Client, ClientError};
 pub use operations::{OperationError, Operations};
+pub use socket::{SOCKET_NAME, socket_path};
 pub use types::{
     DeadLetter, DeadSummary, FailedAttempt, QueueStatus, SubmitAnswer, Submission, TaskSummary,
     TasksQuery,

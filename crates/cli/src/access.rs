@@ -1,15 +1,20 @@
 //! A mill to ask: the one that runs, or its state if none does.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use proofmill_api::{
     Client, DeadLetter, DeadSummary, Operations, QueueStatus, SubmitAnswer, Submission,
     TaskSummary, TasksQuery,
 };
-use proofmill_orchestrator::mill::{Mill, Options};
+use proofmill_bus::OpenError;
+use proofmill_orchestrator::mill::{Mill, MillError, Options};
 
 use crate::failure::Failure;
 use crate::{provers, state};
+
+/// How long a state directory that is in use, by a mill that does not answer yet, is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The way to a mill.
 pub(crate) enum Access {
@@ -25,19 +30,26 @@ impl Access {
     /// The way to the mill of the state directory that is meant.
     pub(crate) async fn to(named: Option<PathBuf>) -> Result<Self, Failure> {
         let directory = state::choose(named)?;
-        if let Some(client) = Client::connect(&directory).await {
-            return Ok(Self::Running(client));
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(client) = Client::connect(&directory).await? {
+                return Ok(Self::Running(client));
+            }
+            let workflow = state::load(&directory)?;
+            let registry = provers::registry(Path::new(""));
+            let options = Options { run_sources: false, ..Options::in_directory(&directory) };
+            match Mill::open(&workflow, registry, options).await {
+                Ok(mill) => {
+                    let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
+                    return Ok(Self::Stopped(Box::new(mill), operations));
+                }
+                // A mill that is starting or ending has the state, and no socket yet, or no more.
+                Err(MillError::Open(OpenError::Locked(_))) if Instant::now() < until => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
-        Self::open(&directory).await
-    }
-
-    async fn open(directory: &Path) -> Result<Self, Failure> {
-        let workflow = state::load(directory)?;
-        let registry = provers::registry(Path::new(""));
-        let options = Options { run_sources: false, ..Options::in_directory(directory) };
-        let mill = Mill::open(&workflow, registry, options).await?;
-        let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
-        Ok(Self::Stopped(Box::new(mill), operations))
     }
 
     /// Makes what was told durable, and lets go of the state.
@@ -105,7 +117,20 @@ impl Access {
     pub(crate) async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, Failure> {
         match self {
             Self::Running(client) => Ok(client.submit(&submission).await?),
-            Self::Stopped(_, operations) => Ok(operations.submit(submission).await?),
+            Self::Stopped(_, operations) => {
+                // Nobody makes room while the mill is stopped: a full queue would be waited for
+                // for ever.
+                let queues = operations.queues().await?;
+                let full = queues.iter().find(|queue| {
+                    queue.queue == submission.queue && queue.waiting >= queue.q_max
+                });
+                if let Some(queue) = full {
+                    let message =
+                        format!("queue {:?} is full: {} wait", queue.queue, queue.waiting);
+                    return Err(Failure::new(message).help("run the mill, and submit then"));
+                }
+                Ok(operations.submit(submission).await?)
+            }
         }
     }
 }

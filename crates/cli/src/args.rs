@@ -12,13 +12,18 @@ use clap_complete::Shell;
 /// Begin with `proofmill demo`: it proves the first 32 headers of Bitcoin's main chain, verifies
 /// every proof and emits them in order. Kill it and run it again: nothing is lost.
 #[derive(Debug, Parser)]
-#[command(name = "proofmill", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "proofmill", version, propagate_version = true, max_term_width = 100,
+          after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all is done; 1 something failed; 2 the command line is wrong; 130 stopped by a signal
+before the end (the same command again goes on).";
 
 /// What every command takes.
 #[derive(Clone, Debug, Args)]
@@ -78,12 +83,19 @@ pub(crate) struct StateArg {
     pub(crate) state: Option<PathBuf>,
 }
 
+/// Heights are shown with ten digits, and stay far from where they would overflow.
+const HEIGHT_MAX: u64 = 9_000_000_000;
+
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
     /// Headers to prove, instead of the built-in ones: raw, 80 bytes each, or one in hexadecimal
     /// on each line.
     #[arg(long, value_name = "FILE")]
     pub(crate) headers: Option<PathBuf>,
+    /// Height of the first header [default: found by its hash among the first 32 of Bitcoin's main
+    /// chain, else 0].
+    #[arg(long, value_name = "HEIGHT", value_parser = clap::value_parser!(u64).range(..=HEIGHT_MAX))]
+    pub(crate) start: Option<u64>,
     /// Headers in a chunk: one proof each.
     #[arg(long, value_name = "N", default_value_t = crate::demo::DEFAULT_CHUNK,
           value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -242,9 +254,15 @@ pub(crate) struct Submit {
     pub(crate) payload: PathBuf,
 }
 
+/// Dispatchers of one stage, at most; as in a workflow file.
+const WORKERS_MAX: usize = 4096;
+
 fn stage_and_count(text: &str) -> Result<(String, usize), String> {
     let (stage, count) = text.split_once('=').ok_or("expected STAGE=N, such as prove=4")?;
     let count = count.parse().map_err(|_| format!("{count:?} is not a number"))?;
+    if !(1..=WORKERS_MAX).contains(&count) {
+        return Err(format!("{count} is not between 1 and {WORKERS_MAX}"));
+    }
     Ok((stage.to_owned(), count))
 }
 

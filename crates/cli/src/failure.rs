@@ -3,6 +3,10 @@
 use std::error::Error;
 use std::io::IsTerminal;
 
+use proofmill_telemetry::console_line;
+
+use crate::output;
+
 /// A failure of a command: what, and what to do about it.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -51,9 +55,9 @@ impl Failure {
     pub(crate) fn print(&self) {
         let (red, bold, plain) =
             if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
-        eprintln!("{red}error{plain}: {}", self.message);
+        console_line(format!("{red}error{plain}: {}", output::plain(&self.message)));
         if let Some(help) = &self.help {
-            eprintln!("  {bold}help{plain}: {help}");
+            console_line(format!("  {bold}help{plain}: {}", output::plain(help)));
         }
     }
 }

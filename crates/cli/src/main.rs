@@ -5,17 +5,22 @@ mod args;
 mod commands;
 mod demo;
 mod failure;
+mod output;
 mod progress;
 mod provers;
 mod signals;
 mod state;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 use crate::args::{Cli, Command, Format};
 use crate::failure::Failure;
+
+/// How long the last lines may take to be read.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -26,13 +31,16 @@ fn main() -> ExitCode {
     let result = proofmill_telemetry::init_logs(format, &cli.global.log)
         .map_err(|error| Failure::usage(error.to_string()))
         .and_then(|()| run(cli.command));
-    match result {
+    let code = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.print();
             ExitCode::from(failure.code)
         }
-    }
+    };
+    // A reader of standard error that stands still does not keep the program from ending.
+    proofmill_telemetry::console_flush(LAST_WORDS);
+    code
 }
 
 fn run(command: Command) -> Result<(), Failure> {

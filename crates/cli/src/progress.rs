@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use proofmill_telemetry::{console_flush, console_line, console_printer};
+
+use crate::output;
 
 /// Standard error, as a place for progress. Cloning shares it.
 #[derive(Clone)]
@@ -23,8 +26,21 @@ pub(crate) struct Bar {
 impl Screen {
     /// Bars if standard error is a terminal, else lines.
     pub(crate) fn open() -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        Self { bars: terminal.then(MultiProgress::new), began: Arc::new(Instant::now()) }
+        let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
+        if let Some(bars) = bars.clone() {
+            // Every line, of whoever, makes room for the bars. The terminal may have gone away:
+            // there is nobody to tell then.
+            console_printer(Some(Arc::new(move |text: &str| drop(bars.println(text)))));
+        }
+        Self { bars, began: Arc::new(Instant::now()) }
+    }
+
+    /// Leaves the bars as they are: what is shown from now on is below them.
+    pub(crate) fn close(&self) {
+        if self.has_bars() {
+            console_flush(Duration::from_secs(1));
+            console_printer(None);
+        }
     }
 
     /// Whether bars are shown.
@@ -35,9 +51,11 @@ impl Screen {
     /// A line that stays.
     pub(crate) fn note(&self, text: &str) {
         match &self.bars {
-            // The terminal may have gone away; there is nobody to tell then.
-            Some(bars) => drop(bars.println(text)),
-            None => eprintln!("[{:7.1} s] {text}", self.began.elapsed().as_secs_f64()),
+            Some(_) => console_line(output::plain(text)),
+            None => {
+                let seconds = self.began.elapsed().as_secs_f64();
+                console_line(format!("[{seconds:7.1} s] {}", output::plain(text)));
+            }
         }
     }
 
@@ -64,12 +82,9 @@ impl Screen {
         Bar { bar: Some(bar) }
     }
 
-    /// A spinner with a text that changes.
+    /// A spinner with a text that changes, where there are bars.
     pub(crate) fn spinner(&self, text: &str) -> Bar {
-        let Some(bars) = &self.bars else {
-            self.note(text);
-            return Bar { bar: None };
-        };
+        let Some(bars) = &self.bars else { return Bar { bar: None } };
         let bar = bars.add(ProgressBar::new_spinner().with_message(text.to_owned()));
         bar.enable_steady_tick(Duration::from_millis(120));
         Bar { bar: Some(bar) }
@@ -118,4 +133,9 @@ pub(crate) fn span(duration: Duration) -> String {
         60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
         _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
     }
+}
+
+/// So many of something, in words: `1 proof`, `3 proofs`.
+pub(crate) fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

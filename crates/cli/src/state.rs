@@ -1,8 +1,14 @@
 //! State directories, and the workflow that each belongs to.
 
+use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use proofmill_bus::OpenError;
+use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry};
 use proofmill_workflow::{Workflow, render};
 use serde::{Deserialize, Serialize};
 
@@ -14,29 +20,116 @@ pub(crate) const ROOT: &str = ".proofmill";
 /// The file in a state directory that says which workflow it belongs to.
 const FILE: &str = "workflow.json";
 
+/// What the program itself puts into a state directory, before it has written [`FILE`].
+const OURS: [&str; 5] = ["log", "blobs", "scratch", "proofs", "demo.json"];
+
+/// How long a mill waits for a state directory that a short command (`status`, `dlq`) has open.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+
 #[derive(Serialize, Deserialize)]
 struct Saved {
-    file: PathBuf,
+    /// The workflow's name.
+    workflow: String,
+    /// The workflow file, as bytes in hexadecimal: a path need not be text.
+    file: String,
+    /// What the file held.
     text: String,
 }
 
+/// Makes `state` if it is not there, or checks that it is a state directory of this workflow: what
+/// belongs to something else is left alone.
+pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
+    let shown = state.display();
+    if let Some(saved) = read(state)? {
+        if saved.workflow != workflow {
+            return Err(Failure::usage(format!(
+                "{shown} is the state of workflow {:?}, not of {workflow:?}",
+                saved.workflow
+            ))
+            .help("name another directory with --state"));
+        }
+        return Ok(());
+    }
+    let entries = match std::fs::read_dir(state) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(
+                |error| Failure::new(format!("cannot make the state directory {shown}: {error}")),
+            );
+        }
+        Err(error) => {
+            return Err(Failure::new(format!("cannot use {shown} as state directory: {error}")));
+        }
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let ours = OURS.iter().any(|ours| name == **ours)
+            || name.as_bytes().starts_with(b".new-")
+            || name.as_bytes().starts_with(b"headers-");
+        if !ours {
+            return Err(Failure::usage(format!(
+                "{shown} holds {:?} and is no state directory: it is left as it is",
+                name.to_string_lossy()
+            ))
+            .help("name an empty or a new directory with --state"));
+        }
+    }
+    Ok(())
+}
+
 /// Remembers the workflow of a state directory, for the commands that look at it later.
-pub(crate) fn save(state: &Path, workflow_file: &Path, text: &str) -> Result<(), Failure> {
-    let file = std::path::absolute(workflow_file)?;
-    let saved = serde_json::to_vec_pretty(&Saved { file, text: text.to_owned() })?;
+pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(), Failure> {
+    let file = std::path::absolute(file)?;
+    let saved = serde_json::to_vec_pretty(&Saved {
+        workflow: workflow.name.clone(),
+        file: hex::encode(file.as_os_str().as_bytes()),
+        text: workflow.document().text().to_owned(),
+    })?;
     write_whole(&state.join(FILE), &saved)
+}
+
+fn read(state: &Path) -> Result<Option<Saved>, Failure> {
+    let path = state.join(FILE);
+    match std::fs::read(&path) {
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(saved) => Ok(Some(saved)),
+            Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))
+                .help("this is no state directory of this version; name another with --state")),
+        },
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
+    }
 }
 
 /// The workflow of a state directory.
 pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
-    let path = state.join(FILE);
-    let bytes = std::fs::read(&path).map_err(|error| {
-        Failure::new(format!("{} is no state directory: {error}", state.display()))
+    let saved = read(state)?.ok_or_else(|| {
+        Failure::new(format!("{} is no state directory", state.display()))
             .help("name the directory given to `run` or `demo` with --state")
     })?;
-    let saved: Saved = serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-    Workflow::parse(&saved.text, &saved.file).map_err(|found| Failure::new(render(&found)))
+    let file = hex::decode(&saved.file).map_err(|error| {
+        Failure::new(format!("{}: the file's name: {error}", state.join(FILE).display()))
+    })?;
+    let file = PathBuf::from(OsString::from_vec(file));
+    Workflow::parse(&saved.text, &file).map_err(|found| Failure::new(render(&found)))
+}
+
+/// Opens a mill on its state. A command that only looks holds the state for a moment: that is
+/// waited for; another mill is not.
+pub(crate) async fn open(
+    workflow: &Workflow,
+    registry: &Registry,
+    mut options: impl FnMut() -> Options,
+) -> Result<Mill, MillError> {
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match Mill::open(workflow, registry.clone(), options()).await {
+            Err(MillError::Open(OpenError::Locked(_))) if Instant::now() < until => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// The state directory that is meant: the one named, or the only one there is.
@@ -67,12 +160,12 @@ pub(crate) fn choose(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
 /// Writes a file whole: a temporary file, synced, then renamed.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| {
-        Failure::new(format!("cannot write {}: {}", path.display(), error.error))
-    })?;
-    std::fs::File::open(directory)?.sync_all()?;
-    Ok(())
+    let failed =
+        |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
+    let mut file =
+        tempfile::Builder::new().prefix(".new-").tempfile_in(directory).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
 }

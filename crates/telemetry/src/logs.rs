@@ -6,6 +6,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time::SystemTime;
 use tracing_subscriber::prelude::*;
 
+use crate::console::ConsoleWriter;
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
@@ -29,7 +31,7 @@ pub struct InvalidFilter {
 pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), InvalidFilter> {
     let env_filter = EnvFilter::try_new(filter)
         .map_err(|error| InvalidFilter { filter: filter.to_owned(), why: error.to_string() })?;
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_timer(SystemTime);
+    let layer = tracing_subscriber::fmt::layer().with_writer(ConsoleWriter).with_timer(SystemTime);
     let registry = tracing_subscriber::registry().with(env_filter);
     // An error means that logs were set up before: by the program that embeds us, or by a test.
     let _ = match format {

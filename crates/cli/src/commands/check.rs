@@ -2,38 +2,39 @@
 
 use std::path::Path;
 
+use proofmill_telemetry::console_line;
 use proofmill_workflow::{Diagnostic, LocalHost, Workflow, graph, render, validate_file};
 
 use crate::args::{Check, Graph};
 use crate::failure::Failure;
+use crate::output;
+use crate::progress::counted;
 use crate::provers;
 
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     match validate(&args.file) {
         Ok((workflow, warnings)) => {
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&warnings)?);
-                return Ok(());
+                return output::line(serde_json::to_string(&warnings)?);
             }
             warn(&warnings);
             match args.graph {
-                Some(Graph::Mermaid) => print!("{}", graph::mermaid(&workflow)),
-                Some(Graph::Dot) => print!("{}", graph::dot(&workflow)),
-                None => println!(
-                    "{}: workflow {:?} is right: {} sources, {} dispatchers, {} collectors, {} queues",
+                Some(Graph::Mermaid) => output::raw(graph::mermaid(&workflow).as_bytes()),
+                Some(Graph::Dot) => output::raw(graph::dot(&workflow).as_bytes()),
+                None => output::line(format!(
+                    "{}: workflow {:?} is right: {}, {}, {}, {}",
                     args.file.display(),
                     workflow.name,
-                    workflow.sources.len(),
-                    workflow.dispatchers.len(),
-                    workflow.collectors.len(),
-                    workflow.queues.len(),
-                ),
+                    counted(workflow.sources.len(), "source"),
+                    counted(workflow.dispatchers.len(), "dispatcher"),
+                    counted(workflow.collectors.len(), "collector"),
+                    counted(workflow.queues.len(), "queue"),
+                )),
             }
-            Ok(())
         }
         Err(found) => {
             if args.json {
-                println!("{}", serde_json::to_string_pretty(&found)?);
+                output::line(serde_json::to_string(&found)?)?;
             }
             Err(refused(&args.file, &found))
         }
@@ -50,12 +51,12 @@ pub(crate) fn validate(file: &Path) -> Result<(Workflow, Vec<Diagnostic>), Vec<D
 /// Shows warnings on standard error.
 pub(crate) fn warn(warnings: &[Diagnostic]) {
     if !warnings.is_empty() {
-        eprintln!("{}", render(warnings).trim_end());
+        console_line(render(warnings).trim_end());
     }
 }
 
 /// What a file that is not right is answered with.
 pub(crate) fn refused(file: &Path, found: &[Diagnostic]) -> Failure {
-    eprintln!("{}", render(found).trim_end());
+    console_line(render(found).trim_end());
     Failure::new(format!("{} is not right", file.display()))
 }

@@ -1,9 +1,15 @@
 //! `proofmill dlq`
 
+use std::collections::BTreeSet;
+
+use proofmill_api::DeadLetter;
+
 use crate::access::Access;
 use crate::args::{Dlq, DlqTask, DlqTasks, Look};
 use crate::commands::look::{ago, print_table};
 use crate::failure::Failure;
+use crate::output;
+use crate::progress::counted;
 
 pub(crate) async fn run(command: Dlq) -> Result<(), Failure> {
     match command {
@@ -19,18 +25,15 @@ async fn list(args: Look) -> Result<(), Failure> {
     let letters = access.dead_letters().await?;
     access.close().await?;
     if args.json {
-        println!("{}", serde_json::to_string(&letters)?);
-        return Ok(());
+        return output::line(serde_json::to_string(&letters)?);
     }
     if letters.is_empty() {
-        println!("the dead-letter queue is empty");
-        return Ok(());
+        return output::line("the dead-letter queue is empty");
     }
     let rows = letters.into_iter().map(|letter| {
         [letter.task, letter.attempts.to_string(), ago(letter.at_ms), letter.reason]
     });
-    print_table(["TASK", "ATTEMPTS", "SINCE", "REASON"], rows);
-    Ok(())
+    print_table(["TASK", "ATTEMPTS", "SINCE", "REASON"], rows)
 }
 
 async fn show(args: DlqTask) -> Result<(), Failure> {
@@ -39,34 +42,43 @@ async fn show(args: DlqTask) -> Result<(), Failure> {
     access.close().await?;
     let letter = letter?;
     if args.look.json {
-        println!("{}", serde_json::to_string(&letter)?);
-        return Ok(());
+        return output::line(serde_json::to_string(&letter)?);
     }
-    println!("task      {} (to block {})", letter.summary.task, letter.last);
-    println!("queue     {}", letter.queue);
-    println!("dead      {}", ago(letter.summary.at_ms));
-    println!("reason    {}", letter.summary.reason);
+    output::raw(output::plain(&described(&letter)).as_bytes())
+}
+
+fn described(letter: &DeadLetter) -> String {
+    let summary = &letter.summary;
+    let span = if summary.task.split('/').nth(1) == Some(letter.last.to_string().as_str()) {
+        String::new()
+    } else {
+        format!(" (to block {})", letter.last)
+    };
+    let mut lines = vec![
+        format!("task      {}{span}", summary.task),
+        format!("queue     {}", letter.queue),
+        format!("dead      {}", ago(summary.at_ms)),
+        format!("reason    {}", summary.reason),
+    ];
     for attempt in &letter.attempts {
-        println!(
-            "\nattempt {} by {}, {}, after {} ms",
-            attempt.number,
-            attempt.worker,
-            ago(attempt.at_ms),
-            attempt.wall_ms
-        );
-        println!("  {}", attempt.reason);
-        if let Some(exit) = attempt.exit {
-            println!("  exit code {exit}");
-        }
+        let (number, worker) = (attempt.number, &attempt.worker);
+        let (when, took) = (ago(attempt.at_ms), attempt.wall_ms);
+        lines.push(format!("\nattempt {number} by {worker}, {when}, after {took} ms"));
+        lines.push(format!("  {}", attempt.reason));
+        lines.extend(attempt.exit.map(|exit| format!("  exit code {exit}")));
         for (name, text) in [("stdout", &attempt.stdout), ("stderr", &attempt.stderr)] {
-            for line in text.lines() {
-                println!("  {name} | {line}");
-            }
+            lines.extend(text.lines().map(|line| format!("  {name} | {line}")));
         }
     }
     let kind = if letter.payload_is_json { "JSON" } else { "hexadecimal" };
-    println!("\npayload ({} bytes, {kind})\n{}", letter.payload_bytes, letter.payload);
-    Ok(())
+    lines.push(format!("\npayload ({} bytes, {kind})\n{}\n", letter.payload_bytes, letter.payload));
+    lines.join("\n")
+}
+
+/// What became of the tasks that were named.
+struct Changed {
+    tasks: Vec<String>,
+    failed: Option<Failure>,
 }
 
 async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
@@ -75,15 +87,18 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
     let running = access.is_running();
     access.close().await?;
     let changed = result?;
+    let count = changed.tasks.len();
     if args.look.json {
-        println!("{}", serde_json::json!({ "tasks": changed }));
-    } else if retry {
-        let when = if running { "" } else { "; they run when the mill does" };
-        println!("{} back in their queues{when}", changed.len());
-    } else {
-        println!("{} dropped", changed.len());
+        output::line(serde_json::json!({ "tasks": changed.tasks }).to_string())?;
+    } else if count > 0 || changed.failed.is_none() {
+        let tasks = counted(count, "task");
+        output::line(match (retry, running) {
+            (true, true) => format!("{tasks} back in their queues"),
+            (true, false) => format!("{tasks} back in their queues; they run when the mill does"),
+            (false, _) => format!("{tasks} dropped"),
+        })?;
     }
-    Ok(())
+    changed.failed.map_or(Ok(()), Err)
 }
 
 async fn change_all(
@@ -91,18 +106,25 @@ async fn change_all(
     named: Vec<String>,
     all: bool,
     retry: bool,
-) -> Result<Vec<String>, Failure> {
-    let tasks = if all {
+) -> Result<Changed, Failure> {
+    let mut tasks = if all {
         access.dead_letters().await?.into_iter().map(|letter| letter.task).collect()
     } else {
         named
     };
-    for task in &tasks {
-        if retry {
-            access.retry(task).await?;
-        } else {
-            access.drop_dead(task).await?;
+    let mut seen = BTreeSet::new();
+    tasks.retain(|task| seen.insert(task.clone()));
+    let mut changed = Changed { tasks: Vec::new(), failed: None };
+    for task in tasks {
+        let done =
+            if retry { access.retry(&task).await } else { access.drop_dead(&task).await };
+        match done {
+            Ok(()) => changed.tasks.push(task),
+            Err(failure) => {
+                changed.failed = Some(failure);
+                break;
+            }
         }
     }
-    Ok(tasks)
+    Ok(changed)
 }

@@ -7,6 +7,7 @@ use proofmill_api::TasksQuery;
 use crate::access::Access;
 use crate::args::{Look, Tasks};
 use crate::failure::Failure;
+use crate::output;
 
 pub(crate) async fn status(args: Look) -> Result<(), Failure> {
     let access = Access::to(args.state.state).await?;
@@ -15,27 +16,29 @@ pub(crate) async fn status(args: Look) -> Result<(), Failure> {
     access.close().await?;
     if args.json {
         status["running"] = running.into();
-        println!("{status}");
-        return Ok(());
+        return output::line(status.to_string());
     }
     let word = match (running, status["draining"].as_bool()) {
         (false, _) => "stopped",
         (true, Some(true)) => "draining",
         (true, _) => "running",
     };
-    print!("workflow {}: {word}", text(&status["workflow"]));
-    if let Some(next) = status["next_block"].as_u64() {
-        print!("; next block to emit: {next}");
-    }
-    println!("; {} live, {} dead", status["live"], status["dead"]);
+    let next = status["next_block"]
+        .as_u64()
+        .map_or_else(String::new, |next| format!("; next block to emit: {next}"));
+    output::line(format!(
+        "workflow {}: {word}{next}; {} live, {} dead",
+        text(&status["workflow"]),
+        status["live"],
+        status["dead"]
+    ))?;
     let columns = ["waiting", "leased", "held", "dead"];
     let rows = status["stages"].as_array().into_iter().flatten().map(|stage| {
         let [waiting, leased, held, dead] = columns.map(|column| text(&stage[column]));
         let lowest = stage["lowest"].as_u64().map_or_else(|| "-".to_owned(), |b| b.to_string());
         [text(&stage["stage"]), text(&stage["kind"]), waiting, leased, held, dead, lowest]
     });
-    print_table(["STAGE", "KIND", "WAITING", "LEASED", "HELD", "DEAD", "LOWEST"], rows);
-    Ok(())
+    print_table(["STAGE", "KIND", "WAITING", "LEASED", "HELD", "DEAD", "LOWEST"], rows)
 }
 
 pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
@@ -43,8 +46,7 @@ pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
     let queues = access.queues().await?;
     access.close().await?;
     if args.json {
-        println!("{}", serde_json::to_string(&queues)?);
-        return Ok(());
+        return output::line(serde_json::to_string(&queues)?);
     }
     let rows = queues.into_iter().map(|queue| {
         [
@@ -57,22 +59,32 @@ pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
             queue.lowest.map_or_else(|| "-".to_owned(), |block| block.to_string()),
         ]
     });
-    print_table(["QUEUE", "READERS", "WAITING/MAX", "LEASED", "HELD", "DEAD", "LOWEST"], rows);
-    Ok(())
+    print_table(["QUEUE", "READERS", "WAITING/MAX", "LEASED", "HELD", "DEAD", "LOWEST"], rows)
 }
 
 pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
     let access = Access::to(args.look.state.state).await?;
-    let query = TasksQuery { stage: args.stage, block: args.block, limit: Some(args.limit) };
-    let tasks = access.tasks(query).await?;
-    access.close().await?;
-    if args.look.json {
-        println!("{}", serde_json::to_string(&tasks)?);
-        return Ok(());
+    if let Some(stage) = &args.stage {
+        let status = access.status().await?;
+        let names: Vec<String> =
+            status["stages"].as_array().into_iter().flatten().map(|it| text(&it["stage"])).collect();
+        if !names.contains(stage) {
+            access.close().await?;
+            return Err(Failure::usage(format!("no stage {stage:?}; there are {}", names.join(", "))));
+        }
     }
-    if tasks.is_empty() {
-        println!("no live task");
-        return Ok(());
+    // One more than is shown tells whether there are more.
+    let limit = args.limit.saturating_add(1);
+    let query = TasksQuery { stage: args.stage, block: args.block, limit: Some(limit) };
+    let mut tasks = access.tasks(query).await?;
+    access.close().await?;
+    let more = tasks.len() > args.limit;
+    tasks.truncate(args.limit);
+    if args.look.json {
+        return output::line(serde_json::to_string(&tasks)?);
+    }
+    if tasks.is_empty() && !more {
+        return output::line("no live task");
     }
     let rows = tasks.into_iter().map(|task| {
         [
@@ -84,7 +96,10 @@ pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
             ago(task.at_ms),
         ]
     });
-    print_table(["TASK", "PHASE", "WORKER", "FAILED", "BYTES", "ACCEPTED"], rows);
+    print_table(["TASK", "PHASE", "WORKER", "FAILED", "BYTES", "ACCEPTED"], rows)?;
+    if more {
+        output::line(format!("(the first {} only: --limit shows more)", args.limit))?;
+    }
     Ok(())
 }
 
@@ -108,14 +123,17 @@ pub(crate) fn ago(at_ms: u64) -> String {
 pub(crate) fn print_table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
-) {
-    let rows: Vec<[String; N]> =
-        std::iter::once(head.map(str::to_owned)).chain(rows).collect();
+) -> Result<(), Failure> {
+    let one_line = |cell: String| output::plain(&cell).replace('\n', " ");
+    let rows: Vec<[String; N]> = std::iter::once(head.map(str::to_owned))
+        .chain(rows.into_iter().map(|row| row.map(one_line)))
+        .collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();
     for row in &rows {
         let cells: Vec<String> =
             row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        println!("{}", cells.join("  ").trim_end());
+        output::line(cells.join("  ").trim_end())?;
     }
+    Ok(())
 }

@@ -1,12 +1,15 @@
 //! `proofmill run`
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{Operations, control, metrics};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Status;
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
+use proofmill_telemetry::console_line;
 use proofmill_workflow::SourceKind;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -15,8 +18,9 @@ use tokio::task::JoinHandle;
 use crate::args::{MetricsArg, Run};
 use crate::commands::check;
 use crate::failure::Failure;
-use crate::progress::{Bar, Screen, span};
-use crate::{provers, signals, state};
+use crate::progress::{Bar, Screen, counted, span};
+use crate::provers::{Keys, Note, Watcher};
+use crate::{output, provers, signals, state};
 
 /// Between two looks at the status.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -38,28 +42,41 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         .state
         .unwrap_or_else(|| PathBuf::from(state::ROOT).join(&workflow.name));
     let submits = workflow.sources.iter().any(|source| source.kind == SourceKind::Submit);
-    let options = Options {
-        workers: args.workers.into_iter().collect(),
+    let workers: BTreeMap<String, usize> = args.workers.into_iter().collect();
+    let options = || Options {
+        workers: workers.clone(),
         stay: args.stay || submits,
         ..Options::in_directory(&directory)
     };
-    let registry = provers::registry(&args.keys);
-    let mill = Mill::open(&workflow, registry, options).await?;
-    state::save(&directory, &args.file, workflow.document().text())?;
-
+    state::claim(&directory, &workflow.name)?;
     let screen = Screen::open();
+    let registry = provers::registry_with(Keys::in_directory(&args.keys), key_notes(&screen));
+    let mill = state::open(&workflow, &registry, options).await?;
+    state::save(&directory, &workflow, &args.file)?;
+
     let shutdown = signals::listen(screen.clone())?;
     let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
     let watching = tokio::spawn(watch(mill.handle().clone(), screen.clone()));
     let result = mill.run(shutdown).await;
     watching.abort();
     drop(attended);
+    screen.close();
     let summary = result?;
     tell(&summary, began.elapsed());
     if args.json {
-        println!("{}", serde_json::to_string(&summary)?);
+        output::line(serde_json::to_string(&summary)?)?;
     }
     verdict(&summary, &directory)
+}
+
+/// Tells of keys that are made: it takes a while, and nothing else moves.
+fn key_notes(screen: &Screen) -> Watcher {
+    let screen = screen.clone();
+    Arc::new(move |note| {
+        if let Note::Keys(text) = note {
+            screen.note(&format!("keys: {text}"));
+        }
+    })
 }
 
 /// What serves the outside while a mill runs; it ends when this is dropped.
@@ -151,12 +168,13 @@ fn one_line(status: &Status) -> String {
 
 fn tell(summary: &Summary, took: Duration) {
     for (name, source) in &summary.sources {
-        eprintln!(
-            "source {name}: {} accepted, {} known already, {} rejected",
+        let left = if source.ended { "" } else { "; it has more" };
+        console_line(format!(
+            "source {name}: {} accepted, {} known already, {} rejected{left}",
             source.accepted, source.duplicates, source.rejected
-        );
+        ));
     }
-    eprintln!("{}; {}", one_line(&summary.status), span(took));
+    console_line(format!("{}; {}", one_line(&summary.status), span(took)));
 }
 
 /// What the end of a run means for the exit code.
@@ -164,14 +182,17 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
     let status = &summary.status;
     let shown = state.display();
     if summary.interrupted {
-        let message = format!("stopped with {} tasks unfinished; nothing is lost", status.live);
-        return match status.live {
-            0 => Ok(()),
-            _ => Err(Failure::interrupted(message).help("run the same command again to go on")),
+        let ended = summary.sources.values().all(|source| source.ended);
+        let message = match status.live {
+            0 if ended => return Ok(()),
+            0 => "stopped before the sources ended; nothing is lost".to_owned(),
+            live => format!("stopped with {} unfinished; nothing is lost", counted(live, "task")),
         };
+        return Err(Failure::interrupted(message).help("run the same command again to go on"));
     }
     if status.dead > 0 {
-        return Err(Failure::new(format!("{} tasks are in the dead-letter queue", status.dead))
+        let (dead, are) = (counted(status.dead, "task"), if status.dead == 1 { "is" } else { "are" });
+        return Err(Failure::new(format!("{dead} {are} in the dead-letter queue"))
             .help(format!("proofmill dlq list --state {shown}")));
     }
     if status.live > 0 {

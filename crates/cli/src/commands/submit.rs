@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::access::Access;
 use crate::args::Submit;
 use crate::failure::Failure;
+use crate::output;
 
 /// Largest payload, in bytes.
 const PAYLOAD_MAX: u64 = 64 * 1024 * 1024;
@@ -32,7 +33,7 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
     access.close().await?;
     let answer = answer?;
     if args.look.json {
-        println!("{}", serde_json::to_string(&answer)?);
+        output::line(serde_json::to_string(&answer)?)?;
     }
     let told = match &answer {
         SubmitAnswer::Accepted if running => "accepted".to_owned(),
@@ -46,10 +47,7 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
                 .help(format!("proofmill dlq retry {task}")));
         }
     };
-    if !args.look.json {
-        println!("{told}");
-    }
-    Ok(())
+    if args.look.json { Ok(()) } else { output::line(told) }
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

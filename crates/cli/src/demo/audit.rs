@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use proofmill_circuits::bitcoin::{ChainFault, ChunkStatement, Header, check_chain};
+use proofmill_circuits::bitcoin::{ChainFault, ChunkStatement, check_chain};
 use proofmill_groth16::header_chain::{Proof, verify_chunks};
 
+use super::prepare::{Chain, is_emitted};
 use crate::failure::Failure;
 use crate::provers::{EmittedChunk, Keys};
 
 /// What the emitted files hold.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Audit {
-    /// Blocks from 0 without a gap.
+    /// Blocks from the first header on, without a gap.
     pub(super) blocks: u64,
     /// Proofs that verify.
     pub(super) verified: u64,
@@ -19,13 +20,16 @@ pub(super) struct Audit {
 
 /// Headers of which each is right by itself but that do not follow from one another are no chain,
 /// and no proof of a chunk would show it.
-pub(super) fn check_links(headers: &[Header]) -> Result<(), Failure> {
-    for (index, pair) in headers.windows(2).enumerate() {
+pub(super) fn check_links(chain: &Chain) -> Result<(), Failure> {
+    for (index, pair) in chain.headers.windows(2).enumerate() {
         let alone_right = pair.iter().all(|header| check_chain(&[*header]).is_ok());
         let together = check_chain(pair);
         if let (true, Err(error)) = (alone_right, together) {
             if let ChainFault::WrongPrevious { .. } = error.fault {
-                let message = format!("header {} is not next: {}", index + 1, error.fault);
+                let message = {
+                    let height = chain.start + index as u64 + 1;
+                    format!("header {height} does not follow from header {}: {}", height - 1, error.fault)
+                };
                 return Err(Failure::new(message)
                     .help("give consecutive headers of one chain, lowest first"));
             }
@@ -38,14 +42,14 @@ pub(super) fn check_links(headers: &[Header]) -> Result<(), Failure> {
 /// statement is that of these headers, each chunk follows from the one before, the proof verifies.
 pub(super) fn audit(
     directory: &Path,
-    headers: &[Header],
+    chain: &Chain,
     keys: &Keys,
     slots: usize,
 ) -> Result<Audit, Failure> {
     let mut names: Vec<String> = match std::fs::read_dir(directory) {
         Ok(entries) => entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| name.ends_with(".json"))
+            .filter(|name| name.ends_with(".json") && is_emitted(name))
             .collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Audit::default()),
         Err(error) => {
@@ -53,13 +57,13 @@ pub(super) fn audit(
         }
     };
     names.sort_unstable();
-    let mut next = 0_u64;
+    let mut next = chain.start;
     let mut chunks: Vec<(ChunkStatement, Proof)> = Vec::with_capacity(names.len());
     for name in &names {
         let path = directory.join(name);
         let wrong = |why: String| {
             Failure::new(format!("{}: {why}", path.display()))
-                .help("name another --state, or begin anew with --fresh")
+                .help("go on with the headers of the earlier runs, name another --state, or begin anew with --fresh")
         };
         let bytes = std::fs::read(&path).map_err(|error| wrong(error.to_string()))?;
         let chunk: EmittedChunk =
@@ -70,8 +74,9 @@ pub(super) fn audit(
                 chunk.first, chunk.last
             )));
         }
-        let range = usize::try_from(chunk.first).ok().zip(usize::try_from(chunk.last).ok());
-        let range = range.and_then(|(first, last)| headers.get(first..=last));
+        let index = |height: u64| usize::try_from(height - chain.start).ok();
+        let range = index(chunk.first).zip(index(chunk.last));
+        let range = range.and_then(|(first, last)| chain.headers.get(first..=last));
         let decoded = chunk.decode().map_err(wrong)?;
         if range.and_then(ChunkStatement::of).as_ref() != Some(&decoded.statement) {
             return Err(wrong("it is a proof of other headers".to_owned()));
@@ -95,5 +100,5 @@ pub(super) fn audit(
             return Err(Failure::new(format!("{}: {error}", path.display())));
         }
     }
-    Ok(Audit { blocks: next, verified: verdicts.len() as u64 })
+    Ok(Audit { blocks: next - chain.start, verified: verdicts.len() as u64 })
 }

@@ -1,40 +1,37 @@
 //! `proofmill demo`: real headers, real proofs, in chain order.
 
 mod audit;
+mod prepare;
 mod show;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use proofmill_circuits::bitcoin::{Header, mainnet_headers, parse_headers};
 use proofmill_orchestrator::core::Settled;
-use proofmill_orchestrator::mill::{Mill, Options};
+use proofmill_orchestrator::mill::Options;
+use proofmill_orchestrator::shutdown::Level;
+use proofmill_telemetry::console_line;
 use proofmill_workflow::{Workflow, render};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::mpsc;
 
+use self::prepare::Chain;
 use crate::args::Demo;
 use crate::commands::run::attend;
 use crate::failure::Failure;
-use crate::progress::{Screen, span};
+use crate::progress::{Screen, counted, span};
 use crate::provers::{Keys, Note, Watcher, registry_with};
-use crate::{signals, state};
+use crate::{output, signals, state};
 
 /// Headers in a chunk by default.
 pub(crate) const DEFAULT_CHUNK: u32 = 2;
 
-/// The file in the state directory that says what the state is of.
-const MARK: &str = "demo.json";
+/// The demo's name as a workflow.
+const WORKFLOW: &str = "bitcoin-demo";
 
 /// Where the emitted proofs are, in the state directory.
 const PROOFS: &str = "proofs";
-
-/// What a state directory of the demo is of: with other chunks it cannot go on.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
-    chunk: u32,
-}
 
 /// The last line of standard output with `--json`.
 #[derive(Debug, Serialize)]
@@ -64,35 +61,49 @@ struct Work {
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let began = Instant::now();
     let screen = Screen::open();
-    let headers = read_headers(args.headers.as_deref())?;
-    audit::check_links(&headers)?;
-    prepare(&args)?;
-    let blocks = headers.len() as u64;
+    let chain = Chain::read(&args)?;
+    audit::check_links(&chain)?;
+    prepare::directory(&args, &chain).await?;
+    let blocks = chain.headers.len() as u64;
     let chunks = blocks.div_ceil(u64::from(args.chunk));
-    let what = args.headers.as_ref().map_or_else(
-        || "the first 32 headers of Bitcoin's main chain".to_owned(),
-        |file| format!("{blocks} headers of {}", file.display()),
-    );
-    screen.note(&format!("proving {what}: {chunks} chunks of up to {} headers", args.chunk));
+    screen.note(&format!(
+        "proving {}: {} of up to {}",
+        chain.what,
+        counted(chunks as usize, "chunk"),
+        counted(args.chunk as usize, "header"),
+    ));
 
-    let shutdown = signals::listen(screen.clone())?;
+    let mut shutdown = signals::listen(screen.clone())?;
     let work = Arc::new(Mutex::new(Work::default()));
     let watcher = watcher(&screen, &work);
     let keys = Keys::in_directory(&args.keys);
-    make_keys(&keys, args.chunk as usize, &screen).await?;
-    let already = audit::audit(&args.state.join(PROOFS), &headers, &keys, args.chunk as usize)?;
+    tokio::select! {
+        made = make_keys(&keys, args.chunk as usize, &screen) => made?,
+        // Keys are made by threads that nothing can interrupt, and are kept only when complete:
+        // there is nothing to finish.
+        () = shutdown.reached(Level::Drain) => {
+            screen.close();
+            return Err(Failure::interrupted("stopped while the keys were made")
+                .help("run the same command again: they are made anew"));
+        }
+    }
+    let already = audit::audit(&args.state.join(PROOFS), &chain, &keys, args.chunk as usize)?;
     if already.blocks > 0 {
         screen.note(&format!("resuming: {} of {blocks} blocks were emitted before", already.blocks));
     }
 
-    let text = workflow_text(&args, &headers)?;
-    let file = Path::new("demo.toml");
-    let workflow = Workflow::parse(&text, file).map_err(|found| Failure::new(render(&found)))?;
+    let text = workflow_text(&args, &chain, &chain.keep(&args.state)?);
+    let file = args.state.join("demo.toml");
+    let workflow = Workflow::parse(&text, &file).map_err(|found| Failure::new(render(&found)))?;
     let (emitted_sender, emitted) = mpsc::channel(64);
-    let options =
-        Options { stream: Some(emitted_sender), ..Options::in_directory(&args.state) };
-    let mill = Mill::open(&workflow, registry_with(keys.clone(), watcher), options).await?;
-    state::save(&args.state, file, &text)?;
+    let options = || Options {
+        stream: Some(emitted_sender.clone()),
+        ..Options::in_directory(&args.state)
+    };
+    let registry = registry_with(keys.clone(), watcher);
+    let mill = state::open(&workflow, &registry, options).await?;
+    drop(emitted_sender);
+    state::save(&args.state, &workflow, &file)?;
     let attended = attend(&mill, &args.state, &args.metrics, &screen).await?;
     let (settled_sender, settled) = mpsc::unbounded_channel();
     mill.handle().observe(settled_sender).await?;
@@ -101,17 +112,18 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let view = tokio::spawn(show::bars(
         mill.handle().clone(),
         screen.clone(),
-        show::Totals { blocks, chunks, chunk: u64::from(args.chunk) },
+        show::Totals { blocks, chunks, chunk: u64::from(args.chunk), start: chain.start },
     ));
     let state_handle = mill.handle().clone();
     let result = mill.run(shutdown).await;
     view.abort();
     drop((attended, state_handle));
+    screen.close();
     let summary = result?;
     let out_of_order = order.await.unwrap_or(0);
     let overheads = overheads.await.unwrap_or_default();
 
-    let audited = audit::audit(&args.state.join(PROOFS), &headers, &keys, args.chunk as usize)?;
+    let audited = audit::audit(&args.state.join(PROOFS), &chain, &keys, args.chunk as usize)?;
     let work = work.lock().unwrap_or_else(PoisonError::into_inner);
     let status = &summary.status;
     let accounted = audited.blocks.div_ceil(u64::from(args.chunk)) + (status.live + status.dead) as u64;
@@ -132,73 +144,24 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     };
     show::report(&report, &args.state.join(PROOFS));
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        output::line(serde_json::to_string(&report)?)?;
     }
     conclude(&summary, &report, &args.state).await
 }
 
-fn read_headers(file: Option<&Path>) -> Result<Vec<Header>, Failure> {
-    let Some(file) = file else { return Ok(mainnet_headers()) };
-    let shown = file.display();
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
-    parse_headers(&bytes).map_err(|error| Failure::new(format!("{shown}: {error}")))
-}
-
-/// Makes the state directory, or checks that it is of this demo.
-fn prepare(args: &Demo) -> Result<(), Failure> {
-    let path = args.state.join(MARK);
-    let marked: Option<Mark> = std::fs::read(&path)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let shown = args.state.display();
-    if args.fresh && args.state.exists() {
-        if marked.is_none() {
-            return Err(Failure::usage(format!(
-                "{shown} is no state directory of the demo: --fresh does not delete it"
-            )));
-        }
-        std::fs::remove_dir_all(&args.state)?;
-    } else if let Some(marked) = marked {
-        if marked.chunk != args.chunk {
-            return Err(Failure::usage(format!(
-                "{shown} holds a demo with chunks of {}, not {}",
-                marked.chunk, args.chunk
-            ))
-            .help("go on with the same --chunk, begin anew with --fresh, or name another --state"));
-        }
-        return Ok(());
-    }
-    std::fs::create_dir_all(&args.state)?;
-    state::write_whole(&path, &serde_json::to_vec(&Mark { chunk: args.chunk })?)
-}
-
 /// The demo as a workflow file; `proofmill check --graph` can draw it.
-fn workflow_text(args: &Demo, headers: &[Header]) -> Result<String, Failure> {
-    use sha2::Digest as _;
-    let mut digest = sha2::Sha256::new();
-    headers.iter().for_each(|header| digest.update(header.as_bytes()));
+fn workflow_text(args: &Demo, chain: &Chain, file: &str) -> String {
     // Named by what it brings: a mended header file is another source, and begins at its start.
-    let source = format!("headers-{}", &hex::encode(digest.finalize())[..12]);
-    let file = match &args.headers {
-        Some(file) => {
-            let path = std::path::absolute(file)?;
-            let path = path.to_str().ok_or_else(|| {
-                Failure::usage(format!("the path {} is not UTF-8", path.display()))
-            })?;
-            format!("file = {}", serde_json::to_string(path)?)
-        }
-        None => String::new(),
-    };
+    let Chain { name, start, .. } = chain;
     let Demo { chunk, workers, .. } = args;
-    Ok(format!(
-        r#"name = "bitcoin-demo"
+    format!(
+        r#"name = "{WORKFLOW}"
 
 [[source]]
-name = "{source}"
+name = "{name}"
 kind = "headers"
-{file}
-start = 0
+file = "{file}"
+start = {start}
 chunk = {chunk}
 output = "chunks"
 
@@ -218,10 +181,10 @@ executor = {{ kind = "native", prover = "bitcoin.verify", params = {{ slots = {c
 
 [sequencer]
 input = "verified"
-start = 0
+start = {start}
 directory = "{PROOFS}"
 "#
-    ))
+    )
 }
 
 /// Loads or makes the keys before anything else, where it can be seen.
@@ -260,7 +223,8 @@ fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
         }
         Note::Verified { count, took } => {
             tracing::info!(count, took_ms = took.as_millis() as u64, "verified together");
-            screen.line(&format!("verified {count} proofs together in {} ms", took.as_millis()));
+            let proofs = counted(count, "proof");
+            screen.line(&format!("verified {proofs} in {} ms", took.as_millis()));
         }
     })
 }
@@ -297,12 +261,13 @@ async fn conclude(
     if report.dead > 0 {
         let letters = dead_reasons(state).await?;
         let kept = report.chunks.saturating_sub(report.dead);
-        for letter in &letters {
-            eprintln!("chunk of block {}: {}", letter.0, letter.1);
+        for (block, reason) in &letters {
+            console_line(output::plain(&format!("chunk from block {block} on: {reason}")));
         }
         return Err(Failure::new(format!(
-            "{} of {} chunks cannot be proven; the proofs of the other {kept} are kept in {shown}",
-            report.dead, report.chunks
+            "{} of {} cannot be proven; the proofs of the other {kept} are kept in {shown}",
+            report.dead,
+            counted(report.chunks as usize, "chunk")
         ))
         .help("mend the header file and run again with the same --state: only what changed is proven"));
     }

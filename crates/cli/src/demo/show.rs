@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Status;
 use proofmill_orchestrator::sink::Emitted;
+use proofmill_telemetry::console_line;
 use tokio::sync::mpsc;
 
 use super::Report;
-use crate::progress::{Screen, span};
+use crate::progress::{Screen, counted, span};
 
 /// How much there is to do.
 pub(super) struct Totals {
     pub(super) blocks: u64,
     pub(super) chunks: u64,
     pub(super) chunk: u64,
+    /// Height of the first block.
+    pub(super) start: u64,
 }
 
 /// How many chunks are past each step.
@@ -85,7 +88,7 @@ fn steps(status: &Status, totals: &Totals) -> Steps {
         let stage = status.stages.iter().find(|stage| &*stage.stage == name);
         stage.map_or((0, 0), |stage| ((stage.waiting + stage.leased) as u64, stage.dead as u64))
     };
-    let emitted_blocks = status.next_block.unwrap_or(0).min(totals.blocks);
+    let emitted_blocks = status.next_block.unwrap_or(0).saturating_sub(totals.start).min(totals.blocks);
     let emitted = emitted_blocks.div_ceil(totals.chunk);
     let verified = emitted + live("sequencer").0;
     let proven = verified + live("verify").0 + live("verify").1;
@@ -109,20 +112,25 @@ fn eta(done: u64, left: u64, began: Instant) -> String {
 
 /// The summary for people.
 pub(super) fn report(report: &Report, proofs: &Path) {
-    eprintln!();
-    eprintln!(
-        "{} of {} blocks emitted in chain order, in {} chunks; {} proofs verified",
-        report.blocks_emitted, report.blocks, report.chunks, report.proofs_verified
-    );
-    eprintln!(
-        "out_of_order: {}  lost: {}  retries: {}  dead: {}",
-        report.out_of_order, report.lost, report.retries, report.dead
-    );
+    let chunks = counted(report.chunks as usize, "chunk");
+    let verified = counted(report.proofs_verified as usize, "proof");
     let wall = span(Duration::from_secs_f64(report.wall_s));
     let proving = span(Duration::from_secs_f64(report.prove_s));
-    eprint!("{wall} in all; {} chunks proven now, in {proving}", report.chunks_proved_now);
-    if let (Some(p50), Some(p99)) = (report.overhead_ms_p50, report.overhead_ms_p99) {
-        eprint!("; orchestration overhead P50 {p50:.2} ms, P99 {p99:.2} ms a task");
-    }
-    eprintln!("\nproofs in {}", proofs.display());
+    let proven = counted(report.chunks_proved_now as usize, "chunk");
+    let overhead = match (report.overhead_ms_p50, report.overhead_ms_p99) {
+        (Some(p50), Some(p99)) => {
+            format!("; orchestration overhead P50 {p50:.2} ms, P99 {p99:.2} ms a task")
+        }
+        _ => String::new(),
+    };
+    console_line(format!(
+        "\n{} of {} blocks emitted in chain order, of {chunks}; {verified} verified",
+        report.blocks_emitted, report.blocks
+    ));
+    console_line(format!(
+        "out_of_order: {}  lost: {}  retries: {}  dead: {}",
+        report.out_of_order, report.lost, report.retries, report.dead
+    ));
+    console_line(format!("{wall} in all; {proven} proven now, in {proving}{overhead}"));
+    console_line(format!("proofs in {}", proofs.display()));
 }
