@@ -1,0 +1,122 @@
+//! The control socket's file: where it is, how it is made, who may be behind it.
+
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+/// The socket's name in the state directory.
+pub const SOCKET_NAME: &str = "control.sock";
+
+/// Bytes of a path that fit into the address of a Unix socket on every system that has them.
+const ADDRESS_MAX: usize = 100;
+
+/// The socket of the process that listens; taken away when this is dropped, unless another process
+/// has put its own there.
+pub(crate) struct Bound {
+    path: PathBuf,
+    device_and_inode: (u64, u64),
+}
+
+/// Where the control socket of a state directory is.
+pub fn socket_path(state: &Path) -> PathBuf {
+    state.join(SOCKET_NAME)
+}
+
+/// Listens on the control socket of `state`; one that an earlier process left is replaced.
+///
+/// The socket is made in a directory that nobody else can enter, and moved to its place when its
+/// mode is right: at no moment can another user connect, whatever the umask and whoever may look
+/// into the state directory.
+pub(crate) fn bind(state: &Path) -> io::Result<(UnixListener, Bound)> {
+    let private = tempfile::Builder::new()
+        .prefix(".s")
+        .rand_bytes(4)
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(state)?;
+    let made = private.path().join("s");
+    let listener = {
+        let near = Near::to(private.path(), "s")?;
+        UnixListener::bind(near.address())?
+    };
+    std::fs::set_permissions(&made, Permissions::from_mode(0o600))?;
+    let metadata = std::fs::symlink_metadata(&made)?;
+    let path = socket_path(state);
+    std::fs::rename(&made, &path)?;
+    Ok((listener, Bound { path, device_and_inode: (metadata.dev(), metadata.ino()) }))
+}
+
+/// Connects to the control socket of `state`; `None` if nobody listens there.
+///
+/// # Errors
+///
+/// The socket belongs to another user, or may not be used.
+pub(crate) async fn connect(state: &Path) -> io::Result<Option<UnixStream>> {
+    let path = socket_path(state);
+    let metadata = match std::fs::symlink_metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let me = rustix::process::geteuid();
+    if !me.is_root() && metadata.uid() != me.as_raw() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("it belongs to user {}, not to you", metadata.uid()),
+        ));
+    }
+    let near = Near::to(state, SOCKET_NAME)?;
+    match UnixStream::connect(near.address()).await {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+/// A path to a file in a directory that is short enough for a socket's address: where the
+/// directory's own is too long, the way to it by this process's descriptor of it.
+struct Near {
+    address: PathBuf,
+    _directory: Option<File>,
+}
+
+// === impl Near ===
+
+impl Near {
+    fn to(directory: &Path, name: &str) -> io::Result<Self> {
+        let address = directory.join(name);
+        if address.as_os_str().len() <= ADDRESS_MAX {
+            return Ok(Self { address, _directory: None });
+        }
+        let open = File::open(directory)?;
+        let through = Path::new("/proc/self/fd").join(open.as_raw_fd().to_string());
+        if !through.exists() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("the path is longer than {ADDRESS_MAX} bytes; use a shorter state directory"),
+            ));
+        }
+        Ok(Self { address: through.join(name), _directory: Some(open) })
+    }
+
+    fn address(&self) -> &Path {
+        &self.address
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let ours = std::fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| (found.dev(), found.ino()) == self.device_and_inode);
+        if ours {
+            // Left for the next process to replace.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What the demo is about to prove, and the state directory that it is kept in.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use proofmill_api::Client;
+use proofmill_bus::{EmbeddedLog, OpenError};
+use proofmill_circuits::bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
+use serde::{Deserialize, Serialize};
+
+use super::{PROOFS, WORKFLOW};
+use crate::args::Demo;
+use crate::failure::Failure;
+use crate::state;
+
+/// The file in the state directory that says what the state is of.
+const MARK: &str = "demo.json";
+
+/// Bytes of a header file, at most: as text, with a line end and a blank for each header.
+const FILE_MAX: u64 = MAX_HEADERS as u64 * 162;
+
+/// What a state directory of the demo is of: with other chunks it cannot go on.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Mark {
+    chunk: u32,
+    start: u64,
+}
+
+/// Headers, and where they are in their chain.
+pub(super) struct Chain {
+    pub(super) headers: Vec<Header>,
+    /// Height of the first.
+    pub(super) start: u64,
+    /// In words.
+    pub(super) what: String,
+    /// A name that is theirs alone: with other headers it is another.
+    pub(super) name: String,
+}
+
+// === impl Chain ===
+
+impl Chain {
+    /// The headers that the command line names.
+    pub(super) fn read(args: &Demo) -> Result<Self, Failure> {
+        let headers = match &args.headers {
+            Some(file) => read_file(file)?,
+            None => mainnet_headers(),
+        };
+        let start = args.start.unwrap_or_else(|| known_height(&headers));
+        let last = start + headers.len() as u64 - 1;
+        let what = match &args.headers {
+            Some(file) => format!("headers {start} to {last}, of {}", file.display()),
+            None => "the first 32 headers of Bitcoin's main chain".to_owned(),
+        };
+        Ok(Self { name: name(&headers), headers, start, what })
+    }
+
+    /// Keeps the headers in the state directory: a header file may be a pipe, and may change while
+    /// it is proven. Returns the name of the file.
+    pub(super) fn keep(&self, state: &Path) -> Result<String, Failure> {
+        let file = format!("{}.bin", self.name);
+        let mut bytes = Vec::with_capacity(self.headers.len() * 80);
+        self.headers.iter().for_each(|header| bytes.extend_from_slice(header.as_bytes()));
+        state::write_whole(&state.join(&file), &bytes)?;
+        Ok(file)
+    }
+}
+
+fn name(headers: &[Header]) -> String {
+    use sha2::Digest as _;
+    let mut digest = sha2::Sha256::new();
+    headers.iter().for_each(|header| digest.update(header.as_bytes()));
+    format!("headers-{}", &hex::encode(digest.finalize())[..12])
+}
+
+/// The height of the first header, if any of them is among those that come with the program. One
+/// is enough: another may have been changed.
+fn known_height(headers: &[Header]) -> u64 {
+    let known = mainnet_headers();
+    let found = headers.iter().enumerate().find_map(|(index, header)| {
+        let height = known.iter().position(|known| known.as_bytes() == header.as_bytes())?;
+        height.checked_sub(index)
+    });
+    found.unwrap_or(0) as u64
+}
+
+fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
+    let shown = file.display();
+    let failed = |error: std::io::Error| Failure::new(format!("cannot read {shown}: {error}"));
+    let mut bytes = Vec::new();
+    let open = std::fs::File::open(file).map_err(failed)?;
+    open.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > FILE_MAX {
+        return Err(Failure::new(format!(
+            "{shown} is longer than {MAX_HEADERS} headers could be: it is no header file"
+        )));
+    }
+    parse_headers(&bytes).map_err(|error| Failure::new(format!("{shown}: {error}")))
+}
+
+/// Makes the state directory, or checks that it is of this demo.
+pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure> {
+    let path = args.state.join(MARK);
+    let shown = args.state.display();
+    let mark = Mark { chunk: args.chunk, start: chain.start };
+    if args.fresh && args.state.exists() {
+        forget(&args.state).await?;
+    }
+    state::claim(&args.state, WORKFLOW)?;
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            let marked: Mark = serde_json::from_slice(&bytes).map_err(|error| {
+                Failure::new(format!("{}: {error}", path.display()))
+                    .help("begin anew with --fresh, or name another --state")
+            })?;
+            if marked == mark {
+                return Ok(());
+            }
+            Err(Failure::usage(format!(
+                "{shown} holds a demo with chunks of {} from height {}, not chunks of {} from \
+                 height {}",
+                marked.chunk, marked.start, mark.chunk, mark.start
+            ))
+            .help("go on with the same --chunk, begin anew with --fresh, or name another --state"))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            state::write_whole(&path, &serde_json::to_vec(&mark)?)
+        }
+        Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+/// Deletes what the demo keeps in a state directory, and nothing else.
+async fn forget(state: &Path) -> Result<(), Failure> {
+    let shown = state.display();
+    if !state.join(MARK).exists() {
+        return match std::fs::read_dir(state).map(|mut entries| entries.next().is_none()) {
+            Ok(true) => Ok(()),
+            _ => Err(Failure::usage(format!(
+                "{shown} is no state directory of the demo: --fresh does not delete it"
+            ))),
+        };
+    }
+    state::claim(state, WORKFLOW)?;
+    let in_use = || {
+        Failure::new(format!("{shown} is in use by a demo that runs: --fresh does not delete it"))
+            .help("stop it first, or name another --state")
+    };
+    if Client::connect(state).await?.is_some() {
+        return Err(in_use());
+    }
+    let held = match EmbeddedLog::open(state.join("log"), proofmill_bus::Options::default()) {
+        Err(OpenError::Locked(_)) => return Err(in_use()),
+        // A log that cannot be opened is a reason to begin anew.
+        opened => opened.ok(),
+    };
+    remove(state).map_err(|error| Failure::new(format!("cannot empty {shown}: {error}")))?;
+    if let Some(log) = held {
+        // Its files are gone, and it does not matter what it says of that.
+        let _ = log.close().await;
+    }
+    Ok(())
+}
+
+fn remove(state: &Path) -> std::io::Result<()> {
+    let absent = |result: std::io::Result<()>| match result {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        result => result,
+    };
+    for file in ["workflow.json", proofmill_api::SOCKET_NAME] {
+        absent(std::fs::remove_file(state.join(file)))?;
+    }
+    for folder in ["log", "blobs", "scratch"] {
+        absent(std::fs::remove_dir_all(state.join(folder)))?;
+    }
+    let proofs = state.join(PROOFS);
+    for file in files_in(&proofs, is_emitted)?.into_iter().chain(files_in(state, is_headers)?) {
+        absent(std::fs::remove_file(file))?;
+    }
+    // It stays if it holds something that is not of the demo.
+    let _ = std::fs::remove_dir(proofs);
+    // The last: until then another --fresh finishes what this one began.
+    absent(std::fs::remove_file(state.join(MARK)))
+}
+
+fn files_in(directory: &Path, ours: fn(&str) -> bool) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(ours) {
+            files.push(entry.path());
+        }
+    }
+    Ok(files)
+}
+
+/// Whether a name is that of an emitted proof, `FIRST-LAST.json`, or of one that was being written.
+pub(super) fn is_emitted(name: &str) -> bool {
+    let digits = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let span = name.strip_suffix(".json").and_then(|stem| stem.split_once('-'));
+    name.starts_with(".emit-") || span.is_some_and(|(first, last)| digits(first) && digits(last))
+}
+
+fn is_headers(name: &str) -> bool {
+    name.starts_with("headers-") && name.ends_with(".bin") || name.starts_with(".new-")
+}

@@ -1,0 +1,254 @@
+//! Starting the program, watching it, ending it.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use proofmill_circuits::bitcoin::{Header, mainnet_headers};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Longest that anything here may take on a loaded machine; a test that waits so long has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A folder that is gone after the test.
+pub(crate) fn folder() -> tempfile::TempDir {
+    tempfile::Builder::new()
+        .prefix("t")
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("a folder")
+}
+
+/// The program in `folder`, with the keys that all tests share and no settings from outside.
+pub(crate) fn proofmill(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_proofmill"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PROOFMILL") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .current_dir(folder)
+        .env("PROOFMILL_KEYS", Path::new(env!("CARGO_TARGET_TMPDIR")).join("keys"))
+        .env("COLUMNS", "100")
+        .stdin(Stdio::null());
+    command
+}
+
+/// What a program that has ended left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs to the end.
+pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item = S>) -> Ran {
+    finish(proofmill(folder).args(args))
+}
+
+/// Runs a command to its end.
+pub(crate) fn finish(command: &mut Command) -> Ran {
+    let output = command.output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+// === impl Ran ===
+
+impl Ran {
+    #[track_caller]
+    pub(crate) fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32, what: &str) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.stderr.contains(what), "no {what:?} in {}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// The last line of standard output, as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        let last = self.stdout.lines().last().unwrap_or_default();
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    lines: Mutex<(Vec<String>, bool)>,
+    more: Condvar,
+}
+
+/// A program that runs, its standard error being read. It is killed when this is dropped.
+pub(crate) struct Running {
+    child: Child,
+    seen: Arc<Seen>,
+    reader: Option<JoinHandle<()>>,
+}
+
+// === impl Running ===
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let stderr = child.stderr.take().expect("piped");
+        let seen = Arc::new(Seen::default());
+        let kept = seen.clone();
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                kept.lines.lock().expect("the lines").0.push(line);
+                kept.more.notify_all();
+            }
+            kept.lines.lock().expect("the lines").1 = true;
+            kept.more.notify_all();
+        });
+        Self { child, seen, reader: Some(reader) }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // It may have ended by itself.
+        let _ = kill_process(self.pid(), signal);
+    }
+
+    /// Waits for a line of standard error that holds `what`.
+    #[track_caller]
+    pub(crate) fn line(&self, what: &str) -> String {
+        self.lines(what, 1)
+    }
+
+    /// Waits for the `count`-th line that holds `what`.
+    #[track_caller]
+    pub(crate) fn lines(&self, what: &str, count: usize) -> String {
+        self.try_lines(what, count)
+            .unwrap_or_else(|| panic!("it ended without {what:?}: {:#?}", self.stderr()))
+    }
+
+    /// As [`Running::lines`]; `None` if the program ends before.
+    #[track_caller]
+    pub(crate) fn try_lines(&self, what: &str, count: usize) -> Option<String> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut lines = self.seen.lines.lock().expect("the lines");
+        loop {
+            let found = lines.0.iter().filter(|line| line.contains(what)).nth(count - 1);
+            if let Some(line) = found {
+                return Some(line.clone());
+            }
+            if lines.1 {
+                return None;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "no {what:?} in {:#?}", lines.0);
+            lines = self.seen.more.wait_timeout(lines, left).expect("the lines").0;
+        }
+    }
+
+    pub(crate) fn stderr(&self) -> Vec<String> {
+        self.seen.lines.lock().expect("the lines").0.clone()
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> (ExitStatus, Ran) {
+        let status = eventually("the program ends", || self.child.try_wait().expect("a status"));
+        let mut stdout = String::new();
+        self.child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader");
+        }
+        let stderr = self.stderr().join("\n");
+        (status, Ran { code: status.code(), stdout, stderr })
+    }
+
+    /// Kills it, and returns what it had said.
+    pub(crate) fn kill(mut self) -> Vec<String> {
+        self.signal(Signal::KILL);
+        let status = self.child.wait().expect("a status");
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader");
+        }
+        assert!(status.success() || status.signal().is_some(), "{status} {:?}", self.stderr());
+        self.stderr()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until `check` has something.
+#[track_caller]
+pub(crate) fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = check() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Headers `first ..= last` of the main chain.
+pub(crate) fn headers(first: usize, last: usize) -> Vec<Header> {
+    mainnet_headers()[first..=last].to_vec()
+}
+
+/// As raw bytes.
+pub(crate) fn raw(headers: &[Header]) -> Vec<u8> {
+    headers.iter().flat_map(|header| *header.as_bytes()).collect()
+}
+
+/// The files of a folder, by name, with what they hold; none if it is not there.
+pub(crate) fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<(String, Vec<u8>)> = entries
+        .map(|entry| entry.expect("an entry"))
+        // One that is being written when the program is killed has a name of its own.
+        .filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'))
+        .map(|entry| {
+            let name = entry.file_name().into_string().expect("text");
+            (name, std::fs::read(entry.path()).expect("read"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// The names of the files of a folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    files(folder).into_iter().map(|(name, _)| name).collect()
+}
+
+/// The name of the file of an emitted span.
+pub(crate) fn emitted(first: u64, last: u64) -> String {
+    format!("{first:010}-{last:010}.json")
+}
+
+/// A folder of the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).canonicalize().expect("there")
+}
