@@ -463,9 +463,10 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                         expires,
                         ..
                     } = &mut held.state
-                        && *holder == worker {
-                            *expires = now + T_ACK_MS;
-                        }
+                        && *holder == worker
+                    {
+                        *expires = now + T_ACK_MS;
+                    }
                 }
             }
             Step::Complete { nth } => {

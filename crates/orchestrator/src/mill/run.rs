@@ -27,6 +27,9 @@ const BLOB_GRACE: Duration = Duration::from_secs(600);
 /// Between two removals of unreferenced blobs.
 const BLOB_SWEEP: Duration = Duration::from_secs(300);
 
+/// A source and how to run it.
+type ReadySource = (Box<dyn Source>, source::Options);
+
 /// A workflow that is open: its coordinator runs, so that it can be asked and told. Nothing is
 /// proved before [`Mill::run`].
 pub struct Mill {
@@ -305,7 +308,7 @@ impl Mill {
         Ok(dispatchers)
     }
 
-    fn sources(&self) -> Result<Vec<(Box<dyn Source>, source::Options)>, MillError> {
+    fn sources(&self) -> Result<Vec<ReadySource>, MillError> {
         if !self.options.run_sources {
             return Ok(Vec::new());
         }

@@ -109,10 +109,10 @@ async fn deliver(
             .await
             .map_err(|error| error.to_string())?;
     }
-    if let Some(stream) = &options.stream {
-        if stream.send(emitted).await.is_err() {
-            options.stream = None;
-        }
+    if let Some(stream) = &options.stream
+        && stream.send(emitted).await.is_err()
+    {
+        options.stream = None;
     }
     Ok(())
 }

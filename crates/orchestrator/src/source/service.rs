@@ -104,7 +104,7 @@ pub enum SourceError {
         block: u64,
         /// Why.
         #[source]
-        source: BlobError,
+        source: Box<BlobError>,
     },
     /// See [`CoordinatorGone`].
     #[error(transparent)]
@@ -166,7 +166,7 @@ pub async fn run(
             let mut request = request.map_err(|source| SourceError::Store {
                 name: name.to_string(),
                 block,
-                source,
+                source: Box::new(source),
             })?;
             request.source_next = window.acknowledged;
             let reply = coordinator.submit_later(request).await?;

@@ -297,7 +297,14 @@ fn a_message_that_completes_a_group_of_others_waits_with_a_deadline() {
 #[test]
 fn a_group_too_large_for_a_record_dies_with_a_reason() {
     let mut mill = Draft::default()
-        .collect("join", &["in"], &["out"], total(200, false), Some("/g"), None)
+        .collect(
+            "join",
+            &["in"],
+            &["out"],
+            total(200, false),
+            Some("/g"),
+            None,
+        )
         .work("next", "out", &[])
         .mill();
     for block in 0..200 {

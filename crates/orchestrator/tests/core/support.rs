@@ -9,7 +9,7 @@ use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::StrategyFactory;
 use proofmill_orchestrator::core::{
     Action, Complete, Core, CoreOptions, Event, Fail, Join, LeaseRef, Now, Output, Reply,
-    RequestId, Submit, Time,
+    RequestId, Submit, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
@@ -34,6 +34,8 @@ pub(crate) struct Mill {
     pub(crate) cancelled: Vec<(String, LeaseRef)>,
     pub(crate) unknown: Vec<String>,
     replies: BTreeMap<RequestId, Reply>,
+    /// With a log that takes its time: appends on their way to it.
+    pub(crate) on_the_way: Option<Vec<(Token, Vec<Op>)>>,
 }
 
 pub(crate) fn id(text: &str) -> TaskId {
@@ -58,6 +60,7 @@ impl Mill {
             cancelled: Vec::new(),
             unknown: Vec::new(),
             replies: BTreeMap::new(),
+            on_the_way: None,
         }
     }
 
@@ -81,10 +84,10 @@ impl Mill {
         let mut answers = Vec::new();
         for action in actions {
             match action {
-                Action::Append { token, ops } => answers.push(match self.append(ops) {
-                    Ok(seq) => Event::Accepted { token, seq },
-                    Err(key) => Event::Conflicted { token, key },
-                }),
+                Action::Append { token, ops } => match &mut self.on_the_way {
+                    Some(on_the_way) => on_the_way.push((token, ops)),
+                    None => answers.push(self.take(token, ops)),
+                },
                 Action::Assign { worker, leases } => {
                     self.batches.push(leases.len());
                     for lease in leases {
@@ -108,6 +111,25 @@ impl Mill {
         }
     }
 
+    fn take(&mut self, token: Token, ops: Vec<Op>) -> Event {
+        match self.append(ops) {
+            Ok(seq) => Event::Accepted { token, seq },
+            Err(key) => Event::Conflicted { token, key },
+        }
+    }
+
+    /// The log takes what is on the way to it, in order, until nothing is.
+    pub(crate) fn arrive(&mut self) {
+        while let Some((token, ops)) = self
+            .on_the_way
+            .as_mut()
+            .and_then(|on_the_way| (!on_the_way.is_empty()).then(|| on_the_way.remove(0)))
+        {
+            let answer = self.take(token, ops);
+            self.tell(answer);
+        }
+    }
+
     fn append(&mut self, ops: Vec<Op>) -> Result<Seq, String> {
         for op in &ops {
             if let Op::Put {
@@ -115,9 +137,10 @@ impl Mill {
                 expect: Expect::Absent,
                 ..
             } = op
-                && self.log.contains_key(key.as_str()) {
-                    return Err(key.as_str().to_owned());
-                }
+                && self.log.contains_key(key.as_str())
+            {
+                return Err(key.as_str().to_owned());
+            }
         }
         assert!(
             ops.len() <= proofmill_bus::MAX_BATCH_OPS,

@@ -104,11 +104,18 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
         let lacks = |label: &&String| !peer.labels.contains(label);
         stage.requires.iter().filter(lacks).cloned().collect()
     };
-    let lacking = peers().map(lacking).min_by_key(Vec::len).unwrap_or_default();
+    let lacking = peers()
+        .map(lacking)
+        .min_by_key(Vec::len)
+        .unwrap_or_default();
     let offered = |peer: &Dispatcher| peer.memory_available.unwrap_or(u64::MAX);
     let offered = peers().map(offered).max().unwrap_or(u64::MAX);
     if !lacking.is_empty() {
-        let message = format!("the workers of group {:?} lack: {}", stage.group, lacking.join(", "));
+        let message = format!(
+            "the workers of group {:?} lack: {}",
+            stage.group,
+            lacking.join(", ")
+        );
         let help = "add them to `labels`, or take them out of `requires`";
         checker.push(Code::UnmetRequirement, &at.child("requires"), message, help);
     }
