@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, json_message, parse, round,
+    Common, Place, Progress, Report, Running, Target, json_message, parse, round, work_for,
 };
 
 /// Beyond the time of the poisoned proof, a run that stands still for so long has lost something.
@@ -328,7 +328,7 @@ impl Prover for Propose {
         _: &Context,
         Json(block): Json<Block>,
     ) -> Result<Json<Vec<Proof>>, ProverError> {
-        std::thread::sleep(self.takes);
+        work_for(self.takes);
         let block = block.block;
         Ok(Json(
             (0..self.proofs)
@@ -344,7 +344,7 @@ impl Prover for Prove {
 
     fn prove(&self, _: &Context, Json(proof): Json<Proof>) -> Result<Json<Proof>, ProverError> {
         let poisoned = proof.block == self.poisoned && proof.index == 0;
-        std::thread::sleep(if poisoned {
+        work_for(if poisoned {
             self.poisoned_takes
         } else {
             self.takes

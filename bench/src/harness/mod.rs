@@ -12,6 +12,6 @@ mod running;
 pub(crate) use figures::Figures;
 pub(crate) use place::{Common, Place};
 pub(crate) use progress::Progress;
-pub(crate) use provers::registry;
+pub(crate) use provers::{registry, work_for};
 pub(crate) use report::{Report, Target, round};
 pub(crate) use running::{Running, json_message, parse};
