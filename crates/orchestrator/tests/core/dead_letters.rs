@@ -158,15 +158,21 @@ fn the_output_of_many_attempts_fits_beside_a_large_task() {
 
 #[test]
 fn a_resubmission_waits_for_what_an_operator_has_just_decided() {
-    let mut mill = mill();
-    mill.block("in", 0);
-    mill.fail("w", "prove/0/0", 1, true);
-    // The log takes its time: the decision is on its way when the resubmission comes.
-    mill.on_the_way = Some(Vec::new());
-    assert_eq!(mill.retry("prove/0/0"), None);
-    let resubmitted = mill.begin("in", Mill::message(0, 0, "{\"mended\":true}"));
-    mill.arrive();
+    let decided = |decide: fn(&mut Mill, &str) -> Option<Reply>| {
+        let mut mill = mill();
+        mill.block("in", 0);
+        mill.fail("w", "prove/0/0", 1, true);
+        mill.news();
+        // The log takes its time: the decision is on its way when the resubmission comes.
+        mill.on_the_way = Some(Vec::new());
+        assert_eq!(decide(&mut mill, "prove/0/0"), None);
+        let resubmitted = mill.begin("in", Mill::message(0, 0, "{\"mended\":true}"));
+        mill.arrive();
+        (mill.reply(resubmitted), mill.has_key("task.prove.0.0"))
+    };
     // The dead letter went back as it was: the mended one must not pass for a duplicate of it.
     let task = id("prove/0/0");
-    assert_eq!(mill.reply(resubmitted), Some(Reply::Differs { task }));
+    assert_eq!(decided(Mill::retry), (Some(Reply::Differs { task }), true));
+    // It was dropped, so the block is finished: a task accepted now would never run.
+    assert_eq!(decided(Mill::drop_dead), (Some(Reply::Duplicate), false));
 }
