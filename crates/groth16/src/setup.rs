@@ -45,9 +45,11 @@ impl<F: Field> Drop for ToxicWaste<F> {
 
 /// Makes keys for `r1cs` from fresh randomness. **For development only.**
 ///
-/// The randomness is erased from the variables that held it and from the vectors derived from it,
-/// but this process knew it: a verifier must trust that nobody looked. A deployment's keys come
-/// from a ceremony of many parties, of whom one honest one suffices.
+/// The randomness is erased from the variables that held it and from the scalars derived from it
+/// here; copies that the arithmetic made on its way (temporaries of a multiplication by a fixed base,
+/// powers inside a domain) are left to be overwritten. This process knew it in any case: a verifier
+/// must trust that nobody looked. A deployment's keys come from a ceremony of many parties, of whom
+/// one honest one suffices.
 ///
 /// # Errors
 ///

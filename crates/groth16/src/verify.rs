@@ -102,7 +102,7 @@ pub fn verify<E: Engine>(
 ///
 /// With a random 128-bit ρᵢ for each proof the product
 /// `Π e(ρᵢ·Aᵢ, Bᵢ) · e(−Σρᵢ·α, β) · e(−Σρᵢ·instanceᵢ, γ) · e(−Σρᵢ·Cᵢ, δ)` is one if all proofs hold,
-/// and otherwise with probability at most 2⁻¹²⁸: n + 3 Miller loops and one final exponentiation.
+/// and otherwise with probability at most 2⁻¹²⁷: n + 3 Miller loops and one final exponentiation.
 /// If it is not one, the batch is bisected, so k bad proofs of n cost about 2k·log₂(n) products
 /// more. `rng` must be unpredictable to whoever made the proofs.
 pub fn verify_batch<E: Engine>(
