@@ -245,25 +245,26 @@ impl Store {
         Ok(())
     }
 
-    /// Moves the write-ahead log into the database when it has grown enough, so that it is used
+    /// Moves the write-ahead log into the database when it has grown too much, so that it is used
     /// again from its start: appending to a file costs more than overwriting it.
-    pub(super) fn tidy(&self, idle: bool) -> Result<(), StoreError> {
-        let limit = if idle {
-            CHECKPOINT_WHEN_IDLE
-        } else {
-            CHECKPOINT_ALWAYS
-        };
-        if self.wal_pages.load(Ordering::Relaxed) >= limit {
-            self.checkpoint()
-        } else {
-            Ok(())
+    pub(super) fn tidy(&self) -> Result<(), StoreError> {
+        if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
+            self.checkpoint()?;
         }
+        Ok(())
+    }
+
+    /// Whether the write-ahead log should be moved as soon as there is nothing else to do.
+    pub(super) fn wants_tidying(&self) -> bool {
+        self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE
     }
 
     /// Readers may keep part of the write-ahead log from being moved: that is not an error.
     pub(super) fn checkpoint(&self) -> Result<(), StoreError> {
         self.db
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        // The next commit counts anew: from the start, or on from what a reader kept.
+        self.wal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -10,6 +11,11 @@ use super::state::State;
 use super::store::{Store, StoreError};
 use crate::error::LogFailure;
 use crate::log::Durable;
+
+/// The log is idle once nothing has been appended for this long. A task's record and its result's
+/// come within a fraction of a millisecond where the prover is quick: tidying up between them would
+/// make the result wait for it.
+const IDLE_AFTER: Duration = Duration::from_millis(5);
 
 /// What appenders, readers and the writer share.
 #[derive(Debug)]
@@ -81,27 +87,36 @@ fn commit_all(shared: &Shared, store: &mut Store) -> Result<(), StoreError> {
     loop {
         let group = {
             let mut state = shared.lock();
+            let mut quiet = false;
             while !state.has_work() {
                 if state.closing {
                     return store.checkpoint();
                 }
-                state = shared
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                if quiet && store.wants_tidying() {
+                    drop(state);
+                    store.checkpoint()?;
+                    state = shared.lock();
+                    continue;
+                }
+                let (woken, timeout) = if store.wants_tidying() {
+                    let waited = shared.work.wait_timeout(state, IDLE_AFTER);
+                    let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                    (state, timeout.timed_out())
+                } else {
+                    let waited = shared.work.wait(state);
+                    (waited.unwrap_or_else(PoisonError::into_inner), false)
+                };
+                state = woken;
+                quiet = timeout;
             }
             state.take()
         };
         store.commit(&group)?;
-        let idle = {
-            let mut state = shared.lock();
-            state.committed(group.last);
-            !state.has_work()
-        };
+        shared.lock().committed(group.last);
         shared
             .watermark
             .send_modify(|durable| durable.seq = group.last);
-        store.tidy(idle)?;
+        store.tidy()?;
     }
 }
 
