@@ -12,7 +12,9 @@ use serde::de::DeserializeOwned;
 
 use crate::operations::OperationError;
 use crate::socket;
-use crate::types::{DeadLetter, DeadSummary, QueueStatus, SubmitAnswer, Submission, TaskSummary, TasksQuery};
+use crate::types::{
+    DeadLetter, DeadSummary, QueueStatus, Submission, SubmitAnswer, TaskSummary, TasksQuery,
+};
 
 /// How long a question that only looks may take: a mill that is stopped (SIGSTOP) or that hangs
 /// must not hang whoever asks.
@@ -52,7 +54,9 @@ impl Client {
     ///
     /// There is a socket, and it may not be used: it belongs to another user.
     pub async fn connect(state: &Path) -> Result<Option<Self>, ClientError> {
-        let client = Self { state: state.to_owned() };
+        let client = Self {
+            state: state.to_owned(),
+        };
         match socket::connect(state).await {
             Ok(connection) => Ok(connection.map(|_| client)),
             Err(error) => Err(client.no_answer(error.to_string())),
@@ -60,7 +64,10 @@ impl Client {
     }
 
     fn no_answer(&self, why: String) -> ClientError {
-        ClientError::Connection { path: socket::socket_path(&self.state), why }
+        ClientError::Connection {
+            path: socket::socket_path(&self.state),
+            why,
+        }
     }
 
     /// See [`crate::Operations::status`]; as JSON, since nobody but people reads it.
@@ -102,18 +109,23 @@ impl Client {
     /// See [`crate::Operations::retry`].
     pub async fn retry(&self, task: &str) -> Result<(), ClientError> {
         let path = format!("/v1/retry/{}", checked(task)?);
-        self.call::<serde_json::Value>(Method::POST, &path, Bytes::new()).await.map(drop)
+        self.call::<serde_json::Value>(Method::POST, &path, Bytes::new())
+            .await
+            .map(drop)
     }
 
     /// See [`crate::Operations::drop_dead`].
     pub async fn drop_dead(&self, task: &str) -> Result<(), ClientError> {
         let path = format!("/v1/dead/{}", checked(task)?);
-        self.call::<serde_json::Value>(Method::DELETE, &path, Bytes::new()).await.map(drop)
+        self.call::<serde_json::Value>(Method::DELETE, &path, Bytes::new())
+            .await
+            .map(drop)
     }
 
     /// See [`crate::Operations::submit`].
     pub async fn submit(&self, submission: &Submission) -> Result<SubmitAnswer, ClientError> {
-        self.call(Method::POST, "/v1/submit", encode(submission)).await
+        self.call(Method::POST, "/v1/submit", encode(submission))
+            .await
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
@@ -130,7 +142,9 @@ impl Client {
         let exchange = self.exchange(method, path, body);
         let answer = if looks {
             let late = || format!("no answer within {} s", PATIENCE.as_secs());
-            tokio::time::timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(late()))
+            tokio::time::timeout(PATIENCE, exchange)
+                .await
+                .unwrap_or_else(|_| Err(late()))
         } else {
             // What changes something waits its turn: for the log, or for room in a queue.
             exchange.await
@@ -161,10 +175,13 @@ impl Client {
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), String> {
         let text = |error: hyper::Error| error.to_string();
-        let stream = socket::connect(&self.state).await.map_err(|error| error.to_string())?;
+        let stream = socket::connect(&self.state)
+            .await
+            .map_err(|error| error.to_string())?;
         let stream = stream.ok_or("it has stopped")?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(text)?;
         let connection = tokio::spawn(connection);
         let request = Request::builder()
             .method(method)
@@ -175,14 +192,18 @@ impl Client {
             .map_err(|error| error.to_string())?;
         let response = sender.send_request(request).await.map_err(text)?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_MAX).collect().await;
+        let body = Limited::new(response.into_body(), ANSWER_MAX)
+            .collect()
+            .await;
         connection.abort();
         Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
     }
 }
 
 fn encode(value: &impl Serialize) -> Bytes {
-    serde_json::to_vec(value).map(Bytes::from).unwrap_or_default()
+    serde_json::to_vec(value)
+        .map(Bytes::from)
+        .unwrap_or_default()
 }
 
 /// A task id that can stand in a URL's path as it is.

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use axum::Router;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path as UrlPath, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use axum::Json;
+use axum::{Json, Router};
 
 use crate::operations::{OperationError, Operations};
 use crate::socket::{self, socket_path};
@@ -27,9 +27,14 @@ pub struct ControlError {
 /// Serves `operations` on the control socket in `state` until the future is dropped. A socket that
 /// an earlier process left is replaced: the caller holds the lock of the state directory.
 pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlError> {
-    let failed = |source| ControlError { path: socket_path(state), source };
+    let failed = |source| ControlError {
+        path: socket_path(state),
+        source,
+    };
     let (listener, _removed_with_us) = socket::bind(state).map_err(failed)?;
-    axum::serve(listener, router(operations)).await.map_err(failed)
+    axum::serve(listener, router(operations))
+        .await
+        .map_err(failed)
 }
 
 /// The routes; also what tests call.
@@ -43,73 +48,106 @@ pub fn router(operations: Operations) -> Router {
         .route("/v1/dead/{*task}", delete(drop_dead))
         .route("/v1/retry/{*task}", post(retry))
         .route("/v1/submit", post(submit))
+        .fallback(unknown)
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
         .with_state(operations)
 }
 
-async fn status(State(operations): State<Operations>) -> Result<Response, OperationError> {
+type Answer = Result<Response, Refused>;
+
+async fn status(State(operations): State<Operations>) -> Answer {
     Ok(Json(operations.status().await?).into_response())
 }
 
-async fn queues(State(operations): State<Operations>) -> Result<Response, OperationError> {
+async fn queues(State(operations): State<Operations>) -> Answer {
     Ok(Json(operations.queues().await?).into_response())
 }
 
 async fn tasks(
     State(operations): State<Operations>,
-    Query(query): Query<TasksQuery>,
-) -> Result<Response, OperationError> {
+    query: Result<Query<TasksQuery>, QueryRejection>,
+) -> Answer {
+    let Query(query) = query?;
     Ok(Json(operations.tasks(query).await?).into_response())
 }
 
-async fn dead_letters(State(operations): State<Operations>) -> Result<Response, OperationError> {
+async fn dead_letters(State(operations): State<Operations>) -> Answer {
     Ok(Json(operations.dead_letters().await?).into_response())
 }
 
 async fn dead_letter(
     State(operations): State<Operations>,
-    UrlPath(task): UrlPath<String>,
-) -> Result<Response, OperationError> {
+    task: Result<UrlPath<String>, PathRejection>,
+) -> Answer {
+    let UrlPath(task) = task?;
     Ok(Json(operations.dead_letter(&task).await?).into_response())
 }
 
 async fn retry(
     State(operations): State<Operations>,
-    UrlPath(task): UrlPath<String>,
-) -> Result<Response, OperationError> {
+    task: Result<UrlPath<String>, PathRejection>,
+) -> Answer {
+    let UrlPath(task) = task?;
     operations.retry(&task).await?;
     Ok(Json(serde_json::json!({ "task": task })).into_response())
 }
 
 async fn drop_dead(
     State(operations): State<Operations>,
-    UrlPath(task): UrlPath<String>,
-) -> Result<Response, OperationError> {
+    task: Result<UrlPath<String>, PathRejection>,
+) -> Answer {
+    let UrlPath(task) = task?;
     operations.drop_dead(&task).await?;
     Ok(Json(serde_json::json!({ "task": task })).into_response())
 }
 
 async fn submit(
     State(operations): State<Operations>,
-    Json(submission): Json<Submission>,
-) -> Result<Response, OperationError> {
+    submission: Result<Json<Submission>, JsonRejection>,
+) -> Answer {
+    let Json(submission) = submission?;
     Ok(Json(operations.submit(submission).await?).into_response())
 }
 
-impl OperationError {
-    fn code(&self) -> StatusCode {
-        match self {
-            Self::NotFound(_) => StatusCode::NOT_FOUND,
-            Self::Invalid(_) => StatusCode::BAD_REQUEST,
-            Self::Conflict(_) => StatusCode::CONFLICT,
-            Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        }
+async fn unknown() -> Refused {
+    Refused(StatusCode::NOT_FOUND, "no such operation".to_owned())
+}
+
+/// An answer that says no: a status, and `{"error": …}`.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, Json(serde_json::json!({ "error": self.1 }))).into_response()
     }
 }
 
-impl IntoResponse for OperationError {
-    fn into_response(self) -> Response {
-        let body = serde_json::json!({ "error": self.to_string() });
-        (self.code(), Json(body)).into_response()
+impl From<OperationError> for Refused {
+    fn from(error: OperationError) -> Self {
+        let code = match error {
+            OperationError::NotFound(_) => StatusCode::NOT_FOUND,
+            OperationError::Invalid(_) => StatusCode::BAD_REQUEST,
+            OperationError::Conflict(_) => StatusCode::CONFLICT,
+            OperationError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self(code, error.to_string())
+    }
+}
+
+impl From<JsonRejection> for Refused {
+    fn from(rejection: JsonRejection) -> Self {
+        Self(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Refused {
+    fn from(rejection: QueryRejection) -> Self {
+        Self(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Refused {
+    fn from(rejection: PathRejection) -> Self {
+        Self(rejection.status(), rejection.body_text())
     }
 }

@@ -15,6 +15,6 @@ pub use client::{Client, ClientError};
 pub use operations::{OperationError, Operations};
 pub use socket::{SOCKET_NAME, socket_path};
 pub use types::{
-    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, SubmitAnswer, Submission, TaskSummary,
+    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer, TaskSummary,
     TasksQuery,
 };

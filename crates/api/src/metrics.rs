@@ -11,6 +11,9 @@ use proofmill_telemetry::{CONTENT_TYPE, Histogram, Kind, Page};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+/// A number of a stage.
+type Value = fn(&StageStatus) -> f64;
+
 #[derive(Clone)]
 struct Scrape {
     handle: Handle,
@@ -29,7 +32,11 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let overhead = Histogram::of_seconds();
     let waited = Histogram::of_seconds();
-    let scrape = Scrape { handle, overhead: overhead.clone(), waited: waited.clone() };
+    let scrape = Scrape {
+        handle,
+        overhead: overhead.clone(),
+        waited: waited.clone(),
+    };
     let count = async {
         while let Some(settled) = settled.recv().await {
             if let Some(timing) = settled.timing {
@@ -51,7 +58,9 @@ pub async fn serve(
 
 async fn health(State(scrape): State<Scrape>) -> Response {
     match scrape.handle.status().await {
-        Ok(status) if status.draining => (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response(),
+        Ok(status) if status.draining => {
+            (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response()
+        }
         Ok(_) => "ok\n".into_response(),
         Err(gone) => (StatusCode::SERVICE_UNAVAILABLE, format!("{gone}\n")).into_response(),
     }
@@ -59,46 +68,86 @@ async fn health(State(scrape): State<Scrape>) -> Response {
 
 async fn metrics(State(scrape): State<Scrape>) -> Response {
     let Ok(status) = scrape.handle.status().await else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the coordinator has stopped\n").into_response();
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the coordinator has stopped\n",
+        )
+            .into_response();
     };
     let mut page = Page::new("proofmill");
     let workflow = status.workflow.to_string();
-    let each = |value: fn(&StageStatus) -> f64| {
+    let each = |value: Value| {
         status
             .stages
             .iter()
             .map(|stage| {
-                let labels =
-                    vec![("workflow", workflow.clone()), ("stage", stage.stage.to_string())];
+                let labels = vec![
+                    ("workflow", workflow.clone()),
+                    ("stage", stage.stage.to_string()),
+                ];
                 (labels, value(stage))
             })
             .collect::<Vec<_>>()
     };
-    let gauges: [(&str, &str, fn(&StageStatus) -> f64); 4] = [
-        ("tasks_waiting", "Tasks that wait for a worker or their turn", |s| s.waiting as f64),
-        ("tasks_leased", "Tasks that workers have", |s| s.leased as f64),
-        ("tasks_held", "Messages in unfinished groups", |s| s.held as f64),
-        ("tasks_dead", "Tasks in the dead-letter queue", |s| s.dead as f64),
+    let gauges: [(&str, &str, Value); 4] = [
+        (
+            "tasks_waiting",
+            "Tasks that wait for a worker or their turn",
+            |s| s.waiting as f64,
+        ),
+        ("tasks_leased", "Tasks that workers have", |s| {
+            s.leased as f64
+        }),
+        ("tasks_held", "Messages in unfinished groups", |s| {
+            s.held as f64
+        }),
+        ("tasks_dead", "Tasks in the dead-letter queue", |s| {
+            s.dead as f64
+        }),
     ];
     for (name, help, value) in gauges {
         page.add(name, help, Kind::Gauge, each(value));
     }
-    let counters: [(&str, &str, fn(&StageStatus) -> f64); 7] = [
-        ("tasks_accepted", "Tasks accepted", |s| s.counters.accepted as f64),
-        ("tasks_completed", "Tasks completed by a worker", |s| s.counters.completed as f64),
-        ("attempts_failed", "Failed attempts", |s| s.counters.failed as f64),
+    let counters: [(&str, &str, Value); 7] = [
+        ("tasks_accepted", "Tasks accepted", |s| {
+            s.counters.accepted as f64
+        }),
+        ("tasks_completed", "Tasks completed by a worker", |s| {
+            s.counters.completed as f64
+        }),
+        ("attempts_failed", "Failed attempts", |s| {
+            s.counters.failed as f64
+        }),
         ("retries", "Retries", |s| s.counters.retried as f64),
-        ("leases_expired", "Leases that ended without a heartbeat", |s| s.counters.expired as f64),
-        ("results_stale", "Results that came too late", |s| s.counters.stale_results as f64),
-        ("messages_emitted", "Messages emitted in order", |s| s.counters.emitted as f64),
+        (
+            "leases_expired",
+            "Leases that ended without a heartbeat",
+            |s| s.counters.expired as f64,
+        ),
+        ("results_stale", "Results that came too late", |s| {
+            s.counters.stale_results as f64
+        }),
+        ("messages_emitted", "Messages emitted in order", |s| {
+            s.counters.emitted as f64
+        }),
     ];
     for (name, help, value) in counters {
         page.add(name, help, Kind::Counter, each(value));
     }
     let whole = |value: f64| vec![(vec![("workflow", workflow.clone())], value)];
-    page.add("workers", "Dispatchers that have joined", Kind::Gauge, whole(status.workers as f64));
+    page.add(
+        "workers",
+        "Dispatchers that have joined",
+        Kind::Gauge,
+        whole(status.workers as f64),
+    );
     if let Some(next) = status.next_block {
-        page.add("next_block", "The next block to emit", Kind::Gauge, whole(next as f64));
+        page.add(
+            "next_block",
+            "The next block to emit",
+            Kind::Gauge,
+            whole(next as f64),
+        );
     }
     page.add_histogram(
         "task_overhead_seconds",

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
-use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle, SubmitRequest};
+use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle};
 use proofmill_orchestrator::core::{Reply, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::{Part, TaskId};
-use proofmill_orchestrator::message::{Message, grouping};
 use proofmill_orchestrator::payload::Encoding;
-use proofmill_orchestrator::plan::{Needs, StageKind};
+use proofmill_orchestrator::plan::Needs;
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
+use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
 use crate::types::{
-    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, SubmitAnswer, Submission, TaskSummary,
+    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer, TaskSummary,
     TasksQuery,
 };
 
@@ -70,7 +70,11 @@ impl Operations {
             for queue in &plan.queues {
                 let status = QueueStatus {
                     queue: queue.name.to_string(),
-                    readers: queue.readers.iter().map(|ix| plan.stage(*ix).name.to_string()).collect(),
+                    readers: queue
+                        .readers
+                        .iter()
+                        .map(|ix| plan.stage(*ix).name.to_string())
+                        .collect(),
                     waiting: 0,
                     leased: 0,
                     held: 0,
@@ -81,7 +85,9 @@ impl Operations {
                 queues.insert(queue.name.clone(), status);
             }
             for task in core.tasks(|_| true) {
-                let Some(queue) = queues.get_mut(&task.record.queue) else { continue };
+                let Some(queue) = queues.get_mut(&task.record.queue) else {
+                    continue;
+                };
                 match task.phase {
                     TaskPhase::Leased => queue.leased += 1,
                     TaskPhase::Held => queue.held += 1,
@@ -98,7 +104,10 @@ impl Operations {
                     queue.dead += 1;
                 }
             }
-            plan.queues.iter().filter_map(|queue| queues.remove(&queue.name)).collect()
+            plan.queues
+                .iter()
+                .filter_map(|queue| queues.remove(&queue.name))
+                .collect()
         });
         Ok(queues.await?)
     }
@@ -110,8 +119,13 @@ impl Operations {
             .handle
             .inspect(move |core| {
                 core.tasks(|task| {
-                    query.stage.as_ref().is_none_or(|stage| **stage == *task.id.stage)
-                        && query.block.is_none_or(|block| (task.id.block..=task.last).contains(&block))
+                    query
+                        .stage
+                        .as_ref()
+                        .is_none_or(|stage| **stage == *task.id.stage)
+                        && query
+                            .block
+                            .is_none_or(|block| (task.id.block..=task.last).contains(&block))
                 })
             })
             .await?;
@@ -130,20 +144,26 @@ impl Operations {
 
     /// The dead letters.
     pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, OperationError> {
-        Ok(self.handle.inspect(|core| core.dead_letters().map(summary).collect()).await?)
+        Ok(self
+            .handle
+            .inspect(|core| core.dead_letters().map(summary).collect())
+            .await?)
     }
 
     /// One dead letter with all that is known of it.
     pub async fn dead_letter(&self, task: &str) -> Result<DeadLetter, OperationError> {
         let id = parse(task)?;
-        let dead = self.handle.inspect(move |core| core.dead_letter(&id).cloned()).await?;
+        let dead = self
+            .handle
+            .inspect(move |core| core.dead_letter(&id).cloned())
+            .await?;
         let dead = dead.ok_or_else(|| no_such_letter(task))?;
         let payload_bytes = dead.task.payload.len();
-        let (payload, payload_is_json) = match Resolved::fetch(&dead.task.payload, &self.blobs).await
-        {
-            Ok(resolved) => show(&resolved),
-            Err(error) => (format!("({error})"), false),
-        };
+        let (payload, payload_is_json) =
+            match Resolved::fetch(&dead.task.payload, &self.blobs).await {
+                Ok(resolved) => show(&resolved),
+                Err(error) => (format!("({error})"), false),
+            };
         Ok(DeadLetter {
             summary: summary(&dead),
             queue: dead.task.queue.to_string(),
@@ -186,32 +206,27 @@ impl Operations {
             None => Part::whole(),
         };
         let bytes = Bytes::copy_from_slice(submission.payload.get().as_bytes());
-        let grouping = grouping(plan, queue, Some(&bytes));
-        let readers = &plan.queue(queue).readers;
-        let collected = readers
-            .iter()
-            .any(|reader| matches!(plan.stage(*reader).kind, StageKind::Collector(_)));
-        let payload = Resolved::store(Encoding::Json, bytes, collected, &self.blobs)
-            .await
-            .map_err(|error| OperationError::Unavailable(error.to_string()))?;
-        let request = SubmitRequest {
-            producer: "submit".into(),
-            queue,
-            message: Message {
-                first: submission.first,
-                last: submission.last,
-                part,
-                payload,
-                needs: submission.requires.map(|labels| Needs { labels, memory: 0 }),
-                grouping,
-            },
-            source_next: None,
+        let message = SourceMessage {
+            first: submission.first,
+            last: submission.last,
+            part,
+            encoding: Encoding::Json,
+            bytes,
+            needs: submission
+                .requires
+                .map(|labels| Needs { labels, memory: 0 }),
+            next: 0,
         };
-        match self.handle.submit(request).await? {
+        let producer = "submit".into();
+        let reply = source::submit(&self.handle, &self.blobs, &producer, queue, message);
+        match reply.await.map_err(|error| not_recorded(&error))? {
             Reply::Accepted => Ok(SubmitAnswer::Accepted),
             Reply::Duplicate => Ok(SubmitAnswer::Duplicate),
             Reply::Rejected { why } => Ok(SubmitAnswer::Rejected { why }),
-            Reply::IsDead { task, why } => Ok(SubmitAnswer::Dead { task: task.to_string(), why }),
+            Reply::IsDead { task, why } => Ok(SubmitAnswer::Dead {
+                task: task.to_string(),
+                why,
+            }),
             Reply::Differs { task } => Err(OperationError::Conflict(format!(
                 "task {task} is live and carries something else; wait for it, or use another part"
             ))),
@@ -224,8 +239,15 @@ impl Operations {
     }
 }
 
+fn not_recorded(error: &SubmitError) -> OperationError {
+    let cause = std::error::Error::source(error);
+    let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+    OperationError::Unavailable(format!("{error}{cause}"))
+}
+
 fn parse(task: &str) -> Result<TaskId, OperationError> {
-    task.parse().map_err(|error| OperationError::Invalid(format!("{error}")))
+    task.parse()
+        .map_err(|error| OperationError::Invalid(format!("{error}")))
 }
 
 fn no_such_letter(task: &str) -> OperationError {

@@ -46,7 +46,13 @@ pub(crate) fn bind(state: &Path) -> io::Result<(UnixListener, Bound)> {
     let metadata = std::fs::symlink_metadata(&made)?;
     let path = socket_path(state);
     std::fs::rename(&made, &path)?;
-    Ok((listener, Bound { path, device_and_inode: (metadata.dev(), metadata.ino()) }))
+    Ok((
+        listener,
+        Bound {
+            path,
+            device_and_inode: (metadata.dev(), metadata.ino()),
+        },
+    ))
 }
 
 /// Connects to the control socket of `state`; `None` if nobody listens there.
@@ -92,17 +98,25 @@ impl Near {
     fn to(directory: &Path, name: &str) -> io::Result<Self> {
         let address = directory.join(name);
         if address.as_os_str().len() <= ADDRESS_MAX {
-            return Ok(Self { address, _directory: None });
+            return Ok(Self {
+                address,
+                _directory: None,
+            });
         }
         let open = File::open(directory)?;
         let through = Path::new("/proc/self/fd").join(open.as_raw_fd().to_string());
         if !through.exists() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("the path is longer than {ADDRESS_MAX} bytes; use a shorter state directory"),
+                format!(
+                    "the path is longer than {ADDRESS_MAX} bytes; use a shorter state directory"
+                ),
             ));
         }
-        Ok(Self { address: through.join(name), _directory: Some(open) })
+        Ok(Self {
+            address: through.join(name),
+            _directory: Some(open),
+        })
     }
 
     fn address(&self) -> &Path {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use proofmill_api::{
-    Client, DeadLetter, DeadSummary, Operations, QueueStatus, SubmitAnswer, Submission,
+    Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission, SubmitAnswer,
     TaskSummary, TasksQuery,
 };
 use proofmill_bus::OpenError;
@@ -33,11 +33,22 @@ impl Access {
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(client) = Client::connect(&directory).await? {
-                return Ok(Self::Running(client));
+                match client.status().await {
+                    Ok(_) => return Ok(Self::Running(client)),
+                    // It may have been ending just now.
+                    Err(_) if Instant::now() < until => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
             let workflow = state::load(&directory)?;
             let registry = provers::registry(Path::new(""));
-            let options = Options { run_sources: false, ..Options::in_directory(&directory) };
+            let options = Options {
+                run_sources: false,
+                ..Options::in_directory(&directory)
+            };
             match Mill::open(&workflow, registry, options).await {
                 Ok(mill) => {
                     let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
@@ -121,9 +132,9 @@ impl Access {
                 // Nobody makes room while the mill is stopped: a full queue would be waited for
                 // for ever.
                 let queues = operations.queues().await?;
-                let full = queues.iter().find(|queue| {
-                    queue.queue == submission.queue && queue.waiting >= queue.q_max
-                });
+                let full = queues
+                    .iter()
+                    .find(|queue| queue.queue == submission.queue && queue.waiting >= queue.q_max);
                 if let Some(queue) = full {
                     let message =
                         format!("queue {:?} is full: {} wait", queue.queue, queue.waiting);

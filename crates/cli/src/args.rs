@@ -12,7 +12,7 @@ use clap_complete::Shell;
 /// Begin with `proofmill demo`: it proves the first 32 headers of Bitcoin's main chain, verifies
 /// every proof and emits them in order. Kill it and run it again: nothing is lost.
 #[derive(Debug, Parser)]
-#[command(name = "proofmill", version, propagate_version = true, max_term_width = 100,
+#[command(name = "proofmill", version, max_term_width = 100,
           after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -29,10 +29,18 @@ before the end (the same command again goes on).";
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
     /// Which log lines to show on standard error: `warn`, `info`, `proofmill_orchestrator=debug`.
-    #[arg(long, global = true, env = "PROOFMILL_LOG", default_value = "warn", value_name = "FILTER")]
+    #[arg(
+        long,
+        global = true,
+        env = "PROOFMILL_LOG",
+        default_value = "warn",
+        value_name = "FILTER",
+        help_heading = "Logs"
+    )]
     pub(crate) log: String,
     /// How log lines look.
-    #[arg(long, global = true, env = "PROOFMILL_LOG_FORMAT", value_enum, default_value_t = Format::Human)]
+    #[arg(long, global = true, env = "PROOFMILL_LOG_FORMAT", value_enum, value_name = "FORMAT",
+          default_value_t = Format::Human, help_heading = "Logs")]
     pub(crate) log_format: Format,
 }
 
@@ -105,10 +113,20 @@ pub(crate) struct Demo {
           value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) workers: u32,
     /// Where the log, the proofs and everything to resume from are kept.
-    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR", default_value = ".proofmill/demo")]
+    #[arg(
+        long,
+        env = "PROOFMILL_STATE",
+        value_name = "DIR",
+        default_value = ".proofmill/demo"
+    )]
     pub(crate) state: PathBuf,
     /// Where proving keys are kept between runs.
-    #[arg(long, env = "PROOFMILL_KEYS", value_name = "DIR", default_value = ".proofmill/keys")]
+    #[arg(
+        long,
+        env = "PROOFMILL_KEYS",
+        value_name = "DIR",
+        default_value = ".proofmill/keys"
+    )]
     pub(crate) keys: PathBuf,
     /// Forget the state of an earlier run and begin anew.
     #[arg(long)]
@@ -136,7 +154,12 @@ pub(crate) struct Run {
     #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// Where proving keys are kept between runs.
-    #[arg(long, env = "PROOFMILL_KEYS", value_name = "DIR", default_value = ".proofmill/keys")]
+    #[arg(
+        long,
+        env = "PROOFMILL_KEYS",
+        value_name = "DIR",
+        default_value = ".proofmill/keys"
+    )]
     pub(crate) keys: PathBuf,
     /// Run so many dispatchers of a stage, such as prove=4, instead of what the file says.
     #[arg(long, value_name = "STAGE=N", value_parser = stage_and_count)]
@@ -224,7 +247,6 @@ pub(crate) struct DlqTasks {
     #[command(flatten)]
     pub(crate) look: Look,
     /// The tasks, STAGE/BLOCK/PART.
-    #[arg(required_unless_present = "all")]
     pub(crate) tasks: Vec<String>,
     /// All there are.
     #[arg(long, conflicts_with = "tasks")]
@@ -258,8 +280,12 @@ pub(crate) struct Submit {
 const WORKERS_MAX: usize = 4096;
 
 fn stage_and_count(text: &str) -> Result<(String, usize), String> {
-    let (stage, count) = text.split_once('=').ok_or("expected STAGE=N, such as prove=4")?;
-    let count = count.parse().map_err(|_| format!("{count:?} is not a number"))?;
+    let (stage, count) = text
+        .split_once('=')
+        .ok_or("expected STAGE=N, such as prove=4")?;
+    let count = count
+        .parse()
+        .map_err(|_| format!("{count:?} is not a number"))?;
     if !(1..=WORKERS_MAX).contains(&count) {
         return Err(format!("{count} is not between 1 and {WORKERS_MAX}"));
     }

@@ -20,17 +20,27 @@ pub(crate) struct Failure {
 impl Failure {
     /// Something failed: exit code 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None, code: 1 }
+        Self {
+            message: message.into(),
+            help: None,
+            code: 1,
+        }
     }
 
     /// The command line is wrong: exit code 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { code: 2, ..Self::new(message) }
+        Self {
+            code: 2,
+            ..Self::new(message)
+        }
     }
 
     /// Stopped by a signal before the end: exit code 130.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
-        Self { code: 130, ..Self::new(message) }
+        Self {
+            code: 130,
+            ..Self::new(message)
+        }
     }
 
     /// An error with all that caused it.
@@ -53,9 +63,15 @@ impl Failure {
 
     /// Shows it on standard error.
     pub(crate) fn print(&self) {
-        let (red, bold, plain) =
-            if std::io::stderr().is_terminal() { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
-        console_line(format!("{red}error{plain}: {}", output::plain(&self.message)));
+        let (red, bold, plain) = if std::io::stderr().is_terminal() {
+            ("\x1b[1;31m", "\x1b[1m", "\x1b[0m")
+        } else {
+            ("", "", "")
+        };
+        console_line(format!(
+            "{red}error{plain}: {}",
+            output::plain(&self.message)
+        ));
         if let Some(help) = &self.help {
             console_line(format!("  {bold}help{plain}: {}", output::plain(help)));
         }

@@ -16,9 +16,9 @@ pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Failure> {
 pub(crate) fn raw(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::new(format!("cannot write to standard output: {error}")))
-        }
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(format!(
+            "cannot write to standard output: {error}"
+        ))),
         _ => Ok(()),
     }
 }
@@ -41,6 +41,9 @@ pub(crate) fn plain(text: &str) -> String {
 mod tests {
     #[test]
     fn escapes_do_not_reach_the_terminal() {
-        assert_eq!(super::plain("a\tb\n\x1b[31mred\u{9b}"), "a\tb\n\\u{1b}[31mred\\u{9b}");
+        assert_eq!(
+            super::plain("a\tb\n\x1b[31mred\u{9b}"),
+            "a\tb\n\\u{1b}[31mred\\u{9b}"
+        );
     }
 }

@@ -32,7 +32,10 @@ impl Screen {
             // there is nobody to tell then.
             console_printer(Some(Arc::new(move |text: &str| drop(bars.println(text)))));
         }
-        Self { bars, began: Arc::new(Instant::now()) }
+        Self {
+            bars,
+            began: Arc::new(Instant::now()),
+        }
     }
 
     /// Leaves the bars as they are: what is shown from now on is below them.
@@ -68,7 +71,9 @@ impl Screen {
 
     /// A bar of `total`, or of an unknown total.
     pub(crate) fn bar(&self, name: &str, total: Option<u64>) -> Bar {
-        let Some(bars) = &self.bars else { return Bar { bar: None } };
+        let Some(bars) = &self.bars else {
+            return Bar { bar: None };
+        };
         let template = match total {
             Some(_) => "{prefix:>10} [{bar:32}] {pos}/{len} {msg}",
             None => "{prefix:>10} {pos} {msg}",
@@ -84,7 +89,9 @@ impl Screen {
 
     /// A spinner with a text that changes, where there are bars.
     pub(crate) fn spinner(&self, text: &str) -> Bar {
-        let Some(bars) = &self.bars else { return Bar { bar: None } };
+        let Some(bars) = &self.bars else {
+            return Bar { bar: None };
+        };
         let bar = bars.add(ProgressBar::new_spinner().with_message(text.to_owned()));
         bar.enable_steady_tick(Duration::from_millis(120));
         Bar { bar: Some(bar) }
@@ -137,5 +144,9 @@ pub(crate) fn span(duration: Duration) -> String {
 
 /// So many of something, in words: `1 proof`, `3 proofs`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
 }

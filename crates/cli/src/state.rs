@@ -53,12 +53,18 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     let entries = match std::fs::read_dir(state) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(
-                |error| Failure::new(format!("cannot make the state directory {shown}: {error}")),
-            );
+            return std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(state)
+                .map_err(|error| {
+                    Failure::new(format!("cannot make the state directory {shown}: {error}"))
+                });
         }
         Err(error) => {
-            return Err(Failure::new(format!("cannot use {shown} as state directory: {error}")));
+            return Err(Failure::new(format!(
+                "cannot use {shown} as state directory: {error}"
+            )));
         }
     };
     for entry in entries {
@@ -97,7 +103,13 @@ fn read(state: &Path) -> Result<Option<Saved>, Failure> {
                 .help("this is no state directory of this version; name another with --state")),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(Failure::new(format!("{} is no directory", state.display())))
+        }
+        Err(error) => Err(Failure::new(format!(
+            "cannot read {}: {error}",
+            path.display()
+        ))),
     }
 }
 
@@ -108,7 +120,10 @@ pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
             .help("name the directory given to `run` or `demo` with --state")
     })?;
     let file = hex::decode(&saved.file).map_err(|error| {
-        Failure::new(format!("{}: the file's name: {error}", state.join(FILE).display()))
+        Failure::new(format!(
+            "{}: the file's name: {error}",
+            state.join(FILE).display()
+        ))
     })?;
     let file = PathBuf::from(OsString::from_vec(file));
     Workflow::parse(&saved.text, &file).map_err(|found| Failure::new(render(&found)))
@@ -149,10 +164,15 @@ pub(crate) fn choose(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
         [] => Err(Failure::usage(format!("no state directory under {ROOT}"))
             .help("run a workflow first, or name its state directory with --state")),
         several => {
-            let names: Vec<String> =
-                several.iter().map(|path| path.display().to_string()).collect();
-            Err(Failure::usage(format!("there are several state directories: {}", names.join(", ")))
-                .help("name one with --state"))
+            let names: Vec<String> = several
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            Err(Failure::usage(format!(
+                "there are several state directories: {}",
+                names.join(", ")
+            ))
+            .help("name one with --state"))
         }
     }
 }
@@ -162,10 +182,14 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
     let failed =
         |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
-    let mut file =
-        tempfile::Builder::new().prefix(".new-").tempfile_in(directory).map_err(failed)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".new-")
+        .tempfile_in(directory)
+        .map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
-    std::fs::File::open(directory).and_then(|directory| directory.sync_all()).map_err(failed)
+    std::fs::File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(failed)
 }

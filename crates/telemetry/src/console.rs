@@ -44,10 +44,17 @@ pub fn console_line(text: impl Into<String>) {
 /// Lines go through `printer` from now on (progress bars, which must make room for them), or
 /// straight to standard error again.
 pub fn console_printer(printer: Option<Printer>) {
-    *console().printer.lock().unwrap_or_else(PoisonError::into_inner) = printer;
+    *console()
+        .printer
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner) = printer;
 }
 
 /// Waits until every line so far is shown, for at most `limit`. Returns whether they are.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever waits for the console has nothing else to do"
+)]
 pub fn console_flush(limit: Duration) -> bool {
     let (done, shown) = mpsc::sync_channel(1);
     let deadline = std::time::Instant::now() + limit;
@@ -77,22 +84,25 @@ fn console() -> &'static Console {
         let _ = std::thread::Builder::new()
             .name("console".to_owned())
             .spawn(move || show(&incoming, &counted, &shown_by));
-        Console { lines, left_out, printer }
+        Console {
+            lines,
+            left_out,
+            printer,
+        }
     })
 }
 
-fn show(
-    incoming: &Receiver<Message>,
-    left_out: &AtomicU64,
-    printer: &Mutex<Option<Printer>>,
-) {
+fn show(incoming: &Receiver<Message>, left_out: &AtomicU64, printer: &Mutex<Option<Printer>>) {
     while let Ok(message) = incoming.recv() {
         match message {
             Message::Line(text) => {
                 print(&text, printer);
                 let missing = left_out.swap(0, Ordering::Relaxed);
                 if missing > 0 {
-                    print(&format!("({missing} lines left out: nobody read them in time)"), printer);
+                    print(
+                        &format!("({missing} lines left out: nobody read them in time)"),
+                        printer,
+                    );
                 }
             }
             Message::Flush(done) => {
@@ -104,7 +114,10 @@ fn show(
 }
 
 fn print(text: &str, printer: &Mutex<Option<Printer>>) {
-    let printer = printer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let printer = printer
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     match printer {
         Some(printer) => printer(text),
         None => {
@@ -167,7 +180,11 @@ mod tests {
         console_line("last");
         assert!(console_flush(Duration::from_secs(30)));
         let seen = seen.lock().expect("the lines");
-        assert!(seen.iter().any(|line| line.contains("lines left out")), "{}", seen.len());
+        assert!(
+            seen.iter().any(|line| line.contains("lines left out")),
+            "{}",
+            seen.len()
+        );
         assert_eq!(seen.last().map(String::as_str), Some("last"));
     }
 }

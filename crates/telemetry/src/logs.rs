@@ -29,16 +29,22 @@ pub struct InvalidFilter {
 /// Sends log lines to standard error from now on. `filter` is of the form that the `tracing`
 /// ecosystem uses (`info`, `crate=debug,warn`). A second call does nothing.
 pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), InvalidFilter> {
-    let env_filter = EnvFilter::try_new(filter)
-        .map_err(|error| InvalidFilter { filter: filter.to_owned(), why: error.to_string() })?;
-    let layer = tracing_subscriber::fmt::layer().with_writer(ConsoleWriter).with_timer(SystemTime);
+    let env_filter = EnvFilter::try_new(filter).map_err(|error| InvalidFilter {
+        filter: filter.to_owned(),
+        why: error.to_string(),
+    })?;
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(ConsoleWriter)
+        .with_timer(SystemTime);
     let registry = tracing_subscriber::registry().with(env_filter);
     // An error means that logs were set up before: by the program that embeds us, or by a test.
     let _ = match format {
         LogFormat::Json => registry.with(layer.json()).try_init(),
         LogFormat::Human => {
             let colours = std::io::stderr().is_terminal();
-            registry.with(layer.with_ansi(colours).with_target(false)).try_init()
+            registry
+                .with(layer.with_ansi(colours).with_target(false))
+                .try_init()
         }
     };
     Ok(())

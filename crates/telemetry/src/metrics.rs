@@ -41,7 +41,9 @@ impl Histogram {
     /// Buckets for durations from 50 µs to about 100 s, each twice the one before.
     pub fn of_seconds() -> Self {
         let buckets = (0..22).map(|power| 50e-6 * f64::from(1_u32 << power));
-        Self(prometheus_client::metrics::histogram::Histogram::new(buckets))
+        Self(prometheus_client::metrics::histogram::Histogram::new(
+            buckets,
+        ))
     }
 
     /// Counts one.
@@ -55,7 +57,9 @@ impl Histogram {
 impl Page {
     /// An empty page; the names of its metrics begin with `prefix`.
     pub fn new(prefix: &str) -> Self {
-        Self { registry: Registry::with_prefix(prefix) }
+        Self {
+            registry: Registry::with_prefix(prefix),
+        }
     }
 
     /// Adds a metric with one value for each set of labels.
@@ -67,8 +71,10 @@ impl Page {
         values: impl IntoIterator<Item = (Vec<(&'a str, String)>, f64)>,
     ) {
         let labelled = values.into_iter().map(|(labels, value)| {
-            let labels: Labels =
-                labels.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+            let labels: Labels = labels
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect();
             (labels, value)
         });
         match kind {
@@ -117,7 +123,10 @@ mod tests {
         histogram.observe(0.001);
         page.add_histogram("overhead_seconds", "Overhead", &histogram);
         let text = page.render();
-        assert!(text.contains("mill_tasks_total{stage=\"prove\"} 3"), "{text}");
+        assert!(
+            text.contains("mill_tasks_total{stage=\"prove\"} 3"),
+            "{text}"
+        );
         assert!(text.contains("mill_waiting{stage=\"prove\"} 3"), "{text}");
         assert!(text.contains("mill_overhead_seconds_count 1"), "{text}");
     }

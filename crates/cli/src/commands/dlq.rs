@@ -31,7 +31,12 @@ async fn list(args: Look) -> Result<(), Failure> {
         return output::line("the dead-letter queue is empty");
     }
     let rows = letters.into_iter().map(|letter| {
-        [letter.task, letter.attempts.to_string(), ago(letter.at_ms), letter.reason]
+        [
+            letter.task,
+            letter.attempts.to_string(),
+            ago(letter.at_ms),
+            letter.reason,
+        ]
     });
     print_table(["TASK", "ATTEMPTS", "SINCE", "REASON"], rows)
 }
@@ -63,15 +68,24 @@ fn described(letter: &DeadLetter) -> String {
     for attempt in &letter.attempts {
         let (number, worker) = (attempt.number, &attempt.worker);
         let (when, took) = (ago(attempt.at_ms), attempt.wall_ms);
-        lines.push(format!("\nattempt {number} by {worker}, {when}, after {took} ms"));
+        lines.push(format!(
+            "\nattempt {number} by {worker}, {when}, after {took} ms"
+        ));
         lines.push(format!("  {}", attempt.reason));
         lines.extend(attempt.exit.map(|exit| format!("  exit code {exit}")));
         for (name, text) in [("stdout", &attempt.stdout), ("stderr", &attempt.stderr)] {
             lines.extend(text.lines().map(|line| format!("  {name} | {line}")));
         }
     }
-    let kind = if letter.payload_is_json { "JSON" } else { "hexadecimal" };
-    lines.push(format!("\npayload ({} bytes, {kind})\n{}\n", letter.payload_bytes, letter.payload));
+    let kind = if letter.payload_is_json {
+        "JSON"
+    } else {
+        "hexadecimal"
+    };
+    lines.push(format!(
+        "\npayload ({} bytes, {kind})\n{}\n",
+        letter.payload_bytes, letter.payload
+    ));
     lines.join("\n")
 }
 
@@ -82,6 +96,10 @@ struct Changed {
 }
 
 async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
+    if args.tasks.is_empty() && !args.all {
+        return Err(Failure::usage("no dead letter is named")
+            .help("name them, STAGE/BLOCK/PART, or give --all"));
+    }
     let access = Access::to(args.look.state.state).await?;
     let result = change_all(&access, args.tasks, args.all, retry).await;
     let running = access.is_running();
@@ -108,16 +126,27 @@ async fn change_all(
     retry: bool,
 ) -> Result<Changed, Failure> {
     let mut tasks = if all {
-        access.dead_letters().await?.into_iter().map(|letter| letter.task).collect()
+        access
+            .dead_letters()
+            .await?
+            .into_iter()
+            .map(|letter| letter.task)
+            .collect()
     } else {
         named
     };
     let mut seen = BTreeSet::new();
     tasks.retain(|task| seen.insert(task.clone()));
-    let mut changed = Changed { tasks: Vec::new(), failed: None };
+    let mut changed = Changed {
+        tasks: Vec::new(),
+        failed: None,
+    };
     for task in tasks {
-        let done =
-            if retry { access.retry(&task).await } else { access.drop_dead(&task).await };
+        let done = if retry {
+            access.retry(&task).await
+        } else {
+            access.drop_dead(&task).await
+        };
         match done {
             Ok(()) => changed.tasks.push(task),
             Err(failure) => {

@@ -33,12 +33,31 @@ pub(crate) async fn status(args: Look) -> Result<(), Failure> {
         status["dead"]
     ))?;
     let columns = ["waiting", "leased", "held", "dead"];
-    let rows = status["stages"].as_array().into_iter().flatten().map(|stage| {
-        let [waiting, leased, held, dead] = columns.map(|column| text(&stage[column]));
-        let lowest = stage["lowest"].as_u64().map_or_else(|| "-".to_owned(), |b| b.to_string());
-        [text(&stage["stage"]), text(&stage["kind"]), waiting, leased, held, dead, lowest]
-    });
-    print_table(["STAGE", "KIND", "WAITING", "LEASED", "HELD", "DEAD", "LOWEST"], rows)
+    let rows = status["stages"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|stage| {
+            let [waiting, leased, held, dead] = columns.map(|column| text(&stage[column]));
+            let lowest = stage["lowest"]
+                .as_u64()
+                .map_or_else(|| "-".to_owned(), |b| b.to_string());
+            [
+                text(&stage["stage"]),
+                text(&stage["kind"]),
+                waiting,
+                leased,
+                held,
+                dead,
+                lowest,
+            ]
+        });
+    print_table(
+        [
+            "STAGE", "KIND", "WAITING", "LEASED", "HELD", "DEAD", "LOWEST",
+        ],
+        rows,
+    )
 }
 
 pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
@@ -56,26 +75,50 @@ pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
             queue.leased.to_string(),
             queue.held.to_string(),
             queue.dead.to_string(),
-            queue.lowest.map_or_else(|| "-".to_owned(), |block| block.to_string()),
+            queue
+                .lowest
+                .map_or_else(|| "-".to_owned(), |block| block.to_string()),
         ]
     });
-    print_table(["QUEUE", "READERS", "WAITING/MAX", "LEASED", "HELD", "DEAD", "LOWEST"], rows)
+    print_table(
+        [
+            "QUEUE",
+            "READERS",
+            "WAITING/MAX",
+            "LEASED",
+            "HELD",
+            "DEAD",
+            "LOWEST",
+        ],
+        rows,
+    )
 }
 
 pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
     let access = Access::to(args.look.state.state).await?;
     if let Some(stage) = &args.stage {
         let status = access.status().await?;
-        let names: Vec<String> =
-            status["stages"].as_array().into_iter().flatten().map(|it| text(&it["stage"])).collect();
+        let names: Vec<String> = status["stages"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|it| text(&it["stage"]))
+            .collect();
         if !names.contains(stage) {
             access.close().await?;
-            return Err(Failure::usage(format!("no stage {stage:?}; there are {}", names.join(", "))));
+            return Err(Failure::usage(format!(
+                "no stage {stage:?}; there are {}",
+                names.join(", ")
+            )));
         }
     }
     // One more than is shown tells whether there are more.
     let limit = args.limit.saturating_add(1);
-    let query = TasksQuery { stage: args.stage, block: args.block, limit: Some(limit) };
+    let query = TasksQuery {
+        stage: args.stage,
+        block: args.block,
+        limit: Some(limit),
+    };
     let mut tasks = access.tasks(query).await?;
     access.close().await?;
     let more = tasks.len() > args.limit;
@@ -96,21 +139,34 @@ pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
             ago(task.at_ms),
         ]
     });
-    print_table(["TASK", "PHASE", "WORKER", "FAILED", "BYTES", "ACCEPTED"], rows)?;
+    print_table(
+        ["TASK", "PHASE", "WORKER", "FAILED", "BYTES", "ACCEPTED"],
+        rows,
+    )?;
     if more {
-        output::line(format!("(the first {} only: --limit shows more)", args.limit))?;
+        output::line(format!(
+            "(the first {} only: --limit shows more)",
+            args.limit
+        ))?;
     }
     Ok(())
 }
 
 fn text(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// How long ago a moment was, in words.
 pub(crate) fn ago(at_ms: u64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).saturating_sub(at_ms) / 1000;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let seconds = u64::try_from(now.as_millis())
+        .unwrap_or(u64::MAX)
+        .saturating_sub(at_ms)
+        / 1000;
     match seconds {
         0..60 => format!("{seconds} s ago"),
         60..3600 => format!("{} min ago", seconds / 60),
@@ -131,8 +187,11 @@ pub(crate) fn print_table<const N: usize>(
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..N).map(|column| width(column).unwrap_or(0)).collect();
     for row in &rows {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         output::line(cells.join("  ").trim_end())?;
     }
     Ok(())

@@ -35,13 +35,24 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     check::warn(&warnings);
     for (stage, _) in &args.workers {
         if workflow.dispatcher(stage).is_none() {
-            return Err(Failure::usage(format!("--workers {stage}=…: no such dispatcher")));
+            let names: Vec<&str> = workflow
+                .dispatchers
+                .iter()
+                .map(|known| known.name.as_str())
+                .collect();
+            return Err(Failure::usage(format!(
+                "--workers: no dispatcher {stage:?}; there are {}",
+                names.join(", ")
+            )));
         }
     }
     let directory = args
         .state
         .unwrap_or_else(|| PathBuf::from(state::ROOT).join(&workflow.name));
-    let submits = workflow.sources.iter().any(|source| source.kind == SourceKind::Submit);
+    let submits = workflow
+        .sources
+        .iter()
+        .any(|source| source.kind == SourceKind::Submit);
     let workers: BTreeMap<String, usize> = args.workers.into_iter().collect();
     let options = || Options {
         workers: workers.clone(),
@@ -59,7 +70,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let watching = tokio::spawn(watch(mill.handle().clone(), screen.clone()));
     let result = mill.run(shutdown).await;
     watching.abort();
-    drop(attended);
+    attended.end().await;
     screen.close();
     let summary = result?;
     tell(&summary, began.elapsed());
@@ -82,6 +93,17 @@ fn key_notes(screen: &Screen) -> Watcher {
 /// What serves the outside while a mill runs; it ends when this is dropped.
 pub(crate) struct Attended(Vec<JoinHandle<()>>);
 
+impl Attended {
+    /// Ends it: nothing answers any more when this returns.
+    pub(crate) async fn end(mut self) {
+        for serving in &mut self.0 {
+            serving.abort();
+            // It was told to end: how it did does not matter.
+            let _ = serving.await;
+        }
+    }
+}
+
 impl Drop for Attended {
     fn drop(&mut self) {
         self.0.iter().for_each(JoinHandle::abort);
@@ -100,14 +122,19 @@ pub(crate) async fn attend(
     let complain = screen.clone();
     let mut serving = vec![tokio::spawn(async move {
         if let Err(error) = control::serve(&directory, operations).await {
-            complain.note(&format!("warning: {error}; `status` and the like cannot ask this mill"));
+            complain.note(&format!(
+                "warning: {error}; `status` and the like cannot ask this mill"
+            ));
         }
     })];
     if let Some(address) = args.metrics {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|error| Failure::new(format!("cannot serve metrics on {address}: {error}")))?;
-        screen.note(&format!("metrics on http://{}/metrics", listener.local_addr()?));
+        screen.note(&format!(
+            "metrics on http://{}/metrics",
+            listener.local_addr()?
+        ));
         let (sender, settled) = mpsc::unbounded_channel();
         mill.handle().observe(sender).await?;
         let handle = mill.handle().clone();
@@ -129,7 +156,11 @@ async fn watch(handle: Handle, screen: Screen) {
     while let Ok(status) = handle.status().await {
         if screen.has_bars() {
             if bars.is_empty() {
-                bars = status.stages.iter().map(|stage| screen.bar(&stage.stage, None)).collect();
+                bars = status
+                    .stages
+                    .iter()
+                    .map(|stage| screen.bar(&stage.stage, None))
+                    .collect();
             }
             for (bar, stage) in bars.iter().zip(&status.stages) {
                 let counters = &stage.counters;
@@ -159,10 +190,15 @@ fn one_line(status: &Status) -> String {
         .map(|stage| {
             let counters = &stage.counters;
             let done = counters.completed + counters.grouped + counters.emitted;
-            format!("{} {done} done {} waiting {} leased", stage.stage, stage.waiting, stage.leased)
+            format!(
+                "{} {done} done {} waiting {} leased",
+                stage.stage, stage.waiting, stage.leased
+            )
         })
         .collect();
-    let next = status.next_block.map_or_else(String::new, |next| format!("; next block {next}"));
+    let next = status
+        .next_block
+        .map_or_else(String::new, |next| format!("; next block {next}"));
     format!("{}{next}; {} dead", stages.join(", "), status.dead)
 }
 
@@ -186,14 +222,22 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
         let message = match status.live {
             0 if ended => return Ok(()),
             0 => "stopped before the sources ended; nothing is lost".to_owned(),
-            live => format!("stopped with {} unfinished; nothing is lost", counted(live, "task")),
+            live => format!(
+                "stopped with {} unfinished; nothing is lost",
+                counted(live, "task")
+            ),
         };
         return Err(Failure::interrupted(message).help("run the same command again to go on"));
     }
     if status.dead > 0 {
-        let (dead, are) = (counted(status.dead, "task"), if status.dead == 1 { "is" } else { "are" });
-        return Err(Failure::new(format!("{dead} {are} in the dead-letter queue"))
-            .help(format!("proofmill dlq list --state {shown}")));
+        let (dead, are) = (
+            counted(status.dead, "task"),
+            if status.dead == 1 { "is" } else { "are" },
+        );
+        return Err(
+            Failure::new(format!("{dead} {are} in the dead-letter queue"))
+                .help(format!("proofmill dlq list --state {shown}")),
+        );
     }
     if status.live > 0 {
         let held: usize = status.stages.iter().map(|stage| stage.held).sum();

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use proofmill_api::{SubmitAnswer, Submission};
+use proofmill_api::{Submission, SubmitAnswer};
 use serde_json::value::RawValue;
 
 use crate::access::Access;
@@ -16,9 +16,8 @@ const PAYLOAD_MAX: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
     let payload = read(&args.payload)?;
-    let payload: Box<RawValue> = serde_json::from_str(&payload).map_err(|error| {
-        Failure::new(format!("{}: not JSON: {error}", args.payload.display()))
-    })?;
+    let payload: Box<RawValue> = serde_json::from_str(&payload)
+        .map_err(|error| Failure::new(format!("{}: not JSON: {error}", args.payload.display())))?;
     let submission = Submission {
         queue: args.queue,
         first: args.block,
@@ -40,14 +39,22 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
         SubmitAnswer::Accepted => "accepted; it runs when the mill does".to_owned(),
         SubmitAnswer::Duplicate => "known already: nothing to do".to_owned(),
         SubmitAnswer::Rejected { why } => {
-            return Err(Failure::new(format!("rejected to the dead-letter queue: {why}")));
+            return Err(Failure::new(format!(
+                "rejected to the dead-letter queue: {why}"
+            )));
         }
         SubmitAnswer::Dead { task, why } => {
-            return Err(Failure::new(format!("in the dead-letter queue already: {why}"))
-                .help(format!("proofmill dlq retry {task}")));
+            return Err(
+                Failure::new(format!("in the dead-letter queue already: {why}"))
+                    .help(format!("proofmill dlq retry {task}")),
+            );
         }
     };
-    if args.look.json { Ok(()) } else { output::line(told) }
+    if args.look.json {
+        Ok(())
+    } else {
+        output::line(told)
+    }
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
@@ -55,13 +62,18 @@ fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let failed = |error: std::io::Error| Failure::new(format!("cannot read {shown}: {error}"));
     let read = if path == Path::new("-") {
-        std::io::stdin().lock().take(PAYLOAD_MAX + 1).read_to_string(&mut text)
+        std::io::stdin()
+            .lock()
+            .take(PAYLOAD_MAX + 1)
+            .read_to_string(&mut text)
     } else {
         let file = std::fs::File::open(path).map_err(failed)?;
         file.take(PAYLOAD_MAX + 1).read_to_string(&mut text)
     };
     if read.map_err(failed)? as u64 > PAYLOAD_MAX {
-        return Err(Failure::new(format!("{shown} is larger than {PAYLOAD_MAX} bytes")));
+        return Err(Failure::new(format!(
+            "{shown} is larger than {PAYLOAD_MAX} bytes"
+        )));
     }
     Ok(text)
 }

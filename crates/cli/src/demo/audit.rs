@@ -24,15 +24,18 @@ pub(super) fn check_links(chain: &Chain) -> Result<(), Failure> {
     for (index, pair) in chain.headers.windows(2).enumerate() {
         let alone_right = pair.iter().all(|header| check_chain(&[*header]).is_ok());
         let together = check_chain(pair);
-        if let (true, Err(error)) = (alone_right, together) {
-            if let ChainFault::WrongPrevious { .. } = error.fault {
-                let message = {
-                    let height = chain.start + index as u64 + 1;
-                    format!("header {height} does not follow from header {}: {}", height - 1, error.fault)
-                };
-                return Err(Failure::new(message)
-                    .help("give consecutive headers of one chain, lowest first"));
-            }
+        if let (true, Err(error)) = (alone_right, together)
+            && matches!(error.fault, ChainFault::WrongPrevious { .. })
+        {
+            let before = chain.start + index as u64;
+            let message = format!(
+                "header {} does not follow from header {before}: {}",
+                before + 1,
+                error.fault
+            );
+            return Err(
+                Failure::new(message).help("give consecutive headers of one chain, lowest first")
+            );
         }
     }
     Ok(())
@@ -53,7 +56,10 @@ pub(super) fn audit(
             .collect(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Audit::default()),
         Err(error) => {
-            return Err(Failure::new(format!("cannot read {}: {error}", directory.display())));
+            return Err(Failure::new(format!(
+                "cannot read {}: {error}",
+                directory.display()
+            )));
         }
     };
     names.sort_unstable();
@@ -84,7 +90,9 @@ pub(super) fn audit(
         if let Some((before, _)) = chunks.last()
             && before.last_hash != decoded.statement.prev_hash
         {
-            return Err(wrong("it does not follow from the chunk before it".to_owned()));
+            return Err(wrong(
+                "it does not follow from the chunk before it".to_owned(),
+            ));
         }
         next = chunk.last + 1;
         chunks.push((decoded.statement, decoded.proof));
@@ -92,7 +100,10 @@ pub(super) fn audit(
     if chunks.is_empty() {
         return Ok(Audit::default());
     }
-    let keys = keys.get(slots, &(std::sync::Arc::new(|_| {}) as crate::provers::Watcher))?;
+    let keys = keys.get(
+        slots,
+        &(std::sync::Arc::new(|_| {}) as crate::provers::Watcher),
+    )?;
     let verdicts = verify_chunks(keys.verifier(), &chunks);
     for (name, verdict) in names.iter().zip(&verdicts) {
         if let Err(error) = verdict {
@@ -100,5 +111,8 @@ pub(super) fn audit(
             return Err(Failure::new(format!("{}: {error}", path.display())));
         }
     }
-    Ok(Audit { blocks: next - chain.start, verified: verdicts.len() as u64 })
+    Ok(Audit {
+        blocks: next - chain.start,
+        verified: verdicts.len() as u64,
+    })
 }

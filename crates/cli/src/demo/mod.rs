@@ -89,7 +89,10 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     }
     let already = audit::audit(&args.state.join(PROOFS), &chain, &keys, args.chunk as usize)?;
     if already.blocks > 0 {
-        screen.note(&format!("resuming: {} of {blocks} blocks were emitted before", already.blocks));
+        screen.note(&format!(
+            "resuming: {} of {blocks} blocks were emitted before",
+            already.blocks
+        ));
     }
 
     let text = workflow_text(&args, &chain, &chain.keep(&args.state)?);
@@ -112,21 +115,26 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let view = tokio::spawn(show::bars(
         mill.handle().clone(),
         screen.clone(),
-        show::Totals { blocks, chunks, chunk: u64::from(args.chunk), start: chain.start },
+        show::Totals {
+            blocks,
+            chunks,
+            chunk: u64::from(args.chunk),
+            start: chain.start,
+        },
     ));
-    let state_handle = mill.handle().clone();
     let result = mill.run(shutdown).await;
     view.abort();
-    drop((attended, state_handle));
+    attended.end().await;
     screen.close();
     let summary = result?;
     let out_of_order = order.await.unwrap_or(0);
     let overheads = overheads.await.unwrap_or_default();
 
     let audited = audit::audit(&args.state.join(PROOFS), &chain, &keys, args.chunk as usize)?;
-    let work = work.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = std::mem::take(&mut *work.lock().unwrap_or_else(PoisonError::into_inner));
     let status = &summary.status;
-    let accounted = audited.blocks.div_ceil(u64::from(args.chunk)) + (status.live + status.dead) as u64;
+    let accounted =
+        audited.blocks.div_ceil(u64::from(args.chunk)) + (status.live + status.dead) as u64;
     let report = Report {
         blocks,
         chunks,
@@ -134,9 +142,17 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         chunks_proved_now: work.proved,
         proofs_verified: audited.verified,
         out_of_order,
-        lost: if summary.interrupted { 0 } else { chunks.saturating_sub(accounted) },
+        lost: if summary.interrupted {
+            0
+        } else {
+            chunks.saturating_sub(accounted)
+        },
         dead: status.dead as u64,
-        retries: status.stages.iter().map(|stage| stage.counters.retried).sum(),
+        retries: status
+            .stages
+            .iter()
+            .map(|stage| stage.counters.retried)
+            .sum(),
         wall_s: began.elapsed().as_secs_f64(),
         prove_s: work.proving.as_secs_f64(),
         overhead_ms_p50: quantile(&overheads, 0.50),
@@ -219,10 +235,17 @@ fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
             work.proved += 1;
             work.proving += took;
             tracing::info!(first, last, took_ms = took.as_millis() as u64, "proved");
-            screen.line(&format!("proved blocks {first} to {last} in {}", span(took)));
+            screen.line(&format!(
+                "proved blocks {first} to {last} in {}",
+                span(took)
+            ));
         }
         Note::Verified { count, took } => {
-            tracing::info!(count, took_ms = took.as_millis() as u64, "verified together");
+            tracing::info!(
+                count,
+                took_ms = took.as_millis() as u64,
+                "verified together"
+            );
             let proofs = counted(count, "proof");
             screen.line(&format!("verified {proofs} in {} ms", took.as_millis()));
         }
@@ -230,10 +253,7 @@ fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
 }
 
 /// The orchestration overhead of each completed task, in milliseconds.
-async fn overheads(
-    mut settled: mpsc::UnboundedReceiver<Settled>,
-    screen: Screen,
-) -> Vec<f64> {
+async fn overheads(mut settled: mpsc::UnboundedReceiver<Settled>, screen: Screen) -> Vec<f64> {
     let mut overheads = Vec::new();
     while let Some(settled) = settled.recv().await {
         if let Some(timing) = settled.timing {
@@ -249,7 +269,9 @@ async fn overheads(
 /// The nearest-rank quantile of sorted values.
 fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied()
+    sorted
+        .get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1)))
+        .copied()
 }
 
 async fn conclude(
@@ -262,14 +284,22 @@ async fn conclude(
         let letters = dead_reasons(state).await?;
         let kept = report.chunks.saturating_sub(report.dead);
         for (block, reason) in &letters {
-            console_line(output::plain(&format!("chunk from block {block} on: {reason}")));
+            console_line(output::plain(&format!(
+                "chunk from block {block} on: {reason}"
+            )));
         }
+        let others = match kept {
+            0 => String::new(),
+            kept => format!("; the proofs of the other {kept} are kept in {shown}"),
+        };
         return Err(Failure::new(format!(
-            "{} of {} cannot be proven; the proofs of the other {kept} are kept in {shown}",
+            "{} of {} cannot be proven{others}",
             report.dead,
             counted(report.chunks as usize, "chunk")
         ))
-        .help("mend the header file and run again with the same --state: only what changed is proven"));
+        .help(
+            "mend the header file and run again with the same --state: only what changed is proven",
+        ));
     }
     if report.out_of_order > 0 || report.lost > 0 {
         return Err(Failure::new(format!(
@@ -279,8 +309,10 @@ async fn conclude(
     }
     if report.blocks_emitted < report.blocks {
         if summary.interrupted {
-            return Err(Failure::interrupted("stopped before the end; nothing is lost")
-                .help("run the same command again to go on"));
+            return Err(
+                Failure::interrupted("stopped before the end; nothing is lost")
+                    .help("run the same command again to go on"),
+            );
         }
         return crate::commands::run::verdict(summary, state);
     }

@@ -52,7 +52,12 @@ impl Chain {
             Some(file) => format!("headers {start} to {last}, of {}", file.display()),
             None => "the first 32 headers of Bitcoin's main chain".to_owned(),
         };
-        Ok(Self { name: name(&headers), headers, start, what })
+        Ok(Self {
+            name: name(&headers),
+            headers,
+            start,
+            what,
+        })
     }
 
     /// Keeps the headers in the state directory: a header file may be a pipe, and may change while
@@ -60,7 +65,9 @@ impl Chain {
     pub(super) fn keep(&self, state: &Path) -> Result<String, Failure> {
         let file = format!("{}.bin", self.name);
         let mut bytes = Vec::with_capacity(self.headers.len() * 80);
-        self.headers.iter().for_each(|header| bytes.extend_from_slice(header.as_bytes()));
+        self.headers
+            .iter()
+            .for_each(|header| bytes.extend_from_slice(header.as_bytes()));
         state::write_whole(&state.join(&file), &bytes)?;
         Ok(file)
     }
@@ -69,7 +76,9 @@ impl Chain {
 fn name(headers: &[Header]) -> String {
     use sha2::Digest as _;
     let mut digest = sha2::Sha256::new();
-    headers.iter().for_each(|header| digest.update(header.as_bytes()));
+    headers
+        .iter()
+        .for_each(|header| digest.update(header.as_bytes()));
     format!("headers-{}", &hex::encode(digest.finalize())[..12])
 }
 
@@ -78,7 +87,9 @@ fn name(headers: &[Header]) -> String {
 fn known_height(headers: &[Header]) -> u64 {
     let known = mainnet_headers();
     let found = headers.iter().enumerate().find_map(|(index, header)| {
-        let height = known.iter().position(|known| known.as_bytes() == header.as_bytes())?;
+        let height = known
+            .iter()
+            .position(|known| known.as_bytes() == header.as_bytes())?;
         height.checked_sub(index)
     });
     found.unwrap_or(0) as u64
@@ -89,7 +100,9 @@ fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot read {shown}: {error}"));
     let mut bytes = Vec::new();
     let open = std::fs::File::open(file).map_err(failed)?;
-    open.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    open.take(FILE_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     if bytes.len() as u64 > FILE_MAX {
         return Err(Failure::new(format!(
             "{shown} is longer than {MAX_HEADERS} headers could be: it is no header file"
@@ -102,7 +115,10 @@ fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
 pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure> {
     let path = args.state.join(MARK);
     let shown = args.state.display();
-    let mark = Mark { chunk: args.chunk, start: chain.start };
+    let mark = Mark {
+        chunk: args.chunk,
+        start: chain.start,
+    };
     if args.fresh && args.state.exists() {
         forget(&args.state).await?;
     }
@@ -126,7 +142,10 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             state::write_whole(&path, &serde_json::to_vec(&mark)?)
         }
-        Err(error) => Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
+        Err(error) => Err(Failure::new(format!(
+            "cannot read {}: {error}",
+            path.display()
+        ))),
     }
 }
 
@@ -143,8 +162,10 @@ async fn forget(state: &Path) -> Result<(), Failure> {
     }
     state::claim(state, WORKFLOW)?;
     let in_use = || {
-        Failure::new(format!("{shown} is in use by a demo that runs: --fresh does not delete it"))
-            .help("stop it first, or name another --state")
+        Failure::new(format!(
+            "{shown} is in use by a demo that runs: --fresh does not delete it"
+        ))
+        .help("stop it first, or name another --state")
     };
     if Client::connect(state).await?.is_some() {
         return Err(in_use());
@@ -174,7 +195,10 @@ fn remove(state: &Path) -> std::io::Result<()> {
         absent(std::fs::remove_dir_all(state.join(folder)))?;
     }
     let proofs = state.join(PROOFS);
-    for file in files_in(&proofs, is_emitted)?.into_iter().chain(files_in(state, is_headers)?) {
+    for file in files_in(&proofs, is_emitted)?
+        .into_iter()
+        .chain(files_in(state, is_headers)?)
+    {
         absent(std::fs::remove_file(file))?;
     }
     // It stays if it holds something that is not of the demo.
@@ -201,7 +225,9 @@ fn files_in(directory: &Path, ours: fn(&str) -> bool) -> std::io::Result<Vec<Pat
 /// Whether a name is that of an emitted proof, `FIRST-LAST.json`, or of one that was being written.
 pub(super) fn is_emitted(name: &str) -> bool {
     let digits = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit());
-    let span = name.strip_suffix(".json").and_then(|stem| stem.split_once('-'));
+    let span = name
+        .strip_suffix(".json")
+        .and_then(|stem| stem.split_once('-'));
     name.starts_with(".emit-") || span.is_some_and(|(first, last)| digits(first) && digits(last))
 }
 

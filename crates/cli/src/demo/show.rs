@@ -55,13 +55,23 @@ pub(super) async fn bars(handle: Handle, screen: Screen, totals: Totals) {
     while let Ok(status) = handle.status().await {
         let steps = steps(&status, &totals);
         let before = *proven_before.get_or_insert(steps.proven);
-        let eta = eta(steps.proven - before.min(steps.proven), totals.chunks - steps.proven, began);
+        let eta = eta(
+            steps.proven - before.min(steps.proven),
+            totals.chunks - steps.proven,
+            began,
+        );
         let queue = |name: &str| {
             let stage = status.stages.iter().find(|stage| &*stage.stage == name);
             stage.map_or_else(String::new, |stage| {
-                let dead =
-                    if stage.dead > 0 { format!(", {} dead", stage.dead) } else { String::new() };
-                format!("chunks; {} waiting, {} in work{dead}", stage.waiting, stage.leased)
+                let dead = if stage.dead > 0 {
+                    format!(", {} dead", stage.dead)
+                } else {
+                    String::new()
+                };
+                format!(
+                    "chunks; {} waiting, {} in work{dead}",
+                    stage.waiting, stage.leased
+                )
             })
         };
         proposed.set(steps.proposed, "chunks");
@@ -80,15 +90,23 @@ pub(super) async fn bars(handle: Handle, screen: Screen, totals: Totals) {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    [proposed, proven, verified, emitted].iter().for_each(crate::progress::Bar::finish);
+    [proposed, proven, verified, emitted]
+        .iter()
+        .for_each(crate::progress::Bar::finish);
 }
 
 fn steps(status: &Status, totals: &Totals) -> Steps {
     let live = |name: &str| {
         let stage = status.stages.iter().find(|stage| &*stage.stage == name);
-        stage.map_or((0, 0), |stage| ((stage.waiting + stage.leased) as u64, stage.dead as u64))
+        stage.map_or((0, 0), |stage| {
+            ((stage.waiting + stage.leased) as u64, stage.dead as u64)
+        })
     };
-    let emitted_blocks = status.next_block.unwrap_or(0).saturating_sub(totals.start).min(totals.blocks);
+    let emitted_blocks = status
+        .next_block
+        .unwrap_or(0)
+        .saturating_sub(totals.start)
+        .min(totals.blocks);
     let emitted = emitted_blocks.div_ceil(totals.chunk);
     let verified = emitted + live("sequencer").0;
     let proven = verified + live("verify").0 + live("verify").1;
@@ -107,7 +125,10 @@ fn eta(done: u64, left: u64, began: Instant) -> String {
         return String::new();
     }
     let each = began.elapsed().as_secs_f64() / done as f64;
-    format!("; about {} left", span(Duration::from_secs_f64(each * left as f64)))
+    format!(
+        "; about {} left",
+        span(Duration::from_secs_f64(each * left as f64))
+    )
 }
 
 /// The summary for people.
@@ -131,6 +152,8 @@ pub(super) fn report(report: &Report, proofs: &Path) {
         "out_of_order: {}  lost: {}  retries: {}  dead: {}",
         report.out_of_order, report.lost, report.retries, report.dead
     ));
-    console_line(format!("{wall} in all; {proven} proven now, in {proving}{overhead}"));
+    console_line(format!(
+        "{wall} in all; {proven} proven now, in {proving}{overhead}"
+    ));
     console_line(format!("proofs in {}", proofs.display()));
 }

@@ -25,7 +25,11 @@ pub(crate) enum Note {
     /// A proof is being made.
     Proving { first: u64, last: u64 },
     /// A proof was made.
-    Proved { first: u64, last: u64, took: Duration },
+    Proved {
+        first: u64,
+        last: u64,
+        took: Duration,
+    },
     /// So many proofs were checked together.
     Verified { count: usize, took: Duration },
 }
@@ -80,11 +84,18 @@ pub(super) struct Verify {
 impl Keys {
     /// Keys that are kept in `directory`.
     pub(crate) fn in_directory(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), loaded: Arc::default() }
+        Self {
+            directory: directory.to_owned(),
+            loaded: Arc::default(),
+        }
     }
 
     /// The keys for a circuit of `slots` headers. Whoever asks while they are made waits.
-    pub(crate) fn get(&self, slots: usize, watcher: &Watcher) -> Result<HeaderChainKeys, KeysError> {
+    pub(crate) fn get(
+        &self,
+        slots: usize,
+        watcher: &Watcher,
+    ) -> Result<HeaderChainKeys, KeysError> {
         // A panic while keys were made left the map as it was.
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keys) = loaded.get(&slots) {
@@ -140,7 +151,11 @@ fn no_keys(error: &KeysError) -> ProverError {
 
 impl Prove {
     pub(super) fn new(params: &Value, keys: Keys, watcher: Watcher) -> Result<Self, String> {
-        Ok(Self { slots: slots(params)?, keys, watcher })
+        Ok(Self {
+            slots: slots(params)?,
+            keys,
+            watcher,
+        })
     }
 }
 
@@ -150,12 +165,19 @@ impl Prover for Prove {
 
     fn prove(&self, context: &Context, input: Bytes) -> Result<Bytes, ProverError> {
         let headers = split(&input).map_err(ProverError::Permanent)?;
-        let keys = self.keys.get(self.slots, &self.watcher).map_err(|error| no_keys(&error))?;
+        let keys = self
+            .keys
+            .get(self.slots, &self.watcher)
+            .map_err(|error| no_keys(&error))?;
         let (first, last) = (context.first, context.last);
         (self.watcher)(Note::Proving { first, last });
         let began = Instant::now();
         let proof = prove_chunk(&keys, &headers).map_err(|error| name_header(first, error))?;
-        (self.watcher)(Note::Proved { first, last, took: began.elapsed() });
+        (self.watcher)(Note::Proved {
+            first,
+            last,
+            took: began.elapsed(),
+        });
         Ok(proof.to_bytes().into())
     }
 }
@@ -163,7 +185,10 @@ impl Prover for Prove {
 fn split(bytes: &[u8]) -> Result<Vec<Header>, String> {
     let (headers, rest) = bytes.as_chunks::<HEADER_BYTES>();
     if !rest.is_empty() {
-        return Err(format!("{} bytes are no whole number of headers", bytes.len()));
+        return Err(format!(
+            "{} bytes are no whole number of headers",
+            bytes.len()
+        ));
     }
     Ok(headers.iter().map(|header| Header::new(*header)).collect())
 }
@@ -184,7 +209,11 @@ fn name_header(first: u64, error: ProveError) -> ProverError {
 
 impl Verify {
     pub(super) fn new(params: &Value, keys: Keys, watcher: Watcher) -> Result<Self, String> {
-        Ok(Self { slots: slots(params)?, keys, watcher })
+        Ok(Self {
+            slots: slots(params)?,
+            keys,
+            watcher,
+        })
     }
 }
 
@@ -214,10 +243,13 @@ impl Prover for Verify {
         let together: Vec<(ChunkStatement, Proof)> = chunks
             .iter()
             .flatten()
-            .map(|chunk| (chunk.statement.clone(), chunk.proof.clone()))
+            .map(|chunk| (chunk.statement.clone(), chunk.proof))
             .collect();
         let mut verdicts = verify_chunks(keys.verifier(), &together).into_iter();
-        (self.watcher)(Note::Verified { count: together.len(), took: began.elapsed() });
+        (self.watcher)(Note::Verified {
+            count: together.len(),
+            took: began.elapsed(),
+        });
         let verdict = |context: &Context, chunk: Result<ChunkProof, String>| {
             let chunk = chunk?;
             match verdicts.next() {

@@ -41,7 +41,12 @@ impl Headers {
             headers.truncate(usize::try_from(count).unwrap_or(usize::MAX));
         }
         let chunk = usize::try_from(chunk).unwrap_or(usize::MAX).max(1);
-        Ok(Box::new(Self { headers, start, chunk, next: start }))
+        Ok(Box::new(Self {
+            headers,
+            start,
+            chunk,
+            next: start,
+        }))
     }
 }
 
@@ -60,7 +65,9 @@ impl Source for Headers {
         let first = self.next;
         self.next += chunk.len() as u64;
         let mut bytes = Vec::with_capacity(chunk.len() * HEADER_BYTES);
-        chunk.iter().for_each(|header| bytes.extend_from_slice(header.as_bytes()));
+        chunk
+            .iter()
+            .for_each(|header| bytes.extend_from_slice(header.as_bytes()));
         let message = SourceMessage {
             first,
             last: self.next - 1,

@@ -27,9 +27,17 @@ pub(crate) fn registry_with(keys: Keys, watcher: Watcher) -> Registry {
         bitcoin::Verify::new(params, keys.clone(), watcher.clone())
     });
     registry.source(Arc::new(|kind| match kind {
-        SourceKind::Headers { file, start, end, chunk } => {
-            Some(headers::Headers::open(file.as_deref(), *start, *end, *chunk))
-        }
+        SourceKind::Headers {
+            file,
+            start,
+            end,
+            chunk,
+        } => Some(headers::Headers::open(
+            file.as_deref(),
+            *start,
+            *end,
+            *chunk,
+        )),
         _ => None,
     }));
     registry

@@ -14,14 +14,25 @@ const KILLS: usize = 20;
 
 fn demo(folder: &Path) -> std::process::Command {
     let mut command = proofmill(folder);
-    command.args(["demo", "--headers", "headers.bin", "--chunk", "1", "--state", "state", "--json"]);
+    command.args([
+        "demo",
+        "--headers",
+        "headers.bin",
+        "--chunk",
+        "1",
+        "--state",
+        "state",
+        "--json",
+    ]);
     command
 }
 
 /// The block of a line such as `proving blocks 3 to 3` or `recorded prove/3/0`.
 fn block(line: &str, before: &str) -> Option<u64> {
     let rest = &line[line.find(before)? + before.len()..];
-    let digits = rest.split(|character: char| !character.is_ascii_digit()).next()?;
+    let digits = rest
+        .split(|character: char| !character.is_ascii_digit())
+        .next()?;
     digits.parse().ok()
 }
 
@@ -35,16 +46,29 @@ struct Known {
 impl Known {
     #[track_caller]
     fn check(&mut self, lines: &[String], folder: &Path) {
-        let proving: Vec<u64> =
-            lines.iter().filter_map(|line| block(line, "proving blocks ")).collect();
+        let proving: Vec<u64> = lines
+            .iter()
+            .filter_map(|line| block(line, "proving blocks "))
+            .collect();
         for block in &proving {
-            assert!(!self.recorded.contains(block), "block {block} is proven again: {lines:#?}");
+            assert!(
+                !self.recorded.contains(block),
+                "block {block} is proven again: {lines:#?}"
+            );
         }
-        self.recorded.extend(lines.iter().filter_map(|line| block(line, "recorded prove/")));
+        self.recorded.extend(
+            lines
+                .iter()
+                .filter_map(|line| block(line, "recorded prove/")),
+        );
         let found: BTreeMap<String, Vec<u8>> =
             files(&folder.join("state/proofs")).into_iter().collect();
         for (index, name) in found.keys().enumerate() {
-            assert_eq!(*name, emitted(index as u64, index as u64), "a gap, or out of order");
+            assert_eq!(
+                *name,
+                emitted(index as u64, index as u64),
+                "a gap, or out of order"
+            );
         }
         for (name, bytes) in &self.files {
             assert_eq!(found.get(name), Some(bytes), "{name} has changed");
@@ -72,8 +96,11 @@ fn killed_at_random_moments_it_loses_nothing_and_proves_nothing_twice() {
         rounds += 1;
         let folder = folder();
         let here = folder.path();
-        std::fs::write(here.join("headers.bin"), raw(&headers(0, BLOCKS as usize - 1)))
-            .expect("written");
+        std::fs::write(
+            here.join("headers.bin"),
+            raw(&headers(0, BLOCKS as usize - 1)),
+        )
+        .expect("written");
         let mut known = Known::default();
         while kills < KILLS {
             let running = Running::start(&mut demo(here));

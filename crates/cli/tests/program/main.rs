@@ -1,6 +1,11 @@
 //! The program as a person, a script or an init system uses it: real processes, real files, real
 //! signals.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "nothing else runs on these threads"
+)]
+
 mod demo_crashes;
 mod demo_headers;
 mod examples;

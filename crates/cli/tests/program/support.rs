@@ -34,7 +34,10 @@ pub(crate) fn proofmill(folder: &Path) -> Command {
     }
     command
         .current_dir(folder)
-        .env("PROOFMILL_KEYS", Path::new(env!("CARGO_TARGET_TMPDIR")).join("keys"))
+        .env(
+            "PROOFMILL_KEYS",
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join("keys"),
+        )
         .env("COLUMNS", "100")
         .stdin(Stdio::null());
     command
@@ -57,7 +60,11 @@ pub(crate) fn run<S: AsRef<OsStr>>(folder: &Path, args: impl IntoIterator<Item =
 pub(crate) fn finish(command: &mut Command) -> Ran {
     let output = command.output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    Ran {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 // === impl Ran ===
@@ -118,7 +125,11 @@ impl Running {
             kept.lines.lock().expect("the lines").1 = true;
             kept.more.notify_all();
         });
-        Self { child, seen, reader: Some(reader) }
+        Self {
+            child,
+            seen,
+            reader: Some(reader),
+        }
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -149,7 +160,11 @@ impl Running {
         let deadline = Instant::now() + PATIENCE;
         let mut lines = self.seen.lines.lock().expect("the lines");
         loop {
-            let found = lines.0.iter().filter(|line| line.contains(what)).nth(count - 1);
+            let found = lines
+                .0
+                .iter()
+                .filter(|line| line.contains(what))
+                .nth(count - 1);
             if let Some(line) = found {
                 return Some(line.clone());
             }
@@ -158,7 +173,12 @@ impl Running {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             assert!(!left.is_zero(), "no {what:?} in {:#?}", lines.0);
-            lines = self.seen.more.wait_timeout(lines, left).expect("the lines").0;
+            lines = self
+                .seen
+                .more
+                .wait_timeout(lines, left)
+                .expect("the lines")
+                .0;
         }
     }
 
@@ -169,14 +189,28 @@ impl Running {
     /// Waits for its end.
     #[track_caller]
     pub(crate) fn end(mut self) -> (ExitStatus, Ran) {
-        let status = eventually("the program ends", || self.child.try_wait().expect("a status"));
+        let status = eventually("the program ends", || {
+            self.child.try_wait().expect("a status")
+        });
         let mut stdout = String::new();
-        self.child.stdout.take().expect("piped").read_to_string(&mut stdout).expect("text");
+        self.child
+            .stdout
+            .take()
+            .expect("piped")
+            .read_to_string(&mut stdout)
+            .expect("text");
         if let Some(reader) = self.reader.take() {
             reader.join().expect("the reader");
         }
         let stderr = self.stderr().join("\n");
-        (status, Ran { code: status.code(), stdout, stderr })
+        (
+            status,
+            Ran {
+                code: status.code(),
+                stdout,
+                stderr,
+            },
+        )
     }
 
     /// Kills it, and returns what it had said.
@@ -186,7 +220,11 @@ impl Running {
         if let Some(reader) = self.reader.take() {
             reader.join().expect("the reader");
         }
-        assert!(status.success() || status.signal().is_some(), "{status} {:?}", self.stderr());
+        assert!(
+            status.success() || status.signal().is_some(),
+            "{status} {:?}",
+            self.stderr()
+        );
         self.stderr()
     }
 }
@@ -219,12 +257,17 @@ pub(crate) fn headers(first: usize, last: usize) -> Vec<Header> {
 
 /// As raw bytes.
 pub(crate) fn raw(headers: &[Header]) -> Vec<u8> {
-    headers.iter().flat_map(|header| *header.as_bytes()).collect()
+    headers
+        .iter()
+        .flat_map(|header| *header.as_bytes())
+        .collect()
 }
 
 /// The files of a folder, by name, with what they hold; none if it is not there.
 pub(crate) fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
     let mut files: Vec<(String, Vec<u8>)> = entries
         .map(|entry| entry.expect("an entry"))
         // One that is being written when the program is killed has a name of its own.
@@ -250,5 +293,9 @@ pub(crate) fn emitted(first: u64, last: u64) -> String {
 
 /// A folder of the repository.
 pub(crate) fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path).canonicalize().expect("there")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+        .canonicalize()
+        .expect("there")
 }

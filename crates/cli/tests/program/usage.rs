@@ -1,0 +1,202 @@
+//! What a person reads: help and errors, as files in `snapshots/`. `UPDATE_SNAPSHOTS=1` rewrites
+//! them.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::support::{Ran, finish, folder, proofmill, repository, run};
+
+#[track_caller]
+fn snapshot(name: &str, text: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/snapshots");
+    let file = folder.join(format!("{name}.txt"));
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::create_dir_all(&folder).expect("made");
+        std::fs::write(&file, text).expect("written");
+        return;
+    }
+    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(
+        text,
+        expected,
+        "{} differs; UPDATE_SNAPSHOTS=1 rewrites it",
+        file.display()
+    );
+}
+
+#[test]
+fn help_of_every_command() {
+    let folder = folder();
+    let commands: [(&str, &[&str]); 15] = [
+        ("proofmill", &[]),
+        ("demo", &["demo"]),
+        ("run", &["run"]),
+        ("check", &["check"]),
+        ("status", &["status"]),
+        ("queues", &["queues"]),
+        ("tasks", &["tasks"]),
+        ("dlq", &["dlq"]),
+        ("dlq-list", &["dlq", "list"]),
+        ("dlq-show", &["dlq", "show"]),
+        ("dlq-retry", &["dlq", "retry"]),
+        ("dlq-drop", &["dlq", "drop"]),
+        ("submit", &["submit"]),
+        ("completions", &["completions"]),
+        ("version", &["--version"]),
+    ];
+    for (name, command) in commands {
+        let mut program = proofmill(folder.path());
+        program.args(command);
+        if name != "version" {
+            program.arg("--help");
+        }
+        // Help shows what the environment sets, and where the tests keep their keys is no matter.
+        program.env_remove("PROOFMILL_KEYS");
+        let ran = finish(&mut program).succeeded();
+        assert!(ran.stderr.is_empty(), "{ran:?}");
+        snapshot(&format!("help-{name}"), &ran.stdout);
+    }
+}
+
+/// A command, its exit code and what it said.
+fn told(text: &mut String, args: &[&str], ran: &Ran) {
+    assert!(ran.stdout.is_empty(), "{ran:?}");
+    writeln!(text, "$ proofmill {}", args.join(" ")).expect("a string");
+    writeln!(text, "{}[{}]\n", ran.stderr, ran.code.unwrap_or(-1)).expect("a string");
+}
+
+#[test]
+fn typical_errors() {
+    let folder = folder();
+    let here = folder.path();
+    std::fs::write(
+        here.join("broken.toml"),
+        "name = \"x\"\n[[source]]\nname = 7\n",
+    )
+    .expect("written");
+    std::fs::write(here.join("a-file"), "").expect("written");
+    std::fs::create_dir(here.join("other")).expect("made");
+    std::fs::write(here.join("other/letter"), "dear").expect("written");
+    std::fs::write(here.join("seven.bin"), [7, 255, 7, 7, 7, 7, 7]).expect("written");
+    std::os::unix::fs::symlink(repository("examples/fan-out"), here.join("fan-out"))
+        .expect("linked");
+    std::os::unix::fs::symlink(repository("examples/fan-in"), here.join("fan-in")).expect("linked");
+    run(here, ["run", "fan-out/workflow.toml", "--state", "done"]).succeeded();
+
+    let mut text = String::new();
+    let commands: [&[&str]; 27] = [
+        &["frobnicate"],
+        &["run"],
+        &["run", "absent.toml"],
+        &["run", "broken.toml"],
+        &["run", "fan-in/workflow.toml", "--state", "other"],
+        &["run", "fan-in/workflow.toml", "--state", "done"],
+        &["run", "fan-in/workflow.toml", "--state", "a-file"],
+        &["run", "fan-in/workflow.toml", "--workers", "prove"],
+        &["run", "fan-in/workflow.toml", "--workers", "prove=0"],
+        &["run", "fan-in/workflow.toml", "--workers", "shine=2"],
+        &["check", "broken.toml"],
+        &["demo", "--headers", "absent"],
+        &["demo", "--headers", "seven.bin"],
+        &["demo", "--chunk", "0"],
+        &["demo", "--metrics", "here"],
+        &["--log", "proofmill=loud", "demo"],
+        &["status"],
+        &["status", "--state", "absent"],
+        &["status", "--state", "other"],
+        &["tasks", "--state", "done", "--stage", "shine"],
+        &["dlq", "show", "prove/7", "--state", "done"],
+        &["dlq", "show", "prove/7/../../etc", "--state", "done"],
+        &["dlq", "retry", "--state", "done"],
+        &["dlq", "retry", "prove-part/3/0", "--state", "done"],
+        &["dlq", "drop", "join/3/0", "--state", "done"],
+        &[
+            "submit",
+            "--queue",
+            "shine",
+            "--block",
+            "1",
+            "broken.toml",
+            "--state",
+            "done",
+        ],
+        &[
+            "submit", "--queue", "blocks", "--block", "1", "absent", "--state", "done",
+        ],
+    ];
+    for args in commands {
+        let ran = run(here, args);
+        assert!(!ran.stderr.contains("panicked"), "{ran:?}");
+        told(&mut text, args, &ran);
+    }
+    snapshot("errors", &text);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure_and_a_full_disk_is() {
+    let folder = folder();
+    let here = folder.path();
+    let file = repository("examples/fan-out/workflow.toml");
+    run(here, ["run".as_ref(), file.as_os_str()]).succeeded();
+    let commands: [&[&str]; 8] = [
+        &["status"],
+        &["status", "--json"],
+        &["queues"],
+        &["tasks"],
+        &["dlq", "list"],
+        &["completions", "bash"],
+        &["check", "--graph", "dot", "WORKFLOW"],
+        &["--help"],
+    ];
+    for args in commands {
+        let mut command = proofmill(here);
+        for arg in args {
+            match *arg {
+                "WORKFLOW" => command.arg(&file),
+                arg => command.arg(arg),
+            };
+        }
+        // The reading end is closed before the program starts.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut child = command
+            .stdout(writer)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let status = child.wait().expect("a status");
+        let mut stderr = String::new();
+        std::io::Read::read_to_string(&mut child.stderr.take().expect("piped"), &mut stderr)
+            .expect("text");
+        assert_eq!((status.code(), stderr.as_str()), (Some(0), ""), "{args:?}");
+    }
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .expect("a full device");
+    let mut command = proofmill(here);
+    command
+        .arg("status")
+        .stdout(full)
+        .stderr(std::process::Stdio::null());
+    assert_eq!(command.status().expect("it runs").code(), Some(1));
+}
+
+#[test]
+fn a_run_whose_standard_error_nobody_reads_ends_all_the_same() {
+    let folder = folder();
+    let file = repository("examples/fan-out/workflow.toml");
+    let mut command = proofmill(folder.path());
+    command.arg("--log").arg("trace").arg("run").arg(file);
+    // Trace lines fill the pipe many times over.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let mut child = command
+        .stdout(std::process::Stdio::null())
+        .stderr(writer)
+        .spawn()
+        .expect("the program starts");
+    drop(command);
+    let status = crate::support::eventually("it ends", || child.try_wait().expect("a status"));
+    drop(reader);
+    assert_eq!(status.code(), Some(0));
+}
