@@ -215,7 +215,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("invalid_emitted", invalid);
     report.put("lost", groups as usize - emitted.len().min(groups as usize));
     report.put("duplicated", emitted.len().saturating_sub(groups as usize));
-    report.note("push0: 500 duplicates and 200 wrong messages, all of them kept out");
     report.finish(&args.common)
 }
 

@@ -161,7 +161,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         completions.min(args.blocks as usize),
         args.blocks as usize,
     );
-    report.note("push0: no emission out of order either");
     report.finish(&args.common)
 }
 
