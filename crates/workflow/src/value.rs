@@ -74,7 +74,7 @@ impl fmt::Display for JsonPointer {
     }
 }
 
-/// At most `count` messages in each `per`, as a token bucket that holds `count` tokens.
+/// At most `count` messages in each `per`, evenly spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
     /// Messages in each period; also the largest burst. At least 1.
@@ -91,7 +91,7 @@ impl Rate {
         f64::from(self.count) / self.per.as_secs_f64()
     }
 
-    /// The time in which one token is earned.
+    /// The time from one message to the next.
     pub fn interval(&self) -> Duration {
         self.per / self.count
     }
