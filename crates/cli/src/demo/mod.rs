@@ -14,7 +14,7 @@ use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{Workflow, render};
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use self::prepare::Chain;
 use crate::args::Demo;
@@ -112,8 +112,10 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     mill.handle().observe(settled_sender).await?;
     let order = tokio::spawn(show::emissions(emitted, screen.clone()));
     let overheads = tokio::spawn(overheads(settled, screen.clone()));
+    let (last_status, last) = oneshot::channel();
     let view = tokio::spawn(show::bars(
         mill.handle().clone(),
+        last,
         screen.clone(),
         show::Totals {
             blocks,
@@ -123,7 +125,14 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         },
     ));
     let result = mill.run(shutdown).await;
-    view.abort();
+    if let Ok(summary) = &result {
+        // The bars may have seen the end already.
+        let _ = last_status.send(summary.status.clone());
+    } else {
+        view.abort();
+    }
+    // Aborted, or at its end: how does not matter.
+    let _ = view.await;
     attended.end().await;
     screen.close();
     let summary = result?;

@@ -7,7 +7,7 @@ use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Status;
 use proofmill_orchestrator::sink::Emitted;
 use proofmill_telemetry::console_line;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::Report;
 use crate::progress::{Screen, counted, span};
@@ -43,8 +43,14 @@ pub(super) async fn emissions(mut emitted: mpsc::Receiver<Emitted>, screen: Scre
     out_of_order
 }
 
-/// Keeps the bars in step until it is aborted.
-pub(super) async fn bars(handle: Handle, screen: Screen, totals: Totals) {
+/// Keeps the bars in step until all is emitted or the mill has ended: `last` brings its last state.
+pub(super) async fn bars(
+    handle: Handle,
+    last: oneshot::Receiver<Status>,
+    screen: Screen,
+    totals: Totals,
+) {
+    let mut last = Some(last);
     let proposed = screen.bar("proposed", Some(totals.chunks));
     let proven = screen.bar("proven", Some(totals.chunks));
     let verified = screen.bar("verified", Some(totals.chunks));
@@ -52,7 +58,15 @@ pub(super) async fn bars(handle: Handle, screen: Screen, totals: Totals) {
     let began = Instant::now();
     let mut proven_before = None;
     let mut eta_line = Instant::now() + Duration::from_secs(10);
-    while let Ok(status) = handle.status().await {
+    loop {
+        let status = match handle.status().await {
+            Ok(status) => status,
+            Err(_) => {
+                let Some(last) = last.take() else { break };
+                let Ok(status) = last.await else { break };
+                status
+            }
+        };
         let steps = steps(&status, &totals);
         let before = *proven_before.get_or_insert(steps.proven);
         let eta = eta(
@@ -85,7 +99,7 @@ pub(super) async fn bars(handle: Handle, screen: Screen, totals: Totals) {
                 steps.proven, totals.chunks, steps.emitted_blocks, totals.blocks
             ));
         }
-        if steps.emitted_blocks == totals.blocks {
+        if last.is_none() || steps.emitted_blocks == totals.blocks {
             break;
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
