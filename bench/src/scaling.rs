@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round,
+    Common, Place, Progress, Report, Running, Target, json_message, one_stage, parse, registry,
+    round,
 };
 
 /// Beyond its ideal time, a run that takes so long has lost what is left.
@@ -105,20 +106,9 @@ async fn measure(
     dispatchers: u32,
     proof_ms: f64,
 ) -> anyhow::Result<Run> {
-    let text = format!(
-        r#"
-        name = "scaling"
-        [[source]]
-        name = "bench"
-        kind = "submit"
-        output = "tasks"
-        [[dispatcher]]
-        name = "prove"
-        input = "tasks"
-        workers = {dispatchers}
-        executor = {{ kind = "native", prover = "sleep", params = {{ ms = {proof_ms:?} }} }}
-        "#
-    );
+    let executor =
+        format!(r#"{{ kind = "native", prover = "sleep", params = {{ ms = {proof_ms:?} }} }}"#);
+    let text = one_stage("scaling", dispatchers, &executor);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state(&format!("{dispatchers}-{proof_ms}"));

@@ -7,7 +7,8 @@ use proofmill_orchestrator::core::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round,
+    Common, Place, Progress, Report, Running, Target, json_message, one_stage, parse, registry,
+    round,
 };
 
 /// Submissions of one producer that wait for their acknowledgement, at most.
@@ -48,21 +49,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "at least one of each is needed"
     );
     let place = Place::fresh(&args.common)?;
-    let text = format!(
-        r#"
-        name = "throughput"
-        [[source]]
-        name = "bench"
-        kind = "submit"
-        output = "tasks"
-        [[dispatcher]]
-        name = "prove"
-        input = "tasks"
-        workers = {}
-        executor = {{ kind = "native", prover = "instant" }}
-        "#,
-        args.dispatchers
-    );
+    let instant = r#"{ kind = "native", prover = "instant" }"#;
+    let text = one_stage("throughput", args.dispatchers, instant);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let mut mill = Running::start(&workflow, registry, &place.state("throughput")).await?;

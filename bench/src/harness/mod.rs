@@ -14,4 +14,4 @@ pub(crate) use place::{Common, Place};
 pub(crate) use progress::Progress;
 pub(crate) use provers::{registry, work_for};
 pub(crate) use report::{Report, Target, round};
-pub(crate) use running::{Running, json_message, parse};
+pub(crate) use running::{Running, json_message, one_stage, parse};

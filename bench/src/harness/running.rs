@@ -32,6 +32,26 @@ pub(crate) struct Running {
     run: JoinHandle<anyhow::Result<Summary>>,
 }
 
+/// A workflow of one stage: tasks that are submitted to queue `tasks` are run by `dispatchers`
+/// dispatchers with `executor`, an inline table of the workflow file.
+pub(crate) fn one_stage(name: &str, dispatchers: u32, executor: &str) -> String {
+    format!(
+        r#"
+        name = "{name}"
+        [[source]]
+        name = "bench"
+        kind = "submit"
+        output = "tasks"
+        [[dispatcher]]
+        name = "prove"
+        input = "tasks"
+        workers = {dispatchers}
+        time_limit = "1m"
+        executor = {executor}
+        "#
+    )
+}
+
 /// Checks a workflow file's text as `proofmill check` does.
 pub(crate) fn parse(text: &str, registry: &Registry) -> anyhow::Result<Workflow> {
     let host = LocalHost::new(registry.prover_names());

@@ -8,7 +8,7 @@ use proofmill_orchestrator::core::{Reply, Timing};
 use tokio::time::{sleep_until, timeout};
 
 use super::{Args, Run};
-use crate::harness::{Figures, Place, Progress, Running, json_message, parse, registry};
+use crate::harness::{Figures, Place, Progress, Running, json_message, one_stage, parse, registry};
 
 /// How long after the last submission a completion counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,21 +22,8 @@ pub(super) async fn measure(
     rate: f64,
     tasks: usize,
 ) -> anyhow::Result<Run> {
-    let text = format!(
-        r#"
-        name = "latency"
-        [[source]]
-        name = "bench"
-        kind = "submit"
-        output = "tasks"
-        [[dispatcher]]
-        name = "prove"
-        input = "tasks"
-        workers = {}
-        executor = {{ kind = "native", prover = "instant" }}
-        "#,
-        args.dispatchers
-    );
+    let instant = r#"{ kind = "native", prover = "instant" }"#;
+    let text = one_stage("latency", args.dispatchers, instant);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state(&format!("native-{rate}"));

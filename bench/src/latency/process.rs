@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use tokio::time::{sleep_until, timeout};
 
 use super::{Args, Run};
-use crate::harness::{Figures, Place, Progress, Running, json_message, parse, registry};
+use crate::harness::{Figures, Place, Progress, Running, json_message, one_stage, parse, registry};
 
 /// The hidden first argument with which this program is the program that copies.
 const ECHO: &str = "__echo";
@@ -38,25 +38,11 @@ pub(super) async fn measure(
     tasks: usize,
 ) -> anyhow::Result<Run> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let text = format!(
-        r#"
-        name = "latency"
-        [[source]]
-        name = "bench"
-        kind = "submit"
-        output = "tasks"
-        [[dispatcher]]
-        name = "prove"
-        input = "tasks"
-        workers = {}
-        time_limit = "1m"
-        executor = {{ kind = "process", program = {:?}, args = [{ECHO:?}] }}
-        "#,
-        args.dispatchers,
-        program
-            .to_str()
-            .context("this program's path is not UTF-8")?,
-    );
+    let path = program
+        .to_str()
+        .context("this program's path is not UTF-8")?;
+    let executor = format!(r#"{{ kind = "process", program = {path:?}, args = [{ECHO:?}] }}"#);
+    let text = one_stage("latency", args.dispatchers, &executor);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state(&format!("process-{rate}"));

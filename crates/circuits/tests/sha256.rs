@@ -80,8 +80,12 @@ fn every_padding_boundary() {
 fn a_full_compression_stays_small() {
     let cs = ConstraintSystem::<Fr>::new_ref();
     let mut b = Builder::new(cs.clone()).unwrap();
-    let state = std::array::from_fn(|i| Word::witness(&mut b, 0x9e37_79b9 * i as u32).unwrap());
-    let block = std::array::from_fn(|i| Word::witness(&mut b, 0x85eb_ca6b * i as u32).unwrap());
+    let state = std::array::from_fn(|i| {
+        Word::witness(&mut b, 0x9e37_79b9_u32.wrapping_mul(i as u32)).unwrap()
+    });
+    let block = std::array::from_fn(|i| {
+        Word::witness(&mut b, 0x85eb_ca6b_u32.wrapping_mul(i as u32)).unwrap()
+    });
     let before = cs.num_constraints();
     compress(&mut b, &state, &block).unwrap();
     b.finish().unwrap();
