@@ -88,6 +88,7 @@ impl Dispatcher {
             }
             tokio::select! {
                 message = inbox.recv() => match message {
+                    Some(ToWorker::Assign(leases)) if draining => self.hand_back(leases).await?,
                     Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
                     Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
                     Some(ToWorker::Unknown) => self.join(to_worker.clone()).await?,
@@ -98,7 +99,8 @@ impl Dispatcher {
                 }
                 _ = heartbeat.tick() => {
                     let running = self.running.keys().cloned().collect();
-                    self.coordinator.heartbeat(self.options.name.clone(), running).await?;
+                    let name = self.options.name.clone();
+                    self.coordinator.heartbeat(name, running, draining).await?;
                 }
                 () = shutdown.reached(Level::Drain), if !draining => {
                     draining = true;
@@ -124,6 +126,19 @@ impl Dispatcher {
             slots: self.options.f_max,
         };
         self.coordinator.join(join, to_worker).await
+    }
+
+    /// What was assigned before the coordinator heard that this dispatcher drains.
+    async fn hand_back(&self, leases: Vec<Lease>) -> Result<(), CoordinatorGone> {
+        for lease in leases {
+            let task = lease.task.id.clone();
+            let attempt = lease.attempt;
+            let worker = self.options.name.clone();
+            self.coordinator
+                .release(worker, LeaseRef { task, attempt })
+                .await?;
+        }
+        Ok(())
     }
 
     /// Cancels everything, hands it back, and waits until nothing of it runs any more.

@@ -451,9 +451,12 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                         attempt: *number as u32,
                     })
                     .collect();
+                let mut known = model.workers.iter();
+                let retired = known.any(|known| known.ix == worker && known.retired);
                 real.tell(Event::Heartbeat {
                     worker: WORKERS[worker].into(),
                     running,
+                    retired,
                 });
                 model.hear(worker);
                 let now = model.now;

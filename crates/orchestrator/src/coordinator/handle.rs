@@ -143,14 +143,19 @@ impl Handle {
         self.send(Command::Leave(worker)).await
     }
 
-    /// The worker is alive, and working on these.
+    /// The worker is alive, and working on these; `retired` says that it takes nothing new.
     pub async fn heartbeat(
         &self,
         worker: WorkerId,
         running: Vec<LeaseRef>,
+        retired: bool,
     ) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Heartbeat { worker, running }))
-            .await
+        self.send(Command::Worker(Event::Heartbeat {
+            worker,
+            running,
+            retired,
+        }))
+        .await
     }
 
     /// A result.

@@ -57,6 +57,9 @@ pub enum Event {
         worker: WorkerId,
         /// The leases it holds.
         running: Vec<LeaseRef>,
+        /// Whether it takes no new tasks: said with every heartbeat, so that a [`Event::Retire`],
+        /// or the [`Event::Join`] of one that has come back, is not lost for good.
+        retired: bool,
     },
     /// A worker has a result.
     Complete(Complete),

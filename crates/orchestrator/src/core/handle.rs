@@ -11,7 +11,11 @@ impl Core {
             Event::Join(join) => self.join(join),
             Event::Retire { worker } => self.retire(&worker),
             Event::Leave { worker } => self.leave(&worker),
-            Event::Heartbeat { worker, running } => self.heartbeat(&worker, running),
+            Event::Heartbeat {
+                worker,
+                running,
+                retired,
+            } => self.heartbeat(&worker, running, retired),
             Event::Complete(complete) => self.complete(complete),
             Event::Fail(fail) => self.fail(fail),
             Event::Release { worker, lease } => self.release(&worker, &lease),

@@ -108,7 +108,7 @@ impl Core {
 
     /// Renews the leases that the worker says it holds, adopts those that nobody holds, and tells
     /// it to stop what is not wanted.
-    pub(super) fn heartbeat(&mut self, name: &WorkerId, running: Vec<LeaseRef>) {
+    pub(super) fn heartbeat(&mut self, name: &WorkerId, running: Vec<LeaseRef>, retired: bool) {
         let now = self.now.mono;
         let Some(worker) = self.workers.get_mut(name) else {
             self.actions.push(Action::Unknown {
@@ -117,6 +117,8 @@ impl Core {
             return;
         };
         worker.heard = now;
+        worker.retired = retired;
+        self.note_free(name);
         for lease in running {
             let no = self.by_id.get(&lease.task).copied();
             let Some(task) = no.and_then(|no| self.tasks.get_mut(&no)) else {

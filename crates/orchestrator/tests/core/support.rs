@@ -224,6 +224,7 @@ impl Mill {
         self.tell(Event::Heartbeat {
             worker: worker.into(),
             running,
+            retired: false,
         });
     }
 

@@ -177,3 +177,15 @@ fn tasks_of_a_group_without_workers_wait() {
     assert_eq!(mill.news(), ["w a/9/0#1"]);
     assert!(!mill.core.is_idle());
 }
+
+#[test]
+fn a_worker_whose_return_was_not_heard_is_given_work_after_its_heartbeat() {
+    let mut mill = Draft::default().work("prove", "in", &[]).mill();
+    mill.join("w", 1);
+    mill.tell(Event::Retire { worker: "w".into() });
+    mill.block("in", 0);
+    assert!(mill.news().is_empty());
+    // It died and came back; its Join was lost on the way, its heartbeats are not.
+    mill.beat("w", &[]);
+    assert_eq!(mill.news(), ["w prove/0/0#1"]);
+}

@@ -142,6 +142,7 @@ impl SimWorker {
         Event::Heartbeat {
             worker: self.name.clone(),
             running,
+            retired: self.leaving,
         }
     }
 }

@@ -191,8 +191,11 @@ impl Monitor {
             Event::Leave { worker } => {
                 self.workers.remove(worker);
             }
-            Event::Heartbeat { worker, .. } => {
+            Event::Heartbeat {
+                worker, retired, ..
+            } => {
                 if let Some(known) = self.workers.get_mut(worker) {
+                    known.retired = *retired;
                     known.forgotten |= now_ms.saturating_sub(known.heard_ms) > 2 * T_ACK_MS;
                     known.heard_ms = now_ms;
                 }
