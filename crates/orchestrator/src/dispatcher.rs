@@ -15,7 +15,7 @@ use crate::executor::{Cancel, Execution, Executor, Product, Resolved};
 use crate::id::WorkerId;
 use crate::message::grouping;
 use crate::payload::Encoding;
-use crate::plan::{Plan, StageIx, StageKind};
+use crate::plan::StageIx;
 use crate::record::Failure;
 use crate::shutdown::{Level, Shutdown};
 
@@ -316,7 +316,8 @@ impl Work {
         product: Product,
     ) -> Result<(), CoordinatorGone> {
         let plan = self.coordinator.plan();
-        let collected = is_collected(plan, stage);
+        let mut queues = plan.stage(stage).outputs.iter();
+        let collected = queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);
@@ -350,16 +351,6 @@ impl Work {
             })
             .await
     }
-}
-
-/// Whether a collector reads what `stage` writes.
-fn is_collected(plan: &Plan, stage: StageIx) -> bool {
-    let mut readers = plan
-        .stage(stage)
-        .outputs
-        .iter()
-        .flat_map(|queue| &plan.queue(*queue).readers);
-    readers.any(|reader| matches!(plan.stage(*reader).kind, StageKind::Collector(_)))
 }
 
 /// An error with all that caused it, on one line.

@@ -247,7 +247,7 @@ pub enum Strategy {
     Match {
         /// How many make a group.
         k: MatchCount,
-        /// Where the grouping value is, in the payload: a string, a number or a boolean.
+        /// Where the grouping value is, in the payload: a string or an integer.
         group_by: JsonPointer,
     },
     /// Group `block / n`: complete when each input covers all `n` blocks. A message may span

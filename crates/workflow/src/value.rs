@@ -77,7 +77,7 @@ impl fmt::Display for JsonPointer {
 /// At most `count` messages in each `per`, evenly spaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Messages in each period; also the largest burst. At least 1.
+    /// Messages in each period, at least 1.
     pub count: u32,
     /// The period: a second, a minute or an hour.
     pub per: Duration,

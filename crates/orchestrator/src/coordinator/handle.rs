@@ -1,6 +1,6 @@
 //! How the rest of the program talks to the coordinator.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
@@ -236,9 +236,8 @@ impl Handle {
     }
 
     /// Every blob that must be kept.
-    pub async fn live_blobs(&self) -> Result<BTreeSet<[u8; 32]>, CoordinatorGone> {
-        self.inspect(|core| core.live_blobs().into_iter().collect())
-            .await
+    pub async fn live_blobs(&self) -> Result<HashSet<[u8; 32]>, CoordinatorGone> {
+        self.inspect(Core::live_blobs).await
     }
 
     /// Waits until nothing moves any more ([`Core::is_idle`]) and all of it is durable.

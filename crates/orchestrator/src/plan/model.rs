@@ -149,6 +149,12 @@ impl Plan {
         &self.queues[ix.0]
     }
 
+    /// Whether a collector reads the queue: its messages become part of a larger record.
+    pub fn is_collected(&self, queue: QueueIx) -> bool {
+        let mut readers = self.queue(queue).readers.iter();
+        readers.any(|reader| self.stage(*reader).collector().is_some())
+    }
+
     /// The sequencer, and the first block that it emits.
     pub fn sequencer(&self) -> Option<(StageIx, u64)> {
         self.stages

@@ -15,7 +15,7 @@ use crate::executor::Resolved;
 use crate::id::Part;
 use crate::message::{Message, grouping};
 use crate::payload::Encoding;
-use crate::plan::{Needs, QueueIx, StageKind};
+use crate::plan::{Needs, QueueIx};
 use crate::shutdown::{Level, Shutdown};
 
 /// Messages submitted and not yet acknowledged, at most.
@@ -196,11 +196,7 @@ pub(super) async fn request(
     let plan = coordinator.plan();
     let json = (message.encoding == Encoding::Json).then_some(&*message.bytes);
     let grouping = grouping(plan, queue, json);
-    let collected = plan
-        .queue(queue)
-        .readers
-        .iter()
-        .any(|reader| matches!(plan.stage(*reader).kind, StageKind::Collector(_)));
+    let collected = plan.is_collected(queue);
     let payload = Resolved::store(message.encoding, message.bytes, collected, blobs).await?;
     Ok(SubmitRequest {
         producer: producer.clone(),
