@@ -14,10 +14,14 @@
 //! ```
 
 mod curve;
+mod instruction_set;
 mod msm;
 mod ntt;
 pub mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
+pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
 pub use msm::{fixed_base, msm, msm_bigint};
 pub use ntt::{Domain, DomainTooLarge};

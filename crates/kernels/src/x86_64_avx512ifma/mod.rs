@@ -1,0 +1,15 @@
+//! The back end for x86-64 with AVX-512 IFMA: eight field elements at a time, one in each 64-bit
+//! lane, as limbs of 52 bits.
+//!
+//! Every function here is `unsafe` or private for one reason: it must only run where
+//! [`InstructionSet::Avx512Ifma`](crate::InstructionSet::Avx512Ifma) is available. Entry points
+//! enable the instructions by `#[target_feature]`; everything below them is `#[inline(always)]`,
+//! so that it is compiled inside of them.
+#![expect(
+    unsafe_code,
+    reason = "vector intrinsics, and loads by pointer from arrays whose bounds are checked once"
+)]
+
+pub(crate) mod field;
+pub(crate) mod modulus;
+pub(crate) mod transpose;
