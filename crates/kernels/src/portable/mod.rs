@@ -3,3 +3,4 @@
 pub(crate) mod batch_add;
 pub(crate) mod fixed_base;
 pub(crate) mod msm;
+pub(crate) mod ntt;

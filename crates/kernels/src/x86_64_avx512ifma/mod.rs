@@ -11,5 +11,11 @@
 )]
 
 pub(crate) mod field;
+pub(crate) mod field2;
 pub(crate) mod modulus;
+#[cfg(test)]
+mod probe;
+#[cfg(test)]
+mod tests;
 pub(crate) mod transpose;
+pub(crate) mod vector_field;
