@@ -65,3 +65,26 @@ fn lengths_must_match() {
         .unwrap()
         .forward(&mut vec![Fr::zero(); 7]);
 }
+
+/// snarkjs' shift is the root of order 2n, from ffjavascript's chain of roots.
+#[test]
+fn the_roots_of_snarkjs() {
+    let bn254 = Domain::<ark_bn254::Fr>::snarkjs(1 << 10).unwrap();
+    let ours = Domain::<ark_bn254::Fr>::new(1 << 10).unwrap();
+    assert_eq!(bn254.generator(), ours.generator());
+    assert_eq!(Some(bn254.shift()), ours.double_root());
+    assert_eq!(bn254.shift().square(), bn254.generator());
+    assert_eq!(bn254.vanishing_on_coset(), -ark_bn254::Fr::from(2));
+
+    let bls12_381 = Domain::<Fr>::snarkjs(1 << 10).unwrap();
+    assert_ne!(
+        bls12_381.generator(),
+        Domain::<Fr>::new(1 << 10).unwrap().generator()
+    );
+    let order = bls12_381.generator().pow([1 << 9]);
+    assert_eq!(order, -Fr::from(1));
+
+    let largest = Domain::<ark_bn254::Fr>::snarkjs(1 << 28).unwrap();
+    assert_eq!(largest.double_root(), None);
+    assert_eq!(largest.shift(), ark_bn254::Fr::from(25));
+}
