@@ -4,6 +4,7 @@
 //! for each proof, without building matrices again.
 
 mod assignment;
+pub mod iden3;
 mod matrix;
 mod system;
 

@@ -1,0 +1,169 @@
+//! What is wrong with a file, and where.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::Format;
+
+/// A file's content that cannot be read: which format, which section, at which byte, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatError {
+    /// The format it should have had.
+    pub format: &'static Format,
+    /// The section's kind; none for the container's own head.
+    pub section: Option<u32>,
+    /// Offset in the file, in bytes from its start.
+    pub offset: u64,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Why a file's content cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It ends too soon.
+    #[error("cut short: {needed} bytes needed, {left} left")]
+    Truncated {
+        /// The bytes needed from the offset on.
+        needed: u64,
+        /// The bytes there are.
+        left: u64,
+    },
+    /// It starts as another kind of file does.
+    #[error("starts with \"{}\", not \"{}\": another kind of file", found.escape_ascii(), expected.escape_ascii())]
+    Magic {
+        /// Its first bytes.
+        found: [u8; 4],
+        /// What they should be.
+        expected: [u8; 4],
+    },
+    /// It is of a version that is not read.
+    #[error("version {found}, only version {expected} is read")]
+    Version {
+        /// The file's version.
+        found: u32,
+        /// The one that is read.
+        expected: u32,
+    },
+    /// It names more sections than any such file has.
+    #[error("{found} sections, at most {limit} are read")]
+    TooManySections {
+        /// The number in its head.
+        found: u32,
+        /// The most that are read.
+        limit: u32,
+    },
+    /// A section is there twice.
+    #[error("the section is there twice")]
+    DuplicateSection,
+    /// A section is not there.
+    #[error("the section is missing")]
+    MissingSection,
+    /// Bytes are left where all should have been used.
+    #[error("{left} bytes too many")]
+    TrailingBytes {
+        /// How many.
+        left: u64,
+    },
+    /// A section's length does not follow from the file's head.
+    #[error("{found} bytes, where the header asks for {expected}")]
+    Length {
+        /// What the header asks for.
+        expected: u64,
+        /// What the section has.
+        found: u64,
+    },
+    /// A field element is not below the field's prime.
+    #[error("a field element that is not below the field's prime")]
+    NotCanonical,
+    /// A point does not satisfy the curve's equation.
+    #[error("a point that is not on its curve")]
+    NotOnCurve,
+    /// A point of the curve is outside the subgroup of prime order.
+    #[error("a point outside the subgroup of prime order")]
+    NotInSubgroup,
+    /// The file's field is another one.
+    #[error("for the field {found}, not {expected}")]
+    Field {
+        /// The file's field: its name, or its prime if that has none here.
+        found: Cow<'static, str>,
+        /// The field asked for.
+        expected: Cow<'static, str>,
+    },
+    /// What it says is sound but not supported.
+    #[error("{0}: not supported")]
+    Unsupported(Cow<'static, str>),
+    /// It contradicts itself, or what it belongs to.
+    #[error("{0}")]
+    Inconsistent(Cow<'static, str>),
+}
+
+/// A file that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its content is malformed.
+    #[error("{}: {source}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        source: FormatError,
+    },
+    /// It was changed by someone else while it was being read.
+    #[error("{}: changed while it was being read; try again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+// === impl FormatError ===
+
+impl FormatError {
+    /// This error as one about the file at `path`.
+    pub fn in_file(self, path: &Path) -> FileError {
+        FileError::Format {
+            path: path.to_owned(),
+            source: self,
+        }
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} file, ", self.format.name)?;
+        match self.section {
+            None => write!(f, "head")?,
+            Some(kind) => match self.format.section_name(kind) {
+                Some(name) => write!(f, "section {kind} ({name})")?,
+                None => write!(f, "section {kind}")?,
+            },
+        }
+        write!(f, ", byte {}: {}", self.offset, self.reason)
+    }
+}
+
+impl std::error::Error for FormatError {}
+
+// === impl FileError ===
+
+impl FileError {
+    /// `source` as an error about the file at `path`.
+    pub fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

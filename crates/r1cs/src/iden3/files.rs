@@ -1,0 +1,223 @@
+//! Files: their bytes in memory, and writing them whole.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use memmap2::Mmap;
+use zeroize::Zeroizing;
+
+use super::FileError;
+
+/// Files up to this size are read, not mapped: a copy costs less than a page fault each 4 KiB, and
+/// is safe from changes.
+const READ_LIMIT: u64 = 1 << 20;
+
+/// A file's bytes, mapped or read.
+///
+/// A mapping shows what others do to the file. If another process overwrites it the bytes change
+/// under the reader, and if it shortens it, touching a page beyond the new end ends this process
+/// with `SIGBUS`; no program can rule that out for a mapping. So:
+///
+/// * Files are to be replaced by renaming another over them, as [`write_whole`] does: the mapping
+///   then keeps the old content.
+/// * What others write in place, such as a witness, is read with [`read`](Self::read), which makes a
+///   copy and notices a file that shrinks meanwhile.
+/// * [`check_unchanged`](Self::check_unchanged) tells afterwards whether size or time of the file
+///   changed: call it before relying on what was read, such as remembering that a key was checked.
+pub struct MappedFile {
+    path: PathBuf,
+    file: File,
+    stamp: Stamp,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    /// A copy may hold a witness: it is erased when dropped.
+    Read(Zeroizing<Vec<u8>>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+/// Who may read a file that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visibility {
+    /// Its owner alone: witnesses, anything secret.
+    Private,
+    /// Whoever the process's `umask` allows: keys, proofs, circuits.
+    Public,
+}
+
+// === impl Stamp ===
+
+impl Stamp {
+    fn of(file: &File) -> std::io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            length: metadata.len(),
+            modified: metadata.modified().ok(),
+        })
+    }
+}
+
+// === impl MappedFile ===
+
+impl MappedFile {
+    /// The bytes of the file at `path`: mapped into memory, or read if they are few.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] if it cannot be opened or is no regular file.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        Self::with_limit(path, READ_LIMIT)
+    }
+
+    /// As [`open`](Self::open), but always a copy, erased when dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] if it cannot be read; [`FileError::Changed`] if its size changes meanwhile.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        Self::with_limit(path, u64::MAX)
+    }
+
+    fn with_limit(path: &Path, read_limit: u64) -> Result<Self, FileError> {
+        let io = |source| FileError::io(path, source);
+        let mut file = File::open(path).map_err(io)?;
+        if !file.metadata().map_err(io)?.is_file() {
+            return Err(io(std::io::Error::other("not a regular file")));
+        }
+        let stamp = Stamp::of(&file).map_err(io)?;
+        let bytes = if stamp.length <= read_limit {
+            let size = usize::try_from(stamp.length)
+                .map_err(|_| io(std::io::ErrorKind::FileTooLarge.into()))?;
+            let mut bytes = Zeroizing::new(Vec::new());
+            bytes
+                .try_reserve_exact(size)
+                .map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
+            // Within the capacity: a vector that grew would leave a copy that is not erased.
+            Read::by_ref(&mut file)
+                .take(stamp.length)
+                .read_to_end(&mut bytes)
+                .map_err(io)?;
+            if bytes.len() as u64 != stamp.length {
+                let path = path.to_owned();
+                return Err(FileError::Changed { path });
+            }
+            Bytes::Read(bytes)
+        } else {
+            Bytes::Mapped(map(&file).map_err(io)?)
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            stamp,
+            bytes,
+        })
+    }
+
+    /// That neither the size nor the time of modification of the file changed since it was opened.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Changed`] if one did, [`FileError::Io`] if that cannot be told.
+    pub fn check_unchanged(&self) -> Result<(), FileError> {
+        let now = Stamp::of(&self.file).map_err(|source| FileError::io(&self.path, source))?;
+        if now == self.stamp {
+            Ok(())
+        } else {
+            let path = self.path.clone();
+            Err(FileError::Changed { path })
+        }
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[expect(unsafe_code, reason = "keys of gigabytes are mapped, not copied")]
+fn map(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: the mapping is private and read-only, and the pages are only ever read as plain bytes,
+    // each of whose values is valid. Whether another process changes or shortens the file cannot be
+    // checked here: the type's documentation says what then happens (other bytes, which the parsers
+    // treat as hostile in any case, or SIGBUS) and which files must therefore not be mapped.
+    let map = unsafe { Mmap::map(file) }?;
+    #[cfg(unix)]
+    // Only advice: reading ahead saves time on a cold file, and nothing depends on it.
+    let _ = map.advise(memmap2::Advice::WillNeed);
+    Ok(map)
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Read(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Debug for MappedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MappedFile")
+            .field("path", &self.path)
+            .field("length", &self.stamp.length)
+            .field("mapped", &matches!(self.bytes, Bytes::Mapped(_)))
+            .finish()
+    }
+}
+
+/// Writes a file whole or not at all: `write` fills a new file beside `path`, which is flushed to
+/// disk and then renamed over it. Whoever has the old file open or mapped keeps it.
+///
+/// # Errors
+///
+/// [`FileError::Io`] if the file system refuses or `write` fails; the file at `path` is then as it
+/// was.
+pub fn write_whole<T>(
+    path: &Path,
+    visibility: Visibility,
+    write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<T>,
+) -> Result<T, FileError> {
+    let io = |source| FileError::io(path, source);
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".proofmill-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = match visibility {
+            Visibility::Private => 0o600,
+            Visibility::Public => 0o666,
+        };
+        builder.permissions(std::fs::Permissions::from_mode(mode));
+    }
+    #[cfg(not(unix))]
+    let _ = visibility;
+    let file = builder.tempfile_in(directory).map_err(io)?;
+    let mut out = BufWriter::with_capacity(1 << 20, file.as_file());
+    let result = write(&mut out).map_err(io)?;
+    out.flush().map_err(io)?;
+    drop(out);
+    file.as_file().sync_all().map_err(io)?;
+    file.persist(path).map_err(|error| io(error.error))?;
+    File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(io)?;
+    Ok(result)
+}

@@ -1,0 +1,26 @@
+//! The binary files of iden3's tools, circom and snarkjs.
+//!
+//! All of them (`.r1cs`, `.wtns`, `.zkey`, `.ptau`) are one container: a magic word, a version, and
+//! numbered sections. [`Container`] reads it from bytes, [`Cursor`] reads within a section,
+//! [`ContainerWriter`] writes it; [`MappedFile`] brings a file's bytes, [`write_whole`] stores them.
+//! A reader of one format is a [`Format`] and what it makes of the sections; every error it gives is
+//! a [`FormatError`], which names the section and the offset in the file.
+//!
+//! Layout, from snarkjs's `binfileutils` and circom's `binary-format` documents; little-endian:
+//!
+//! ```text
+//! magic (4 bytes) | version (u32) | number of sections (u32)
+//! then each section: kind (u32) | length of its content (u64) | content
+//! ```
+
+mod container;
+mod cursor;
+mod error;
+mod field;
+mod files;
+
+pub use container::{Container, ContainerWriter, Format, MAX_SECTIONS};
+pub use cursor::Cursor;
+pub use error::{FileError, FormatError, Reason};
+pub use field::{MontgomeryField, canonical_from_le, width};
+pub use files::{MappedFile, Visibility, write_whole};
