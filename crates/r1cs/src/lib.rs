@@ -4,10 +4,13 @@
 //! for each proof, without building matrices again.
 
 mod assignment;
+mod coefficients;
 pub mod iden3;
 mod matrix;
+mod packed;
 mod system;
 
 pub use assignment::Assignment;
-pub use matrix::Matrix;
+pub use coefficients::Coefficients;
+pub use matrix::{Matrix, MatrixBuilder};
 pub use system::{MAX_SIZE, R1cs, R1csError, Unsatisfied};

@@ -8,10 +8,9 @@ use ark_relations::gr1cs::{
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use crate::Matrix;
-use crate::matrix::Table;
+use crate::{Coefficients, Matrix, MatrixBuilder};
 
-/// The most variables, constraints and entries of a matrix: what 32 bits count.
+/// The most variables and constraints: what 32 bits count.
 pub const MAX_SIZE: usize = u32::MAX as usize;
 
 /// Version of what [`R1cs::digest`] hashes.
@@ -26,7 +25,7 @@ pub struct R1cs<F: PrimeField> {
     a: Matrix,
     b: Matrix,
     c: Matrix,
-    coefficients: Vec<F>,
+    coefficients: Coefficients<F>,
 }
 
 /// A circuit that is no rank-1 constraint system, or too large a one.
@@ -58,7 +57,15 @@ pub enum R1csError {
         /// The number of variables.
         variables: usize,
     },
-    /// There is no leading one, or too many variables, rows or entries.
+    /// An entry lies beyond the rows.
+    #[error("an entry in row {row} of {rows}")]
+    Row {
+        /// The row.
+        row: usize,
+        /// The number of rows.
+        rows: usize,
+    },
+    /// There is no leading one, or too many variables or rows.
     #[error("{found} {what}: there must be {least} to {MAX_SIZE}")]
     Size {
         /// What there is too much or too little of.
@@ -126,42 +133,69 @@ impl<F: PrimeField> R1cs<F> {
         witness: usize,
         rows: [Vec<Vec<(F, usize)>>; 3],
     ) -> Result<Self, R1csError> {
-        let size = |what, least, found: usize| {
-            if (least..=MAX_SIZE).contains(&found) {
-                Ok(())
-            } else {
-                Err(R1csError::Size { what, found, least })
+        let variables = check_sizes(instance, witness)?;
+        let mut table = Coefficients::new();
+        let mut build = |rows: Vec<Vec<(F, usize)>>| {
+            let mut builder = MatrixBuilder::new();
+            for (row, entries) in rows.into_iter().enumerate() {
+                for (value, column) in entries {
+                    if column >= variables {
+                        return Err(R1csError::Column {
+                            row,
+                            column,
+                            variables,
+                        });
+                    }
+                    // Below the variables, of which there are no more than 32 bits count.
+                    builder.push(column as u32, value);
+                }
+                builder.end_row(&mut table);
             }
+            Ok(builder.finish())
         };
-        let variables = instance.saturating_add(witness);
-        size("instance variables", 1, instance)?;
-        size("variables", 1, variables)?;
-        let counts = [rows[0].len(), rows[1].len(), rows[2].len()];
+        let [a, b, c] = rows;
+        let matrices = [build(a)?, build(b)?, build(c)?];
+        Self::from_matrices(instance, witness, matrices, table)
+    }
+
+    /// From matrices made with one table of coefficients, in the order A, B, C. `instance` counts
+    /// the leading one.
+    ///
+    /// # Errors
+    ///
+    /// [`R1csError`] for sizes or columns that do not fit.
+    pub fn from_matrices(
+        instance: usize,
+        witness: usize,
+        matrices: [Matrix; 3],
+        mut coefficients: Coefficients<F>,
+    ) -> Result<Self, R1csError> {
+        let variables = check_sizes(instance, witness)?;
+        let [a, b, c] = matrices;
+        let counts = [a.rows(), b.rows(), c.rows()];
         if counts[0] != counts[1] || counts[0] != counts[2] {
             return Err(R1csError::Rows(counts));
         }
-        size("constraints", 0, counts[0])?;
-        for matrix in &rows {
-            size("entries", 0, matrix.iter().map(Vec::len).sum())?;
-            for (row, entries) in matrix.iter().enumerate() {
-                if let Some((_, column)) = entries.iter().find(|(_, c)| *c >= variables) {
-                    return Err(R1csError::Column {
-                        row,
-                        column: *column,
-                        variables,
-                    });
-                }
+        check_size("constraints", 0, counts[0])?;
+        for matrix in [&a, &b, &c] {
+            if matrix.width() > variables {
+                let column = matrix.width() - 1;
+                let named = |row: &usize| matrix.row(*row).any(|(found, _)| found == column);
+                return Err(R1csError::Column {
+                    row: (0..matrix.rows()).find(named).unwrap_or_default(),
+                    column,
+                    variables,
+                });
             }
         }
-        let mut table = Table::new();
-        let [a, b, c] = rows.map(|rows| Matrix::new(rows, &mut table));
+        coefficients.shrink();
         Ok(Self {
             instance,
             witness,
             a,
             b,
             c,
-            coefficients: table.values,
+            coefficients,
         })
     }
 
@@ -192,7 +226,13 @@ impl<F: PrimeField> R1cs<F> {
 
     /// The table the matrices' entries index.
     pub fn coefficients(&self) -> &[F] {
-        &self.coefficients
+        self.coefficients.values()
+    }
+
+    /// The memory the matrices take, in bytes.
+    pub fn memory(&self) -> usize {
+        let matrices: usize = self.matrices().into_iter().map(Matrix::memory).sum();
+        matrices + size_of_val(self.coefficients())
     }
 
     /// A·z, B·z or C·z, into the front of `out`, whose rest is left as it is.
@@ -206,7 +246,7 @@ impl<F: PrimeField> R1cs<F> {
     /// If `out` is shorter than the number of constraints.
     pub fn multiply(&self, matrix: &Matrix, z: &[F], out: &mut [F]) -> Result<(), R1csError> {
         self.check_length(z)?;
-        matrix.multiply(&self.coefficients, z, out);
+        matrix.multiply(self.coefficients(), z, out);
         Ok(())
     }
 
@@ -221,7 +261,7 @@ impl<F: PrimeField> R1cs<F> {
             return Err(Unsatisfied { row: 0 });
         }
         let holds = |row: usize| {
-            let dot = |matrix: &Matrix| matrix.dot(row, &self.coefficients, z);
+            let dot = |matrix: &Matrix| matrix.dot(row, self.coefficients(), z);
             dot(&self.a) * dot(&self.b) == dot(&self.c)
         };
         match (0..self.num_constraints())
@@ -243,7 +283,7 @@ impl<F: PrimeField> R1cs<F> {
     ///
     /// If `az` or `bz` is shorter than the number of constraints, or `z` than that of variables.
     pub fn is_satisfied_given(&self, z: &[F], az: &[F], bz: &[F]) -> Result<(), Unsatisfied> {
-        let holds = |row: usize| az[row] * bz[row] == self.c.dot(row, &self.coefficients, z);
+        let holds = |row: usize| az[row] * bz[row] == self.c.dot(row, self.coefficients(), z);
         match (0..self.num_constraints())
             .into_par_iter()
             .find_first(|row| !holds(*row))
@@ -259,7 +299,8 @@ impl<F: PrimeField> R1cs<F> {
     /// The encoding is of little-endian numbers: the field's modulus (its length first), the
     /// numbers of instance and witness variables, constraints and coefficients (8 bytes each), the
     /// coefficients, and for each matrix its number of entries (8 bytes), row starts, columns and
-    /// coefficient indices (4 bytes each).
+    /// coefficient indices (4 bytes each; row starts of 8 bytes if there are more than 2³² − 1
+    /// entries).
     pub fn digest(&self) -> [u8; 32] {
         let mut hasher = Sha256::new();
         hasher.update(DIGEST_DOMAIN);
@@ -270,23 +311,25 @@ impl<F: PrimeField> R1cs<F> {
             self.instance,
             self.witness,
             self.num_constraints(),
-            self.coefficients.len(),
+            self.coefficients().len(),
         ] {
             hasher.update((size as u64).to_le_bytes());
         }
-        for coefficient in &self.coefficients {
+        for coefficient in self.coefficients() {
             hasher.update(coefficient.into_bigint().to_bytes_le());
         }
         let mut buffer = Vec::with_capacity(1 << 16);
         for matrix in self.matrices() {
             hasher.update((matrix.entries() as u64).to_le_bytes());
-            for numbers in [&matrix.starts, &matrix.columns, &matrix.coefficients] {
-                for chunk in numbers.chunks(1 << 14) {
-                    buffer.clear();
-                    buffer.extend(chunk.iter().flat_map(|number| number.to_le_bytes()));
-                    hasher.update(&buffer);
-                }
-            }
+            let width = if matrix.entries() > u32::MAX as usize {
+                8
+            } else {
+                4
+            };
+            let columns = || matrix.columns.iter().map(|column| u64::from(*column));
+            hash_numbers(&mut hasher, &mut buffer, width, matrix.starts.iter());
+            hash_numbers(&mut hasher, &mut buffer, 4, columns());
+            hash_numbers(&mut hasher, &mut buffer, 4, matrix.coefficients.iter());
         }
         hasher.finalize().into()
     }
@@ -301,4 +344,37 @@ impl<F: PrimeField> R1cs<F> {
             })
         }
     }
+}
+
+fn check_size(what: &'static str, least: usize, found: usize) -> Result<(), R1csError> {
+    if (least..=MAX_SIZE).contains(&found) {
+        Ok(())
+    } else {
+        Err(R1csError::Size { what, found, least })
+    }
+}
+
+/// The number of variables, if it is possible.
+fn check_sizes(instance: usize, witness: usize) -> Result<usize, R1csError> {
+    let variables = instance.saturating_add(witness);
+    check_size("instance variables", 1, instance)?;
+    check_size("variables", 1, variables)?;
+    Ok(variables)
+}
+
+fn hash_numbers(
+    hasher: &mut Sha256,
+    buffer: &mut Vec<u8>,
+    width: usize,
+    numbers: impl Iterator<Item = u64>,
+) {
+    for number in numbers {
+        buffer.extend_from_slice(&number.to_le_bytes()[..width]);
+        if buffer.len() >= 1 << 16 {
+            hasher.update(&buffer);
+            buffer.clear();
+        }
+    }
+    hasher.update(&buffer);
+    buffer.clear();
 }

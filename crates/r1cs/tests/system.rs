@@ -1,13 +1,15 @@
 //! Systems from arkworks circuits and from rows.
 
 use ark_bls12_381::Fr;
-use ark_ff::{Field, One, UniformRand, Zero};
+use ark_ff::{BigInteger, Field, One, PrimeField, UniformRand, Zero};
 use ark_relations::gr1cs::{
     ConstraintSynthesizer, ConstraintSystemRef, LinearCombination, SynthesisError, Variable,
 };
+use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use proofmill_r1cs::{Assignment, R1cs, R1csError, Unsatisfied};
+use proofmill_r1cs::{Assignment, Coefficients, Matrix, R1cs, R1csError, Unsatisfied};
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 /// out = x³ + x + 5, x secret.
 struct Cubic {
@@ -179,4 +181,93 @@ proptest! {
         longer.iter_mut().for_each(|m| m.push(vec![]));
         prop_assert_ne!(digest(2, longer), original);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Entries in any order, some of them repeated and some zero, make the matrix their rows make.
+    #[test]
+    fn entries_make_the_same_matrix_as_rows(seed: u64, rows in 0usize..50, witness in 0usize..300) {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let data = random_rows(rng, rows, 2 + witness);
+        let system = R1cs::from_rows(2, witness, data.clone()).unwrap();
+        let mut entries: Vec<(u32, u32, Fr)> = data[0]
+            .iter()
+            .enumerate()
+            .flat_map(|(row, terms)| terms.iter().map(move |(value, column)| (row as u32, *column as u32, *value)))
+            .collect();
+        if rng.r#gen() {
+            entries.shuffle(rng);
+        }
+        let mut table = Coefficients::new();
+        let matrix = Matrix::from_entries(rows, 2 + witness, entries.iter().copied(), &mut table).unwrap();
+        prop_assert_eq!(matrix.rows(), rows);
+        for row in 0..rows {
+            let of = |matrix: &Matrix, table: &[Fr]| -> Vec<(usize, Fr)> {
+                matrix.row(row).map(|(column, index)| (column, table[index])).collect()
+            };
+            prop_assert_eq!(of(&matrix, table.values()), of(system.matrices()[0], system.coefficients()));
+        }
+        if let Some(widest) = entries.iter().map(|(_, column, _)| *column as usize).max() {
+            let error = Matrix::from_entries(rows, widest, entries.iter().copied(), &mut table).unwrap_err();
+            let named = matches!(error, R1csError::Column { column, .. } if column == widest);
+            prop_assert!(named);
+            let last = entries.iter().map(|(row, _, _)| *row as usize).max().unwrap();
+            let error = Matrix::from_entries(last, 2 + witness, entries.iter().copied(), &mut table).unwrap_err();
+            let named = matches!(error, R1csError::Row { row, .. } if row == last);
+            prop_assert!(named);
+        }
+    }
+}
+
+#[test]
+fn coefficients_are_found_again() {
+    let rng = &mut StdRng::seed_from_u64(9);
+    let values: Vec<Fr> = (0..3000).map(|_| Fr::rand(rng)).collect();
+    let mut table = Coefficients::new();
+    assert_eq!(table.index(-Fr::one()), 1);
+    assert_eq!(table.index(Fr::one()), 0);
+    for _ in 0..2 {
+        for (i, value) in values.iter().enumerate() {
+            assert_eq!(table.index(*value), i as u32 + 2);
+        }
+    }
+    assert_eq!(table.values()[2..], values);
+}
+
+/// Keys on disk name the circuit they are for by its digest: it must not change.
+#[test]
+fn the_digest_is_as_documented() {
+    let two = Fr::from(2);
+    let system = R1cs::from_rows(
+        1,
+        1,
+        [
+            vec![vec![(two, 1)], vec![]],
+            vec![vec![(Fr::one(), 0)], vec![(-Fr::one(), 1)]],
+            vec![vec![], vec![]],
+        ],
+    )
+    .unwrap();
+    let mut bytes = b"proofmill/r1cs/1".to_vec();
+    let longs = |bytes: &mut Vec<u8>, numbers: &[u64]| {
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    };
+    let words = |bytes: &mut Vec<u8>, numbers: &[u32]| {
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    };
+    longs(&mut bytes, &[32]);
+    bytes.extend(Fr::MODULUS.to_bytes_le());
+    longs(&mut bytes, &[1, 1, 2, 3]);
+    for coefficient in [Fr::one(), -Fr::one(), two] {
+        bytes.extend(coefficient.into_bigint().to_bytes_le());
+    }
+    longs(&mut bytes, &[1]);
+    words(&mut bytes, &[0, 1, 1, 1, 2]);
+    longs(&mut bytes, &[2]);
+    words(&mut bytes, &[0, 1, 2, 0, 1, 0, 1]);
+    longs(&mut bytes, &[0]);
+    words(&mut bytes, &[0, 0, 0]);
+    assert_eq!(system.digest(), *Sha256::digest(&bytes));
 }
