@@ -1,12 +1,14 @@
-# `make demo` needs Rust; `make test` needs Rust as well. Nothing is installed system-wide.
+# `make demo` needs Rust and a C compiler; `make test` needs Node.js 18 or newer as well, for circom
+# and snarkjs, which tests run. Nothing is installed system-wide.
 
 CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
+INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test lint docs fmt bench clean
+.PHONY: help demo build test interop-tools lint docs fmt bench clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## Prove the first 32 headers of Bitcoin's main chain, verify and emit in order
 	@$(PROOFMILL) demo
@@ -14,8 +16,15 @@ demo: build ## Prove the first 32 headers of Bitcoin's main chain, verify and em
 build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
 
-test: ## Run every test
+test: interop-tools ## Run every test
 	$(CARGO) test --workspace --locked --no-fail-fast
+
+interop-tools: $(INTEROP)/node_modules/.package-lock.json ## Install circom and snarkjs for the tests
+
+$(INTEROP)/node_modules/.package-lock.json: $(INTEROP)/package.json $(INTEROP)/package-lock.json
+	@command -v npm > /dev/null || { echo "error: npm is not there; circom and snarkjs, which the \
+	tests run, need Node.js 18 or newer with npm: https://nodejs.org" >&2; exit 1; }
+	cd $(INTEROP) && npm ci && touch node_modules/.package-lock.json
 
 lint: ## Formatting and lints, warnings refused
 	$(CARGO) fmt --all --check
