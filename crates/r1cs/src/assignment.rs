@@ -33,6 +33,20 @@ impl<F: PrimeField> Assignment<F> {
         }
     }
 
+    /// From the whole vector, the first `instance` values of which are the instance.
+    ///
+    /// # Panics
+    ///
+    /// If `instance` is zero or more than there are values.
+    pub fn from_values(values: Vec<F>, instance: usize) -> Self {
+        assert!(
+            (1..=values.len()).contains(&instance),
+            "an instance of {instance} of {} values",
+            values.len()
+        );
+        Self { values, instance }
+    }
+
     /// Runs a circuit for its values alone: no matrix is built, no linear combination evaluated.
     ///
     /// # Errors
