@@ -3,16 +3,51 @@
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 
-/// Coefficients to evaluations on `domain`, natural order on both sides.
-pub(crate) fn forward<F: FftField>(domain: &Radix2EvaluationDomain<F>, values: &mut [F]) {
-    let mut copy = values.to_vec();
-    domain.fft_in_place(&mut copy);
-    values.copy_from_slice(&copy);
+use crate::ntt::Transforms;
+
+/// The transforms of one domain.
+pub(crate) struct Plan<F: FftField> {
+    subgroup: Radix2EvaluationDomain<F>,
+    coset: Radix2EvaluationDomain<F>,
 }
 
-/// Evaluations on `domain` to coefficients, natural order on both sides.
-pub(crate) fn inverse<F: FftField>(domain: &Radix2EvaluationDomain<F>, values: &mut [F]) {
+impl<F: FftField> Plan<F> {
+    pub(crate) fn new(
+        subgroup: Radix2EvaluationDomain<F>,
+        coset: Radix2EvaluationDomain<F>,
+    ) -> Self {
+        Self { subgroup, coset }
+    }
+}
+
+impl<F: FftField> Transforms<F> for Plan<F> {
+    fn forward(&self, values: &mut [F]) {
+        in_vec(values, |values| self.subgroup.fft_in_place(values));
+    }
+
+    fn inverse(&self, values: &mut [F]) {
+        in_vec(values, |values| self.subgroup.ifft_in_place(values));
+    }
+
+    fn coset_forward(&self, values: &mut [F]) {
+        in_vec(values, |values| self.coset.fft_in_place(values));
+    }
+
+    fn coset_inverse(&self, values: &mut [F]) {
+        in_vec(values, |values| self.coset.ifft_in_place(values));
+    }
+
+    fn coset_extend(&self, values: &mut [F]) {
+        in_vec(values, |values| {
+            self.subgroup.ifft_in_place(values);
+            self.coset.fft_in_place(values);
+        });
+    }
+}
+
+/// arkworks transforms vectors, not slices.
+fn in_vec<F: Copy>(values: &mut [F], transform: impl FnOnce(&mut Vec<F>)) {
     let mut copy = values.to_vec();
-    domain.ifft_in_place(&mut copy);
+    transform(&mut copy);
     values.copy_from_slice(&copy);
 }
