@@ -1,13 +1,21 @@
 //! The groups the kernels work in.
 
 use ark_ec::CurveGroup;
-use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
+use ark_ec::short_weierstrass::Projective;
+use ark_ff::PrimeField;
 
+use crate::InstructionSet;
+use crate::msm::multiply::multiply;
+use crate::msm::point_kernel::PointKernel;
+use crate::msm::prepared::{Prepared, Resident};
 use crate::portable::batch_add;
+use crate::portable::points::PortablePoints;
+#[cfg(target_arch = "x86_64")]
+use crate::x86_64_avx512ifma::{field::Fp, field2::Quadratic, points::VectorPoints};
 
-/// A group of points in short Weierstrass form, whose affine points can be added in batches that
-/// share one inversion.
-pub trait MsmGroup: CurveGroup {
+/// A group of points in short Weierstrass form: G1 and G2 of BLS12-381, BLS12-377 and BN254, and
+/// Grumpkin.
+pub trait MsmGroup: CurveGroup + sealed::Kernels {
     /// `left[i] += right[i]` for every `i`, at about six multiplications each.
     ///
     /// # Panics
@@ -16,8 +24,95 @@ pub trait MsmGroup: CurveGroup {
     fn batch_add_assign(left: &mut [Self::Affine], right: &[Self::Affine]);
 }
 
-impl<P: SWCurveConfig> MsmGroup for Projective<P> {
-    fn batch_add_assign(left: &mut [Self::Affine], right: &[Self::Affine]) {
-        batch_add::batch_add_assign(left, right);
+pub(crate) mod sealed {
+    use super::{InstructionSet, Prepared, PrimeField};
+    use ark_ec::CurveGroup;
+
+    /// What a product needs: a scalar, out of Montgomery form, by its number.
+    pub type ScalarAt<'a, G> = &'a (
+            dyn Fn(usize) -> <<G as ark_ec::PrimeGroup>::ScalarField as PrimeField>::BigInt + Sync
+        );
+
+    /// A group's back ends.
+    pub trait Kernels: CurveGroup {
+        fn multiply(
+            set: InstructionSet,
+            bases: &[Self::Affine],
+            scalar: ScalarAt<'_, Self>,
+        ) -> Self;
+
+        fn prepare(
+            set: InstructionSet,
+            bases: &[Self::Affine],
+            memory_limit: usize,
+        ) -> Box<dyn Prepared<Self>>;
+
+        fn point_bytes(set: InstructionSet) -> usize;
     }
+}
+
+/// Implements the groups: a curve's configuration, the field its coordinates are vectors of, and
+/// the costs on each back end.
+macro_rules! groups {
+    ($($curve:ty, $vector:ty;)*) => {$(
+        impl MsmGroup for Projective<$curve> {
+            fn batch_add_assign(left: &mut [Self::Affine], right: &[Self::Affine]) {
+                batch_add::batch_add_assign(left, right);
+            }
+        }
+
+        impl sealed::Kernels for Projective<$curve> {
+            fn multiply(
+                set: InstructionSet,
+                bases: &[Self::Affine],
+                scalar: sealed::ScalarAt<'_, Self>,
+            ) -> Self {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        multiply::<VectorPoints<$curve, $vector>>(bases, scalar)
+                    }
+                    _ => multiply::<PortablePoints<$curve>>(bases, scalar),
+                }
+            }
+
+            fn prepare(
+                set: InstructionSet,
+                bases: &[Self::Affine],
+                memory_limit: usize,
+            ) -> Box<dyn Prepared<Self>> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => Box::new(
+                        Resident::<VectorPoints<$curve, $vector>>::new(bases, memory_limit),
+                    ),
+                    _ => Box::new(Resident::<PortablePoints<$curve>>::new(bases, memory_limit)),
+                }
+            }
+
+            fn point_bytes(set: InstructionSet) -> usize {
+                match set {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => VectorPoints::<$curve, $vector>::POINT_BYTES,
+                    _ => PortablePoints::<$curve>::POINT_BYTES,
+                }
+            }
+        }
+    )*};
+}
+
+groups! {
+    ark_bls12_381::g1::Config, Fp<ark_bls12_381::FqConfig, 8, 6>;
+    ark_bls12_381::g2::Config, Quadratic<ark_bls12_381::Fq2Config, 8, 6>;
+    ark_bls12_377::g1::Config, Fp<ark_bls12_377::FqConfig, 8, 6>;
+    ark_bls12_377::g2::Config, Quadratic<ark_bls12_377::Fq2Config, 8, 6>;
+    ark_bn254::g1::Config, Fp<ark_bn254::FqConfig, 5, 4>;
+    ark_bn254::g2::Config, Quadratic<ark_bn254::Fq2Config, 5, 4>;
+    ark_grumpkin::GrumpkinConfig, Fp<ark_bn254::FrConfig, 5, 4>;
+}
+
+/// A back end that may run here.
+fn checked(set: InstructionSet) -> InstructionSet {
+    assert!(set.is_available(), "this machine has no {set}");
+    set
 }

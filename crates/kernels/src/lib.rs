@@ -23,5 +23,5 @@ mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
-pub use msm::{fixed_base, msm, msm_bigint};
+pub use msm::{MAX_BASES, PreparedBases, fixed_base, msm, msm_bigint, msm_on};
 pub use ntt::{Domain, DomainTooLarge};

@@ -1,11 +1,23 @@
-//! Multi-scalar and fixed-base multiplication against the definition.
+//! Multi-scalar and fixed-base multiplication against the definition: every group, every back end.
 
-use ark_bls12_381::{Fr, G1Projective, G2Projective};
-use ark_ec::CurveGroup;
+use ark_bls12_381::{Fr, G1Projective};
+use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM};
 use ark_ff::{PrimeField, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
-use proofmill_kernels::{MsmGroup, fixed_base, msm, msm_bigint};
+use proofmill_kernels::{
+    InstructionSet, MsmGroup, PreparedBases, fixed_base, msm, msm_bigint, msm_on,
+};
 use proptest::prelude::*;
+
+/// The back ends this machine has; those it has not are reported.
+fn back_ends() -> impl Iterator<Item = InstructionSet> {
+    InstructionSet::ALL.into_iter().filter(|set| {
+        if !set.is_available() {
+            eprintln!("skipped: this machine has no {set}");
+        }
+        set.is_available()
+    })
+}
 
 fn naive<G: MsmGroup>(bases: &[G::Affine], scalars: &[G::ScalarField]) -> G {
     bases
@@ -16,7 +28,7 @@ fn naive<G: MsmGroup>(bases: &[G::Affine], scalars: &[G::ScalarField]) -> G {
 }
 
 /// Few distinct bases, infinity among them, so that doublings and cancellations are common.
-fn bases<G: MsmGroup>(rng: &mut StdRng, length: usize) -> Vec<G::Affine> {
+fn few_bases<G: MsmGroup>(rng: &mut StdRng, length: usize) -> Vec<G::Affine> {
     let mut pool = vec![G::zero(), G::generator(), -G::generator()];
     pool.extend((0..length / 2).map(|_| G::rand(rng)));
     let points: Vec<G> = (0..length)
@@ -25,13 +37,22 @@ fn bases<G: MsmGroup>(rng: &mut StdRng, length: usize) -> Vec<G::Affine> {
     G::normalize_batch(&points)
 }
 
-/// The shapes a witness takes: bits, all full-size, small and negative numbers, a mix.
+/// The shapes scalars take.
+const SHAPES: u8 = 9;
+
 fn scalars<F: PrimeField>(rng: &mut StdRng, length: usize, shape: u8) -> Vec<F> {
+    let one_for_all = F::rand(rng);
     (0..length)
-        .map(|_| match (shape, rng.gen_range(0..100)) {
+        .map(|i| match (shape, rng.gen_range(0..100)) {
             (0, roll) => F::from(u64::from(roll % 2 == 0)),
             (1, _) => F::rand(rng),
             (2, _) => F::from(rng.gen_range(-9i64..10)),
+            (3, _) => one_for_all,
+            (4, _) => -F::one(),
+            (5, _) => F::zero(),
+            // The ends of digits: powers of two, and one less.
+            (6, roll) => F::from(2u64).pow([i as u64 % 256]) - F::from(roll as u64 % 2),
+            (7, _) => F::from(rng.r#gen::<u64>() >> 32),
             (_, 0..=44) => F::zero(),
             (_, 45..=89) => F::one(),
             (_, 90) => -F::one(),
@@ -42,51 +63,173 @@ fn scalars<F: PrimeField>(rng: &mut StdRng, length: usize, shape: u8) -> Vec<F> 
 
 fn check<G: MsmGroup>(seed: u64, length: usize, shape: u8) {
     let rng = &mut StdRng::seed_from_u64(seed);
-    let bases = bases::<G>(rng, length);
+    let bases = few_bases::<G>(rng, length);
     let scalars: Vec<G::ScalarField> = scalars(rng, length, shape);
     let expected = naive::<G>(&bases, &scalars);
     assert_eq!(msm::<G>(&bases, &scalars), expected);
     let bigints: Vec<_> = scalars.iter().map(|scalar| scalar.into_bigint()).collect();
     assert_eq!(msm_bigint::<G>(&bases, &bigints), expected);
-    let base = G::rand(rng);
-    let products: Vec<G> = scalars.iter().map(|scalar| base * scalar).collect();
-    assert_eq!(fixed_base(base, &scalars), G::normalize_batch(&products));
+    for set in back_ends() {
+        assert_eq!(msm_on::<G>(set, &bases, &scalars), expected, "{set}");
+        for copies in [1, 2, 3, 6] {
+            let limit = PreparedBases::<G>::bytes_for(set, length, copies);
+            let prepared = PreparedBases::<G>::new_on(set, &bases, limit);
+            assert!(prepared.bytes() <= limit);
+            assert_eq!(prepared.len(), length);
+            assert_eq!(
+                prepared.msm(&scalars),
+                expected,
+                "{set}, {} of {copies} copies",
+                prepared.copies()
+            );
+        }
+    }
 }
+
+/// Tests of one group.
+macro_rules! group {
+    ($name:ident, $group:ty, $length:expr) => {
+        mod $name {
+            use super::*;
+
+            proptest! {
+                #![proptest_config(ProptestConfig::with_cases(20))]
+
+                #[test]
+                fn agrees_with_the_definition(
+                    seed: u64,
+                    length in 0usize..$length,
+                    shape in 0..SHAPES,
+                ) {
+                    check::<$group>(seed, length, shape);
+                }
+            }
+
+            /// Large enough for windows as wide as they are in use, for full batches and queues;
+            /// arkworks computes what is expected.
+            #[test]
+            fn long_products_agree_with_arkworks() {
+                let rng = &mut StdRng::seed_from_u64(7);
+                let length = 10 * $length + 5;
+                let bases: Vec<_> = {
+                    // Multiples of the generator by 1, 2, 3, …, and some at infinity.
+                    let step = <$group>::generator();
+                    let mut points = vec![step];
+                    for i in 1..length {
+                        points.push(points[i - 1] + step);
+                    }
+                    points[length / 2] = <$group>::zero();
+                    <$group>::normalize_batch(&points)
+                };
+                for shape in 0..SHAPES {
+                    let scalars = scalars(rng, length, shape);
+                    let expected = <$group as VariableBaseMSM>::msm(&bases, &scalars)
+                        .expect("as many bases as scalars");
+                    for set in back_ends() {
+                        assert_eq!(
+                            msm_on::<$group>(set, &bases, &scalars),
+                            expected,
+                            "{set}, shape {shape}"
+                        );
+                        let limit = PreparedBases::<$group>::bytes_for(set, length, 4);
+                        let prepared = PreparedBases::<$group>::new_on(set, &bases, limit);
+                        assert_eq!(prepared.msm(&scalars), expected, "{set}, shape {shape}");
+                    }
+                }
+            }
+
+            /// Every addition is an exception: all bases are the same point, or two opposite ones.
+            #[test]
+            fn equal_and_opposite_bases_are_added_right() {
+                let point = <$group>::generator().into_affine();
+                for bases in [vec![point; 500], [point, -point].repeat(250)] {
+                    for shape in 0..SHAPES {
+                        let rng = &mut StdRng::seed_from_u64(u64::from(shape));
+                        let scalars = scalars(rng, bases.len(), shape);
+                        let expected = <$group as VariableBaseMSM>::msm(&bases, &scalars)
+                            .expect("as many bases as scalars");
+                        for set in back_ends() {
+                            assert_eq!(
+                                msm_on::<$group>(set, &bases, &scalars),
+                                expected,
+                                "{set}, shape {shape}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+
+group!(bls12_381_g1, ark_bls12_381::G1Projective, 400);
+group!(bls12_381_g2, ark_bls12_381::G2Projective, 100);
+group!(bls12_377_g1, ark_bls12_377::G1Projective, 400);
+group!(bls12_377_g2, ark_bls12_377::G2Projective, 100);
+group!(bn254_g1, ark_bn254::G1Projective, 400);
+group!(bn254_g2, ark_bn254::G2Projective, 100);
+group!(grumpkin, ark_grumpkin::Projective, 400);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn g1_agrees_with_the_definition(seed: u64, length in 0usize..300, shape in 0u8..4) {
-        check::<G1Projective>(seed, length, shape);
-    }
-
-    #[test]
-    fn g2_agrees_with_the_definition(seed: u64, length in 0usize..100, shape in 0u8..4) {
-        check::<G2Projective>(seed, length, shape);
-    }
-
-    #[test]
     fn batched_additions_are_complete(seed: u64, length in 0usize..80) {
         let rng = &mut StdRng::seed_from_u64(seed);
-        let mut left = bases::<G1Projective>(rng, length);
-        let right = bases::<G1Projective>(rng, length);
+        let mut left = few_bases::<G1Projective>(rng, length);
+        let right = few_bases::<G1Projective>(rng, length);
         let expected: Vec<_> =
             left.iter().zip(&right).map(|(p, q)| (*p + *q).into_affine()).collect();
         G1Projective::batch_add_assign(&mut left, &right);
         prop_assert_eq!(left, expected);
     }
+
+    #[test]
+    fn fixed_base_agrees_with_the_definition(seed: u64, length in 0usize..300, shape in 0..SHAPES) {
+        let rng = &mut StdRng::seed_from_u64(seed);
+        let base = <G1Projective as ark_ff::UniformRand>::rand(rng);
+        let scalars: Vec<Fr> = scalars(rng, length, shape);
+        let products: Vec<_> = scalars.iter().map(|scalar| base * scalar).collect();
+        prop_assert_eq!(fixed_base(base, &scalars), G1Projective::normalize_batch(&products));
+    }
 }
 
-/// More than one chunk of every kind.
 #[test]
-fn long_inputs_agree_with_the_definition() {
-    check::<G1Projective>(1, 40_000, 0);
-    check::<G1Projective>(2, 20_000, 3);
+fn products_are_the_same_on_any_number_of_threads() {
+    let rng = &mut StdRng::seed_from_u64(3);
+    let bases = few_bases::<G1Projective>(rng, 3000);
+    let scalars = scalars::<Fr>(rng, 3000, 1);
+    let expected = naive::<G1Projective>(&bases, &scalars);
+    for threads in [1, 2, 3, 16] {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("a thread pool");
+        for set in back_ends() {
+            let product = pool.install(|| msm_on::<G1Projective>(set, &bases, &scalars));
+            assert_eq!(product, expected, "{set}, {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn an_index_names_a_scalar() {
+    let rng = &mut StdRng::seed_from_u64(4);
+    let bases = few_bases::<G1Projective>(rng, 100);
+    let values = scalars::<Fr>(rng, 40, 8);
+    let indices: Vec<u32> = (0..100).map(|_| rng.gen_range(0..40)).collect();
+    let gathered: Vec<Fr> = indices.iter().map(|i| values[*i as usize]).collect();
+    let prepared = PreparedBases::<G1Projective>::new(&bases, 0);
+    assert_eq!(prepared.copies(), 1);
+    assert_eq!(
+        prepared.msm_indexed(&indices, &values),
+        naive::<G1Projective>(&bases, &gathered)
+    );
 }
 
 #[test]
 #[should_panic(expected = "one scalar for each base")]
 fn lengths_must_match() {
-    let _ = msm::<G1Projective>(&[], &[Fr::zero()]);
+    let generator = <G1Projective as CurveGroup>::Affine::generator();
+    let _ = msm::<G1Projective>(&[generator], &[Fr::zero(), Fr::zero()]);
 }

@@ -2,5 +2,5 @@
 
 pub(crate) mod batch_add;
 pub(crate) mod fixed_base;
-pub(crate) mod msm;
 pub(crate) mod ntt;
+pub(crate) mod points;

@@ -152,18 +152,19 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }))
     }
 
-    /// From signed limbs of a value below `8·p` to a carried value below `1.1·p`, equal mod p.
+    /// From signed limbs, of at most 2⁵⁵ in magnitude, of a value below `8·p` to a carried value
+    /// below `1.1·p`, equal mod p.
     ///
-    /// The top limb, short of a carry of a few units, estimates the quotient by p from below: a
-    /// fraction of 1/64 of it at most is lost with five limbs, 2⁻¹² with eight. The multiple comes
-    /// from a table by a shuffle of lanes.
+    /// The top limb, less what the limbs below may borrow from it, estimates the quotient by p from
+    /// below: a fraction of 1/64 of it at most is lost with five limbs, 2⁻⁹ with eight. The multiple
+    /// comes from a table by a shuffle of lanes.
     #[inline(always)]
     pub(crate) unsafe fn reduce(self) -> Self {
         // SAFETY: register operations, and reads of constants.
         unsafe {
             let factor = _mm512_set1_epi64(P::QUOTIENT_FACTOR as i64);
-            // A top limb that awaits a borrow may be −1: as 0.
-            let top = _mm512_max_epi64(self.limbs[L - 1], _mm512_setzero_si512());
+            let top = _mm512_sub_epi64(self.limbs[L - 1], _mm512_set1_epi64(8));
+            let top = _mm512_max_epi64(top, _mm512_setzero_si512());
             let quotient = _mm512_madd52hi_epu64(_mm512_setzero_si512(), top, factor);
             Self::from_limbs(std::array::from_fn(|i| {
                 let multiples = _mm512_loadu_si512(P::MULTIPLES[i].as_ptr().cast());

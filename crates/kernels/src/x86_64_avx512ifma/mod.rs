@@ -10,9 +10,15 @@
     reason = "vector intrinsics, and loads by pointer from arrays whose bounds are checked once"
 )]
 
+pub(crate) mod batch_add;
+pub(crate) mod bucket_sum;
+pub(crate) mod doubling;
 pub(crate) mod field;
 pub(crate) mod field2;
+pub(crate) mod memory;
 pub(crate) mod modulus;
+pub(crate) mod ntt;
+pub(crate) mod points;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]

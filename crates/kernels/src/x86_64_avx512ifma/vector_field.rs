@@ -14,7 +14,7 @@ use super::transpose::{load_8x4, store_8x4, transpose_8x8};
 /// # Safety
 ///
 /// Every function: the instructions of this back end.
-pub(crate) trait VectorField: Copy + 'static {
+pub(crate) trait VectorField: Copy + Send + Sync + 'static {
     /// One element, as arkworks has it.
     type Ark: ark_ff::Field;
     /// 64-bit words of a stored element.

@@ -1,0 +1,251 @@
+//! Adding points to buckets, in batches that share an inversion.
+//!
+//! Within a batch every target must be another: an addition to a bucket that is in the batch
+//! already waits in a queue, as a hazard scheduler's would. Random digits make a few percent wait.
+//! Where a few buckets get most of the points (equal scalars, bits) the queue grows instead: then
+//! what waits is sorted by bucket and added up pairwise, a tree for each bucket, so that every
+//! addition is still one of a large batch.
+
+use super::point_kernel::{Job, PointKernel};
+
+/// Additions that wait before they are added up among themselves.
+const QUEUE: usize = 1 << 15;
+
+/// What a bucket is doing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It holds nothing: the point at infinity.
+    Empty,
+    /// It holds a point.
+    Ready,
+    /// It is a target of the batch.
+    Busy,
+}
+
+/// Buckets that points are being added to.
+pub(crate) struct Accumulator<K: PointKernel> {
+    points: K::Points,
+    states: Vec<State>,
+    batch: Vec<Job>,
+    batch_size: usize,
+    queue: Vec<Job>,
+    /// Where the queue's points are added up; made when it is first needed.
+    pool: Option<K::Points>,
+    scratch: K::Scratch,
+}
+
+// === impl Accumulator ===
+
+impl<K: PointKernel> Accumulator<K> {
+    /// `buckets` empty buckets.
+    pub(crate) fn new(buckets: usize) -> Self {
+        // With an eighth of the buckets in a batch one addition in sixteen waits.
+        let batch_size = (buckets / 8).clamp(64, K::BATCH);
+        Self {
+            points: K::allocate(buckets),
+            states: vec![State::Empty; buckets],
+            batch: Vec::with_capacity(batch_size),
+            batch_size,
+            queue: Vec::with_capacity(QUEUE),
+            pool: None,
+            scratch: K::Scratch::default(),
+        }
+    }
+
+    /// Empties all buckets.
+    pub(crate) fn clear(&mut self) {
+        self.states.fill(State::Empty);
+    }
+
+    /// Adds `sources[job.source]` to the bucket `job.target`, at once or later.
+    #[inline]
+    pub(crate) fn push(&mut self, sources: &K::Points, job: Job) {
+        let state = &mut self.states[job.target as usize];
+        match *state {
+            State::Ready => {
+                *state = State::Busy;
+                self.batch.push(job);
+                if self.batch.len() == self.batch_size {
+                    self.run(sources);
+                }
+            }
+            State::Empty => {
+                *state = State::Ready;
+                K::copy(&mut self.points, job.target as usize, sources, job.source);
+            }
+            State::Busy => {
+                self.queue.push(job);
+                if self.queue.len() == QUEUE {
+                    self.run(sources);
+                    self.merge_queue(sources);
+                }
+            }
+        }
+    }
+
+    /// Does every addition that is still to do.
+    pub(crate) fn finish(&mut self, sources: &K::Points) {
+        loop {
+            self.run(sources);
+            if self.batch.is_empty() {
+                break;
+            }
+            // What waits for few buckets would come in many small batches.
+            if self.queue.len() > 4 * self.batch.len() {
+                self.run(sources);
+                self.merge_queue(sources);
+            }
+        }
+    }
+
+    /// Does the batch; then what waits and now can goes into the next one.
+    fn run(&mut self, sources: &K::Points) {
+        Self::run_jobs(
+            &mut self.points,
+            Some(sources),
+            &mut self.states,
+            &self.batch,
+            &mut self.scratch,
+        );
+        self.batch.clear();
+        let mut kept = 0;
+        for i in 0..self.queue.len() {
+            let job = self.queue[i];
+            let state = &mut self.states[job.target as usize];
+            match *state {
+                State::Ready if self.batch.len() + 1 < self.batch_size => {
+                    *state = State::Busy;
+                    self.batch.push(job);
+                }
+                State::Empty => {
+                    // A sum of opposite points left the bucket empty.
+                    *state = State::Ready;
+                    K::copy(&mut self.points, job.target as usize, sources, job.source);
+                }
+                _ => {
+                    self.queue[kept] = job;
+                    kept += 1;
+                }
+            }
+        }
+        self.queue.truncate(kept);
+    }
+
+    /// Does jobs of distinct targets, all of which hold a point.
+    fn run_jobs(
+        points: &mut K::Points,
+        sources: Option<&K::Points>,
+        states: &mut [State],
+        jobs: &[Job],
+        scratch: &mut K::Scratch,
+    ) {
+        if jobs.is_empty() {
+            return;
+        }
+        let infinite = K::add(points, sources, jobs, scratch);
+        for job in jobs {
+            states[job.target as usize] = State::Ready;
+        }
+        for target in infinite {
+            states[target as usize] = State::Empty;
+        }
+    }
+
+    /// Adds up what waits for the same bucket, then adds the sums to the buckets, none of which is
+    /// busy.
+    fn merge_queue(&mut self, sources: &K::Points) {
+        // A batch made of what waited may be under way.
+        Self::run_jobs(
+            &mut self.points,
+            Some(sources),
+            &mut self.states,
+            &self.batch,
+            &mut self.scratch,
+        );
+        self.batch.clear();
+        let pool = self.pool.get_or_insert_with(|| K::allocate(QUEUE));
+        let queue = &mut self.queue;
+        queue.sort_unstable_by_key(|job| job.target);
+
+        // Pairs of a bucket's points, straight from the sources; an odd one is copied.
+        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / 2 + 1);
+        let mut jobs = Vec::with_capacity(queue.len() / 2);
+        let mut rest = queue.drain(..).peekable();
+        while let Some(first) = rest.next() {
+            let place = sums.len() as u32;
+            K::copy(pool, place as usize, sources, first.source);
+            if let Some(second) = rest.next_if(|next| next.target == first.target) {
+                jobs.push(Job {
+                    source: second.source,
+                    target: place,
+                });
+            }
+            sums.push(Job {
+                source: place << 1,
+                target: first.target,
+            });
+        }
+        drop(rest);
+        let mut infinite: Vec<u32> = Vec::new();
+        for jobs in jobs.chunks(K::BATCH) {
+            infinite.extend(K::add(pool, Some(sources), jobs, &mut self.scratch));
+        }
+        loop {
+            if !infinite.is_empty() {
+                infinite.sort_unstable();
+                sums.retain(|sum| infinite.binary_search(&(sum.source >> 1)).is_err());
+                infinite.clear();
+            }
+            jobs.clear();
+            let mut kept = 0;
+            let mut i = 0;
+            while i < sums.len() {
+                let first = sums[i];
+                i += 1;
+                if let Some(second) = sums.get(i).filter(|next| next.target == first.target) {
+                    jobs.push(Job {
+                        source: second.source,
+                        target: first.source >> 1,
+                    });
+                    i += 1;
+                }
+                sums[kept] = first;
+                kept += 1;
+            }
+            sums.truncate(kept);
+            if jobs.is_empty() {
+                break;
+            }
+            for jobs in jobs.chunks(K::BATCH) {
+                infinite.extend(K::add(pool, None, jobs, &mut self.scratch));
+            }
+        }
+
+        // One sum for each bucket is left.
+        let pool = &*pool;
+        sums.retain(|sum| {
+            let state = &mut self.states[sum.target as usize];
+            let empty = *state == State::Empty;
+            if empty {
+                *state = State::Ready;
+                K::copy(&mut self.points, sum.target as usize, pool, sum.source);
+            }
+            !empty
+        });
+        for jobs in sums.chunks(K::BATCH) {
+            Self::run_jobs(
+                &mut self.points,
+                Some(pool),
+                &mut self.states,
+                jobs,
+                &mut self.scratch,
+            );
+        }
+    }
+
+    /// The buckets' points, and which of them hold one.
+    pub(crate) fn buckets(&self) -> (&K::Points, Vec<bool>) {
+        let occupied = self.states.iter().map(|s| *s != State::Empty).collect();
+        (&self.points, occupied)
+    }
+}

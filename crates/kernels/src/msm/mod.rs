@@ -1,0 +1,18 @@
+//! Multi-scalar multiplication: Pippenger's buckets with signed digits.
+//!
+//! [`multiply`] is the interface; the rest is the algorithm, written once over a back end's
+//! [`PointKernel`](point_kernel::PointKernel): scalars are cut into signed digits ([`recode`]) as
+//! a [`plan`] says, points are added to the buckets their digits name in batches that share an
+//! inversion ([`accumulate`]), and the buckets are summed up ([`pippenger`]).
+
+pub(crate) mod accumulate;
+pub(crate) mod endomorphism;
+pub(crate) mod multiply;
+mod pippenger;
+pub(crate) mod plan;
+pub(crate) mod point_kernel;
+pub(crate) mod prepared;
+pub(crate) mod recode;
+
+pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on};
+pub use prepared::PreparedBases;

@@ -1,0 +1,120 @@
+//! The products, as callers see them.
+
+use ark_ec::AffineRepr;
+use ark_ff::PrimeField;
+
+use super::endomorphism::Endomorphism;
+use super::pippenger::pippenger;
+use super::plan::{Bases, Plan, Shape};
+use super::point_kernel::{Affine, PointKernel, Projective, Scalar};
+use super::recode::{Recoded, Split};
+use crate::{InstructionSet, MsmGroup, portable};
+
+/// Below this each base is multiplied for itself.
+const FEW: usize = 12;
+
+/// The most bases of one product: a point's number and a sign fit 32 bits, for a base and its image.
+pub const MAX_BASES: usize = 1 << 30;
+
+/// `Σ scalars[i] · bases[i]`, on all threads of the current rayon pool.
+///
+/// Bases must lie in the prime-order subgroup, or be the point at infinity. Time and memory access
+/// depend on the scalars: do not use it where an attacker measures either.
+///
+/// # Panics
+///
+/// If the slices differ in length, or hold more than [`MAX_BASES`].
+pub fn msm<G: MsmGroup>(bases: &[G::Affine], scalars: &[G::ScalarField]) -> G {
+    msm_on(InstructionSet::current(), bases, scalars)
+}
+
+/// As [`msm`], on a chosen back end.
+///
+/// # Panics
+///
+/// As for [`msm`], and if this machine has not the instructions.
+pub fn msm_on<G: MsmGroup>(
+    set: InstructionSet,
+    bases: &[G::Affine],
+    scalars: &[G::ScalarField],
+) -> G {
+    assert_eq!(bases.len(), scalars.len(), "one scalar for each base");
+    G::multiply(set, bases, &|i| scalars[i].into_bigint())
+}
+
+/// As [`msm`], for scalars already out of Montgomery form. They must be below the group's order.
+///
+/// # Panics
+///
+/// As for [`msm`].
+pub fn msm_bigint<G: MsmGroup>(
+    bases: &[G::Affine],
+    scalars: &[<G::ScalarField as PrimeField>::BigInt],
+) -> G {
+    assert_eq!(bases.len(), scalars.len(), "one scalar for each base");
+    G::multiply(InstructionSet::current(), bases, &|i| scalars[i])
+}
+
+/// `scalars[i] · base` for every `i`: windowed, with a table of `base`'s multiples.
+///
+/// Not in constant time: meant for key generation on a machine nobody else shares.
+pub fn fixed_base<G: MsmGroup>(base: G, scalars: &[G::ScalarField]) -> Vec<G::Affine> {
+    portable::fixed_base::fixed_base(base, scalars)
+}
+
+/// A scalar by number.
+pub(crate) type ScalarAt<'a, K> = &'a (dyn Fn(usize) -> BigIntOf<K> + Sync);
+/// A kernel's scalars out of Montgomery form.
+pub(crate) type BigIntOf<K> = <Scalar<K> as PrimeField>::BigInt;
+
+/// `Σ scalar(i) · bases[i]`.
+pub(crate) fn multiply<K: PointKernel>(
+    bases: &[Affine<K>],
+    scalar: ScalarAt<'_, K>,
+) -> Projective<K> {
+    let count = bases.len();
+    assert!(count <= MAX_BASES, "{count} bases: at most {MAX_BASES}");
+    if count < FEW {
+        return bases
+            .iter()
+            .enumerate()
+            .map(|(i, base)| base.mul_bigint(scalar(i)))
+            .sum();
+    }
+    let endomorphism = Endomorphism::<K::Curve>::of_curve();
+    let shape = shape::<K>(count, scalar);
+    let mut splits = vec![Split::Whole];
+    splits.extend(endomorphism.map(Split::Halves));
+    let plan = choose::<K>(&shape, Bases::Unprepared, &splits);
+    let split = &splits[usize::from(plan.split)];
+
+    let mut points = K::load(bases, split.parts() * count);
+    if let Split::Halves(map) = split {
+        K::map_endomorphism(&mut points, count, &map.beta);
+    }
+    let zero = BigIntOf::<K>::from(0u64);
+    let recoded = Recoded::new(&plan.windows, split, count, |i| {
+        // What is stored for the point at infinity is no point.
+        if bases[i].is_zero() { zero } else { scalar(i) }
+    });
+    pippenger::<K>(&points, count, &plan, &recoded)
+}
+
+/// What a plan depends on.
+pub(crate) fn shape<K: PointKernel>(count: usize, scalar: ScalarAt<'_, K>) -> Shape {
+    let whole = Split::<K::Curve>::Whole;
+    Shape::new(count, |i| whole.split(&scalar(i))[0].words)
+}
+
+/// The cheapest plan among some ways to take scalars.
+pub(crate) fn choose<K: PointKernel>(
+    shape: &Shape,
+    bases: Bases,
+    splits: &[Split<'_, K::Curve>],
+) -> Plan {
+    let ways: Vec<_> = splits
+        .iter()
+        .map(|split| (split.parts() == 2, split.largest()))
+        .collect();
+    Plan::choose(shape, &K::COSTS, bases, &ways)
+}

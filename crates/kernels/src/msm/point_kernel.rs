@@ -1,0 +1,74 @@
+//! What a back end does with affine points.
+
+use ark_ec::CurveConfig;
+use ark_ec::short_weierstrass::SWCurveConfig;
+
+use super::plan::Costs;
+
+/// An addition of a source point, or its negative, to a target point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    /// `index << 1 | negative` of the source.
+    pub(crate) source: u32,
+    /// Index of the target.
+    pub(crate) target: u32,
+}
+
+/// Affine points in a back end's own layout, and their arithmetic.
+///
+/// Points at infinity have no place here: callers leave them out.
+pub(crate) trait PointKernel: Send + Sync + 'static {
+    /// The curve.
+    type Curve: SWCurveConfig;
+    /// An array of points.
+    type Points: Send + Sync;
+    /// What [`add`](Self::add) works in, kept between calls.
+    type Scratch: Default + Send;
+    /// Additions that share an inversion: as many as stay in a core's second-level cache.
+    const BATCH: usize;
+    /// Bytes of a stored point.
+    const POINT_BYTES: usize;
+    /// What steps cost on this back end.
+    const COSTS: Costs;
+
+    /// Room for `len` points.
+    fn allocate(len: usize) -> Self::Points;
+
+    /// Room for `len` points, the first of them `bases`, converted on the current pool's threads.
+    /// What is stored for a point at infinity is not specified.
+    fn load(bases: &[Affine<Self>], len: usize) -> Self::Points;
+
+    /// Stores `(β·x, y)` of the points `0..count` at `count..2·count`, on the pool's threads.
+    fn map_endomorphism(points: &mut Self::Points, count: usize, beta: &Base<Self>);
+
+    /// Stores `2^doublings` times the points `from..from + count` at `to..to + count`, on the pool's
+    /// threads. The ranges must not overlap.
+    fn double(points: &mut Self::Points, from: usize, to: usize, count: usize, doublings: usize);
+
+    /// Stores a source, `index << 1 | negative`, at `target`.
+    fn copy(targets: &mut Self::Points, target: usize, sources: &Self::Points, source: u32);
+
+    /// `targets[job.target] ±= sources[job.source]` for every job; sources lie among the targets
+    /// if there are none of their own.
+    ///
+    /// No target may occur twice, nor be a source. A target whose sum is the point at infinity is
+    /// named in what is returned; its contents are unspecified.
+    fn add(
+        targets: &mut Self::Points,
+        sources: Option<&Self::Points>,
+        jobs: &[Job],
+        scratch: &mut Self::Scratch,
+    ) -> Vec<u32>;
+
+    /// `Σ (i + 1)·points[first + i]` over those i where `occupied[i]`.
+    fn sum_buckets(points: &Self::Points, first: usize, occupied: &[bool]) -> Projective<Self>;
+}
+
+/// A kernel's points as arkworks has them.
+pub(crate) type Affine<K> = ark_ec::short_weierstrass::Affine<<K as PointKernel>::Curve>;
+/// A kernel's group.
+pub(crate) type Projective<K> = ark_ec::short_weierstrass::Projective<<K as PointKernel>::Curve>;
+/// A kernel's coordinates.
+pub(crate) type Base<K> = <<K as PointKernel>::Curve as CurveConfig>::BaseField;
+/// A kernel's scalars.
+pub(crate) type Scalar<K> = <<K as PointKernel>::Curve as CurveConfig>::ScalarField;

@@ -1,0 +1,220 @@
+//! Bases that stay: converted once, with multiples that let windows share buckets.
+
+use std::fmt;
+
+use ark_ec::AffineRepr;
+use ark_ff::PrimeField;
+
+use super::endomorphism::Endomorphism;
+use super::multiply::{BigIntOf, MAX_BASES, ScalarAt, choose, shape};
+use super::pippenger::pippenger;
+use super::plan::Bases;
+use super::point_kernel::{Affine, PointKernel, Projective};
+use super::recode::{Recoded, Split, Windows, bit_length};
+use crate::{InstructionSet, MsmGroup};
+
+/// The fixed bases of many products, such as a proving key's.
+///
+/// They are kept in the back end's layout, so that a product need not convert them, and with as
+/// many of their multiples as a memory limit allows: with the multiples by `2^(b·j/F)`,
+/// j = 0..F, of b-bit scalars the windows of a scalar share the buckets of F of them, and fewer
+/// buckets are summed up. The image by the curve's endomorphism counts as one of two such copies.
+pub struct PreparedBases<G: MsmGroup> {
+    inner: Box<dyn Prepared<G>>,
+}
+
+/// What a back end keeps.
+pub trait Prepared<G: MsmGroup>: Send + Sync {
+    fn len(&self) -> usize;
+    fn bytes(&self) -> usize;
+    fn copies(&self) -> usize;
+    fn msm(&self, scalar: &(dyn Fn(usize) -> <G::ScalarField as PrimeField>::BigInt + Sync)) -> G;
+}
+
+/// [`Prepared`] by a kernel.
+pub(crate) struct Resident<K: PointKernel> {
+    points: K::Points,
+    count: usize,
+    /// Copies, each with its image if `endomorphism`.
+    multiples: usize,
+    endomorphism: Option<&'static Endomorphism<K::Curve>>,
+    /// The bits of a part that copies are apart.
+    copy_bits: usize,
+    infinite: Vec<bool>,
+}
+
+// === impl PreparedBases ===
+
+impl<G: MsmGroup> PreparedBases<G> {
+    /// Prepares `points` in at most `memory_limit` bytes, on the current rayon pool's threads.
+    ///
+    /// One copy is kept whatever the limit: [`bytes`](Self::bytes) says what is used, and
+    /// [`bytes_for`](Self::bytes_for) what a number of copies would take.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`MAX_BASES`] points.
+    pub fn new(points: &[G::Affine], memory_limit: usize) -> Self {
+        Self::new_on(InstructionSet::current(), points, memory_limit)
+    }
+
+    /// As [`new`](Self::new), on a chosen back end.
+    ///
+    /// # Panics
+    ///
+    /// As for [`new`](Self::new), and if this machine has not the instructions.
+    pub fn new_on(set: InstructionSet, points: &[G::Affine], memory_limit: usize) -> Self {
+        Self {
+            inner: G::prepare(set, points, memory_limit),
+        }
+    }
+
+    /// Bytes that `copies` of `count` bases take: what a memory limit buys.
+    pub fn bytes_for(set: InstructionSet, count: usize, copies: usize) -> usize {
+        count * copies * G::point_bytes(set)
+    }
+
+    /// The number of bases.
+    pub fn len(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory used.
+    pub fn bytes(&self) -> usize {
+        self.inner.bytes()
+    }
+
+    /// How many points are kept for each base.
+    pub fn copies(&self) -> usize {
+        self.inner.copies()
+    }
+
+    /// `Σ scalars[i] · bases[i]`, on all threads of the current rayon pool.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one scalar for each base.
+    pub fn msm(&self, scalars: &[G::ScalarField]) -> G {
+        assert_eq!(self.len(), scalars.len(), "one scalar for each base");
+        self.inner.msm(&|i| scalars[i].into_bigint())
+    }
+
+    /// `Σ scalars[indices[i]] · bases[i]`: a sparse query of a long vector, not gathered first.
+    ///
+    /// # Panics
+    ///
+    /// If there is not one index for each base, or one is beyond the scalars.
+    pub fn msm_indexed(&self, indices: &[u32], scalars: &[G::ScalarField]) -> G {
+        assert_eq!(self.len(), indices.len(), "one index for each base");
+        self.inner
+            .msm(&|i| scalars[indices[i] as usize].into_bigint())
+    }
+}
+
+impl<G: MsmGroup> fmt::Debug for PreparedBases<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bases, {} points each", self.len(), self.copies())
+    }
+}
+
+// === impl Resident ===
+
+impl<K: PointKernel> Resident<K> {
+    /// Keeps at least one copy of the bases, and what else `memory_limit` allows.
+    pub(crate) fn new(bases: &[Affine<K>], memory_limit: usize) -> Self {
+        let count = bases.len();
+        assert!(count <= MAX_BASES, "{count} bases: at most {MAX_BASES}");
+        let affordable = (memory_limit / (count * K::POINT_BYTES).max(1))
+            .min(2 * MAX_BASES / count.max(1))
+            .max(1);
+        let endomorphism = Endomorphism::<K::Curve>::of_curve().filter(|_| affordable >= 2);
+        let parts = 1 + usize::from(endomorphism.is_some());
+        let split = endomorphism.map_or(Split::<K::Curve>::Whole, Split::Halves);
+        let part_bits = bit_length(&split.largest()) + 1;
+        // More copies than windows of a sensible width gain nothing.
+        let multiples = (affordable / parts).clamp(1, part_bits.div_ceil(MIN_COPY_BITS));
+        let copy_bits = Windows::copy_bits_for(multiples, &split.largest());
+
+        let mut points = K::load(bases, count * parts * multiples);
+        if let Some(map) = endomorphism {
+            K::map_endomorphism(&mut points, count, &map.beta);
+        }
+        let stride = count * parts;
+        for copy in 1..multiples {
+            let (from, to) = ((copy - 1) * stride, copy * stride);
+            K::double(&mut points, from, to, stride, copy_bits);
+        }
+        let infinite = if bases.iter().any(|base| base.is_zero()) {
+            bases.iter().map(|base| base.is_zero()).collect()
+        } else {
+            Vec::new()
+        };
+        Self {
+            points,
+            count,
+            multiples,
+            endomorphism,
+            copy_bits,
+            infinite,
+        }
+    }
+
+    fn multiply(&self, scalar: ScalarAt<'_, K>) -> Projective<K> {
+        if self.count == 0 {
+            return Projective::<K>::default();
+        }
+        let split = self.endomorphism.map_or(Split::Whole, Split::Halves);
+        let bases = Bases::Prepared {
+            copies: self.multiples,
+            copy_bits: self.copy_bits,
+        };
+        let splits = [split];
+        let plan = choose::<K>(&shape::<K>(self.count, scalar), bases, &splits);
+        let [split] = splits;
+        let zero = BigIntOf::<K>::from(0u64);
+        let recoded = Recoded::new(&plan.windows, &split, self.count, |i| {
+            if self.infinite.get(i).copied().unwrap_or(false) {
+                zero
+            } else {
+                scalar(i)
+            }
+        });
+        pippenger::<K>(&self.points, self.count, &plan, &recoded)
+    }
+}
+
+/// Copies are not closer than this many bits.
+const MIN_COPY_BITS: usize = 12;
+
+impl<G, K> Prepared<G> for Resident<K>
+where
+    K: PointKernel,
+    G: MsmGroup<ScalarField = super::point_kernel::Scalar<K>> + From<Projective<K>>,
+{
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    fn bytes(&self) -> usize {
+        self.count * self.copies_of() * K::POINT_BYTES
+    }
+
+    fn copies(&self) -> usize {
+        self.copies_of()
+    }
+
+    fn msm(&self, scalar: &(dyn Fn(usize) -> BigIntOf<K> + Sync)) -> G {
+        self.multiply(scalar).into()
+    }
+}
+
+impl<K: PointKernel> Resident<K> {
+    fn copies_of(&self) -> usize {
+        self.multiples * (1 + usize::from(self.endomorphism.is_some()))
+    }
+}

@@ -1,0 +1,346 @@
+//! Scalars as signed digits.
+//!
+//! With windows of widths w₀, w₁, … at offsets o₀, o₁, … let `D = Σ 2^(oᵢ + wᵢ − 1)`. The digit of
+//! window i of a number k is what the window of k + D holds, less 2^(wᵢ − 1): in
+//! `−2^(wᵢ − 1)..2^(wᵢ − 1)`, without a carry from window to window, so that each window can be read
+//! alone. Numbers are taken by magnitude and sign; a full-size scalar above r/2 stands for a small
+//! negative one.
+
+use ark_ec::short_weierstrass::SWCurveConfig;
+use ark_ff::{BigInteger, PrimeField};
+use rayon::prelude::*;
+
+use super::endomorphism::Endomorphism;
+
+/// Scalars one task recodes.
+const CHUNK: usize = 1 << 12;
+
+/// How a number is cut into windows: the same widths for each of some copies of the bases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Windows {
+    /// Bits of each window of a copy, the widest first.
+    pub(crate) widths: Vec<u32>,
+    /// The number of copies; copy j's windows begin at bit `j · copy_bits`.
+    pub(crate) copies: usize,
+}
+
+/// A scalar's magnitude, or one of its halves'.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) words: [u64; 4],
+    pub(crate) negative: bool,
+}
+
+/// Numbers with `D` added, ready to be read digit by digit.
+pub(crate) struct Recoded {
+    /// `stride` words for each number: the numbers' first parts, then their second parts.
+    words: Vec<u64>,
+    stride: usize,
+    negative: Vec<bool>,
+    windows: Vec<Window>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    word: usize,
+    shift: u32,
+    width: u32,
+}
+
+/// Where parts come from.
+#[derive(Debug)]
+pub(crate) enum Split<'a, P: SWCurveConfig> {
+    /// One part: the scalar or its negative.
+    Whole,
+    /// Two parts, by the endomorphism.
+    Halves(&'a Endomorphism<P>),
+}
+
+// === impl Windows ===
+
+impl Windows {
+    /// `count` windows a copy over `copies` copies, as even as can be, for magnitudes up to
+    /// `largest`.
+    pub(crate) fn even(count: usize, copies: usize, largest: &[u64; 4]) -> Self {
+        let mut bits = bit_length(largest) + 1;
+        loop {
+            let windows = Self::covering(count, copies, bits.div_ceil(copies).max(count));
+            if windows.holds(largest) {
+                return windows;
+            }
+            bits += 1;
+        }
+    }
+
+    /// `count` windows over `copy_bits` bits, as even as can be, for each of `copies` copies.
+    pub(crate) fn covering(count: usize, copies: usize, copy_bits: usize) -> Self {
+        let (narrow, wide) = (copy_bits / count, copy_bits % count);
+        let widths = (0..count)
+            .map(|i| (narrow + usize::from(i < wide)) as u32)
+            .collect();
+        Self { widths, copies }
+    }
+
+    /// Bits of each copy that hold magnitudes up to `largest` whatever the windows: two more than
+    /// the magnitude has leave room for any `D`.
+    pub(crate) fn copy_bits_for(copies: usize, largest: &[u64; 4]) -> usize {
+        (bit_length(largest) + 2).div_ceil(copies)
+    }
+
+    /// Bits that a copy's windows cover.
+    pub(crate) fn copy_bits(&self) -> usize {
+        self.widths.iter().sum::<u32>() as usize
+    }
+
+    /// Bits of the widest window.
+    pub(crate) fn widest(&self) -> u32 {
+        self.widths[0]
+    }
+
+    fn windows(&self) -> Vec<Window> {
+        let mut offset = 0usize;
+        (0..self.copies)
+            .flat_map(|_| &self.widths)
+            .map(|width| {
+                let window = Window {
+                    word: offset / 64,
+                    shift: (offset % 64) as u32,
+                    width: *width,
+                };
+                offset += *width as usize;
+                window
+            })
+            .collect()
+    }
+
+    /// Words that hold any number with `D` added, and one more to read a window across.
+    fn stride(&self) -> usize {
+        (self.copies * self.copy_bits()).div_ceil(64) + 1
+    }
+
+    /// `D`.
+    fn offset(&self) -> Vec<u64> {
+        let mut offset = vec![0; self.stride()];
+        for window in self.windows() {
+            let bit = window.word * 64 + (window.shift + window.width - 1) as usize;
+            offset[bit / 64] |= 1 << (bit % 64);
+        }
+        offset
+    }
+
+    /// Whether `largest + D` stays within the windows.
+    fn holds(&self, largest: &[u64; 4]) -> bool {
+        let bits = self.copies * self.copy_bits();
+        if bit_length(largest) > bits {
+            return false;
+        }
+        let mut sum = self.offset();
+        sum.resize(sum.len().max(5), 0);
+        add(&mut sum, largest);
+        bit_length(&sum) <= bits
+    }
+}
+
+// === impl Split ===
+
+impl<P: SWCurveConfig> Split<'_, P> {
+    /// Parts of a scalar.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Self::Whole => 1,
+            Self::Halves(_) => 2,
+        }
+    }
+
+    /// The largest magnitude of a part.
+    pub(crate) fn largest(&self) -> [u64; 4] {
+        match self {
+            Self::Whole => {
+                let mut half = P::ScalarField::MODULUS;
+                half.div2();
+                four_words(half.as_ref())
+            }
+            Self::Halves(map) => [map.max_half as u64, (map.max_half >> 64) as u64, 0, 0],
+        }
+    }
+
+    pub(crate) fn split(&self, scalar: &<P::ScalarField as PrimeField>::BigInt) -> [Part; 2] {
+        match self {
+            Self::Whole => {
+                let mut negated = P::ScalarField::MODULUS;
+                negated.sub_with_borrow(scalar);
+                let negative = negated < *scalar;
+                let magnitude = if negative { &negated } else { scalar };
+                let words = four_words(magnitude.as_ref());
+                [Part { words, negative }, Part::default()]
+            }
+            Self::Halves(map) => map.split(scalar.as_ref()).map(|half| Part {
+                words: [half.magnitude as u64, (half.magnitude >> 64) as u64, 0, 0],
+                negative: half.negative,
+            }),
+        }
+    }
+}
+
+// === impl Recoded ===
+
+impl Recoded {
+    /// Recodes `count` scalars on the current pool's threads.
+    pub(crate) fn new<P: SWCurveConfig>(
+        windows: &Windows,
+        split: &Split<'_, P>,
+        count: usize,
+        scalar: impl Fn(usize) -> <P::ScalarField as PrimeField>::BigInt + Sync,
+    ) -> Self {
+        let stride = windows.stride();
+        let offset = windows.offset();
+        let parts = split.parts();
+        let mut words = vec![0; parts * count * stride];
+        let mut negative = vec![false; parts * count];
+        // The two parts of a chunk of scalars lie apart.
+        let (first_words, second_words) = words.split_at_mut(count * stride);
+        let (first_signs, second_signs) = negative.split_at_mut(count);
+        let write = |part: &Part, words: &mut [u64], sign: &mut bool| {
+            words.copy_from_slice(&offset);
+            add(words, &part.words);
+            *sign = part.negative;
+        };
+        let mut seconds: Vec<_> = second_words
+            .chunks_mut(CHUNK * stride)
+            .zip(second_signs.chunks_mut(CHUNK))
+            .map(Some)
+            .collect();
+        seconds.resize_with(count.div_ceil(CHUNK), || None);
+        first_words
+            .par_chunks_mut(CHUNK * stride)
+            .zip(first_signs.par_chunks_mut(CHUNK))
+            .zip(seconds)
+            .enumerate()
+            .for_each(|(chunk, ((first_words, first_signs), mut seconds))| {
+                for (i, sign) in first_signs.iter_mut().enumerate() {
+                    let [first, second] = split.split(&scalar(chunk * CHUNK + i));
+                    let range = i * stride..(i + 1) * stride;
+                    write(&first, &mut first_words[range.clone()], sign);
+                    if let Some((words, signs)) = &mut seconds {
+                        write(&second, &mut words[range], &mut signs[i]);
+                    }
+                }
+            });
+        Self {
+            words,
+            stride,
+            negative,
+            windows: windows.windows(),
+        }
+    }
+
+    /// The digit of a number in a window.
+    #[inline(always)]
+    pub(crate) fn digit(&self, number: usize, window: usize) -> i32 {
+        let Window { word, shift, width } = self.windows[window];
+        let at = number * self.stride + word;
+        let pair = u128::from(self.words[at]) | u128::from(self.words[at + 1]) << 64;
+        let digit = (pair >> shift) as u64 & ((1 << width) - 1);
+        let digit = digit as i32 - (1 << (width - 1));
+        if self.negative[number] { -digit } else { digit }
+    }
+}
+
+/// Bits up to the highest that is set.
+pub(crate) fn bit_length(words: &[u64]) -> usize {
+    words
+        .iter()
+        .rposition(|word| *word != 0)
+        .map_or(0, |i| 64 * i + 64 - words[i].leading_zeros() as usize)
+}
+
+fn four_words(words: &[u64]) -> [u64; 4] {
+    let mut four = [0; 4];
+    four[..words.len()].copy_from_slice(words);
+    four
+}
+
+/// `sum += number`; the number's words beyond the sum's are zero.
+fn add(sum: &mut [u64], number: &[u64; 4]) {
+    let mut carry = false;
+    for (i, word) in sum.iter_mut().enumerate() {
+        let (first, over) = word.overflowing_add(number.get(i).copied().unwrap_or(0));
+        let (second, over_again) = first.overflowing_add(u64::from(carry));
+        *word = second;
+        carry = over || over_again;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_bls12_381::{Fr, g1};
+    use ark_ff::{AdditiveGroup, Field, UniformRand};
+
+    fn check(split: &Split<'_, g1::Config>, count: usize, copies: usize) {
+        let windows = Windows::even(count, copies, &split.largest());
+        let rng = &mut ark_std::test_rng();
+        let mut scalars = vec![
+            Fr::ZERO,
+            Fr::ONE,
+            -Fr::ONE,
+            Fr::ONE / Fr::from(2u64),
+            -Fr::ONE / Fr::from(2u64),
+        ];
+        scalars.extend((0..50).map(|_| Fr::rand(rng)));
+        let recoded = Recoded::new(&windows, split, scalars.len(), |i| scalars[i].into_bigint());
+        for (i, scalar) in scalars.iter().enumerate() {
+            let parts = split.split(&scalar.into_bigint());
+            for (part, expected) in parts.iter().enumerate().take(split.parts()) {
+                let number = part * scalars.len() + i;
+                let mut value = Fr::ZERO;
+                let mut weight = Fr::ONE;
+                for window in 0..count * copies {
+                    let width = windows.widths[window % count];
+                    let digit = recoded.digit(number, window);
+                    assert!(digit.unsigned_abs() <= 1 << (width - 1));
+                    value += weight * Fr::from(digit);
+                    weight *= Fr::from(1u64 << width);
+                }
+                let magnitude = Fr::from_bigint(ark_ff::BigInt(expected.words)).expect("below r");
+                assert_eq!(
+                    value,
+                    if expected.negative {
+                        -magnitude
+                    } else {
+                        magnitude
+                    }
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn digits_make_up_the_number() {
+        let map = Endomorphism::new().expect("the curve has one");
+        for split in [Split::Whole, Split::Halves(&map)] {
+            for count in 1..40 {
+                for copies in [1, 2, 3, 4, 7] {
+                    if count * copies >= 8
+                        && split.largest()[3].max(split.largest()[1]) > 0
+                        && (255 / (count * copies)) < 28
+                    {
+                        check(&split, count, copies);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_window_is_of_one_bit() {
+        let map = Endomorphism::<g1::Config>::new().expect("the curve has one");
+        for split in [Split::Whole, Split::Halves(&map)] {
+            for count in 7..60 {
+                let windows = Windows::even(count, 1, &split.largest());
+                assert!(windows.widths.iter().all(|width| *width > 1));
+                assert!(windows.widths[0] - windows.widths[count - 1] <= 1);
+            }
+        }
+    }
+}
