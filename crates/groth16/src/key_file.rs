@@ -186,7 +186,9 @@ impl Head {
             });
         }
         if curve != curve_name::<E>() {
-            return Err(KeyError::Curve { expected: E::NAME });
+            return Err(KeyError::Curve {
+                expected: E::CURVE.name(),
+            });
         }
         let mut numbers = [0; LENGTHS];
         for (number, bytes) in numbers.iter_mut().zip(lengths.chunks_exact(8)) {
@@ -251,7 +253,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
 
 fn curve_name<E: Engine>() -> [u8; CURVE_BYTES] {
     let mut name = [0; CURVE_BYTES];
-    name[..E::NAME.len()].copy_from_slice(E::NAME.as_bytes());
+    name[..E::CURVE.name().len()].copy_from_slice(E::CURVE.name().as_bytes());
     name
 }
 

@@ -22,10 +22,13 @@ mod keys;
 mod proof;
 mod prove;
 mod setup;
+pub mod snarkjs;
 pub mod stages;
 mod verify;
 
-pub use engine::Engine;
+pub use ark_bls12_381::Bls12_381;
+pub use ark_bn254::Bn254;
+pub use engine::{Curve, Engine, PointGroup};
 pub use key_file::{Check, KeyError, MAX_KEY_BYTES};
 pub use keys::{ProvingKey, SparseQuery, VerifyingKey};
 pub use proof::{Proof, ProofError};

@@ -151,7 +151,7 @@ pub fn setup_with_progress<E: Engine>(
     })
 }
 
-impl<F: Field + ark_ff::FftField> ToxicWaste<F> {
+impl<F: ark_ff::PrimeField> ToxicWaste<F> {
     fn sample(domain: &Domain<F>, rng: &mut (impl RngCore + CryptoRng)) -> Self {
         let mut nonzero = || loop {
             let value = F::rand(rng);

@@ -40,12 +40,12 @@ pub enum VerifyError {
 
 impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     fn from(vk: VerifyingKey<E>) -> Self {
-        let negated = |point: E::G2Affine| (-point.into_group()).into_affine().into();
+        let negated = |point: E::G2Affine| E::G2Prepared::from((-point.into_group()).into_affine());
         Self {
             alpha_beta: E::pairing(vk.alpha_g1, vk.beta_g2),
             minus_gamma: negated(vk.gamma_g2),
             minus_delta: negated(vk.delta_g2),
-            beta: vk.beta_g2.into(),
+            beta: E::G2Prepared::from(vk.beta_g2),
             vk,
         }
     }
@@ -86,7 +86,7 @@ pub fn verify<E: Engine>(
     let product = E::multi_pairing(
         [proof.a, instance, proof.c],
         [
-            proof.b.into(),
+            E::G2Prepared::from(proof.b),
             key.minus_gamma.clone(),
             key.minus_delta.clone(),
         ],
@@ -171,7 +171,7 @@ fn all_hold<E: Engine>(
     let mut left = E::G1::normalize_batch(&weighted);
     let mut right: Vec<E::G2Prepared> = indices
         .par_iter()
-        .map(|index| proofs[*index].1.b.into())
+        .map(|index| E::G2Prepared::from(proofs[*index].1.b))
         .collect();
     left.extend(E::G1::normalize_batch(&[
         key.vk.alpha_g1 * -total,

@@ -1,0 +1,102 @@
+//! `proof.json`.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+
+use super::JsonError;
+use super::document::{
+    Name, PROTOCOL, check_curve, check_protocol, read, required, set, skip, write,
+};
+use super::element::{Point, point_to_json};
+use super::path::Path;
+use crate::{Engine, Proof};
+
+/// Reads a proof. Its protocol and curve may be missing, as in other programs' files; if they are
+/// there they must be right. Fields that are not known are passed over.
+///
+/// # Errors
+///
+/// [`JsonError`] if it is no proof over this curve, all of whose elements are canonical and in
+/// their groups.
+pub fn proof_from_json<E: Engine>(json: &[u8]) -> Result<Proof<E>, JsonError> {
+    read(json, Document(PhantomData))
+}
+
+/// Writes a proof.
+pub fn proof_to_json<E: Engine>(proof: &Proof<E>) -> String {
+    write(&Written {
+        pi_a: point_to_json(&proof.a),
+        pi_b: point_to_json(&proof.b),
+        pi_c: point_to_json(&proof.c),
+        protocol: PROTOCOL,
+        curve: E::CURVE.snarkjs_name(),
+    })
+}
+
+/// The fields in snarkjs's order.
+#[derive(Serialize)]
+struct Written {
+    pi_a: Value,
+    pi_b: Value,
+    pi_c: Value,
+    protocol: &'static str,
+    curve: &'static str,
+}
+
+struct Document<E>(PhantomData<E>);
+
+impl<'de, E: Engine> DeserializeSeed<'de> for Document<E> {
+    type Value = Proof<E>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Proof<E>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, E: Engine> Visitor<'de> for Document<E> {
+    type Value = Proof<E>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a proof: an object with pi_a, pi_b and pi_c")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Proof<E>, A::Error> {
+        let (mut a, mut b, mut c) = (None, None, None);
+        let (mut protocol, mut curve) = (None, None);
+        while let Some(Name(name)) = map.next_key()? {
+            match &*name {
+                "pi_a" => {
+                    let seed = Point::at(Path::ROOT.field("pi_a"));
+                    set(&mut a, "pi_a", map.next_value_seed(seed)?)?;
+                }
+                "pi_b" => {
+                    let seed = Point::at(Path::ROOT.field("pi_b"));
+                    set(&mut b, "pi_b", map.next_value_seed(seed)?)?;
+                }
+                "pi_c" => {
+                    let seed = Point::at(Path::ROOT.field("pi_c"));
+                    set(&mut c, "pi_c", map.next_value_seed(seed)?)?;
+                }
+                "protocol" => set(
+                    &mut protocol,
+                    "protocol",
+                    check_protocol(map.next_value()?)?,
+                )?,
+                "curve" => {
+                    let checked = check_curve(map.next_value()?, E::CURVE)?;
+                    set(&mut curve, "curve", checked)?;
+                }
+                _ => skip(&mut map)?,
+            }
+        }
+        Ok(Proof {
+            a: required(a, "pi_a")?,
+            b: required(b, "pi_b")?,
+            c: required(c, "pi_c")?,
+        })
+    }
+}

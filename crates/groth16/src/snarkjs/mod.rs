@@ -1,0 +1,14 @@
+//! snarkjs's formats: its JSON files and its `.zkey`.
+//!
+//! * [`proof_from_json`], [`verifying_key_from_json`] and [`inputs_from_json`] read `proof.json`,
+//!   `verification_key.json` and `public.json` from anyone; their opposites write, byte for byte,
+//!   what snarkjs 0.7 writes.
+//! * [`curve_of_json`] and [`with_curve!`](crate::with_curve) dispatch on a curve that only the
+//!   file's content tells.
+
+mod json;
+
+pub use json::{
+    JsonError, MAX_INPUTS, MAX_JSON_BYTES, curve_of_json, inputs_from_json, inputs_to_json,
+    proof_from_json, proof_to_json, read_json, verifying_key_from_json, verifying_key_to_json,
+};
