@@ -14,28 +14,23 @@
 //! (918 in all), 260 for the powers between the steps and for storing, 90 for the canonical form,
 //! 60 for loads: about 1,330, at best two a cycle.
 
-use std::marker::PhantomData;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ark_ff::{FftField, Field};
 use rayon::prelude::*;
 
-use super::arithmetic::{
-    Columns, Constant, Constants, Factor, canonical, carry, load, multiply, multiply_montgomery,
-    normalize, reduce, zero,
+use super::arithmetic::{Columns, Constants, Factor};
+use super::network::Network;
+use super::places::{
+    Apart, Beside, Finished, FromBuffer, FromPlace, Place, Scaled, ToBuffer, Twisted, WORDS,
 };
-use super::network::{Network, Sink, Source, write_4};
 use super::tables::{Chain, Twist, network, scale};
 use crate::ntt::Transforms;
-use crate::x86_64_avx512ifma::field::Fp;
 use crate::x86_64_avx512ifma::modulus::Scalar;
-use crate::x86_64_avx512ifma::transpose::{load_8x4, store_8x4};
 
 /// The smallest number of points: eight lanes, and as many points in each.
 pub(crate) const SMALLEST: usize = 64;
-/// Words of an element.
-const WORDS: usize = 4;
 /// Elements between the end of a row of the scratch and the next: rows a power of two of bytes apart
 /// would share few sets of a cache.
 const PADDING: usize = 8;
@@ -77,18 +72,31 @@ struct Extension {
     columns_forward: Network,
 }
 
-/// Elements in memory: of lane l and index i at `base + 4·(l·lane + i·index)` words.
+/// Where a matrix of elements starts; blocks of it go to threads.
 #[derive(Clone, Copy)]
-struct View {
-    base: *mut u64,
-    lane: usize,
-    index: usize,
+struct Matrix {
+    words: *mut u64,
+    /// Elements from a row to the next.
+    pitch: usize,
 }
 
-// SAFETY: a view is moved to the one thread that handles its block; blocks do not overlap.
-unsafe impl Send for View {}
+// SAFETY: what is behind the pointer is only used block by block, and blocks do not overlap.
+unsafe impl Send for Matrix {}
 // SAFETY: as above.
-unsafe impl Sync for View {}
+unsafe impl Sync for Matrix {}
+
+impl Matrix {
+    /// Eight columns.
+    fn columns(self, block: usize) -> Beside {
+        Beside::new(self.words.wrapping_add(WORDS * 8 * block), self.pitch)
+    }
+
+    /// Eight rows.
+    fn rows(self, block: usize) -> Apart {
+        let words = self.words.wrapping_add(WORDS * 8 * block * self.pitch);
+        Apart::new(words, self.pitch)
+    }
+}
 
 // === impl Plan ===
 
@@ -179,65 +187,41 @@ impl<P: Constants> Plan<P> {
         }
     }
 
-    fn view(&self, values: &mut [Scalar<P, 4>]) -> View {
+    fn matrix(&self, values: &mut [Scalar<P, 4>], pitch: usize) -> Matrix {
         const { assert!(size_of::<Scalar<P, 4>>() == 8 * WORDS) };
         assert_eq!(values.len(), self.rows * self.columns);
         // An element is its four Montgomery words and a marker of no size.
-        View {
-            base: values.as_mut_ptr().cast(),
-            lane: 1,
-            index: 1,
+        Matrix {
+            words: values.as_mut_ptr().cast(),
+            pitch,
         }
     }
 
     fn run(&self, transform: &Transform, values: &mut [Scalar<P, 4>]) {
-        let values = self.view(values);
         let (rows, columns) = (self.rows, self.columns);
+        let inputs = self.matrix(values, columns);
+        let outputs = self.matrix(values, rows);
         let pitch = columns + PADDING;
         let mut scratch = self.take_scratch(rows * pitch * WORDS);
-        let between = View {
-            base: scratch.as_mut_ptr(),
-            lane: 1,
-            index: 1,
+        let between = Matrix {
+            words: scratch.as_mut_ptr(),
+            pitch,
         };
         self.each_block(columns / 8, rows, |buffers, block| {
-            let source = View {
-                base: values.word(8 * block),
-                lane: 1,
-                index: columns,
-            };
-            let target = View {
-                base: between.word(8 * block),
-                lane: 1,
-                index: pitch,
-            };
+            let (source, target) = (inputs.columns(block), between.columns(block));
             let chain = &transform.chains[block];
             // SAFETY: a plan is made only where the instructions are; blocks are disjoint.
             unsafe { twisted::<P>(&transform.columns, source, buffers[0], chain, target) }
         });
         self.each_block(rows / 8, columns, |buffers, block| {
-            let source = View {
-                base: between.word(8 * block * pitch),
-                lane: pitch,
-                index: 1,
-            };
-            let target = View {
-                base: values.word(8 * block),
-                lane: 1,
-                index: rows,
-            };
+            let (source, target) = (between.rows(block), outputs.columns(block));
             // SAFETY: as above; the first step has written all that is read.
             unsafe {
                 if transform.scales.is_empty() {
-                    finished::<P>(&transform.rows, source, buffers[0], target);
+                    finished::<P, _>(&transform.rows, source, buffers[0], target);
                 } else {
-                    scaled::<P>(
-                        &transform.rows,
-                        source,
-                        buffers[0],
-                        &transform.scales,
-                        target,
-                    );
+                    let scales = &transform.scales;
+                    scaled::<P>(&transform.rows, source, buffers[0], scales, target);
                 }
             }
         });
@@ -344,42 +328,32 @@ impl<P: Constants> Transforms<Scalar<P, 4>> for Plan<P> {
     /// by in row k₁.
     fn coset_extend(&self, values: &mut [Scalar<P, 4>]) {
         let extension = self.extend.get_or_init(|| self.extension());
-        let whole = self.view(values);
         let (rows, columns) = (self.rows, self.columns);
-        let by_columns = |block: usize| View {
-            base: whole.word(8 * block),
-            lane: 1,
-            index: columns,
-        };
-        let by_rows = |block: usize| View {
-            base: whole.word(8 * block * columns),
-            lane: columns,
-            index: 1,
-        };
+        let whole = self.matrix(values, columns);
         self.each_block(columns / 8, rows, |buffers, block| {
-            let view = by_columns(block);
+            let place = whole.columns(block);
             let chain = &extension.chains_inverse[block];
             // SAFETY: a plan is made only where the instructions are; blocks are disjoint.
-            unsafe { twisted::<P>(&extension.columns_inverse, view, buffers[0], chain, view) }
+            unsafe { twisted::<P>(&extension.columns_inverse, place, buffers[0], chain, place) }
         });
         self.each_block(rows / 8, columns, |buffers, block| {
-            let view = by_rows(block);
+            let place = whole.rows(block);
             let chain = &extension.chains_forward[block];
             // SAFETY: as above.
             unsafe {
                 back_and_forth::<P>(
                     &extension.rows_inverse,
                     &extension.rows_forward,
-                    view,
+                    place,
                     buffers,
                     chain,
                 );
             }
         });
         self.each_block(columns / 8, rows, |buffers, block| {
-            let view = by_columns(block);
+            let place = whole.columns(block);
             // SAFETY: as above.
-            unsafe { finished::<P>(&extension.columns_forward, view, buffers[0], view) }
+            unsafe { finished::<P, _>(&extension.columns_forward, place, buffers[0], place) }
         });
     }
 }
@@ -390,180 +364,21 @@ fn invert<F: FftField>(value: F) -> F {
         .expect("roots, shifts and sizes are not zero")
 }
 
-// === impl View ===
-
-impl View {
-    /// The address of an element.
-    fn word(&self, element: usize) -> *mut u64 {
-        self.base.wrapping_add(WORDS * element)
-    }
-
-    #[inline(always)]
-    fn lanes(&self, index: usize) -> [*mut u64; 8] {
-        let start = self.word(index * self.index);
-        [0, 1, 2, 3, 4, 5, 6, 7].map(|lane| start.wrapping_add(WORDS * lane * self.lane))
-    }
-
-    /// Writes limbs of numbers below 2²⁵⁶.
-    #[inline(always)]
-    unsafe fn store<P: Constants>(&self, index: usize, limbs: Columns) {
-        // SAFETY: as the caller promises of the view and its indices.
-        unsafe {
-            store_8x4(
-                Fp::<P, 5, 4>::from_limbs(limbs).to_words(),
-                self.lanes(index),
-            )
-        }
-    }
-}
-
-/// A view whose elements are below 2.2·p.
-struct FromView<P>(View, PhantomData<P>);
-
-impl<P: Constants> Source for FromView<P> {
-    const WIDE: bool = false;
-
-    #[inline(always)]
-    unsafe fn load(&self, index: usize) -> Columns {
-        // SAFETY: as the caller promises of the view and its indices.
-        unsafe {
-            let words = load_8x4(self.0.lanes(index).map(<*mut u64>::cast_const));
-            Fp::<P, 5, 4>::from_words(words).limbs
-        }
-    }
-}
-
-struct FromBuffer(*const Columns);
-
-impl Source for FromBuffer {
-    const WIDE: bool = true;
-
-    #[inline(always)]
-    unsafe fn load(&self, index: usize) -> Columns {
-        // SAFETY: as the caller promises of the index.
-        unsafe { *self.0.add(index) }
-    }
-}
-
-/// Multiplies by the factors of a chain; below 2·p.
-struct Twisted<P> {
-    view: View,
-    factors: [Columns; 4],
-    step: Constant,
-    modulus: PhantomData<P>,
-}
-
-impl<P: Constants> Twisted<P> {
-    #[inline(always)]
-    unsafe fn new(view: View, chain: &Chain) -> Self {
-        // SAFETY: reads from arrays.
-        unsafe {
-            Self {
-                view,
-                factors: [
-                    load(&chain.starts[0]),
-                    load(&chain.starts[1]),
-                    load(&chain.starts[2]),
-                    load(&chain.starts[3]),
-                ],
-                step: chain.step.load(),
-                modulus: PhantomData,
-            }
-        }
-    }
-}
-
-impl<P: Constants> Sink for Twisted<P> {
-    #[inline(always)]
-    unsafe fn store(&mut self, index: usize, quarter: usize, outputs: [Columns; 4]) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            self.store_one::<0>(index, outputs[0]);
-            self.store_one::<1>(index + quarter, outputs[1]);
-            self.store_one::<2>(index + 2 * quarter, outputs[2]);
-            self.store_one::<3>(index + 3 * quarter, outputs[3]);
-        }
-    }
-}
-
-impl<P: Constants> Twisted<P> {
-    #[inline(always)]
-    unsafe fn store_one<const R: usize>(&mut self, index: usize, output: Columns) {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let factor = self.factors[R];
-            let product = multiply_montgomery::<P>(carry(output), factor);
-            self.view.store::<P>(index, normalize(reduce::<P>(product)));
-            self.factors[R] = carry(multiply::<P>(factor, &self.step, zero()));
-        }
-    }
-}
-
-/// In canonical form.
-struct Finished<P>(View, PhantomData<P>);
-
-impl<P: Constants> Sink for Finished<P> {
-    #[inline(always)]
-    unsafe fn store(&mut self, index: usize, quarter: usize, [a, b, c, d]: [Columns; 4]) {
-        let Self(view, _) = self;
-        // SAFETY: as the caller promises.
-        unsafe {
-            view.store::<P>(index, canonical::<P>(a));
-            view.store::<P>(index + quarter, canonical::<P>(b));
-            view.store::<P>(index + 2 * quarter, canonical::<P>(c));
-            view.store::<P>(index + 3 * quarter, canonical::<P>(d));
-        }
-    }
-}
-
-/// Multiplied by a factor for each index, in canonical form.
-struct Scaled<'a, P> {
-    view: View,
-    scales: &'a [Factor],
-    modulus: PhantomData<P>,
-}
-
-impl<P: Constants> Sink for Scaled<'_, P> {
-    #[inline(always)]
-    unsafe fn store(&mut self, index: usize, quarter: usize, outputs: [Columns; 4]) {
-        for (r, output) in outputs.into_iter().enumerate() {
-            let index = index + r * quarter;
-            // SAFETY: as the caller promises.
-            unsafe {
-                let factor = self.scales[index].splat();
-                let product = multiply::<P>(carry(output), &factor, zero());
-                self.view.store::<P>(index, canonical::<P>(product));
-            }
-        }
-    }
-}
-
-/// As it is.
-struct ToBuffer(*mut Columns);
-
-impl Sink for ToBuffer {
-    #[inline(always)]
-    unsafe fn store(&mut self, index: usize, quarter: usize, outputs: [Columns; 4]) {
-        // SAFETY: as the caller promises of the indices.
-        unsafe { write_4(self.0.add(index), quarter, outputs) };
-    }
-}
-
 /// # Safety
 ///
-/// Here and below: the instructions of this back end; views and buffers good for the networks' sizes.
+/// Here and below: the instructions of this back end; places and buffers good for the networks' sizes.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn twisted<P: Constants>(
     network: &Network,
-    source: View,
+    source: Beside,
     buffer: *mut Columns,
     chain: &Chain,
-    target: View,
+    target: Beside,
 ) {
     // SAFETY: as the caller promises; so below.
     unsafe {
-        let source = FromView::<P>(source, PhantomData);
-        let mut sink = Twisted::<P>::new(target, chain);
+        let source = FromPlace::<P, _>::new(source);
+        let mut sink = Twisted::<P, _>::new(target, chain);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
 }
@@ -572,16 +387,16 @@ unsafe fn twisted<P: Constants>(
 ///
 /// As for [`twisted`].
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-unsafe fn finished<P: Constants>(
+unsafe fn finished<P: Constants, V: Place>(
     network: &Network,
-    source: View,
+    source: V,
     buffer: *mut Columns,
-    target: View,
+    target: Beside,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromView::<P>(source, PhantomData);
-        let mut sink = Finished::<P>(target, PhantomData);
+        let source = FromPlace::<P, _>::new(source);
+        let mut sink = Finished::<P, _>::new(target);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
 }
@@ -592,19 +407,15 @@ unsafe fn finished<P: Constants>(
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn scaled<P: Constants>(
     network: &Network,
-    source: View,
+    source: Apart,
     buffer: *mut Columns,
     scales: &[Factor],
-    target: View,
+    target: Beside,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromView::<P>(source, PhantomData);
-        let mut sink = Scaled::<P> {
-            view: target,
-            scales,
-            modulus: PhantomData,
-        };
+        let source = FromPlace::<P, _>::new(source);
+        let mut sink = Scaled::<P, _>::new(target, scales);
         network.transform::<P, _>(&source, buffer, &mut sink);
     }
 }
@@ -616,15 +427,15 @@ unsafe fn scaled<P: Constants>(
 unsafe fn back_and_forth<P: Constants>(
     back: &Network,
     forth: &Network,
-    view: View,
+    place: Apart,
     buffers: [*mut Columns; 2],
     chain: &Chain,
 ) {
     // SAFETY: see above.
     unsafe {
-        let source = FromView::<P>(view, PhantomData);
+        let source = FromPlace::<P, _>::new(place);
         back.transform::<P, _>(&source, buffers[0], &mut ToBuffer(buffers[1]));
-        let mut sink = Twisted::<P>::new(view, chain);
+        let mut sink = Twisted::<P, _>::new(place, chain);
         forth.transform::<P, _>(&FromBuffer(buffers[1]), buffers[0], &mut sink);
     }
 }

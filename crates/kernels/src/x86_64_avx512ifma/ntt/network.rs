@@ -33,6 +33,8 @@ pub(super) trait Source {
     /// Whether inputs are in 5..30, not in 0..2.2, in multiples of p.
     const WIDE: bool;
     unsafe fn load(&self, index: usize) -> Columns;
+    /// Brings an input nearer.
+    unsafe fn prefetch(&self, index: usize);
 }
 
 /// Where a transform's outputs go.
@@ -80,11 +82,25 @@ impl Network {
                 } else {
                     self.first_pass_2::<P, S>(source, buffer, start, cached);
                 }
-                self.passes::<P>(buffer.add(start), cached, radix, cached);
+                let mut next = start + cached;
+                self.passes::<P>(buffer.add(start), cached, radix, cached, || {
+                    // Two passes of cached / 4 butterflies each: two inputs a butterfly.
+                    if next < self.size {
+                        source.prefetch(self.reversed(next));
+                        source.prefetch(self.reversed(next + 1));
+                        next += 2;
+                    }
+                });
             }
-            self.passes::<P>(buffer, self.size, cached, self.size);
+            self.passes::<P>(buffer, self.size, cached, self.size, || {});
             self.last_pass::<P>(buffer, sink);
         }
+    }
+
+    /// The input that the first pass brings to `place`.
+    #[inline(always)]
+    fn reversed(&self, place: usize) -> usize {
+        place.reverse_bits() >> (usize::BITS - self.size.trailing_zeros())
     }
 
     /// The passes that make transforms of `from` points ones of `to`, but for the very last.
@@ -95,12 +111,14 @@ impl Network {
         length: usize,
         from: usize,
         to: usize,
+        mut meanwhile: impl FnMut(),
     ) {
         let mut quarter = from;
         while 4 * quarter <= to && 4 * quarter < self.size {
             let factors = self.pass_factors(quarter);
             for start in (0..length).step_by(4 * quarter) {
                 for (j, factors) in factors.iter().enumerate() {
+                    meanwhile();
                     // SAFETY: four places of a block within `length`.
                     unsafe {
                         let place = buffer.add(start + j);
@@ -130,13 +148,8 @@ impl Network {
         length: usize,
     ) {
         let quarter = self.size / 4;
-        let shift = usize::BITS - quarter.trailing_zeros();
         for place in (start..start + length).step_by(4) {
-            let i = if quarter == 1 {
-                0
-            } else {
-                (place / 4).reverse_bits() >> shift
-            };
+            let i = self.reversed(place);
             // SAFETY: indices below the size.
             unsafe {
                 let x = [
@@ -167,9 +180,8 @@ impl Network {
         length: usize,
     ) {
         let half = self.size / 2;
-        let shift = usize::BITS - half.trailing_zeros();
         for place in (start..start + length).step_by(2) {
-            let i = (place / 2).reverse_bits() >> shift;
+            let i = self.reversed(place);
             // SAFETY: indices below the size.
             unsafe {
                 let (u, v) = (source.load(i), source.load(i + half));
