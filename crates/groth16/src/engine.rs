@@ -4,7 +4,7 @@ use std::fmt;
 
 use ark_ec::AffineRepr;
 use ark_ec::pairing::Pairing;
-use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
+use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ff::Field;
 use proofmill_kernels::MsmGroup;
 use proofmill_r1cs::iden3::MontgomeryField;
@@ -34,9 +34,14 @@ pub trait Engine:
 }
 
 /// The points of one of a pairing's groups, by their coordinates.
-pub trait PointGroup: AffineRepr<BaseField: Field<BasePrimeField: MontgomeryField>> {
+pub trait PointGroup:
+    AffineRepr<BaseField: Field<BasePrimeField: MontgomeryField>, Group: MsmGroup>
+{
     /// The point with these coordinates, which nobody checked.
     fn from_coordinates(x: Self::BaseField, y: Self::BaseField) -> Self;
+
+    /// One of the two points of the curve with this x, if there are any; perhaps not in the subgroup.
+    fn of_x(x: Self::BaseField) -> Option<Self>;
 
     /// Whether the coordinates satisfy the curve's equation; so does infinity.
     fn on_curve(&self) -> bool;
@@ -93,9 +98,16 @@ impl Engine for ark_bn254::Bn254 {
 
 // === impl PointGroup ===
 
-impl<P: SWCurveConfig<BaseField: Field<BasePrimeField: MontgomeryField>>> PointGroup for Affine<P> {
+impl<P: SWCurveConfig<BaseField: Field<BasePrimeField: MontgomeryField>>> PointGroup for Affine<P>
+where
+    Projective<P>: MsmGroup,
+{
     fn from_coordinates(x: P::BaseField, y: P::BaseField) -> Self {
         Self::new_unchecked(x, y)
+    }
+
+    fn of_x(x: P::BaseField) -> Option<Self> {
+        Self::get_point_from_x_unchecked(x, false)
     }
 
     fn on_curve(&self) -> bool {

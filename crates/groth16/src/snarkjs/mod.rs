@@ -7,8 +7,15 @@
 //!   file's content tells.
 
 mod json;
+mod point_bytes;
+mod zkey;
 
 pub use json::{
     JsonError, MAX_INPUTS, MAX_JSON_BYTES, curve_of_json, inputs_from_json, inputs_to_json,
     proof_from_json, proof_to_json, read_json, verifying_key_from_json, verifying_key_to_json,
+};
+pub use zkey::{
+    Checked, CheckedKeys, Coefficient, CoefficientMatrix, Contribution, ContributionHash,
+    ContributionInfo, Contributions, PointCheck, SNARKJS_NEW_ORDER, SectionInfo, Trust,
+    ZKEY_FORMAT, Zkey, ZkeyFile, ZkeyHeader, ZkeyInfo,
 };

@@ -1,0 +1,324 @@
+//! A key file whose structure was checked.
+
+use ark_ff::{BigInteger, PrimeField};
+use proofmill_r1cs::iden3::{
+    Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width,
+};
+use rayon::prelude::*;
+
+use super::format::{
+    A, B_G1, B_G2, C, COEFFICIENTS, CONTRIBUTIONS, GROTH16, GROTH16_HEADER, H, HEADER, IC,
+    ZKEY_FORMAT,
+};
+use super::points::{point_bytes, read_points};
+use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
+use crate::{Curve, Engine, with_curve};
+
+/// How far a key's points are checked when they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PointCheck {
+    /// Each is on its curve and in the subgroup of prime order.
+    Full,
+    /// Only that their coordinates are canonical: for a file that was checked before.
+    Skip,
+}
+
+/// What a key's headers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZkeyHeader {
+    /// The curve.
+    pub curve: Curve,
+    /// The number of variables, the leading one included.
+    pub variables: u32,
+    /// The number of public inputs, the leading one not included.
+    pub public: u32,
+    /// The size of the domain, a power of two: constraints and instance variables fit into it.
+    pub domain_size: u32,
+}
+
+/// A key file whose headers were read, and whose sections have the lengths that follow from them.
+#[derive(Clone, Debug)]
+pub struct ZkeyFile<'a> {
+    container: Container<'a>,
+    header: ZkeyHeader,
+    coefficients: u32,
+}
+
+// === impl ZkeyFile ===
+
+impl<'a> ZkeyFile<'a> {
+    /// Finds the sections in a file's bytes, from anyone, and checks their lengths against the
+    /// headers: what is then read allocates no more than the file is long.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] with the section and the offset: among others for other proof systems than
+    /// Groth16, other curves, and lengths that contradict each other.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let container = Container::parse(&ZKEY_FORMAT, bytes)?;
+        let mut cursor = container.section(HEADER)?;
+        let protocol = cursor.u32()?;
+        if protocol != GROTH16 {
+            let reason = match protocol {
+                2 => "PLONK".to_owned(),
+                10 => "FFLONK".to_owned(),
+                other => format!("proof system {other}"),
+            };
+            return Err(cursor.error_at(cursor.offset() - 4, Reason::Unsupported(reason.into())));
+        }
+        cursor.finish()?;
+
+        let mut cursor = container.section(GROTH16_HEADER)?;
+        let header = read_header(&mut cursor)?;
+        let file = Self {
+            container,
+            header,
+            coefficients: 0,
+        };
+        with_curve!(header.curve, E => file.with_lengths_checked::<E>(cursor))
+    }
+
+    fn with_lengths_checked<E: Engine>(mut self, header: Cursor<'a>) -> Result<Self, FormatError> {
+        let g1 = point_bytes::<E::G1Affine>() as u64;
+        let g2 = point_bytes::<E::G2Affine>() as u64;
+        header.expect_length(3 * (g1 + g2))?;
+        let [variables, public, domain_size] = [
+            self.header.variables,
+            self.header.public,
+            self.header.domain_size,
+        ]
+        .map(u64::from);
+        // Counts are of 32 bits: no product comes near 2⁶⁴.
+        for (section, expected) in [
+            (IC, (public + 1) * g1),
+            (A, variables * g1),
+            (B_G1, variables * g1),
+            (B_G2, variables * g2),
+            (C, (variables - public - 1) * g1),
+            (H, domain_size * g1),
+        ] {
+            self.container.section(section)?.expect_length(expected)?;
+        }
+        let mut coefficients = self.container.section(COEFFICIENTS)?;
+        self.coefficients = coefficients.u32()?;
+        let size = (12 + width::<E::ScalarField>()) as u64;
+        coefficients.expect_length(u64::from(self.coefficients) * size)?;
+        Ok(self)
+    }
+
+    /// What the headers say.
+    pub const fn header(&self) -> &ZkeyHeader {
+        &self.header
+    }
+
+    /// The curve: what to dispatch on, with [`with_curve!`](crate::with_curve).
+    pub const fn curve(&self) -> Curve {
+        self.header.curve
+    }
+
+    /// The number of entries of A and B.
+    pub const fn coefficients(&self) -> u32 {
+        self.coefficients
+    }
+
+    /// The container.
+    pub const fn container(&self) -> &Container<'a> {
+        &self.container
+    }
+
+    /// Reads all of it, in parallel.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] with the section and the offset of what is not canonical, out of range or,
+    /// with [`PointCheck::Full`], no point of its group; or if the key is for another curve.
+    pub fn read<E: Engine>(&self, check: PointCheck) -> Result<Zkey<E>, FormatError> {
+        let header = &self.header;
+        let mut cursor = self.container.section(GROTH16_HEADER)?;
+        if header.curve != E::CURVE {
+            return Err(cursor.error(Reason::Field {
+                found: header.curve.name().into(),
+                expected: E::CURVE.name().into(),
+            }));
+        }
+        read_header(&mut cursor)?;
+        let [alpha_g1, beta_g1] = read_array(&mut cursor, check)?;
+        let [beta_g2, gamma_g2] = read_array(&mut cursor, check)?;
+        let [delta_g1] = read_array(&mut cursor, check)?;
+        let [delta_g2] = read_array(&mut cursor, check)?;
+        cursor.finish()?;
+        let g1 = |section| -> Result<Vec<E::G1Affine>, FormatError> {
+            let mut cursor = self.container.section(section)?;
+            let count = cursor.remaining() / point_bytes::<E::G1Affine>();
+            read_points(&mut cursor, count as u64, check)
+        };
+        let mut b_g2 = self.container.section(B_G2)?;
+        Ok(Zkey {
+            public: header.public,
+            alpha_g1,
+            beta_g1,
+            beta_g2,
+            gamma_g2,
+            delta_g1,
+            delta_g2,
+            ic: g1(IC)?,
+            coefficients: self.read_coefficients()?,
+            a: g1(A)?,
+            b_g1: g1(B_G1)?,
+            b_g2: read_points(&mut b_g2, header.variables.into(), check)?,
+            c: g1(C)?,
+            h: g1(H)?,
+            contributions: self.read_contributions(check)?,
+            order: self
+                .container
+                .sections()
+                .map(|(kind, _)| kind)
+                .filter(|kind| ZKEY_FORMAT.section_name(*kind).is_some())
+                .collect(),
+        })
+    }
+
+    /// The circuit's hash and the contributions; none if the section is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] as for [`read`](Self::read).
+    pub fn read_contributions<E: Engine>(
+        &self,
+        check: PointCheck,
+    ) -> Result<Option<Contributions<E>>, FormatError> {
+        self.container
+            .optional(CONTRIBUTIONS)
+            .map(|cursor| Contributions::read(cursor, check))
+            .transpose()
+    }
+
+    fn read_coefficients<F: MontgomeryField>(&self) -> Result<Vec<Coefficient<F>>, FormatError> {
+        let mut cursor = self.container.section(COEFFICIENTS)?;
+        let count = cursor.u32()?;
+        let start = cursor.offset();
+        let size = 12 + width::<F>();
+        let bytes = cursor.items(count.into(), size)?;
+        // What stands there, taken for a Montgomery form, is the value times R.
+        let r_inverse = r::<F>().inverse().unwrap_or_default();
+        let read = |bytes: &[u8]| -> Result<Coefficient<F>, Reason> {
+            let (numbers, value) = bytes.split_at(12);
+            let number = |i: usize| {
+                numbers[4 * i..4 * i + 4]
+                    .iter()
+                    .rev()
+                    .fold(0, |number, byte| number << 8 | u32::from(*byte))
+            };
+            let value = F::from_montgomery_le(value).ok_or(Reason::NotCanonical)?;
+            let inconsistent = |reason: String| Reason::Inconsistent(reason.into());
+            let coefficient = Coefficient {
+                matrix: match number(0) {
+                    0 => CoefficientMatrix::A,
+                    1 => CoefficientMatrix::B,
+                    other => return Err(inconsistent(format!("matrix {other}: only 0 and 1 are"))),
+                },
+                row: number(1),
+                variable: number(2),
+                value: value * r_inverse,
+            };
+            if coefficient.row >= self.header.domain_size {
+                return Err(inconsistent(format!(
+                    "row {}: the domain has {}",
+                    coefficient.row, self.header.domain_size
+                )));
+            }
+            if coefficient.variable >= self.header.variables {
+                return Err(inconsistent(format!(
+                    "variable {} of {}",
+                    coefficient.variable, self.header.variables
+                )));
+            }
+            Ok(coefficient)
+        };
+        const CHUNK: usize = 1 << 12;
+        let mut coefficients = vec![Coefficient::default(); bytes.len() / size];
+        let bad = coefficients
+            .par_chunks_mut(CHUNK)
+            .zip(bytes.par_chunks(CHUNK * size))
+            .enumerate()
+            .filter_map(|(chunk, (coefficients, bytes))| {
+                let encoded = bytes.chunks_exact(size);
+                for (i, (coefficient, bytes)) in coefficients.iter_mut().zip(encoded).enumerate() {
+                    match read(bytes) {
+                        Ok(value) => *coefficient = value,
+                        Err(reason) => return Some((chunk * CHUNK + i, reason)),
+                    }
+                }
+                None
+            })
+            .min_by_key(|(i, _)| *i);
+        match bad {
+            None => Ok(coefficients),
+            Some((i, reason)) => Err(cursor.error_at(start + (i * size) as u64, reason)),
+        }
+    }
+}
+
+/// R = 2^(8·width), which Montgomery forms are multiplied by.
+pub(super) fn r<F: PrimeField>() -> F {
+    F::from(2u64).pow([8 * width::<F>() as u64])
+}
+
+fn read_array<P: crate::PointGroup, const N: usize>(
+    cursor: &mut Cursor<'_>,
+    check: PointCheck,
+) -> Result<[P; N], FormatError> {
+    let points = read_points(cursor, N as u64, check)?;
+    Ok(points
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("as many points as were asked for")))
+}
+
+/// Reads the second section up to its points.
+fn read_header(cursor: &mut Cursor<'_>) -> Result<ZkeyHeader, FormatError> {
+    let start = cursor.offset();
+    let base = cursor.u32()?;
+    // 48 bytes is the widest base field here: more is not looked at.
+    let prime = cursor.bytes(base.min(64) as usize)?;
+    let curve = Curve::ALL
+        .into_iter()
+        .find(|curve| with_curve!(*curve, E => base_prime::<E>()) == prime)
+        .ok_or_else(|| {
+            let reason = "a curve other than BN254 and BLS12-381".into();
+            cursor.error_at(start, Reason::Unsupported(reason))
+        })?;
+    let start = cursor.offset();
+    let scalars = ScalarField::read(cursor)?;
+    with_curve!(curve, E => scalars.expect::<<E as ark_ec::pairing::Pairing>::ScalarField>())
+        .map_err(|reason| cursor.error_at(start, reason))?;
+    let start = cursor.offset();
+    let header = ZkeyHeader {
+        curve,
+        variables: cursor.u32()?,
+        public: cursor.u32()?,
+        domain_size: cursor.u32()?,
+    };
+    let adicity = with_curve!(curve, E => {
+        <<E as ark_ec::pairing::Pairing>::ScalarField as ark_ff::FftField>::TWO_ADICITY
+    });
+    if header.public >= header.variables {
+        let reason = format!(
+            "{} public inputs and a leading one among {} variables",
+            header.public, header.variables
+        );
+        return Err(cursor.error_at(start, Reason::Inconsistent(reason.into())));
+    }
+    if !header.domain_size.is_power_of_two() || header.domain_size.ilog2() > adicity {
+        let reason = format!(
+            "a domain of {} points: it must be a power of two up to 2^{adicity}",
+            header.domain_size
+        );
+        return Err(cursor.error_at(start + 8, Reason::Inconsistent(reason.into())));
+    }
+    Ok(header)
+}
+
+/// The base field's prime, in whole words.
+fn base_prime<E: Engine>() -> Vec<u8> {
+    E::BaseField::MODULUS.to_bytes_le()
+}

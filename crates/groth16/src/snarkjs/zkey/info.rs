@@ -1,0 +1,103 @@
+//! What a key file holds, for people.
+
+use proofmill_r1cs::iden3::FormatError;
+
+use super::{ContributionHash, PointCheck, ZkeyFile, ZkeyHeader};
+use crate::with_curve;
+
+/// What a key file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZkeyInfo {
+    /// Curve, domain, variables and public inputs.
+    pub header: ZkeyHeader,
+    /// The number of entries of A and B.
+    pub coefficients: u32,
+    /// Its sections, in the file's order.
+    pub sections: Vec<SectionInfo>,
+    /// What snarkjs calls the circuit's hash, if the key records its making.
+    pub circuit_hash: Option<ContributionHash>,
+    /// The contributions to it, in order.
+    pub contributions: Vec<ContributionInfo>,
+}
+
+/// A section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SectionInfo {
+    /// Its kind.
+    pub kind: u32,
+    /// What messages call it; nothing for a kind that Groth16's keys do not have.
+    pub name: Option<&'static str>,
+    /// Where its content starts in the file.
+    pub offset: u64,
+    /// The bytes of its content.
+    pub bytes: u64,
+}
+
+/// A contribution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContributionInfo {
+    /// The contributor's name, if there is one. Anyone may have written it: control characters are
+    /// replaced.
+    pub name: Option<String>,
+    /// What snarkjs calls the contribution's hash.
+    pub hash: ContributionHash,
+    /// Whether it is that of a random beacon.
+    pub beacon: bool,
+}
+
+impl ZkeyFile<'_> {
+    /// What the file holds: its headers, sections and contributions, whose points are checked; no
+    /// other points are read.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] if the contributions are malformed.
+    pub fn info(&self) -> Result<ZkeyInfo, FormatError> {
+        let (circuit_hash, contributions) = with_curve!(self.curve(), E => {
+            match self.read_contributions::<E>(PointCheck::Full)? {
+                None => (None, Vec::new()),
+                Some(contributions) => (
+                    Some(ContributionHash(contributions.circuit_hash)),
+                    contributions
+                        .list
+                        .iter()
+                        .map(|one| ContributionInfo {
+                            name: one.name.as_deref().map(printable),
+                            hash: one.hash(),
+                            beacon: one.kind == 1,
+                        })
+                        .collect(),
+                ),
+            }
+        });
+        let container = self.container();
+        Ok(ZkeyInfo {
+            header: *self.header(),
+            coefficients: self.coefficients(),
+            sections: container
+                .sections()
+                .map(|(kind, content)| SectionInfo {
+                    kind,
+                    name: container.format().section_name(kind),
+                    offset: content.start as u64,
+                    bytes: content.len() as u64,
+                })
+                .collect(),
+            circuit_hash,
+            contributions,
+        })
+    }
+}
+
+fn printable(name: &[u8]) -> String {
+    String::from_utf8_lossy(name)
+        .chars()
+        .map(|c| {
+            if c.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,111 @@
+//! Points from a key's sections.
+
+use ark_ff::{Field, Zero};
+use proofmill_r1cs::iden3::{Cursor, FormatError, MontgomeryField, Reason, width};
+use rayon::prelude::*;
+
+use super::PointCheck;
+use super::subgroup::all_in_subgroup;
+use crate::PointGroup;
+
+/// Points one task decodes, and tests together.
+const CHUNK: usize = 1 << 14;
+
+type Base<P> = <<P as ark_ec::AffineRepr>::BaseField as Field>::BasePrimeField;
+
+/// Bytes of a point.
+pub(super) fn point_bytes<P: PointGroup>() -> usize {
+    2 * P::BaseField::extension_degree() as usize * width::<Base<P>>()
+}
+
+/// A point whose coordinates are canonical, and nothing else checked.
+fn decode<P: PointGroup>(bytes: &[u8]) -> Option<P> {
+    let (x, y) = bytes.split_at(bytes.len() / 2);
+    let (x, y) = (coordinate::<P>(x)?, coordinate::<P>(y)?);
+    // No curve here has a point (0, 0).
+    Some(if x.is_zero() && y.is_zero() {
+        P::zero()
+    } else {
+        P::from_coordinates(x, y)
+    })
+}
+
+fn coordinate<P: PointGroup>(bytes: &[u8]) -> Option<P::BaseField> {
+    let mut canonical = true;
+    let elements = bytes.chunks_exact(width::<Base<P>>()).map(|bytes| {
+        Base::<P>::from_montgomery_le(bytes).unwrap_or_else(|| {
+            canonical = false;
+            Base::<P>::zero()
+        })
+    });
+    let value = P::BaseField::from_base_prime_field_elems(elements);
+    value.filter(|_| canonical)
+}
+
+/// The next `count` points, in parallel.
+///
+/// Coordinates are always checked to be canonical; with [`PointCheck::Full`] also that each point is
+/// on its curve and in the subgroup.
+pub(super) fn read_points<P: PointGroup>(
+    cursor: &mut Cursor<'_>,
+    count: u64,
+    check: PointCheck,
+) -> Result<Vec<P>, FormatError> {
+    let size = point_bytes::<P>();
+    let start = cursor.offset();
+    let bytes = cursor.items(count, size)?;
+    let mut points = vec![P::zero(); bytes.len() / size];
+    let bad = points
+        .par_chunks_mut(CHUNK)
+        .zip(bytes.par_chunks(CHUNK * size))
+        .enumerate()
+        .filter_map(|(chunk, (points, bytes))| {
+            let (i, reason) = read_chunk(points, bytes, check).err()?;
+            Some((chunk * CHUNK + i, reason))
+        })
+        .min_by_key(|(i, _)| *i);
+    match bad {
+        None => Ok(points),
+        Some((i, reason)) => Err(cursor.error_at(start + (i * size) as u64, reason)),
+    }
+}
+
+/// Fills `points`; the error has the index of the first that is refused.
+fn read_chunk<P: PointGroup>(
+    points: &mut [P],
+    bytes: &[u8],
+    check: PointCheck,
+) -> Result<(), (usize, Reason)> {
+    let encoded = bytes.chunks_exact(point_bytes::<P>());
+    for (i, (point, bytes)) in points.iter_mut().zip(encoded).enumerate() {
+        *point = decode(bytes).ok_or((i, Reason::NotCanonical))?;
+    }
+    if check == PointCheck::Skip {
+        return Ok(());
+    }
+    if let Some(i) = points.iter().position(|point| !point.on_curve()) {
+        return Err((i, Reason::NotOnCurve));
+    }
+    if !all_in_subgroup(points) {
+        // Which of them, the test of all together does not tell.
+        let i = points.iter().position(|point| !point.in_subgroup());
+        return Err((i.unwrap_or(0), Reason::NotInSubgroup));
+    }
+    Ok(())
+}
+
+/// Appends points as sections hold them.
+pub(super) fn write_points<P: PointGroup>(points: &[P], out: &mut Vec<u8>) {
+    for point in points {
+        match point.xy() {
+            None => out.resize(out.len() + point_bytes::<P>(), 0),
+            Some((x, y)) => {
+                for coordinate in [x, y] {
+                    for element in coordinate.to_base_prime_field_elements() {
+                        element.write_montgomery_le(out);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which key files were checked before.
+
+use std::fs::{self, DirBuilder};
+use std::path::{Path, PathBuf};
+
+use proofmill_r1cs::iden3::{FileError, Visibility, write_whole};
+
+/// Names a digest's file: another version of the checks has another.
+const VERSION: &str = "zkey-1";
+
+/// A directory that has, for each key file that was checked, an empty-handed promise that it was: a
+/// small file named by the key's digest. Whoever can write there can make this program believe that
+/// a key was checked, so it must be its user's alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckedKeys {
+    directory: PathBuf,
+}
+
+// === impl CheckedKeys ===
+
+impl CheckedKeys {
+    /// Those in `directory`, which is made when the first key is remembered.
+    pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+        }
+    }
+
+    /// Those of this user: `proofmill/checked-keys` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+    /// None if neither is known.
+    pub fn of_user() -> Option<Self> {
+        let absolute = |name: &str| {
+            let path = PathBuf::from(std::env::var_os(name)?);
+            path.is_absolute().then_some(path)
+        };
+        let state = absolute("XDG_STATE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))?;
+        Some(Self::in_directory(state.join("proofmill/checked-keys")))
+    }
+
+    /// BLAKE3 of a key file, computed by all threads of the current rayon pool.
+    pub fn digest(bytes: &[u8]) -> [u8; 32] {
+        *blake3::Hasher::new()
+            .update_rayon(bytes)
+            .finalize()
+            .as_bytes()
+    }
+
+    /// Whether a file with this digest was checked. A directory that others can write to is not
+    /// believed.
+    pub fn contains(&self, digest: &[u8; 32]) -> bool {
+        self.is_private() && self.path(digest).is_file()
+    }
+
+    /// Remembers that a file with this digest was checked.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Io`] if the directory or the file in it cannot be written.
+    pub fn remember(&self, digest: &[u8; 32], key: &Path) -> Result<(), FileError> {
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+            .create(&self.directory)
+            .map_err(|source| FileError::io(&self.directory, source))?;
+        write_whole(&self.path(digest), Visibility::Private, |file| {
+            // For a person who looks; nothing reads it.
+            std::io::Write::write_all(file, key.as_os_str().as_encoded_bytes())
+        })
+    }
+
+    fn path(&self, digest: &[u8; 32]) -> PathBuf {
+        self.directory
+            .join(format!("{VERSION}-{}", hex::encode(digest)))
+    }
+
+    fn is_private(&self) -> bool {
+        let Ok(metadata) = fs::metadata(&self.directory) else {
+            return false;
+        };
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            metadata.is_dir() && metadata.permissions().mode() & 0o022 == 0
+        }
+        #[cfg(not(unix))]
+        metadata.is_dir()
+    }
+}
