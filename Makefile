@@ -5,7 +5,7 @@ CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test interop-tools lint docs fmt bench clean
+.PHONY: help demo build test interop-tools lint docs fmt bench bench-kernels clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,26 @@ bench: ## Run the experiments of docs/benchmarks.md (takes a few minutes)
 	$(CARGO) build --release --locked -p proofmill-bench
 	@for experiment in latency scaling throughput multi-queue ordering hostile; do \
 	  $${CARGO_TARGET_DIR:-target}/release/proofmill-bench $$experiment || exit 1; \
+	done
+
+BENCH_KERNELS = $${CARGO_TARGET_DIR:-target}/release/proofmill-bench
+BENCH_FLAGS ?=
+
+bench-kernels: ## The tables of docs/performance.md: arithmetic and prover against other libraries (about an hour)
+	$(CARGO) build --release --locked -p proofmill-bench --features peers
+	@set -e; run() { printf '\n### %s\n\n' "$$*"; $(BENCH_KERNELS) "$$@" --markdown $(BENCH_FLAGS); }; \
+	for curve in bls12-381 bls12-377 bn254 grumpkin; do \
+	  run msm --curve $$curve --log-n 16,18,20 --threads 1,2; \
+	  run msm --curve $$curve --log-n 16,18,20 --prepared 4; \
+	done; \
+	for curve in bls12-381 bls12-377 bn254; do run msm --curve $$curve --group g2 --log-n 16; done; \
+	for skew in zero-one mostly-bits equal small negative sparse; do \
+	  run msm --log-n 18 --skew $$skew; \
+	done; \
+	for curve in bls12-381 bn254; do \
+	  run ntt --curve $$curve --log-n 16,18,20 --threads 1,2; \
+	  run groth16 --curve $$curve --circuit chain,sha256 --log-n 17 --threads 1,2; \
+	  run pairing --curve $$curve --threads 1,2; \
 	done
 
 clean: ## Remove what was built

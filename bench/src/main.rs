@@ -4,21 +4,31 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod groth16;
 mod harness;
 mod hostile;
 mod latency;
+mod msm;
 mod multi_queue;
+mod ntt;
 mod ordering;
+mod pairing;
+mod peers;
 mod scaling;
 #[cfg(feature = "stores")]
 mod stores;
 mod throughput;
+mod versus;
 
 /// Every figure Proofmill publishes, as a command anyone can run.
 ///
-/// Each experiment is a real workflow on a real mill: the embedded log with its fsyncs on the disk
-/// of --dir, dispatchers, executors, sequencer. A target that is missed is reported; an invariant
-/// that is violated (a task lost, duplicated or out of order) makes the command fail.
+/// Experiments on the orchestration are real workflows on a real mill: the embedded log with its
+/// fsyncs on the disk of --dir, dispatchers, executors, sequencer. A target that is missed is
+/// reported; an invariant that is violated (a task lost, duplicated or out of order) makes the
+/// command fail.
+///
+/// Comparisons of the arithmetic (msm, ntt, groth16, pairing) let other libraries do the same work
+/// in turns with ours, and fail if a result differs.
 #[derive(Debug, Parser)]
 #[command(name = "proofmill-bench", version, arg_required_else_help = true)]
 struct Cli {
@@ -40,6 +50,14 @@ enum Experiment {
     Ordering(ordering::Args),
     /// Duplicates, wrong fields and garbage: what is kept out
     Hostile(hostile::Args),
+    /// Multi-scalar multiplication, against other libraries
+    Msm(msm::Args),
+    /// Number-theoretic transforms, against other libraries
+    Ntt(ntt::Args),
+    /// Groth16 proofs, against other provers
+    Groth16(groth16::Args),
+    /// Products of pairings, against other libraries
+    Pairing(pairing::Args),
     /// Compare embedded stores under the log's load
     #[cfg(feature = "stores")]
     Stores(stores::Args),
@@ -66,6 +84,10 @@ fn run() -> anyhow::Result<()> {
         Experiment::MultiQueue(args) => block_on(multi_queue::run(&args)),
         Experiment::Ordering(args) => block_on(ordering::run(&args)),
         Experiment::Hostile(args) => block_on(hostile::run(&args)),
+        Experiment::Msm(args) => msm::run(&args),
+        Experiment::Ntt(args) => ntt::run(&args),
+        Experiment::Groth16(args) => groth16::run(&args),
+        Experiment::Pairing(args) => pairing::run(&args),
         #[cfg(feature = "stores")]
         Experiment::Stores(args) => stores::run(&args),
     }

@@ -21,6 +21,11 @@ impl Figures {
         self.0[rank.clamp(1, self.0.len()) - 1]
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(crate) fn p50(&self) -> f64 {
         self.at(0.5)
     }

@@ -10,6 +10,7 @@ mod report;
 mod running;
 
 pub(crate) use figures::Figures;
+pub(crate) use host::describe;
 pub(crate) use place::{Common, Place};
 pub(crate) use progress::Progress;
 pub(crate) use provers::{registry, work_for};

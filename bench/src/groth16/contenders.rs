@@ -1,0 +1,142 @@
+//! The provers. All prove the matrices of one [`Input`], each with a key of its own setup, and all
+//! their first proofs must verify.
+//!
+//! Ours checks, as gnark's solver does, that the assignment satisfies every row; arkworks' prover
+//! does not look. arkworks proves from resident matrices, which is faster than its usual way of
+//! running the circuit again for each proof.
+
+use ark_ff::UniformRand;
+use ark_groth16::{Groth16, prepare_verifying_key};
+use ark_relations::gr1cs::{
+    ConstraintSynthesizer, ConstraintSystem, OptimizationGoal, R1CS_PREDICATE_LABEL,
+};
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_groth16::{Engine, PreparedVerifyingKey, ProvingKey, Timings, prove, verify};
+use rayon::ThreadPool;
+
+use super::Input;
+use crate::peers::gnark;
+use crate::versus::{Contender, Curve, Offer, Purpose, Sample, time};
+
+/// What a first proof is to give.
+const VERIFIES: &str = "verifies";
+
+/// Our prover, with the time of each stage.
+pub(super) fn ours<'a, E: Engine>(
+    input: &'a Input<E>,
+    key: &'a ProvingKey<E>,
+    pool: &'a ThreadPool,
+) -> Contender<'a> {
+    let rng = &mut StdRng::seed_from_u64(2);
+    let mut rng = StdRng::from_rng(rng).expect("a generator that cannot fail");
+    let verifying_key = PreparedVerifyingKey::from(key.vk.clone());
+    Contender::new("proofmill", move |purpose| {
+        let (elapsed, proof) =
+            pool.install(|| time(|| prove(key, &input.r1cs, &input.assignment, &mut rng)));
+        let (proof, timings) = proof?;
+        let result = (purpose == Purpose::Check).then(|| {
+            match verify(&verifying_key, input.assignment.inputs(), &proof) {
+                Ok(()) => VERIFIES.to_owned(),
+                Err(error) => error.to_string(),
+            }
+        });
+        Ok(Sample {
+            ms: vec![elapsed.as_secs_f64() * 1e3],
+            result,
+            stages: stages(&timings),
+        })
+    })
+}
+
+fn stages(timings: &Timings) -> Vec<(&'static str, f64)> {
+    [
+        ("evaluate", timings.evaluate),
+        ("quotient", timings.quotient),
+        ("msm A", timings.msm_a),
+        ("msm B", timings.msm_b),
+        ("msm L", timings.msm_l),
+        ("msm H", timings.msm_h),
+        ("assemble", timings.assemble),
+    ]
+    .map(|(name, stage)| (name, stage.as_secs_f64() * 1e3))
+    .to_vec()
+}
+
+/// ark-groth16 0.6.
+pub(super) fn arkworks<'a, E: Engine>(
+    input: &'a Input<E>,
+    pool: &'a ThreadPool,
+) -> anyhow::Result<Offer<'a>> {
+    let mut rng = StdRng::seed_from_u64(3);
+    let key = Groth16::<E>::generate_random_parameters_with_reduction(input.circuit, &mut rng)?;
+    let cs = ConstraintSystem::<E::ScalarField>::new_ref();
+    cs.set_optimization_goal(OptimizationGoal::Constraints);
+    input.circuit.generate_constraints(cs.clone())?;
+    cs.finalize();
+    let matrices = cs
+        .to_matrices()?
+        .remove(R1CS_PREDICATE_LABEL)
+        .unwrap_or_default();
+    anyhow::ensure!(
+        cs.num_constraints() == input.r1cs.num_constraints(),
+        "arkworks has {} constraints, we {}",
+        cs.num_constraints(),
+        input.r1cs.num_constraints()
+    );
+    let verifying_key = prepare_verifying_key(&key.vk);
+    Ok(Offer::Runs(vec![Contender::in_process(
+        "ark-groth16",
+        move || {
+            let mut random = || E::ScalarField::rand(&mut rng);
+            let (r, s) = (random(), random());
+            pool.install(|| {
+                time(|| {
+                    Groth16::<E>::create_proof_with_reduction_and_matrices(
+                        &key,
+                        r,
+                        s,
+                        &matrices,
+                        input.r1cs.num_instance(),
+                        input.r1cs.num_constraints(),
+                        input.assignment.z(),
+                    )
+                })
+            })
+        },
+        move |proof| {
+            let verdict = proof.and_then(|proof| {
+                Groth16::<E>::verify_proof(&verifying_key, &proof, input.assignment.inputs())
+            });
+            match verdict {
+                Ok(true) => VERIFIES.to_owned(),
+                other => format!("{other:?}"),
+            }
+        },
+    )]))
+}
+
+/// gnark, with our matrices as its constraint system.
+pub(super) fn gnark<'a, E: Engine>(
+    input: &'a Input<E>,
+    curve: Curve,
+    threads: usize,
+) -> anyhow::Result<Offer<'a>> {
+    let job = ["groth16", curve.name()];
+    gnark::offer(&[("gnark", &job)], threads, |file| {
+        let r1cs = &input.r1cs;
+        file.number(r1cs.num_variables())?;
+        file.number(r1cs.num_instance())?;
+        file.fields(r1cs.coefficients())?;
+        file.number(r1cs.num_constraints())?;
+        for row in 0..r1cs.num_constraints() {
+            for matrix in r1cs.matrices() {
+                file.number(matrix.row(row).count())?;
+                for (variable, coefficient) in matrix.row(row) {
+                    file.index(variable)?;
+                    file.index(coefficient)?;
+                }
+            }
+        }
+        file.fields(input.assignment.z())
+    })
+}

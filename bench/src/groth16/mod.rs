@@ -1,0 +1,109 @@
+//! Groth16 proofs of the same system and assignment with keys that stay, against other provers.
+
+mod circuit;
+mod contenders;
+
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_groth16::Engine;
+use proofmill_r1cs::{Assignment, R1cs};
+use serde_json::{Map, Value};
+
+use crate::versus::{COMPARISON_HELP, Comparison, Curve, Lineup, Options};
+use circuit::Circuit;
+
+/// Arguments of `proofmill-bench groth16`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPARISON_HELP)]
+pub(crate) struct Args {
+    /// The curve: bls12-381 or bn254
+    #[arg(long, value_enum, default_value = "bls12-381")]
+    curve: Curve,
+    /// What is proved; a list makes a comparison for each
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "chain",
+        value_name = "LIST"
+    )]
+    circuit: Vec<Circuit>,
+    /// As many constraints as fit into a domain of 2^LOG_N points; a list makes a comparison for each
+    #[arg(long, value_delimiter = ',', default_value = "17", value_name = "LIST",
+          value_parser = clap::value_parser!(u8).range(2..=24))]
+    log_n: Vec<u8>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// What is proved, and has been before: keys are made, matrices extracted.
+pub(crate) struct Input<E: Engine> {
+    /// The circuit, for those who make keys from one.
+    pub(crate) circuit: circuit::Sized,
+    /// Its matrices.
+    pub(crate) r1cs: R1cs<E::ScalarField>,
+    /// Values for all its variables.
+    pub(crate) assignment: Assignment<E::ScalarField>,
+}
+
+/// Compares and reports.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    args.options.prepare()?;
+    let compare = match args.curve {
+        Curve::Bls12_381 => compare::<ark_bls12_381::Bls12_381>,
+        Curve::Bn254 => compare::<ark_bn254::Bn254>,
+        Curve::Bls12_377 | Curve::Grumpkin => {
+            anyhow::bail!("no prover for {}: bls12-381 or bn254", args.curve.name())
+        }
+    };
+    let mut comparisons = Vec::new();
+    for circuit in &args.circuit {
+        for log_n in &args.log_n {
+            let sized = circuit.sized(*log_n)?;
+            for threads in args.options.threads() {
+                comparisons.push(compare(args, sized, *log_n, threads)?);
+            }
+        }
+    }
+    let title = "Groth16: one proof, the key and the matrices resident";
+    args.options.print(title, &comparisons);
+    Ok(())
+}
+
+fn compare<E: Engine>(
+    args: &Args,
+    circuit: circuit::Sized,
+    log_n: u8,
+    threads: usize,
+) -> anyhow::Result<Comparison> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()?;
+    let input = Input::<E> {
+        circuit,
+        r1cs: R1cs::from_circuit(circuit)?,
+        assignment: Assignment::from_circuit(circuit)?,
+    };
+    let mut settings: Map<String, Value> = Map::new();
+    settings.insert("circuit".to_owned(), circuit.name().into());
+    settings.insert(
+        "constraints".to_owned(),
+        input.r1cs.num_constraints().into(),
+    );
+    settings.insert("curve".to_owned(), args.curve.name().into());
+    settings.insert("log_n".to_owned(), log_n.into());
+    settings.insert("threads".to_owned(), threads.into());
+
+    // Keys for a measurement: who could forge proofs with them does not matter.
+    let rng = &mut StdRng::seed_from_u64(1);
+    let key = proofmill_groth16::setup::<E>(&input.r1cs, rng)?;
+    let ours = contenders::ours(&input, &key, &pool);
+    let mut lineup = Lineup::new(&args.options, settings, ours);
+    lineup.ask("arkworks", || contenders::arkworks(&input, &pool))?;
+    for library in ["blst", "halo2curves"] {
+        if args.options.names(library) {
+            anyhow::bail!("{library} has no Groth16 prover");
+        }
+    }
+    lineup.ask("gnark", || contenders::gnark(&input, args.curve, threads))?;
+    lineup.run()
+}

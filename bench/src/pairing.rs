@@ -1,0 +1,133 @@
+//! Products of pairings, the cost of verification, against other libraries.
+
+use ark_ec::pairing::{Pairing, PairingOutput};
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{One, UniformRand, Zero};
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use rayon::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::peers::{self, PairingPeers};
+use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Offer, Options, time};
+
+/// Arguments of `proofmill-bench pairing`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPARISON_HELP)]
+pub(crate) struct Args {
+    /// The curve: one with a pairing
+    #[arg(long, value_enum, default_value = "bls12-381")]
+    curve: Curve,
+    /// Products of so many pairings; a list makes a comparison for each
+    #[arg(long, value_delimiter = ',', default_value = "64", value_name = "LIST",
+          value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pairs: Vec<u32>,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// What is paired: the product is one.
+pub(crate) struct Input<E: Pairing> {
+    /// In the first group.
+    pub(crate) left: Vec<E::G1Affine>,
+    /// In the second group, one for each.
+    pub(crate) right: Vec<E::G2Affine>,
+}
+
+/// Compares and reports.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    args.options.prepare()?;
+    let compare = match args.curve {
+        Curve::Bls12_381 => compare::<ark_bls12_381::Bls12_381>,
+        Curve::Bls12_377 => compare::<ark_bls12_377::Bls12_377>,
+        Curve::Bn254 => compare::<ark_bn254::Bn254>,
+        Curve::Grumpkin => anyhow::bail!("grumpkin has no pairing"),
+    };
+    let mut comparisons = Vec::new();
+    for pairs in &args.pairs {
+        for threads in args.options.threads() {
+            comparisons.push(compare(args, *pairs, threads)?);
+        }
+    }
+    let title = "Product of pairings, the final exponentiation included";
+    args.options.print(title, &comparisons);
+    Ok(())
+}
+
+fn compare<E: PairingPeers>(args: &Args, pairs: u32, threads: usize) -> anyhow::Result<Comparison> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()?;
+    let input = Input::<E>::new(pairs as usize);
+    let mut settings: Map<String, Value> = Map::new();
+    settings.insert("curve".to_owned(), args.curve.name().into());
+    settings.insert("pairs".to_owned(), pairs.into());
+    settings.insert("threads".to_owned(), threads.into());
+
+    // The way of `verify_batch`: lines of the second group's points in parallel, then the product.
+    let ours = Contender::in_process(
+        "proofmill",
+        || {
+            pool.install(|| {
+                time(|| {
+                    let lines: Vec<E::G2Prepared> = input
+                        .right
+                        .par_iter()
+                        .map(|point| (*point).into())
+                        .collect();
+                    E::multi_pairing(input.left.iter().copied(), lines)
+                })
+            })
+        },
+        verdict,
+    );
+    let mut lineup = Lineup::new(&args.options, settings, ours);
+    lineup.ask("arkworks", || {
+        Ok(Offer::Runs(vec![Contender::in_process(
+            "arkworks",
+            || {
+                let (left, right) = (input.left.iter().copied(), input.right.iter().copied());
+                pool.install(|| time(|| E::multi_pairing(left, right)))
+            },
+            verdict,
+        )]))
+    })?;
+    lineup.ask("blst", || E::blst(&input, &pool))?;
+    lineup.ask("halo2curves", || {
+        Ok(Offer::LeftOut(
+            "no product of pairings is set up for it".to_owned(),
+        ))
+    })?;
+    let job = ["pairing", args.curve.name()];
+    lineup.ask("gnark", || {
+        peers::gnark::offer(&[("gnark-crypto", &job)], threads, |file| {
+            file.points(&input.left)?;
+            file.points(&input.right)
+        })
+    })?;
+    lineup.run()
+}
+
+fn verdict<E: Pairing>(product: PairingOutput<E>) -> String {
+    if product.0.is_one() { "one" } else { "not one" }.to_owned()
+}
+
+// === impl Input ===
+
+impl<E: Pairing> Input<E> {
+    /// The same at every call: aᵢ·G and bᵢ·H, and a last pair with which the product is one.
+    fn new(pairs: usize) -> Self {
+        let rng = &mut StdRng::seed_from_u64(pairs as u64);
+        let (generator, other) = (E::G1Affine::generator(), E::G2Affine::generator());
+        let mut sum = E::ScalarField::zero();
+        let (mut left, mut right) = (Vec::with_capacity(pairs), Vec::with_capacity(pairs));
+        for _ in 1..pairs {
+            let (a, b) = (E::ScalarField::rand(rng), E::ScalarField::rand(rng));
+            sum += a * b;
+            left.push((generator * a).into_affine());
+            right.push((other * b).into_affine());
+        }
+        left.push((generator * -sum).into_affine());
+        right.push(other);
+        Self { left, right }
+    }
+}

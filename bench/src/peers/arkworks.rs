@@ -1,0 +1,57 @@
+//! arkworks 0.6: `msm_unchecked` and `Radix2EvaluationDomain`.
+
+use ark_ec::VariableBaseMSM;
+use ark_ff::FftField;
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use rayon::ThreadPool;
+
+use super::fingerprint;
+use crate::msm::Input;
+use crate::ntt::{self, Transform};
+use crate::versus::{Contender, Offer, time};
+
+const NAME: &str = "arkworks";
+
+/// The product by arkworks.
+pub(crate) fn msm<'a, G: proofmill_kernels::MsmGroup + VariableBaseMSM>(
+    input: &'a Input<G>,
+    pool: &'a ThreadPool,
+) -> Offer<'a> {
+    Offer::Runs(vec![Contender::in_process(
+        NAME,
+        || pool.install(|| time(|| G::msm_unchecked(&input.points, &input.scalars))),
+        fingerprint::of_point,
+    )])
+}
+
+/// The transform by arkworks.
+pub(crate) fn ntt<'a, F: ark_ff::PrimeField + FftField>(
+    input: &'a ntt::Input<F>,
+    pool: &'a ThreadPool,
+) -> Offer<'a> {
+    let subgroup = Radix2EvaluationDomain::<F>::new(input.values.len());
+    let Some(domain) = subgroup.and_then(|subgroup| match input.transform {
+        Transform::Forward | Transform::Inverse => Some(subgroup),
+        Transform::CosetForward | Transform::CosetInverse => subgroup.get_coset(F::GENERATOR),
+    }) else {
+        return Offer::LeftOut("it has no such domain".to_owned());
+    };
+    Offer::Runs(vec![Contender::in_process(
+        NAME,
+        move || {
+            let mut values = input.values.clone();
+            let (elapsed, ()) = pool.install(|| {
+                time(|| match input.transform {
+                    Transform::Forward | Transform::CosetForward => {
+                        domain.fft_in_place(&mut values);
+                    }
+                    Transform::Inverse | Transform::CosetInverse => {
+                        domain.ifft_in_place(&mut values);
+                    }
+                })
+            });
+            (elapsed, values)
+        },
+        |values| fingerprint::of_values(&values),
+    )])
+}

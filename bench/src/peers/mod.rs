@@ -1,0 +1,17 @@
+//! The libraries we are compared with, each set up on our input and asked for the same result.
+//!
+//! A peer's function returns an [`Offer`](crate::versus::Offer): contenders, or why there is none.
+//! What is not timed: the conversion of inputs into the peer's types, and what it prepares once
+//! for inputs that stay (tables of roots, prepared keys).
+
+pub(crate) mod arkworks;
+#[cfg(feature = "peers")]
+mod blst;
+pub(crate) mod command;
+pub(crate) mod fingerprint;
+pub(crate) mod gnark;
+#[cfg(feature = "peers")]
+mod halo2curves;
+mod optional;
+
+pub(crate) use optional::{MsmPeers, NttPeers, PairingPeers};

@@ -1,0 +1,112 @@
+//! The peers that are only built with the feature `peers`, by the types they have.
+
+use ark_ec::pairing::Pairing;
+use ark_ff::PrimeField;
+use proofmill_kernels::MsmGroup;
+use rayon::ThreadPool;
+
+use crate::msm;
+use crate::ntt;
+use crate::pairing;
+use crate::versus::Offer;
+
+const WHY_NOT: &str = if cfg!(feature = "peers") {
+    "it does not have this group or field"
+} else {
+    "this bench was built without `--features peers`"
+};
+
+/// A group, and the optional peers that can multiply in it.
+pub(crate) trait MsmPeers: MsmGroup {
+    /// The product by blst.
+    fn blst<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+    }
+
+    /// The product by halo2curves.
+    fn halo2curves<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+    }
+}
+
+/// A field, and the optional peer that can transform over it.
+pub(crate) trait NttPeers: PrimeField {
+    /// The transform by halo2curves.
+    fn halo2curves<'a>(_: &'a ntt::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+    }
+}
+
+/// A pairing, and the optional peer that has it.
+pub(crate) trait PairingPeers: Pairing {
+    /// The product by blst.
+    fn blst<'a>(_: &'a pairing::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
+        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+    }
+}
+
+#[cfg(not(feature = "peers"))]
+mod absent {
+    impl<E: super::Pairing> super::PairingPeers for E {}
+    impl<G: super::MsmGroup> super::MsmPeers for G {}
+    impl<F: super::PrimeField> super::NttPeers for F {}
+}
+
+#[cfg(feature = "peers")]
+mod present {
+    use ark_ec::short_weierstrass::Projective;
+
+    use super::{MsmPeers, NttPeers, Offer, PairingPeers, ThreadPool, msm, ntt, pairing};
+    use crate::peers::{blst, halo2curves};
+
+    /// Says which functions multiply in a group, given by its curve.
+    macro_rules! multiply {
+        ($curve:ty $(, $peer:ident: $function:path)*) => {
+            impl MsmPeers for Projective<$curve> {
+                $(fn $peer<'a>(
+                    input: &'a msm::Input<Self>,
+                    pool: &'a ThreadPool,
+                ) -> anyhow::Result<Offer<'a>> {
+                    $function(input, pool)
+                })*
+            }
+        };
+    }
+
+    multiply!(ark_bls12_381::g1::Config, blst: blst::msm_g1, halo2curves: halo2curves::msm);
+    multiply!(ark_bls12_381::g2::Config, blst: blst::msm_g2, halo2curves: halo2curves::msm);
+    multiply!(ark_bls12_377::g1::Config);
+    multiply!(ark_bls12_377::g2::Config);
+    multiply!(ark_bn254::g1::Config, halo2curves: halo2curves::msm);
+    multiply!(ark_bn254::g2::Config, halo2curves: halo2curves::msm);
+    multiply!(ark_grumpkin::GrumpkinConfig, halo2curves: halo2curves::msm);
+
+    impl PairingPeers for ark_bls12_377::Bls12_377 {}
+    impl PairingPeers for ark_bn254::Bn254 {}
+    impl PairingPeers for ark_bls12_381::Bls12_381 {
+        fn blst<'a>(
+            input: &'a pairing::Input<Self>,
+            pool: &'a ThreadPool,
+        ) -> anyhow::Result<Offer<'a>> {
+            blst::pairing(input, pool)
+        }
+    }
+
+    impl NttPeers for ark_bls12_377::Fr {}
+    impl NttPeers for ark_bls12_381::Fr {
+        fn halo2curves<'a>(
+            input: &'a ntt::Input<Self>,
+            pool: &'a ThreadPool,
+        ) -> anyhow::Result<Offer<'a>> {
+            halo2curves::ntt(input, pool)
+        }
+    }
+    impl NttPeers for ark_bn254::Fr {
+        fn halo2curves<'a>(
+            input: &'a ntt::Input<Self>,
+            pool: &'a ThreadPool,
+        ) -> anyhow::Result<Offer<'a>> {
+            halo2curves::ntt(input, pool)
+        }
+    }
+}

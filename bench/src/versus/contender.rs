@@ -1,0 +1,73 @@
+//! One implementation that takes part.
+
+use std::time::{Duration, Instant};
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To warm up, and to see that the result is right; its time is not counted.
+    Check,
+    /// To be timed.
+    Measure,
+}
+
+/// What one run gave.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sample {
+    /// Milliseconds; a peer that is a command may have made several runs.
+    pub(crate) ms: Vec<f64>,
+    /// Something that is the same for the same result: who gives none is not checked.
+    pub(crate) result: Option<String>,
+    /// How the time splits, in milliseconds, for those who say.
+    pub(crate) stages: Vec<(&'static str, f64)>,
+}
+
+/// One implementation that takes part, set up on its input.
+pub(crate) struct Contender<'a> {
+    /// As the table shows it.
+    pub(crate) name: String,
+    run: Box<dyn FnMut(Purpose) -> anyhow::Result<Sample> + 'a>,
+}
+
+// === impl Contender ===
+
+impl<'a> Contender<'a> {
+    /// Whatever gives samples.
+    pub(crate) fn new(
+        name: impl Into<String>,
+        run: impl FnMut(Purpose) -> anyhow::Result<Sample> + 'a,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            run: Box::new(run),
+        }
+    }
+
+    /// Code in this process: `work` times its own essential part and hands over its result, of
+    /// which `fingerprint` makes what is compared.
+    pub(crate) fn in_process<R>(
+        name: impl Into<String>,
+        mut work: impl FnMut() -> (Duration, R) + 'a,
+        fingerprint: impl Fn(R) -> String + 'a,
+    ) -> Self {
+        Self::new(name, move |purpose| {
+            let (elapsed, result) = work();
+            Ok(Sample {
+                ms: vec![elapsed.as_secs_f64() * 1e3],
+                result: (purpose == Purpose::Check).then(|| fingerprint(result)),
+                stages: Vec::new(),
+            })
+        })
+    }
+
+    pub(crate) fn run(&mut self, purpose: Purpose) -> anyhow::Result<Sample> {
+        (self.run)(purpose)
+    }
+}
+
+/// How long `work` takes, and what it returns.
+pub(crate) fn time<R>(work: impl FnOnce() -> R) -> (Duration, R) {
+    let began = Instant::now();
+    let result = work();
+    (began.elapsed(), result)
+}
