@@ -3,14 +3,16 @@
 use std::fmt;
 
 use ark_ec::AffineRepr;
-use proofmill_kernels::{MsmGroup, msm};
+use proofmill_kernels::Domain;
+use proofmill_r1cs::R1cs;
 
-use crate::Engine;
+use crate::{Engine, ProveError, stages};
 
 /// What a verifier needs: α, β, γ, δ in the exponent and one point for each instance variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey<E: Engine> {
-    /// SHA-256 of the circuit, [`R1cs::digest`](proofmill_r1cs::R1cs::digest).
+    /// SHA-256 of the circuit, [`R1cs::digest`](proofmill_r1cs::R1cs::digest); all zeros if it is
+    /// not known, as for keys from snarkjs's files.
     pub circuit: [u8; 32],
     /// α in the first group.
     pub alpha_g1: E::G1Affine,
@@ -80,19 +82,27 @@ impl<A: AffineRepr> SparseQuery<A> {
             .map(|index| z[*index as usize])
             .collect()
     }
-
-    /// `Σ z[j] · point(j)`.
-    pub(crate) fn multiply<G: MsmGroup<Affine = A, ScalarField = A::ScalarField>>(
-        &self,
-        z: &[A::ScalarField],
-    ) -> G {
-        msm::<G>(&self.points, &self.gather(z))
-    }
 }
 
 // === impl ProvingKey ===
 
 impl<E: Engine> ProvingKey<E> {
+    /// The domain to prove `r1cs` on, if this can be its key.
+    pub(crate) fn domain_for(
+        &self,
+        r1cs: &R1cs<E::ScalarField>,
+    ) -> Result<Domain<E::ScalarField>, ProveError> {
+        let domain = stages::domain(r1cs)?;
+        let fits = self.variables == r1cs.num_variables()
+            && self.vk.instance.len() == r1cs.num_instance()
+            && self.h.len() == domain.size();
+        if fits {
+            Ok(domain)
+        } else {
+            Err(ProveError::WrongKey)
+        }
+    }
+
     /// About how many bytes the key takes in memory.
     pub fn size_in_bytes(&self) -> usize {
         let g1 = size_of::<E::G1Affine>();

@@ -3,8 +3,10 @@
 //!
 //! * [`setup`](fn@setup) makes keys for an [`R1cs`](proofmill_r1cs::R1cs). **For development
 //!   only**: whoever runs it could forge proofs. A deployment needs a multi-party ceremony.
-//! * [`prove`](fn@prove) makes a [`Proof`]; [`stages`] are its steps, for callers that pipeline
-//!   them.
+//! * [`prove`](fn@prove) makes a [`Proof`]. A [`ResidentKey`] holds a key for many, one of ours or
+//!   one from a `.zkey`; its [`Prover`] also has the proof's [`stages`] one by one, for callers that
+//!   pipeline them.
+//! * [`snarkjs`] reads and writes snarkjs's keys, proofs and public inputs.
 //! * [`verify`](fn@verify) and [`verify_batch`] check proofs. Neither panics, whatever the bytes
 //!   the proofs and keys were decoded from.
 //! * [`header_chain`] puts it together for chunks of Bitcoin headers: keys cached on disk, proofs,
@@ -14,13 +16,16 @@
 //! The verification equation is the standard one, so any Groth16 verifier accepts our proofs with
 //! our verifying key. The proving key differs: see [`ProvingKey`].
 
+mod bases;
 mod encoding;
 mod engine;
 pub mod header_chain;
 mod key_file;
 mod keys;
+mod products;
 mod proof;
 mod prove;
+mod resident;
 mod setup;
 pub mod snarkjs;
 pub mod stages;
@@ -33,5 +38,7 @@ pub use key_file::{Check, KeyError, MAX_KEY_BYTES};
 pub use keys::{ProvingKey, SparseQuery, VerifyingKey};
 pub use proof::{Proof, ProofError};
 pub use prove::{ProveError, Timings, prove};
+pub use resident::{Residency, ResidentKey};
 pub use setup::{SetupError, setup, setup_with_progress};
+pub use stages::{Prover, Stage, StageReport};
 pub use verify::{PreparedVerifyingKey, VerifyError, verify, verify_batch};

@@ -1,14 +1,12 @@
-//! The prover.
+//! Proofs with a key that is not resident, and why there may be none.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ark_ff::UniformRand;
 use ark_std::rand::{CryptoRng, RngCore};
-use proofmill_kernels::{DomainTooLarge, msm};
+use proofmill_kernels::DomainTooLarge;
 use proofmill_r1cs::{Assignment, R1cs, R1csError, Unsatisfied};
-use zeroize::Zeroizing;
 
-use crate::stages::{self, Products};
+use crate::stages::{Prover, Stage, StageReport};
 use crate::{Engine, Proof, ProvingKey};
 
 /// Why there is no proof. Each is permanent: the same call fails again.
@@ -24,6 +22,9 @@ pub enum ProveError {
     /// The key is for another system.
     #[error("the proving key is for another circuit: load the key whose digest is the circuit's")]
     WrongKey,
+    /// The key's parts contradict each other.
+    #[error("no proving key: {0}")]
+    InvalidKey(String),
     /// The system exceeds the field's largest domain.
     #[error(transparent)]
     TooLarge(#[from] DomainTooLarge),
@@ -63,6 +64,25 @@ impl Timings {
     }
 }
 
+impl<'a> FromIterator<&'a StageReport> for Timings {
+    fn from_iter<I: IntoIterator<Item = &'a StageReport>>(reports: I) -> Self {
+        let mut timings = Self::default();
+        for report in reports {
+            let slot = match report.stage {
+                Stage::Evaluate => &mut timings.evaluate,
+                Stage::Quotient => &mut timings.quotient,
+                Stage::MsmA => &mut timings.msm_a,
+                Stage::MsmBG1 | Stage::MsmBG2 => &mut timings.msm_b,
+                Stage::MsmL => &mut timings.msm_l,
+                Stage::MsmH => &mut timings.msm_h,
+                Stage::Assemble => &mut timings.assemble,
+            };
+            *slot += report.duration;
+        }
+        timings
+    }
+}
+
 /// Proves that `assignment` satisfies `r1cs`, whose key is `key`, on all threads of the current
 /// rayon pool. The proof is blinded: it reveals the public inputs and nothing else.
 ///
@@ -76,57 +96,6 @@ pub fn prove<E: Engine>(
     assignment: &Assignment<E::ScalarField>,
     rng: &mut (impl RngCore + CryptoRng),
 ) -> Result<(Proof<E>, Timings), ProveError> {
-    let domain = stages::domain(r1cs)?;
-    if key.variables != r1cs.num_variables()
-        || key.vk.instance.len() != r1cs.num_instance()
-        || key.h.len() != domain.size()
-    {
-        return Err(ProveError::WrongKey);
-    }
-    let mut timings = Timings::default();
-    let mut clock = Instant::now();
-    let mut lap = |slot: &mut Duration| {
-        *slot = clock.elapsed();
-        clock = Instant::now();
-    };
-    let z = assignment.z();
-
-    let evaluations = stages::evaluate(r1cs, &domain, z)?;
-    if z.first()
-        .is_none_or(|one| *one != E::ScalarField::from(1u64))
-    {
-        return Err(Unsatisfied { row: 0 }.into());
-    }
-    r1cs.is_satisfied_given(z, &evaluations.a, &evaluations.b)?;
-    lap(&mut timings.evaluate);
-    let quotient = stages::quotient(&domain, evaluations);
-    lap(&mut timings.quotient);
-    let a = key.a.multiply(z);
-    lap(&mut timings.msm_a);
-    let b_scalars = key.b_g1.gather(z);
-    let b_g1 = msm::<E::G1>(&key.b_g1.points, &b_scalars);
-    let b_g2 = msm::<E::G2>(&key.b_g2, &b_scalars);
-    lap(&mut timings.msm_b);
-    let l = key.l.multiply(z);
-    lap(&mut timings.msm_l);
-    let h = stages::multiply_quotient(key, &quotient);
-    lap(&mut timings.msm_h);
-    let (r, s) = (
-        Zeroizing::new(E::ScalarField::rand(rng)),
-        Zeroizing::new(E::ScalarField::rand(rng)),
-    );
-    let proof = stages::assemble(
-        key,
-        &Products {
-            a,
-            b_g1,
-            b_g2,
-            l,
-            h,
-        },
-        *r,
-        *s,
-    );
-    lap(&mut timings.assemble);
-    Ok((proof, timings))
+    let (proof, reports) = Prover::new(key, r1cs)?.prove(assignment.z(), rng)?;
+    Ok((proof, reports.iter().collect()))
 }

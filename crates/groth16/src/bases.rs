@@ -1,0 +1,103 @@
+//! The points of a key's queries, held plain or prepared: the one place that knows how they are
+//! multiplied.
+
+use std::fmt;
+
+use proofmill_kernels::{MsmGroup, PreparedBases, msm};
+use zeroize::Zeroizing;
+
+/// Points, borrowed.
+pub(crate) enum Bases<'k, G: MsmGroup> {
+    /// As they are.
+    Plain(&'k [G::Affine]),
+    /// In the kernels' form, with multiples.
+    Prepared(&'k PreparedBases<G>),
+}
+
+/// Points for some of the variables, borrowed.
+pub(crate) struct Query<'k, G: MsmGroup> {
+    indices: &'k [u32],
+    bases: Bases<'k, G>,
+}
+
+/// Points, owned.
+pub(crate) enum HeldBases<G: MsmGroup> {
+    Plain(Vec<G::Affine>),
+    Prepared(PreparedBases<G>),
+}
+
+// === impl Bases ===
+
+impl<G: MsmGroup> Bases<'_, G> {
+    pub(crate) fn multiply(&self, scalars: &[G::ScalarField]) -> G {
+        match self {
+            Self::Plain(points) => msm(points, scalars),
+            Self::Prepared(bases) => bases.msm(scalars),
+        }
+    }
+}
+
+// === impl Query ===
+
+impl<'k, G: MsmGroup> Query<'k, G> {
+    pub(crate) const fn plain(indices: &'k [u32], points: &'k [G::Affine]) -> Self {
+        Self {
+            indices,
+            bases: Bases::Plain(points),
+        }
+    }
+
+    /// `Σ z[j] · point(j)`, and the bytes of the vectors that took.
+    pub(crate) fn multiply(&self, z: &[G::ScalarField]) -> (G, usize) {
+        match &self.bases {
+            Bases::Plain(points) => {
+                let scalars: Zeroizing<Vec<_>> =
+                    Zeroizing::new(self.indices.iter().map(|i| z[*i as usize]).collect());
+                (msm(points, &scalars), size_of_val(&scalars[..]))
+            }
+            Bases::Prepared(bases) => (bases.msm_indexed(self.indices, z), 0),
+        }
+    }
+}
+
+// === impl HeldBases ===
+
+impl<G: MsmGroup> HeldBases<G> {
+    /// Prepares points in at most so many bytes, or with no limit given keeps them as they are.
+    pub(crate) fn new(points: Vec<G::Affine>, memory_limit: Option<usize>) -> Self {
+        match memory_limit {
+            None => Self::Plain(points),
+            Some(limit) => Self::Prepared(PreparedBases::new(&points, limit)),
+        }
+    }
+
+    pub(crate) const fn as_bases(&self) -> Bases<'_, G> {
+        match self {
+            Self::Plain(points) => Bases::Plain(points.as_slice()),
+            Self::Prepared(bases) => Bases::Prepared(bases),
+        }
+    }
+
+    pub(crate) const fn query<'k>(&'k self, indices: &'k [u32]) -> Query<'k, G> {
+        Query {
+            indices,
+            bases: self.as_bases(),
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Plain(points) => size_of_val(&points[..]),
+            Self::Prepared(bases) => bases.bytes(),
+        }
+    }
+}
+
+impl<G: MsmGroup> fmt::Debug for HeldBases<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(points) => write!(f, "{} bases", points.len()),
+            Self::Prepared(bases) => fmt::Debug::fmt(bases, f),
+        }
+    }
+}
