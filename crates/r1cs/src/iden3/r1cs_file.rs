@@ -305,8 +305,10 @@ impl<F: PrimeField> LabelledR1cs<F> {
     }
 }
 
-/// Writes a `.r1cs` file, its sections in circom's order. What circom wrote is written again byte
-/// for byte: it sorts terms by wire, as matrices do.
+/// Writes a `.r1cs` file, its sections in circom's order, the terms of each linear combination by
+/// wire. A file of circom's is written again byte for byte if it has its terms in that order too; it
+/// has not where the compiler substituted signals and numbered the wires afterwards, and the files
+/// then differ in that order alone.
 ///
 /// # Errors
 ///
