@@ -30,37 +30,29 @@ pub(super) trait Same {
     fn bytes(there: &Self::There) -> Vec<u8>;
 }
 
-/// Prime fields; some of halo2curves' encodings are big-endian.
+/// Prime fields, whose canonical bytes are little-endian on both sides.
 macro_rules! same_field {
-    ($here:ty, $there:ty, reversed: $reversed:expr) => {
+    ($here:ty, $there:ty) => {
         impl Same for $here {
             type There = $there;
 
             fn there(&self) -> $there {
-                let mut bytes = field_bytes(self);
-                if $reversed {
-                    bytes.reverse();
-                }
                 let mut repr = <$there as PrimeField>::Repr::default();
-                repr.as_mut().copy_from_slice(&bytes);
+                repr.as_mut().copy_from_slice(&field_bytes(self));
                 <$there>::from_repr(repr).expect("canonical bytes of the same field")
             }
 
             fn bytes(there: &$there) -> Vec<u8> {
-                let mut bytes = there.to_repr().as_ref().to_vec();
-                if $reversed {
-                    bytes.reverse();
-                }
-                bytes
+                there.to_repr().as_ref().to_vec()
             }
         }
     };
 }
 
-same_field!(ark_bls12_381::Fq, bls12381::Fq, reversed: true);
-same_field!(ark_bls12_381::Fr, bls12381::Fr, reversed: false);
-same_field!(ark_bn254::Fq, bn256::Fq, reversed: false);
-same_field!(ark_bn254::Fr, bn256::Fr, reversed: false);
+same_field!(ark_bls12_381::Fq, bls12381::Fq);
+same_field!(ark_bls12_381::Fr, bls12381::Fr);
+same_field!(ark_bn254::Fq, bn256::Fq);
+same_field!(ark_bn254::Fr, bn256::Fr);
 
 /// Quadratic extensions.
 macro_rules! same_extension {
