@@ -53,7 +53,7 @@ const CACHED: usize = 64;
 impl Network {
     /// The points of the first pass's butterflies.
     fn first_radix(&self) -> usize {
-        if self.size.trailing_zeros() % 2 == 0 {
+        if self.size.trailing_zeros().is_multiple_of(2) {
             4
         } else {
             2

@@ -47,7 +47,7 @@ pub(super) fn network<P: Constants>(
             })
     };
     let mut factors = Vec::new();
-    let (first, mut h) = if size.trailing_zeros() % 2 == 0 {
+    let (first, mut h) = if size.trailing_zeros().is_multiple_of(2) {
         (triples(1).next(), 4)
     } else {
         (Some([factor::<P>(power(2).0, radix); 3]), 2)
