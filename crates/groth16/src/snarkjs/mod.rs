@@ -3,17 +3,23 @@
 //! * [`proof_from_json`], [`verifying_key_from_json`] and [`inputs_from_json`] read `proof.json`,
 //!   `verification_key.json` and `public.json` from anyone; their opposites write, byte for byte,
 //!   what snarkjs 0.7 writes.
+//! * [`Ptau`] reads a ceremony's powers of tau; [`setup_zkey_from_ptau`] and, for development,
+//!   [`setup_zkey`] make a `.zkey` for a circuit.
 //! * [`curve_of_json`] and [`with_curve!`](crate::with_curve) dispatch on a curve that only the
 //!   file's content tells.
 
 mod json;
 mod point_bytes;
+mod ptau;
+mod setup;
 mod zkey;
 
 pub use json::{
     JsonError, MAX_INPUTS, MAX_JSON_BYTES, curve_of_json, inputs_from_json, inputs_to_json,
     proof_from_json, proof_to_json, read_json, verifying_key_from_json, verifying_key_to_json,
 };
+pub use ptau::{MAX_POWER, PTAU_FORMAT, Powers, Ptau, PtauHeader};
+pub use setup::{ZkeySetupError, setup_zkey, setup_zkey_from_ptau};
 pub use zkey::{
     Checked, CheckedKeys, Coefficient, CoefficientMatrix, Contribution, ContributionHash,
     ContributionInfo, Contributions, PointCheck, SNARKJS_NEW_ORDER, SectionInfo, Trust,

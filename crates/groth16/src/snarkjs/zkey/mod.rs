@@ -28,6 +28,8 @@ mod remembered;
 mod subgroup;
 mod write;
 
+pub(in crate::snarkjs) use points::{point_bytes, read_points};
+
 pub use contributions::{Contribution, ContributionHash, Contributions};
 pub use file::{PointCheck, ZkeyFile, ZkeyHeader};
 pub use format::ZKEY_FORMAT;

@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << 14;
 type Base<P> = <<P as ark_ec::AffineRepr>::BaseField as Field>::BasePrimeField;
 
 /// Bytes of a point.
-pub(super) fn point_bytes<P: PointGroup>() -> usize {
+pub(in crate::snarkjs) fn point_bytes<P: PointGroup>() -> usize {
     2 * P::BaseField::extension_degree() as usize * width::<Base<P>>()
 }
 
@@ -46,7 +46,7 @@ fn coordinate<P: PointGroup>(bytes: &[u8]) -> Option<P::BaseField> {
 ///
 /// Coordinates are always checked to be canonical; with [`PointCheck::Full`] also that each point is
 /// on its curve and in the subgroup.
-pub(super) fn read_points<P: PointGroup>(
+pub(in crate::snarkjs) fn read_points<P: PointGroup>(
     cursor: &mut Cursor<'_>,
     count: u64,
     check: PointCheck,

@@ -1,0 +1,358 @@
+//! `.ptau`: the powers of tau, what the first phase of a ceremony leaves.
+//!
+//! Version 1 (snarkjs, `powersoftau_utils.js` and `powersoftau_preparephase2.js`). With k the power
+//! and n = 2ᵏ: section 1, the header: the base field's prime, k and the ceremony's own power (u32).
+//! Sections 2 to 6: τⁱ in the first group (2n − 1 of them) and in the second (n), α·τⁱ and β·τⁱ in
+//! the first (n each), β in the second. Section 7: the contributions. A file "prepared for phase 2"
+//! has sections 12 to 15: for each of sections 2 to 5 the Lagrange polynomials at τ of the domains
+//! of 1, 2, 4, … n points, and of 2n for the first, whose last power is left out.
+
+use std::marker::PhantomData;
+
+use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
+use ark_ff::{BigInteger, PrimeField, UniformRand};
+use ark_std::rand::{CryptoRng, RngCore};
+use proofmill_kernels::Domain;
+use proofmill_r1cs::iden3::{Container, Cursor, Format, FormatError, Reason};
+
+use super::zkey::{PointCheck, point_bytes, read_points};
+use crate::{Curve, Engine, PointGroup, with_curve};
+
+const HEADER: u32 = 1;
+const TAU_G1: u32 = 2;
+const TAU_G2: u32 = 3;
+const ALPHA_TAU_G1: u32 = 4;
+const BETA_TAU_G1: u32 = 5;
+const BETA_G2: u32 = 6;
+const CONTRIBUTIONS: u32 = 7;
+const LAGRANGE_TAU_G1: u32 = 12;
+const LAGRANGE_TAU_G2: u32 = 13;
+const LAGRANGE_ALPHA_TAU_G1: u32 = 14;
+const LAGRANGE_BETA_TAU_G1: u32 = 15;
+
+/// The largest power that is read: no field here has a larger domain.
+pub const MAX_POWER: u32 = 32;
+
+/// The container of `.ptau` files.
+pub static PTAU_FORMAT: Format = Format {
+    name: ".ptau",
+    magic: *b"ptau",
+    version: 1,
+    sections: &[
+        (HEADER, "header"),
+        (TAU_G1, "tau in G1"),
+        (TAU_G2, "tau in G2"),
+        (ALPHA_TAU_G1, "alpha tau in G1"),
+        (BETA_TAU_G1, "beta tau in G1"),
+        (BETA_G2, "beta in G2"),
+        (CONTRIBUTIONS, "contributions"),
+        (LAGRANGE_TAU_G1, "Lagrange tau in G1"),
+        (LAGRANGE_TAU_G2, "Lagrange tau in G2"),
+        (LAGRANGE_ALPHA_TAU_G1, "Lagrange alpha tau in G1"),
+        (LAGRANGE_BETA_TAU_G1, "Lagrange beta tau in G1"),
+    ],
+};
+
+/// The header of a `.ptau` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PtauHeader {
+    /// The curve.
+    pub curve: Curve,
+    /// The power: circuits may have domains of up to 2 to it points.
+    pub power: u32,
+    /// The power of the ceremony, of which the file may be a part.
+    pub ceremony_power: u32,
+}
+
+/// A `.ptau` file whose header was read and whose sections have the sizes it asks for. Points are
+/// read, and then checked to be canonical, on their curve and in its subgroup, when asked for.
+#[derive(Clone, Debug)]
+pub struct Ptau<'a, E: Engine> {
+    container: Container<'a>,
+    header: PtauHeader,
+    engine: PhantomData<E>,
+}
+
+/// One of the sequences of points in the first group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Powers {
+    /// Those of τ.
+    Tau,
+    /// Those of τ, times α.
+    AlphaTau,
+    /// Those of τ, times β.
+    BetaTau,
+}
+
+// === impl PtauHeader ===
+
+impl PtauHeader {
+    /// Reads the header, by which a caller chooses the curve.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`], among others for another curve than those of [`Curve`].
+    pub fn read(bytes: &[u8]) -> Result<Self, FormatError> {
+        Self::of(&Container::parse(&PTAU_FORMAT, bytes)?)
+    }
+
+    fn of(container: &Container<'_>) -> Result<Self, FormatError> {
+        let mut cursor = container.section(HEADER)?;
+        let offset = cursor.offset();
+        let length = cursor.u32()?;
+        let prime = cursor.bytes(length as usize)?;
+        let curve = Curve::ALL
+            .into_iter()
+            .find(|curve| with_curve!(*curve, E => base_prime::<E>() == prime))
+            .ok_or_else(|| {
+                let reason = "a curve other than BN254 and BLS12-381".into();
+                cursor.error_at(offset, Reason::Unsupported(reason))
+            })?;
+        let offset = cursor.offset();
+        let header = Self {
+            curve,
+            power: cursor.u32()?,
+            ceremony_power: cursor.u32()?,
+        };
+        if header.power > MAX_POWER {
+            let reason = format!("a power of {}: at most {MAX_POWER}", header.power);
+            return Err(cursor.error_at(offset, Reason::Unsupported(reason.into())));
+        }
+        cursor.finish()?;
+        Ok(header)
+    }
+}
+
+fn base_prime<E: Engine>() -> Vec<u8> {
+    <E::BaseField as PrimeField>::MODULUS.to_bytes_le()
+}
+
+// === impl Powers ===
+
+impl Powers {
+    const fn section(self) -> u32 {
+        match self {
+            Self::Tau => TAU_G1,
+            Self::AlphaTau => ALPHA_TAU_G1,
+            Self::BetaTau => BETA_TAU_G1,
+        }
+    }
+
+    const fn lagrange_section(self) -> u32 {
+        match self {
+            Self::Tau => LAGRANGE_TAU_G1,
+            Self::AlphaTau => LAGRANGE_ALPHA_TAU_G1,
+            Self::BetaTau => LAGRANGE_BETA_TAU_G1,
+        }
+    }
+}
+
+// === impl Ptau ===
+
+impl<'a, E: Engine> Ptau<'a, E> {
+    /// Reads the container's head and the header, and checks the sections' sizes.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`], among others for another curve than `E`.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
+        let container = Container::parse(&PTAU_FORMAT, bytes)?;
+        let header = PtauHeader::of(&container)?;
+        if header.curve != E::CURVE {
+            let reason = Reason::Field {
+                found: header.curve.name().into(),
+                expected: E::CURVE.name().into(),
+            };
+            return Err(container.section(HEADER)?.error(reason));
+        }
+        let [g1, g2] =
+            [point_bytes::<E::G1Affine>(), point_bytes::<E::G2Affine>()].map(|size| size as u64);
+        // No power is above MAX_POWER, so nothing overflows.
+        let n = 1u64 << header.power;
+        for (kind, size) in [
+            (TAU_G1, (2 * n - 1) * g1),
+            (TAU_G2, n * g2),
+            (ALPHA_TAU_G1, n * g1),
+            (BETA_TAU_G1, n * g1),
+            (BETA_G2, g2),
+        ] {
+            container.section(kind)?.expect_length(size)?;
+        }
+        if container.optional(LAGRANGE_TAU_G1).is_some() {
+            for (kind, size) in [
+                (LAGRANGE_TAU_G1, (4 * n - 1) * g1),
+                (LAGRANGE_TAU_G2, (2 * n - 1) * g2),
+                (LAGRANGE_ALPHA_TAU_G1, (2 * n - 1) * g1),
+                (LAGRANGE_BETA_TAU_G1, (2 * n - 1) * g1),
+            ] {
+                container.section(kind)?.expect_length(size)?;
+            }
+        }
+        Ok(Self {
+            container,
+            header,
+            engine: PhantomData,
+        })
+    }
+
+    /// The header.
+    pub const fn header(&self) -> &PtauHeader {
+        &self.header
+    }
+
+    /// Whether the Lagrange polynomials are there ("prepared for phase 2").
+    pub fn is_prepared(&self) -> bool {
+        self.container.optional(LAGRANGE_TAU_G1).is_some()
+    }
+
+    /// The first `count` points of a sequence in the first group.
+    ///
+    /// # Errors
+    ///
+    /// Here and below, [`FormatError`] for fewer points, and for one that is not canonical, not on
+    /// its curve or not in its subgroup.
+    pub fn g1(&self, powers: Powers, count: usize) -> Result<Vec<E::G1Affine>, FormatError> {
+        read_points(
+            &mut self.container.section(powers.section())?,
+            count as u64,
+            PointCheck::Full,
+        )
+    }
+
+    /// The first `count` powers of τ in the second group.
+    pub fn tau_g2(&self, count: usize) -> Result<Vec<E::G2Affine>, FormatError> {
+        read_points(
+            &mut self.container.section(TAU_G2)?,
+            count as u64,
+            PointCheck::Full,
+        )
+    }
+
+    /// β in the second group.
+    pub fn beta_g2(&self) -> Result<E::G2Affine, FormatError> {
+        let mut cursor = self.container.section(BETA_G2)?;
+        Ok(read_points(&mut cursor, 1, PointCheck::Full)?[0])
+    }
+
+    /// The Lagrange polynomials of the domain of 2 to `power` points, of a prepared file.
+    pub fn lagrange_g1(&self, powers: Powers, power: u32) -> Result<Vec<E::G1Affine>, FormatError> {
+        read_level(self.container.section(powers.lagrange_section())?, power)
+    }
+
+    /// As [`lagrange_g1`](Self::lagrange_g1), in the second group, for the powers of τ.
+    pub fn lagrange_tau_g2(&self, power: u32) -> Result<Vec<E::G2Affine>, FormatError> {
+        read_level(self.container.section(LAGRANGE_TAU_G2)?, power)
+    }
+
+    /// Checks that every point is what the file says it is: powers of one τ, times one α and one β,
+    /// and, of a prepared file, their Lagrange polynomials. Sequences are combined with random
+    /// weights and compared by pairings, so that a wrong file passes with a probability below
+    /// 2⁻¹²⁰. Who contributed, and whether any of them was honest, it cannot tell.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] at the section that does not hold.
+    pub fn verify(&self, rng: &mut (impl RngCore + CryptoRng)) -> Result<(), FormatError> {
+        let n = 1usize << self.header.power;
+        let (g1, g2) = (E::G1Affine::generator(), E::G2Affine::generator());
+        let tau_g1 = self.g1(Powers::Tau, 2 * n - 1)?;
+        let tau_g2 = self.tau_g2(n)?;
+        let weights: Vec<E::ScalarField> = (0..2 * n).map(|_| E::ScalarField::rand(rng)).collect();
+        let wrong = |section: u32, what: &'static str| match self.container.section(section) {
+            Ok(cursor) => cursor.error(Reason::Inconsistent(what.into())),
+            Err(error) => error,
+        };
+        if tau_g1[0] != g1 || tau_g2[0] != g2 {
+            return Err(wrong(
+                TAU_G1,
+                "the first power is not the group's generator",
+            ));
+        }
+        // n is at least 2 where there is a second power; a file of power 0 has none in G2.
+        let tau = match tau_g2.get(1) {
+            Some(tau) => *tau,
+            None => return Err(wrong(TAU_G2, "a power of 0 has no tau in the second group")),
+        };
+        if tau.is_zero() {
+            return Err(wrong(TAU_G2, "tau is zero"));
+        }
+        // The weighted sum of all but the first, and of all but the last.
+        let shifted = |points: &[E::G1Affine]| {
+            let sums = [&points[1..], &points[..points.len() - 1]]
+                .map(|points| combine::<E::G1>(points, &weights));
+            E::pairing(sums[0], g2) == E::pairing(sums[1], tau)
+        };
+        if !shifted(&tau_g1) {
+            return Err(wrong(TAU_G1, "not the powers of one number"));
+        }
+        let [up, down] =
+            [&tau_g2[1..], &tau_g2[..n - 1]].map(|points| combine::<E::G2>(points, &weights));
+        if E::pairing(g1, up) != E::pairing(tau_g1[1], down) {
+            return Err(wrong(TAU_G2, "not the powers of tau"));
+        }
+        let mut sequences = vec![(Powers::Tau, tau_g1)];
+        for powers in [Powers::AlphaTau, Powers::BetaTau] {
+            let points = self.g1(powers, n)?;
+            if points[0].is_zero() || !shifted(&points) {
+                return Err(wrong(
+                    powers.section(),
+                    "not multiples of the powers of tau",
+                ));
+            }
+            sequences.push((powers, points));
+        }
+        let beta = self.beta_g2()?;
+        if E::pairing(sequences[2].1[0], g2) != E::pairing(g1, beta) {
+            return Err(wrong(BETA_G2, "another beta than in the first group"));
+        }
+        if self.is_prepared() {
+            for (powers, points) in &sequences {
+                let section = powers.lagrange_section();
+                let top = self.header.power + u32::from(*powers == Powers::Tau);
+                for power in 0..=top {
+                    let lagrange = self.lagrange_g1(*powers, power)?;
+                    if !matches_powers::<E::G1>(&lagrange, points, &weights) {
+                        return Err(wrong(section, "not the Lagrange polynomials"));
+                    }
+                }
+            }
+            for power in 0..=self.header.power {
+                let lagrange = self.lagrange_tau_g2(power)?;
+                if !matches_powers::<E::G2>(&lagrange, &tau_g2, &weights) {
+                    return Err(wrong(LAGRANGE_TAU_G2, "not the Lagrange polynomials"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_level<P: PointGroup>(mut cursor: Cursor<'_>, power: u32) -> Result<Vec<P>, FormatError> {
+    let points = 1u64 << power.min(MAX_POWER + 1);
+    // The smaller domains come first: 1 + 2 + 4 + … points.
+    cursor.skip((points - 1) * point_bytes::<P>() as u64)?;
+    read_points(&mut cursor, points, PointCheck::Full)
+}
+
+/// Σ wᵢ·Pᵢ over the points there are.
+fn combine<G: CurveGroup + VariableBaseMSM>(points: &[G::Affine], weights: &[G::ScalarField]) -> G {
+    G::msm_unchecked(points, &weights[..points.len()])
+}
+
+/// Whether `lagrange` are the Lagrange polynomials of a domain at τ, given τ's powers: a polynomial
+/// by its random values must be the same by its coefficients. Coefficients without a power are left
+/// out.
+fn matches_powers<G: CurveGroup + VariableBaseMSM>(
+    lagrange: &[G::Affine],
+    powers: &[G::Affine],
+    weights: &[G::ScalarField],
+) -> bool {
+    let values = &weights[..lagrange.len()];
+    let Ok(domain) = Domain::<G::ScalarField>::snarkjs(values.len()) else {
+        return false;
+    };
+    let mut coefficients = values.to_vec();
+    domain.inverse(&mut coefficients);
+    let known = powers.len().min(coefficients.len());
+    combine::<G>(lagrange, values) == combine::<G>(&powers[..known], &coefficients)
+}
