@@ -39,7 +39,7 @@ pub struct ResidentKey<E: Engine> {
 
 enum HeldCircuit<F: PrimeField> {
     System(Arc<R1cs<F>>),
-    Products(ProductMatrices<F>),
+    Products(Box<ProductMatrices<F>>),
 }
 
 /// How a key's points are held.
@@ -157,7 +157,7 @@ impl<E: Engine> ResidentKey<E> {
             l_indices: l.indices,
             l: g1(l.points),
             h: g1(zkey.h),
-            circuit: HeldCircuit::Products(matrices),
+            circuit: HeldCircuit::Products(Box::new(matrices)),
             domain,
         })
     }

@@ -87,8 +87,8 @@ impl<'de, E: Engine> Visitor<'de> for Document<E> {
                     check_protocol(map.next_value()?)?,
                 )?,
                 "curve" => {
-                    let checked = check_curve(map.next_value()?, E::CURVE)?;
-                    set(&mut curve, "curve", checked)?;
+                    check_curve(map.next_value()?, E::CURVE)?;
+                    set(&mut curve, "curve", ())?;
                 }
                 _ => skip(&mut map)?,
             }

@@ -103,8 +103,8 @@ impl<'de, E: Engine> Visitor<'de> for Document<E> {
                     check_protocol(map.next_value()?)?,
                 )?,
                 "curve" => {
-                    let checked = check_curve(map.next_value()?, E::CURVE)?;
-                    set(&mut curve, "curve", checked)?;
+                    check_curve(map.next_value()?, E::CURVE)?;
+                    set(&mut curve, "curve", ())?;
                 }
                 "nPublic" => set(&mut inputs, "nPublic", map.next_value::<u64>()?)?,
                 "vk_alpha_1" => {

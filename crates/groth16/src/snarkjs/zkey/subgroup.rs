@@ -95,8 +95,9 @@ fn bucket_sums<P: PointGroup<Group: MsmGroup>>(points: &[P], rng: &mut StdRng) -
 
 #[cfg(test)]
 mod tests {
-    use ark_bls12_381::{G1Affine, G1Projective};
-    use ark_ec::CurveGroup;
+    use ark_bls12_381::{Fr, G1Affine, G1Projective};
+    use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
+    use ark_ff::{PrimeField, Zero};
     use ark_std::UniformRand;
 
     use super::*;
@@ -116,23 +117,16 @@ mod tests {
 
     /// A point whose order is 3: the smallest error there is, and the easiest to cancel.
     fn of_order_three() -> G1Affine {
-        // r·P/3's multiples: r kills the subgroup's part of a random point of the curve.
-        let h_over_three = ark_ff::BigInt::<2>([0x8c00aaab0000aaab, 0x396c8c005555e156]);
+        // The first group's cofactor, from the curve's specification.
         let cofactor: u128 = 0x396c_8c00_5555_e156_8c00_aaab_0000_aaab;
         assert_eq!(cofactor % 3, 0);
-        let _ = h_over_three;
         let third = cofactor / 3;
         (1u64..)
             .find_map(|x| {
                 let point = G1Affine::get_point_from_x_unchecked(x.into(), false)?;
-                use ark_ec::AffineRepr;
-                use ark_ff::PrimeField;
-                let killed = point.mul_bigint(ark_bls12_381::Fr::MODULUS);
-                let of_order = killed
-                    .into_affine()
-                    .mul_bigint([third as u64, (third >> 64) as u64]);
-                let of_order = of_order.into_affine();
-                (!of_order.is_zero()).then_some(of_order)
+                let outside = point.mul_bigint(Fr::MODULUS);
+                let error = outside.mul_bigint([third as u64, (third >> 64) as u64]);
+                (!error.is_zero()).then(|| error.into_affine())
             })
             .unwrap()
     }
@@ -172,6 +166,4 @@ mod tests {
         assert!(sums.len() <= BUCKETS);
         assert_eq!(sums.iter().sum::<G1Projective>(), expected);
     }
-
-    use ark_ec::AffineRepr;
 }
