@@ -24,7 +24,12 @@ pub trait MsmGroup: CurveGroup + sealed::Kernels {
     fn batch_add_assign(left: &mut [Self::Affine], right: &[Self::Affine]);
 }
 
-pub(crate) mod sealed {
+/// In a module of its own so that no other crate can implement [`MsmGroup`].
+#[expect(
+    unreachable_pub,
+    reason = "what a public trait stands on must be public"
+)]
+mod sealed {
     use super::{InstructionSet, Prepared, PrimeField};
     use ark_ec::CurveGroup;
 

@@ -93,7 +93,7 @@ macro_rules! group {
             use super::*;
 
             proptest! {
-                #![proptest_config(ProptestConfig::with_cases(20))]
+                #![proptest_config(ProptestConfig::with_cases(8))]
 
                 #[test]
                 fn agrees_with_the_definition(

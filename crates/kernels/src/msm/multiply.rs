@@ -93,7 +93,7 @@ pub(crate) fn multiply<K: PointKernel>(
         K::map_endomorphism(&mut points, count, &map.beta);
     }
     let zero = BigIntOf::<K>::from(0u64);
-    let recoded = Recoded::new(&plan.windows, split, count, |i| {
+    let recoded = Recoded::new(&plan.windows, split, count, &|i| {
         // What is stored for the point at infinity is no point.
         if bases[i].is_zero() { zero } else { scalar(i) }
     });

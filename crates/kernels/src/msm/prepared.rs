@@ -177,7 +177,7 @@ impl<K: PointKernel> Resident<K> {
         let plan = choose::<K>(&shape::<K>(self.count, scalar), bases, &splits);
         let [split] = splits;
         let zero = BigIntOf::<K>::from(0u64);
-        let recoded = Recoded::new(&plan.windows, &split, self.count, |i| {
+        let recoded = Recoded::new(&plan.windows, &split, self.count, &|i| {
             if self.infinite.get(i).copied().unwrap_or(false) {
                 zero
             } else {

@@ -190,7 +190,7 @@ impl Recoded {
         windows: &Windows,
         split: &Split<'_, P>,
         count: usize,
-        scalar: impl Fn(usize) -> <P::ScalarField as PrimeField>::BigInt + Sync,
+        scalar: &(dyn Fn(usize) -> <P::ScalarField as PrimeField>::BigInt + Sync),
     ) -> Self {
         let stride = windows.stride();
         let offset = windows.offset();
@@ -288,7 +288,9 @@ mod tests {
             -Fr::ONE / Fr::from(2u64),
         ];
         scalars.extend((0..50).map(|_| Fr::rand(rng)));
-        let recoded = Recoded::new(&windows, split, scalars.len(), |i| scalars[i].into_bigint());
+        let recoded = Recoded::new(&windows, split, scalars.len(), &|i| {
+            scalars[i].into_bigint()
+        });
         for (i, scalar) in scalars.iter().enumerate() {
             let parts = split.split(&scalar.into_bigint());
             for (part, expected) in parts.iter().enumerate().take(split.parts()) {

@@ -2,10 +2,9 @@
 
 use ark_ec::AffineRepr;
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
-use ark_ff::{AdditiveGroup, Field, Zero, batch_inversion};
-use rayon::prelude::*;
+use ark_ff::{AdditiveGroup, Field, Zero};
 
-use crate::MsmGroup;
+use super::inversion::invert_all;
 
 /// `left[i] += right[i]`, complete: equal, opposite and infinite points are right too.
 ///
@@ -28,7 +27,7 @@ pub(crate) fn batch_add_assign<P: SWCurveConfig>(left: &mut [Affine<P>], right: 
             }
         })
         .collect();
-    batch_inversion(&mut denominators);
+    invert_all(&mut denominators, &mut Vec::with_capacity(left.len()));
     for ((p, q), inverse) in left.iter_mut().zip(right).zip(denominators) {
         if q.is_zero() {
             continue;
@@ -51,27 +50,4 @@ pub(crate) fn batch_add_assign<P: SWCurveConfig>(left: &mut [Affine<P>], right: 
         p.y = slope * (p.x - x) - p.y;
         p.x = x;
     }
-}
-
-/// Points summed by one task before the partial sums are added up: enough for the inversions to
-/// be shared widely, few enough to stay in a core's cache.
-const CHUNK: usize = 1 << 12;
-
-/// The sum of the points, pairwise in batches.
-pub(crate) fn sum<G: MsmGroup>(points: &[G::Affine]) -> G {
-    points
-        .par_chunks(CHUNK)
-        .map(|chunk| {
-            let mut points = chunk.to_vec();
-            // Below this an inversion costs more than the additions it saves.
-            while points.len() > 32 {
-                let half = points.len() / 2;
-                let odd = points.len() % 2;
-                let (left, right) = points.split_at_mut(half + odd);
-                G::batch_add_assign(&mut left[..half], right);
-                points.truncate(half + odd);
-            }
-            points.iter().sum::<G>()
-        })
-        .sum()
 }

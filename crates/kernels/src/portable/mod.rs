@@ -2,5 +2,6 @@
 
 pub(crate) mod batch_add;
 pub(crate) mod fixed_base;
+pub(crate) mod inversion;
 pub(crate) mod ntt;
 pub(crate) mod points;

@@ -9,12 +9,12 @@ use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
 use ark_ec::AffineRepr;
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
-use ark_ff::{Field, batch_inversion};
 
 use super::points::Stored;
 use super::vector_field::VectorField;
 use crate::msm::point_kernel::Job;
 use crate::portable::batch_add::batch_add_assign;
+use crate::portable::inversion::invert_all;
 
 /// Vectors ahead that are fetched from memory.
 const AHEAD: usize = 4;
@@ -105,29 +105,12 @@ unsafe fn add<V: VectorField>(
     let Scratch { steps, jobs, equal } = scratch;
     // SAFETY: as the caller promises.
     unsafe {
-        let product = forward::<V, false>(targets, sources, jobs, steps, equal);
-        let whole = V::mul(product[0], product[1]);
-        if whole.zero_lanes() == 0 {
-            backward::<V, false>(
-                targets,
-                sources,
-                jobs,
-                steps,
-                equal,
-                inverses(product, whole),
-            );
-            return Vec::new();
+        equal.clear();
+        let mut products = forward::<V>(targets, sources, jobs, steps, equal, false);
+        if V::mul_by_call(products[0], products[1]).zero_lanes() != 0 {
+            products = forward::<V>(targets, sources, jobs, steps, equal, true);
         }
-        let product = forward::<V, true>(targets, sources, jobs, steps, equal);
-        let whole = V::mul(product[0], product[1]);
-        backward::<V, true>(
-            targets,
-            sources,
-            jobs,
-            steps,
-            equal,
-            inverses(product, whole),
-        );
+        backward::<V>(targets, sources, jobs, steps, equal, inverses(products));
     }
     jobs.chunks(8)
         .zip(equal)
@@ -180,60 +163,61 @@ fn vectors(jobs: &[Job]) -> &[[Job; 8]] {
 
 /// Multiplies up `x_target − x_source`: the products of the even and of the odd vectors.
 ///
-/// Where the two are equal, and `CAREFUL`, a one takes the difference's place.
-#[inline(always)]
-unsafe fn forward<V: VectorField, const CAREFUL: bool>(
+/// If `careful`, lanes where the two are equal are noted, and a one takes the difference's place.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+unsafe fn forward<V: VectorField>(
     targets: *mut u64,
     sources: *const u64,
     jobs: &[Job],
     steps: &mut Vec<(V, V)>,
     equal: &mut Vec<u8>,
+    careful: bool,
 ) -> [V; 2] {
     let jobs = vectors(jobs);
-    steps.clear();
-    equal.clear();
     // SAFETY: as the caller promises.
     unsafe {
         let mut products = [V::one(); 2];
-        for (i, lanes) in jobs.iter().enumerate() {
+        steps.resize(jobs.len(), (products[0], products[0]));
+        for (i, (lanes, step)) in jobs.iter().zip(steps).enumerate() {
             if let Some(next) = jobs.get(i + AHEAD) {
                 prefetch::<V>(next, targets, sources);
             }
             let (to, from) = places::<V>(lanes, targets, sources);
             let mut difference = V::sub(V::load(to.map(|p| p.cast_const())), V::load(from));
-            if CAREFUL {
+            if careful {
                 let zero = difference.zero_lanes();
                 equal.push(zero);
                 difference = V::select(zero, difference, V::one());
             }
             let product = &mut products[i % 2];
-            steps.push((difference, *product));
+            *step = (difference, *product);
             *product = V::mul(*product, difference);
         }
         products
     }
 }
 
-/// The inverses of two products, whose product `whole` is zero in no lane.
+/// The inverses of two products, neither of which is zero in any lane.
 #[inline(always)]
-unsafe fn inverses<V: VectorField>(products: [V; 2], whole: V) -> [V; 2] {
+unsafe fn inverses<V: VectorField>(products: [V; 2]) -> [V; 2] {
     // SAFETY: as the caller promises.
     unsafe {
-        let mut lanes = whole.to_ark();
-        invert(&mut lanes);
+        let mut lanes = V::mul_by_call(products[0], products[1]).to_ark();
+        invert_all(&mut lanes, &mut Vec::with_capacity(8));
         let inverse = V::load_ark(lanes.each_ref().map(std::ptr::from_ref));
-        [V::mul(inverse, products[1]), V::mul(inverse, products[0])]
+        [
+            V::mul_by_call(inverse, products[1]),
+            V::mul_by_call(inverse, products[0]),
+        ]
     }
 }
 
+/// Adds: `λ = (y_t − y_s)/(x_t − x_s)`, `x = λ² − x_t − x_s`, `y = λ·(x_s − x) − y_s`, but for lanes
+/// that are noted as equal.
 #[inline(never)]
-fn invert<F: Field>(lanes: &mut [F; 8]) {
-    batch_inversion(lanes);
-}
-
-/// Adds: `λ = (y_t − y_s)/(x_t − x_s)`, `x = λ² − x_t − x_s`, `y = λ·(x_s − x) − y_s`.
-#[inline(always)]
-unsafe fn backward<V: VectorField, const CAREFUL: bool>(
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+unsafe fn backward<V: VectorField>(
     targets: *mut u64,
     sources: *const u64,
     jobs: &[Job],
@@ -266,9 +250,9 @@ unsafe fn backward<V: VectorField, const CAREFUL: bool>(
             let mut x = V::sub_two_reduced(V::square(slope), target_x, source_x);
             let mut y =
                 V::sub_signed_reduced(V::mul(slope, V::sub(source_x, x)), source_y, negative);
-            if CAREFUL {
-                x = V::select(equal[i], x, target_x);
-                y = V::select(equal[i], y, target_y);
+            if let Some(equal) = equal.get(i).filter(|lanes| **lanes != 0) {
+                x = V::select(*equal, x, target_x);
+                y = V::select(*equal, y, target_y);
             }
             x.store(to);
             y.store(to_y);

@@ -9,7 +9,7 @@
 //! a = 0), since equal, opposite and infinite sums are common where few buckets are taken.
 
 use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
-use ark_ff::{AdditiveGroup, Field};
+use ark_ff::AdditiveGroup;
 
 use super::points::Stored;
 use super::vector_field::VectorField;
@@ -109,19 +109,19 @@ impl<V: VectorField> Homogeneous<V> {
     unsafe fn add_affine(self, x: V, y: V, triple_b: V) -> Self {
         // SAFETY: see above.
         unsafe {
-            let xx = V::mul(self.x, x);
-            let yy = V::mul(self.y, y);
-            let xy = V::mul(V::add_reduced(x, y), V::add_reduced(self.x, self.y));
+            let xx = V::mul_by_call(self.x, x);
+            let yy = V::mul_by_call(self.y, y);
+            let xy = V::mul_by_call(V::add_reduced(x, y), V::add_reduced(self.x, self.y));
             let xy = V::sub_two_reduced(xy, xx, yy);
-            let yz = V::add_reduced(V::mul(y, self.z), self.y);
-            let xz = V::add_reduced(V::mul(x, self.z), self.x);
+            let yz = V::add_reduced(V::mul_by_call(y, self.z), self.y);
+            let xz = V::add_reduced(V::mul_by_call(x, self.z), self.x);
             Self::combine(
                 xx,
                 yy,
-                V::mul(triple_b, self.z),
+                V::mul_by_call(triple_b, self.z),
                 xy,
                 yz,
-                V::mul(triple_b, xz),
+                V::mul_by_call(triple_b, xz),
             )
         }
     }
@@ -131,18 +131,25 @@ impl<V: VectorField> Homogeneous<V> {
     unsafe fn add(self, other: Self, triple_b: V) -> Self {
         // SAFETY: see above.
         unsafe {
-            let xx = V::mul(self.x, other.x);
-            let yy = V::mul(self.y, other.y);
-            let zz = V::mul(self.z, other.z);
+            let xx = V::mul_by_call(self.x, other.x);
+            let yy = V::mul_by_call(self.y, other.y);
+            let zz = V::mul_by_call(self.z, other.z);
             let cross = |a: V, b: V, c: V, d: V, ac: V, bd: V| {
                 // (a + b)(c + d) − ac − bd
-                let product = V::mul(V::add_reduced(a, b), V::add_reduced(c, d));
+                let product = V::mul_by_call(V::add_reduced(a, b), V::add_reduced(c, d));
                 V::sub_two_reduced(product, ac, bd)
             };
             let xy = cross(self.x, self.y, other.x, other.y, xx, yy);
             let yz = cross(self.y, self.z, other.y, other.z, yy, zz);
             let xz = cross(self.x, self.z, other.x, other.z, xx, zz);
-            Self::combine(xx, yy, V::mul(triple_b, zz), xy, yz, V::mul(triple_b, xz))
+            Self::combine(
+                xx,
+                yy,
+                V::mul_by_call(triple_b, zz),
+                xy,
+                yz,
+                V::mul_by_call(triple_b, xz),
+            )
         }
     }
 
@@ -155,24 +162,31 @@ impl<V: VectorField> Homogeneous<V> {
             let sum = V::add_reduced(yy, bzz);
             let difference = V::sub_signed_reduced(yy, bzz, 0);
             Self {
-                x: V::sub_signed_reduced(V::mul(xy, difference), V::mul(yz, bxz), 0),
-                y: V::add_reduced(V::mul(difference, sum), V::mul(bxz, triple_xx)),
-                z: V::add_reduced(V::mul(sum, yz), V::mul(triple_xx, xy)),
+                x: V::sub_signed_reduced(
+                    V::mul_by_call(xy, difference),
+                    V::mul_by_call(yz, bxz),
+                    0,
+                ),
+                y: V::add_reduced(
+                    V::mul_by_call(difference, sum),
+                    V::mul_by_call(bxz, triple_xx),
+                ),
+                z: V::add_reduced(V::mul_by_call(sum, yz), V::mul_by_call(triple_xx, xy)),
             }
         }
     }
 
+    /// The points as arkworks', which are Jacobian: x = X/Z², y = Y/Z³.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
     unsafe fn to_ark<P: SWCurveConfig<BaseField = V::Ark>>(self) -> [Projective<P>; 8] {
         // SAFETY: see above.
-        let (x, y, z) = unsafe { (self.x.to_ark(), self.y.to_ark(), self.z.to_ark()) };
-        std::array::from_fn(|lane| {
-            let (x, y, z) = (x[lane], y[lane], z[lane]);
-            if z == V::Ark::ZERO {
-                Projective::ZERO
-            } else {
-                // arkworks' points are Jacobian: x = X/Z², y = Y/Z³.
-                Projective::new_unchecked(x * z, y * z.square(), z)
-            }
-        })
+        let (x, y, z) = unsafe {
+            let x = V::mul_by_call(self.x, self.z);
+            let y = V::mul_by_call(self.y, V::mul_by_call(self.z, self.z));
+            (x.to_ark(), y.to_ark(), self.z.to_ark())
+        };
+        // Where z is zero so are the others: arkworks goes by z alone.
+        std::array::from_fn(|lane| Projective::new_unchecked(x[lane], y[lane], z[lane]))
     }
 }

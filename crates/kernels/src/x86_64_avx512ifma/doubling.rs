@@ -1,8 +1,7 @@
 //! Multiples of points by powers of two.
 
-use ark_ff::batch_inversion;
-
 use super::vector_field::VectorField;
+use crate::portable::inversion::invert_all;
 
 /// Stores `2^doublings` times the points `from..from + count` at `to..to + count`.
 ///
@@ -24,6 +23,7 @@ pub(crate) unsafe fn double<V: VectorField>(
 ) {
     // SAFETY: as the caller promises. Lanes beyond the range repeat its last point.
     unsafe {
+        let square = |x: V| V::mul_by_call(x, x);
         let place = |start: usize, group: usize, lane: usize| {
             base.add((start + (group + lane).min(count - 1)) * 2 * V::WORDS)
         };
@@ -35,39 +35,40 @@ pub(crate) unsafe fn double<V: VectorField>(
                 std::array::from_fn(|lane| place(from, group, lane).cast_const());
             let mut x = V::load(places);
             // Stored values may reach 2: products bring them down.
-            let mut y = V::mul(V::load(places.map(|p| p.add(V::WORDS))), V::one());
+            let mut y = V::mul_by_call(V::load(places.map(|p| p.add(V::WORDS))), V::one());
             let mut z = V::one();
             for _ in 0..doublings {
-                let a = V::square(x);
-                let b = V::square(y);
-                let c = V::square(b);
-                let half = V::sub_two_reduced(V::square(V::add_reduced(x, b)), a, c);
+                let a = square(x);
+                let b = square(y);
+                let c = square(b);
+                let half = V::sub_two_reduced(square(V::add_reduced(x, b)), a, c);
                 let d = V::add_reduced(half, half);
                 let e = V::add_reduced(V::add_reduced(a, a), a);
-                let yz = V::mul(y, z);
-                x = V::sub_two_reduced(V::square(e), d, d);
+                let yz = V::mul_by_call(y, z);
+                x = V::sub_two_reduced(square(e), d, d);
                 let c2 = V::add_reduced(c, c);
                 let c4 = V::add_reduced(c2, c2);
                 let c8 = V::add_reduced(c4, c4);
-                y = V::sub_signed_reduced(V::mul(e, V::sub(d, x)), c8, 0);
+                y = V::sub_signed_reduced(V::mul_by_call(e, V::sub(d, x)), c8, 0);
                 z = V::add_reduced(yz, yz);
             }
             // A point at infinity's place holds no point; it must not spoil the others' inverse.
             z = V::select(z.zero_lanes(), z, V::one());
             points.push([x, y, z]);
             products.push(product);
-            product = V::mul(product, z);
+            product = V::mul_by_call(product, z);
         }
         let mut lanes = product.to_ark();
-        batch_inversion(&mut lanes);
+        invert_all(&mut lanes, &mut Vec::with_capacity(8));
         let mut rest = V::load_ark(lanes.each_ref().map(std::ptr::from_ref));
         for (i, ([x, y, z], before)) in points.iter().zip(&products).enumerate().rev() {
-            let inverse = V::mul(rest, *before);
-            rest = V::mul(rest, *z);
-            let square = V::square(inverse);
+            let inverse = V::mul_by_call(rest, *before);
+            rest = V::mul_by_call(rest, *z);
+            let square = square(inverse);
             let places: [*mut u64; 8] = std::array::from_fn(|lane| place(to, 8 * i, lane));
-            V::mul(*x, square).store(places);
-            V::mul(*y, V::mul(square, inverse)).store(places.map(|p| p.add(V::WORDS)));
+            V::mul_by_call(*x, square).store(places);
+            V::mul_by_call(*y, V::mul_by_call(square, inverse))
+                .store(places.map(|p| p.add(V::WORDS)));
         }
     }
 }

@@ -71,37 +71,62 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
     /// callers keep two or more in flight.
     #[inline(always)]
     pub(crate) unsafe fn multiply(a: Self, b: Self) -> Self {
-        // SAFETY: register operations only.
+        // SAFETY: as the caller promises.
         unsafe {
-            let zero = _mm512_setzero_si512();
-            let inverse = _mm512_set1_epi64(P::P_INVERSE as i64);
-            let mut t = [zero; L];
-            for i in 0..L {
-                let digit = a.limbs[i];
-                for (t, b) in t.iter_mut().zip(&b.limbs) {
-                    *t = _mm512_madd52lo_epu64(*t, digit, *b);
-                }
-                let quotient = _mm512_madd52lo_epu64(zero, t[0], inverse);
-                for (j, t) in t.iter_mut().enumerate() {
-                    *t = _mm512_madd52lo_epu64(*t, quotient, Self::multiple(1, j));
-                }
-                // The lowest limb is now 0 mod 2^52: drop it, keep what it carries.
-                let carry = _mm512_srli_epi64::<LIMB_BITS>(t[0]);
-                for j in 1..L {
-                    t[j - 1] = t[j];
-                }
-                t[L - 1] = zero;
-                t[0] = _mm512_add_epi64(t[0], carry);
-                for (t, b) in t.iter_mut().zip(&b.limbs) {
-                    *t = _mm512_madd52hi_epu64(*t, digit, *b);
-                }
-                for (j, t) in t.iter_mut().enumerate() {
-                    *t = _mm512_madd52hi_epu64(*t, quotient, Self::multiple(1, j));
-                }
+            // Written out: rolled up, the rows would pass their sums through memory.
+            let t = [_mm512_setzero_si512(); L];
+            let t = Self::row(t, a.limbs[0], &b);
+            let t = Self::row(t, a.limbs[1], &b);
+            let t = Self::row(t, a.limbs[2], &b);
+            let t = Self::row(t, a.limbs[3], &b);
+            let mut t = Self::row(t, a.limbs[4], &b);
+            if L == 8 {
+                t = Self::row(t, a.limbs[5], &b);
+                t = Self::row(t, a.limbs[6], &b);
+                t = Self::row(t, a.limbs[7], &b);
             }
             // A limb gathered at most 4·L terms below 2^52: no lane overflowed.
             Self::from_limbs(t).carry()
         }
+    }
+
+    /// `(t + digit·b + q·p) / 2^52` with the q that makes it whole.
+    #[inline(always)]
+    unsafe fn row(mut t: [__m512i; L], digit: __m512i, b: &Self) -> [__m512i; L] {
+        const { assert!(L == 5 || L == 8) };
+        // SAFETY: register operations only.
+        unsafe {
+            let zero = _mm512_setzero_si512();
+            let inverse = _mm512_set1_epi64(P::P_INVERSE as i64);
+            for (t, b) in t.iter_mut().zip(&b.limbs) {
+                *t = _mm512_madd52lo_epu64(*t, digit, *b);
+            }
+            let quotient = _mm512_madd52lo_epu64(zero, t[0], inverse);
+            for (j, t) in t.iter_mut().enumerate() {
+                *t = _mm512_madd52lo_epu64(*t, quotient, Self::multiple(1, j));
+            }
+            // The lowest limb is now 0 mod 2^52: dropped, but for what it carries.
+            let carry = _mm512_srli_epi64::<LIMB_BITS>(t[0]);
+            let mut next = [zero; L];
+            next[..L - 1].copy_from_slice(&t[1..]);
+            next[0] = _mm512_add_epi64(next[0], carry);
+            for (next, b) in next.iter_mut().zip(&b.limbs) {
+                *next = _mm512_madd52hi_epu64(*next, digit, *b);
+            }
+            for (j, next) in next.iter_mut().enumerate() {
+                *next = _mm512_madd52hi_epu64(*next, quotient, Self::multiple(1, j));
+            }
+            next
+        }
+    }
+
+    /// As [`multiply`](Self::multiply), not inlined: for code where a call costs little of the
+    /// whole, or the product occurs often.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+    pub(crate) unsafe fn multiply_by_call(a: &Self, b: &Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { Self::multiply(*a, *b) }
     }
 
     /// Carries signed limbs; the value must be in `0..2^(52·L)`.
@@ -174,6 +199,14 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
+    /// As [`reduce`](Self::reduce), not inlined.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+    pub(crate) unsafe fn reduce_by_call(value: &Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { value.reduce() }
+    }
+
     /// The canonical value, below p, of a carried one below `2·p`.
     #[inline(always)]
     pub(crate) unsafe fn canonical(self) -> Self {
@@ -219,11 +252,12 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
     }
 
     /// The eight elements as arkworks', of a carried value below `8·p`.
-    #[inline(always)]
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
     pub(crate) unsafe fn to_ark_lanes(self) -> [Scalar<P, N>; 8] {
         // SAFETY: as the caller promises.
         unsafe {
-            let value = Self::multiply(self, Self::splat_limbs(&P::TO_ARK)).canonical();
+            let value = Self::multiply_by_call(&self, &Self::splat_limbs(&P::TO_ARK)).canonical();
             let mut lanes = [[0u64; 8]; L];
             for (lanes, limb) in lanes.iter_mut().zip(value.limbs) {
                 _mm512_storeu_si512(lanes.as_mut_ptr().cast(), limb);

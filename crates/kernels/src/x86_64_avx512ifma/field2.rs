@@ -56,19 +56,66 @@ impl<E: Extension<L, N>, const L: usize, const N: usize> Quadratic<E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
+    /// Karatsuba's three products. With five limbs p/R < 1/84, so of the sums, below 2·3.4 (or
+    /// below 12 by 2.6), the product is below 1.6.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+    unsafe fn product(a: &Self, b: &Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let low = Fp::multiply_by_call(&a.c0, &b.c0);
+            let high = Fp::multiply_by_call(&a.c1, &b.c1);
+            let cross = Fp::multiply_by_call(
+                &Fp::add_raw(a.c0, a.c1).carry(),
+                &Fp::add_raw(b.c0, b.c1).carry(),
+            );
+            Self {
+                c0: Self::minus_beta(low, high),
+                c1: Fp::reduce_by_call(&Fp::sub_raw::<3>(cross, Fp::add_raw(low, high))),
+            }
+        }
+    }
+
+    /// `(c0 + c1)·(c0 − β·c1) + (β − 1)·c0·c1` and `2·c0·c1`: two products.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+    unsafe fn squared(a: &Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let cross = Fp::multiply_by_call(&a.c0, &a.c1);
+            let sum = Fp::add_raw(a.c0, a.c1).carry();
+            let difference = if E::MINUS_NONRESIDUE == 1 {
+                Fp::sub_raw::<2>(a.c0, a.c1).carry()
+            } else {
+                Self::minus_beta(a.c0, a.c1)
+            };
+            let mut c0 = Fp::multiply_by_call(&sum, &difference);
+            for _ in 1..E::MINUS_NONRESIDUE {
+                c0 = Fp::add_raw(c0, cross);
+            }
+            if E::MINUS_NONRESIDUE > 1 {
+                c0 = Fp::reduce_by_call(&c0);
+            }
+            Self {
+                c0,
+                c1: Fp::reduce_by_call(&Fp::add_raw(cross, cross)),
+            }
+        }
+    }
+
     /// `a − β·b`, for `a` below 1.6 and `b` below 1.14: below 8 before the reduction, then tight.
     #[inline(always)]
     unsafe fn minus_beta(a: Fp<E::Base, L, N>, b: Fp<E::Base, L, N>) -> Fp<E::Base, L, N> {
         // SAFETY: as the caller promises.
         unsafe {
             if E::MINUS_NONRESIDUE == 1 {
-                Fp::sub_raw::<2>(a, b).reduce()
+                Fp::reduce_by_call(&Fp::sub_raw::<2>(a, b))
             } else {
                 let mut multiple = b;
                 for _ in 1..E::MINUS_NONRESIDUE {
                     multiple = Fp::add_raw(multiple, b);
                 }
-                Fp::sub_raw::<6>(a, multiple).reduce()
+                Fp::reduce_by_call(&Fp::sub_raw::<6>(a, multiple))
             }
         }
     }
@@ -153,60 +200,22 @@ where
         Fp::<E::Base, L, N>::negate_stored(c1);
     }
 
-    /// Karatsuba's three products. With five limbs p/R < 1/84, so of the sums, below 2·3.4 (or
-    /// below 12 by 2.6), the product is below 1.6.
     #[inline(always)]
     unsafe fn mul(a: Self, b: Self) -> Self {
         // SAFETY: see above.
-        unsafe {
-            let low = Fp::multiply(a.c0, b.c0);
-            let high = Fp::multiply(a.c1, b.c1);
-            let cross = Fp::multiply(
-                Fp::add_raw(a.c0, a.c1).carry(),
-                Fp::add_raw(b.c0, b.c1).carry(),
-            );
-            Self {
-                c0: Self::minus_beta(low, high),
-                c1: Fp::sub_raw::<3>(cross, Fp::add_raw(low, high)).reduce(),
-            }
-        }
+        unsafe { Self::product(&a, &b) }
     }
 
-    /// `(c0 + c1)·(c0 − β·c1) + (β − 1)·c0·c1` and `2·c0·c1`: two products.
+    #[inline(always)]
+    unsafe fn mul_by_call(a: Self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self::product(&a, &b) }
+    }
+
     #[inline(always)]
     unsafe fn square(a: Self) -> Self {
         // SAFETY: see above.
-        unsafe {
-            let cross = Fp::multiply(a.c0, a.c1);
-            let sum = Fp::add_raw(a.c0, a.c1).carry();
-            let difference = if E::MINUS_NONRESIDUE == 1 {
-                Fp::sub_raw::<2>(a.c0, a.c1).carry()
-            } else {
-                Self::minus_beta(a.c0, a.c1)
-            };
-            let mut c0 = Fp::multiply(sum, difference);
-            for _ in 1..E::MINUS_NONRESIDUE {
-                c0 = Fp::add_raw(c0, cross);
-            }
-            if E::MINUS_NONRESIDUE > 1 {
-                c0 = c0.reduce();
-            }
-            Self {
-                c0,
-                c1: Fp::add_raw(cross, cross).reduce(),
-            }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn add(a: Self, b: Self) -> Self {
-        // SAFETY: see above.
-        unsafe {
-            Self {
-                c0: Fp::add(a.c0, b.c0),
-                c1: Fp::add(a.c1, b.c1),
-            }
-        }
+        unsafe { Self::squared(&a) }
     }
 
     #[inline(always)]

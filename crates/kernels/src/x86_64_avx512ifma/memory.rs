@@ -36,9 +36,4 @@ impl Words {
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u64 {
         self.memory.as_mut_ptr().cast()
     }
-
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.memory.len() / size_of::<u64>()
-    }
 }

@@ -20,8 +20,6 @@ pub(crate) mod modulus;
 pub(crate) mod ntt;
 pub(crate) mod points;
 #[cfg(test)]
-mod probe;
-#[cfg(test)]
 mod tests;
 pub(crate) mod transpose;
 pub(crate) mod vector_field;

@@ -36,10 +36,10 @@ pub(crate) trait VectorField: Copy + Send + Sync + 'static {
 
     /// The product of loose values, one of which is tight or both below 3.4: tight.
     unsafe fn mul(a: Self, b: Self) -> Self;
+    /// As [`mul`](Self::mul), compiled once and called.
+    unsafe fn mul_by_call(a: Self, b: Self) -> Self;
     /// Of a tight value: tight.
     unsafe fn square(a: Self) -> Self;
-    /// `a + b` of tight or stored values: loose.
-    unsafe fn add(a: Self, b: Self) -> Self;
     /// `a + b` of stored values: tight.
     unsafe fn add_reduced(a: Self, b: Self) -> Self;
     /// `a − b` of tight or stored values: loose; below 3.4 if `a` is tight.
@@ -230,7 +230,7 @@ where
         // the pointer is taken field by field, so no layout is assumed.
         unsafe {
             let raw = Self::load_cut(places.map(|p| (&raw const (*p).0.0).cast()));
-            Self::mul(raw, Self::splat_limbs(&P::FROM_ARK))
+            Self::multiply_by_call(&raw, &Self::splat_limbs(&P::FROM_ARK))
         }
     }
 
@@ -263,21 +263,21 @@ where
     }
 
     #[inline(always)]
+    unsafe fn mul_by_call(a: Self, b: Self) -> Self {
+        // SAFETY: see above.
+        unsafe { Self::multiply_by_call(&a, &b) }
+    }
+
+    #[inline(always)]
     unsafe fn square(a: Self) -> Self {
         // SAFETY: see above.
         unsafe { Self::multiply(a, a) }
     }
 
     #[inline(always)]
-    unsafe fn add(a: Self, b: Self) -> Self {
-        // SAFETY: see above.
-        unsafe { Self::add_raw(a, b).carry() }
-    }
-
-    #[inline(always)]
     unsafe fn add_reduced(a: Self, b: Self) -> Self {
         // SAFETY: see above.
-        unsafe { Self::add_raw(a, b).reduce() }
+        unsafe { Self::reduce_by_call(&Self::add_raw(a, b)) }
     }
 
     #[inline(always)]
@@ -307,7 +307,7 @@ where
     #[inline(always)]
     unsafe fn zero_lanes(self) -> __mmask8 {
         // SAFETY: see above.
-        unsafe { self.reduce().canonical().all_limbs_zero() }
+        unsafe { Self::reduce_by_call(&self).canonical().all_limbs_zero() }
     }
 
     #[inline(always)]
