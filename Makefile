@@ -58,7 +58,8 @@ bench-kernels: ## The tables of docs/performance.md: arithmetic and prover again
 	done; \
 	for curve in bls12-381 bn254; do \
 	  run ntt --curve $$curve --log-n 16,18,20 --threads 1,2; \
-	  run groth16 --curve $$curve --circuit chain,sha256 --log-n 17 --threads 1,2; \
+	  run groth16 --curve $$curve --circuit chain,sha256 --threads 1,2; \
+	  run groth16 --curve $$curve --circuit chain,sha256 --threads 1,2 --prepared 4; \
 	  run pairing --curve $$curve --threads 1,2; \
 	done
 

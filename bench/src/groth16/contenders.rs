@@ -11,7 +11,7 @@ use ark_relations::gr1cs::{
     ConstraintSynthesizer, ConstraintSystem, OptimizationGoal, R1CS_PREDICATE_LABEL,
 };
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Engine, PreparedVerifyingKey, ProvingKey, Timings, prove, verify};
+use proofmill_groth16::{Engine, PreparedVerifyingKey, ResidentKey, verify};
 use rayon::ThreadPool;
 
 use super::Input;
@@ -24,42 +24,31 @@ const VERIFIES: &str = "verifies";
 /// Our prover, with the time of each stage.
 pub(super) fn ours<'a, E: Engine>(
     input: &'a Input<E>,
-    key: &'a ProvingKey<E>,
+    key: &'a ResidentKey<E>,
     pool: &'a ThreadPool,
 ) -> Contender<'a> {
-    let rng = &mut StdRng::seed_from_u64(2);
-    let mut rng = StdRng::from_rng(rng).expect("a generator that cannot fail");
-    let verifying_key = PreparedVerifyingKey::from(key.vk.clone());
+    let mut rng = StdRng::seed_from_u64(2);
+    let verifying_key = PreparedVerifyingKey::from(key.vk().clone());
     Contender::new("proofmill", move |purpose| {
-        let (elapsed, proof) =
-            pool.install(|| time(|| prove(key, &input.r1cs, &input.assignment, &mut rng)));
-        let (proof, timings) = proof?;
+        let z = input.assignment.z();
+        let (elapsed, proof) = pool.install(|| time(|| key.prover().prove(z, &mut rng)));
+        let (proof, reports) = proof?;
         let result = (purpose == Purpose::Check).then(|| {
             match verify(&verifying_key, input.assignment.inputs(), &proof) {
                 Ok(()) => VERIFIES.to_owned(),
                 Err(error) => error.to_string(),
             }
         });
+        let stages = reports
+            .iter()
+            .map(|report| (report.stage.name(), report.duration.as_secs_f64() * 1e3))
+            .collect();
         Ok(Sample {
             ms: vec![elapsed.as_secs_f64() * 1e3],
             result,
-            stages: stages(&timings),
+            stages,
         })
     })
-}
-
-fn stages(timings: &Timings) -> Vec<(&'static str, f64)> {
-    [
-        ("evaluate", timings.evaluate),
-        ("quotient", timings.quotient),
-        ("msm A", timings.msm_a),
-        ("msm B", timings.msm_b),
-        ("msm L", timings.msm_l),
-        ("msm H", timings.msm_h),
-        ("assemble", timings.assemble),
-    ]
-    .map(|(name, stage)| (name, stage.as_secs_f64() * 1e3))
-    .to_vec()
 }
 
 /// ark-groth16 0.6.

@@ -3,8 +3,10 @@
 mod circuit;
 mod contenders;
 
+use std::sync::Arc;
+
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::Engine;
+use proofmill_groth16::{Engine, Residency, ResidentKey};
 use proofmill_r1cs::{Assignment, R1cs};
 use serde_json::{Map, Value};
 
@@ -31,6 +33,10 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "17", value_name = "LIST",
           value_parser = clap::value_parser!(u8).range(2..=24))]
     log_n: Vec<u8>,
+    /// Ours with prepared points, in so many times the key's own bytes; the peers' stay as they are
+    #[arg(long, value_name = "MEMORY_FACTOR",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    prepared: Option<u16>,
     #[command(flatten)]
     options: Options,
 }
@@ -40,7 +46,7 @@ pub(crate) struct Input<E: Engine> {
     /// The circuit, for those who make keys from one.
     pub(crate) circuit: circuit::Sized,
     /// Its matrices.
-    pub(crate) r1cs: R1cs<E::ScalarField>,
+    pub(crate) r1cs: Arc<R1cs<E::ScalarField>>,
     /// Values for all its variables.
     pub(crate) assignment: Assignment<E::ScalarField>,
 }
@@ -80,7 +86,7 @@ fn compare<E: Engine>(
         .build()?;
     let input = Input::<E> {
         circuit,
-        r1cs: R1cs::from_circuit(circuit)?,
+        r1cs: Arc::new(R1cs::from_circuit(circuit)?),
         assignment: Assignment::from_circuit(circuit)?,
     };
     let mut settings: Map<String, Value> = Map::new();
@@ -96,8 +102,24 @@ fn compare<E: Engine>(
     // Keys for a measurement: who could forge proofs with them does not matter.
     let rng = &mut StdRng::seed_from_u64(1);
     let key = proofmill_groth16::setup::<E>(&input.r1cs, rng)?;
+    let key_bytes = key.size_in_bytes();
+    let residency = args
+        .prepared
+        .map_or(Residency::Plain, |factor| Residency::Prepared {
+            memory_limit: key_bytes * usize::from(factor),
+        });
+    if let Some(factor) = args.prepared {
+        settings.insert("prepared".to_owned(), factor.into());
+    }
+    let key = pool.install(|| ResidentKey::new(key, Arc::clone(&input.r1cs), residency))?;
     let ours = contenders::ours(&input, &key, &pool);
     let mut lineup = Lineup::new(&args.options, settings, ours);
+    lineup.note(format!(
+        "{}: our key is {} MiB, and {} MiB with its circuit as it is held",
+        circuit.name(),
+        key_bytes >> 20,
+        key.bytes() >> 20,
+    ));
     lineup.ask("arkworks", || contenders::arkworks(&input, &pool))?;
     for library in ["blst", "halo2curves"] {
         if args.options.names(library) {
