@@ -1,5 +1,7 @@
 //! The command line.
 
+pub(crate) mod circuits;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -74,6 +76,24 @@ pub(crate) enum Command {
     },
     /// Bring a message to a queue.
     Submit(Submit),
+    /// Prove that a witness satisfies a circom circuit, with Groth16.
+    ///
+    /// Keys, witnesses and proofs are files of circom and snarkjs, over BN254 or BLS12-381. The
+    /// proof is verified before anything is written, and both files are written whole.
+    Prove(circuits::Prove),
+    /// Verify proofs of circom circuits, one or many together.
+    Verify(circuits::Verify),
+    /// Look at a proving key, check it, export its verifying key.
+    Zkey {
+        #[command(subcommand)]
+        command: circuits::Zkey,
+    },
+    /// Make a proving key for a circom circuit, for development.
+    ///
+    /// Whoever runs it, or can read its memory, could forge proofs. A deployment needs keys from a
+    /// ceremony of several parties: contribute to this one with `snarkjs zkey contribute`, or take
+    /// one that was made so.
+    Setup(circuits::Setup),
     /// Print a completion script for your shell.
     ///
     /// For bash: `proofmill completions bash > /etc/bash_completion.d/proofmill`.

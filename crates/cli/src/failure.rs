@@ -48,8 +48,12 @@ impl Failure {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            message.push_str(": ");
-            message.push_str(&error.to_string());
+            let text = error.to_string();
+            // Some errors tell their cause themselves.
+            if !message.ends_with(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
             cause = error.source();
         }
         Self::new(message)

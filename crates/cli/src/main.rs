@@ -5,11 +5,14 @@ mod args;
 mod commands;
 mod demo;
 mod failure;
+mod files;
 mod output;
 mod progress;
 mod provers;
 mod signals;
+mod stages;
 mod state;
+mod threads;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -58,6 +61,10 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Tasks(args) => commands::look::tasks(args).await,
             Command::Dlq { command } => commands::dlq::run(command).await,
             Command::Submit(args) => commands::submit::run(args).await,
+            Command::Prove(args) => commands::prove::run(&args),
+            Command::Verify(args) => commands::verify::run(&args),
+            Command::Zkey { command } => commands::zkey::run(command),
+            Command::Setup(args) => commands::setup::run(&args),
             Command::Completions { shell } => commands::completions::run(shell),
         }
     });

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::support::{Ran, finish, folder, proofmill, repository, run};
 
 #[track_caller]
-fn snapshot(name: &str, text: &str) {
+pub(crate) fn snapshot(name: &str, text: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/snapshots");
     let file = folder.join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
@@ -27,7 +27,7 @@ fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 15] = [
+    let commands: [(&str, &[&str]); 22] = [
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
@@ -41,6 +41,13 @@ fn help_of_every_command() {
         ("dlq-retry", &["dlq", "retry"]),
         ("dlq-drop", &["dlq", "drop"]),
         ("submit", &["submit"]),
+        ("prove", &["prove"]),
+        ("verify", &["verify"]),
+        ("zkey", &["zkey"]),
+        ("zkey-info", &["zkey", "info"]),
+        ("zkey-check", &["zkey", "check"]),
+        ("zkey-export-vk", &["zkey", "export-vk"]),
+        ("setup", &["setup"]),
         ("completions", &["completions"]),
         ("version", &["--version"]),
     ];
@@ -59,7 +66,7 @@ fn help_of_every_command() {
 }
 
 /// A command, its exit code and what it said.
-fn told(text: &mut String, args: &[&str], ran: &Ran) {
+pub(crate) fn told(text: &mut String, args: &[&str], ran: &Ran) {
     assert!(ran.stdout.is_empty(), "{ran:?}");
     writeln!(text, "$ proofmill {}", args.join(" ")).expect("a string");
     writeln!(text, "{}[{}]\n", ran.stderr, ran.code.unwrap_or(-1)).expect("a string");

@@ -1,0 +1,166 @@
+//! The commands for circom circuits: proofs, keys.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+const PROVE_EXAMPLES: &str = "\
+Examples:
+  proofmill prove --zkey circuit.zkey --witness witness.wtns --proof proof.json --public public.json
+  proofmill prove circuit.zkey witness.wtns proof.json public.json    the same
+  snarkjs groth16 verify verification_key.json public.json proof.json";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  proofmill verify --vk verification_key.json proof.json public.json
+  proofmill verify --vk verification_key.json a/proof.json a/public.json b/proof.json b/public.json
+
+Exit codes: 0 every proof is valid; 1 one is not, or a file cannot be used; 2 the command line is
+wrong.";
+
+const ZKEY_EXAMPLES: &str = "\
+Examples:
+  proofmill zkey info circuit.zkey
+  proofmill zkey check circuit.zkey
+  proofmill zkey export-vk circuit.zkey verification_key.json";
+
+const SETUP_EXAMPLES: &str = "\
+Examples:
+  proofmill setup circuit.r1cs -o circuit.zkey
+  proofmill setup circuit.r1cs --ptau powersOfTau28_hez_final_16.ptau -o circuit.zkey
+  snarkjs zkey contribute circuit.zkey circuit_0001.zkey";
+
+/// `proofmill prove`
+#[derive(Debug, Args)]
+#[command(
+    after_help = PROVE_EXAMPLES,
+    override_usage = "proofmill prove [OPTIONS] --zkey <ZKEY> --witness <WTNS> --proof <PROOF> --public <PUBLIC>\n       \
+                      proofmill prove [OPTIONS] <ZKEY> <WTNS> <PROOF> <PUBLIC>"
+)]
+pub(crate) struct Prove {
+    /// The four files, in the order of snarkjs: key, witness, and where proof and public signals go.
+    #[arg(num_args = 4, value_names = ["ZKEY", "WTNS", "PROOF", "PUBLIC"],
+          conflicts_with_all = ["zkey", "witness", "proof", "public"])]
+    pub(crate) files: Vec<PathBuf>,
+    /// The proving key, as `snarkjs groth16 setup` or `proofmill setup` make it.
+    #[arg(long, value_name = "ZKEY", required_unless_present = "files")]
+    pub(crate) zkey: Option<PathBuf>,
+    /// The witness, as `snarkjs wtns calculate` or circom's C++ programs make it.
+    #[arg(long, value_name = "WTNS", required_unless_present = "files")]
+    pub(crate) witness: Option<PathBuf>,
+    /// Where the proof is written.
+    #[arg(long, value_name = "PROOF", required_unless_present = "files")]
+    pub(crate) proof: Option<PathBuf>,
+    /// Where the public signals are written.
+    #[arg(long, value_name = "PUBLIC", required_unless_present = "files")]
+    pub(crate) public: Option<PathBuf>,
+    /// Do not check the key's points again if this very key was checked before.
+    ///
+    /// The first time, the key is checked as always, and its digest remembered in
+    /// `proofmill/checked-keys` of $XDG_STATE_HOME, or of ~/.local/state. A key whose digest is
+    /// remembered is read without looking at each point, which takes most of the time of loading.
+    #[arg(long)]
+    pub(crate) trust_key: bool,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill verify`
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub(crate) struct Verify {
+    /// The verifying key, as `snarkjs zkey export verificationkey` or `proofmill zkey export-vk`
+    /// write it.
+    #[arg(long, value_name = "VK")]
+    pub(crate) vk: PathBuf,
+    /// Pairs of a proof and its public signals; several are checked together.
+    #[arg(required = true, value_names = ["PROOF", "PUBLIC"], num_args = 2..)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Print the verdicts as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill zkey`
+#[derive(Debug, Subcommand)]
+#[command(after_help = ZKEY_EXAMPLES)]
+pub(crate) enum Zkey {
+    /// What a key is for, and what it holds.
+    Info(ZkeyInfo),
+    /// Check a whole key: sizes, and every point on its curve and in its group.
+    Check(ZkeyCheck),
+    /// Write the verifying key that belongs to a proving key, as snarkjs writes it.
+    ExportVk(ZkeyExport),
+}
+
+/// `proofmill zkey info`
+#[derive(Debug, Args)]
+pub(crate) struct ZkeyInfo {
+    /// The proving key.
+    pub(crate) zkey: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill zkey check`
+#[derive(Debug, Args)]
+pub(crate) struct ZkeyCheck {
+    /// The proving key.
+    pub(crate) zkey: PathBuf,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill zkey export-vk`
+#[derive(Debug, Args)]
+pub(crate) struct ZkeyExport {
+    /// The proving key.
+    pub(crate) zkey: PathBuf,
+    /// Where the verifying key is written.
+    #[arg(value_name = "VK")]
+    pub(crate) output: PathBuf,
+}
+
+/// `proofmill setup`
+#[derive(Debug, Args)]
+#[command(after_help = SETUP_EXAMPLES)]
+pub(crate) struct Setup {
+    /// The circuit, as circom compiles it with `--r1cs`.
+    pub(crate) r1cs: PathBuf,
+    /// Powers of tau of the circuit's curve; prepared for phase 2 it is faster [default: secrets
+    /// that are drawn and forgotten].
+    #[arg(long, value_name = "PTAU")]
+    pub(crate) ptau: Option<PathBuf>,
+    /// Check first that the file holds powers of one tau, and what follows from them: it takes
+    /// longer than the setup itself.
+    #[arg(long)]
+    pub(crate) verify_ptau: bool,
+    /// The name that the contribution to delta is recorded under, with --ptau.
+    #[arg(long, default_value = "proofmill setup")]
+    pub(crate) name: String,
+    /// Where the proving key is written.
+    #[arg(short, long, value_name = "ZKEY")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How many threads compute.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Threads {
+    /// Threads that compute [default: one for each core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+}

@@ -1,0 +1,221 @@
+//! `proofmill prove`
+
+use std::path::Path;
+
+use ark_std::rand::rngs::OsRng;
+use proofmill_groth16::snarkjs::{
+    Checked, CheckedKeys, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
+};
+use proofmill_groth16::stages::{Products, Stage};
+use proofmill_groth16::{
+    Engine, PreparedVerifyingKey, ProveError, Residency, ResidentKey, verify, with_curve,
+};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile};
+use proofmill_telemetry::console_line;
+use serde_json::json;
+
+use crate::args::circuits::Prove;
+use crate::failure::Failure;
+use crate::files::{check_folder, write_text};
+use crate::output;
+use crate::progress::counted;
+use crate::stages::{Split, Stages, milliseconds, short};
+
+/// Steps of a proof, for the bar: reading two files, the prover's eight, verifying, writing.
+const STEPS: usize = 12;
+
+/// The four files.
+struct Files<'a> {
+    zkey: &'a Path,
+    witness: &'a Path,
+    proof: &'a Path,
+    public: &'a Path,
+}
+
+/// What is told at the end.
+struct Done {
+    header: ZkeyHeader,
+    checked: Checked,
+    threads: usize,
+    split: Split,
+}
+
+pub(crate) fn run(args: &Prove) -> Result<(), Failure> {
+    let files = Files::of(args)?;
+    check_folder(files.proof)?;
+    check_folder(files.public)?;
+    let key = MappedFile::open(files.zkey)?;
+    let header = *ZkeyFile::parse(&key)
+        .map_err(|error| error.in_file(files.zkey))?
+        .header();
+    let remembered = if args.trust_key {
+        let known = CheckedKeys::of_user().ok_or_else(|| {
+            Failure::new("--trust-key: no place to remember checked keys in")
+                .help("set HOME or XDG_STATE_HOME to an absolute path")
+        })?;
+        Some(known)
+    } else {
+        None
+    };
+    let trust = remembered.as_ref().map_or(Trust::Check, Trust::Remembered);
+    let done = args
+        .threads
+        .run(|| with_curve!(header.curve, E => prove::<E>(&files, &key, header, trust)))??;
+    tell(args, &files, &done)
+}
+
+/// Makes the proof, verifies it, and writes the two files.
+fn prove<E: Engine>(
+    files: &Files<'_>,
+    key: &MappedFile,
+    header: ZkeyHeader,
+    trust: Trust<'_>,
+) -> Result<Done, Failure> {
+    let mut stages = Stages::begin("prove", STEPS);
+    stages.enter("read witness");
+    let witness = read_witness::<E>(files, &header)?;
+    let z = witness.values();
+    stages.enter("read key");
+    let (key, checked) = Zkey::<E>::load(key, trust)?;
+    let unproved = |error| unproved(files, &error);
+    let key = ResidentKey::from_zkey(key, Residency::Plain).map_err(unproved)?;
+    let prover = key.prover();
+
+    stages.enter(Stage::Evaluate.name());
+    let (evaluations, _) = prover.evaluate(z).map_err(unproved)?;
+    stages.enter(Stage::Quotient.name());
+    let (quotient, _) = prover.quotient(evaluations);
+    stages.enter(Stage::MsmH.name());
+    let (h, _) = prover.multiply_h(quotient);
+    stages.enter(Stage::MsmA.name());
+    let (a, _) = prover.multiply_a(z).map_err(unproved)?;
+    stages.enter(Stage::MsmBG1.name());
+    let (b_g1, _) = prover.multiply_b_g1(z).map_err(unproved)?;
+    stages.enter(Stage::MsmBG2.name());
+    let (b_g2, _) = prover.multiply_b_g2(z).map_err(unproved)?;
+    stages.enter(Stage::MsmL.name());
+    let (l, _) = prover.multiply_l(z).map_err(unproved)?;
+    stages.enter(Stage::Assemble.name());
+    let products = Products {
+        a,
+        b_g1,
+        b_g2,
+        l,
+        h,
+    };
+    let (proof, _) = prover.assemble(&products, &mut OsRng);
+
+    stages.enter("verify");
+    let inputs = &z[1..key.vk().instance.len()];
+    let verifying = PreparedVerifyingKey::from(key.vk().clone());
+    if let Err(error) = verify(&verifying, inputs, &proof) {
+        return Err(unsatisfied(files, &error.to_string()));
+    }
+    stages.enter("write");
+    // A proof is never there without its signals.
+    write_text(files.public, &inputs_to_json(inputs))?;
+    write_text(files.proof, &proof_to_json(&proof))?;
+    Ok(Done {
+        header,
+        checked,
+        threads: rayon::current_num_threads(),
+        split: stages.end(),
+    })
+}
+
+/// Reads a witness, if it can be one of the key's circuit.
+fn read_witness<E: Engine>(
+    files: &Files<'_>,
+    header: &ZkeyHeader,
+) -> Result<Witness<E::ScalarField>, Failure> {
+    let in_file =
+        |error: proofmill_r1cs::iden3::FormatError| -> FileError { error.in_file(files.witness) };
+    // A copy: whoever makes witnesses may overwrite the file meanwhile.
+    let file = MappedFile::read(files.witness)?;
+    let witness = WtnsFile::parse(&file)
+        .and_then(|witness| witness.read::<E::ScalarField>())
+        .map_err(in_file)?;
+    let (found, expected) = (witness.values().len(), header.variables);
+    if found != expected as usize {
+        return Err(Failure::new(format!(
+            "{}: {found} values, where {} is for a circuit of {expected} variables: it is of \
+             another circuit",
+            files.witness.display(),
+            files.zkey.display()
+        )));
+    }
+    Ok(witness)
+}
+
+fn unproved(files: &Files<'_>, error: &ProveError) -> Failure {
+    match error {
+        ProveError::Unsatisfied(_) | ProveError::Assignment(_) => {
+            unsatisfied(files, &error.to_string())
+        }
+        error => Failure::new(format!("{}: {error}", files.zkey.display())),
+    }
+}
+
+/// A key from a file has no matrix C: that constraints are not satisfied shows when the proof is
+/// verified.
+fn unsatisfied(files: &Files<'_>, why: &str) -> Failure {
+    Failure::new(format!(
+        "{} does not satisfy the circuit of {}: {why}; nothing was written",
+        files.witness.display(),
+        files.zkey.display()
+    ))
+    .help(
+        "make the witness again from the circuit that the key is for; if it is right, the parts of \
+         the key do not belong together",
+    )
+}
+
+fn tell(args: &Prove, files: &Files<'_>, done: &Done) -> Result<(), Failure> {
+    let header = &done.header;
+    console_line(output::plain(&format!(
+        "{}, {}: a proof over {} of {}, made and verified in {}",
+        files.proof.display(),
+        files.public.display(),
+        header.curve,
+        counted(header.public as usize, "public signal"),
+        short(done.split.total),
+    )));
+    console_line(format!("  {}", done.split.shown()));
+    if args.json {
+        let answer = json!({
+            "curve": header.curve.name(),
+            "variables": header.variables,
+            "domain": header.domain_size,
+            "public_signals": header.public,
+            "threads": done.threads,
+            "key_points_checked": match done.checked {
+                Checked::Now => "now",
+                Checked::Before => "before",
+            },
+            "stages": done.split.to_json(),
+            "total_ms": milliseconds(done.split.total),
+        });
+        output::line(answer.to_string())?;
+    }
+    Ok(())
+}
+
+// === impl Files ===
+
+impl<'a> Files<'a> {
+    fn of(args: &'a Prove) -> Result<Self, Failure> {
+        let named = (&args.zkey, &args.witness, &args.proof, &args.public);
+        match (&args.files[..], named) {
+            ([zkey, witness, proof, public], _)
+            | (_, (Some(zkey), Some(witness), Some(proof), Some(public))) => Ok(Self {
+                zkey,
+                witness,
+                proof,
+                public,
+            }),
+            _ => Err(Failure::usage(
+                "four files are needed: key, witness, proof, public signals",
+            )),
+        }
+    }
+}

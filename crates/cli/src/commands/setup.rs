@@ -1,0 +1,139 @@
+//! `proofmill setup`
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use ark_std::rand::rngs::OsRng;
+use proofmill_groth16::snarkjs::{
+    Ptau, ZkeyFile, ZkeySetupError, setup_zkey, setup_zkey_from_ptau,
+};
+use proofmill_groth16::{Curve, Engine, with_curve};
+use proofmill_r1cs::iden3::{
+    FileError, MappedFile, R1csFile, R1csHeader, ScalarField, Visibility, write_whole,
+};
+use proofmill_telemetry::console_line;
+use serde_json::json;
+
+use crate::args::circuits::Setup;
+use crate::failure::Failure;
+use crate::files::check_folder;
+use crate::output;
+use crate::stages::{Split, Stages, milliseconds, short};
+
+/// Stages of a setup, about: for the bar.
+const STAGES: usize = 7;
+
+pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
+    check_folder(&args.output)?;
+    let file = MappedFile::open(&args.r1cs)?;
+    let circuit = R1csFile::parse(&file).map_err(|error| error.in_file(&args.r1cs))?;
+    let header = *circuit.header();
+    let curve = match header.prime {
+        ScalarField::Bn254 => Curve::Bn254,
+        ScalarField::Bls12_381 => Curve::Bls12_381,
+    };
+    let powers = args.ptau.as_deref().map(MappedFile::open).transpose()?;
+    if args.verify_ptau && powers.is_none() {
+        return Err(Failure::usage(
+            "--verify-ptau: there is no --ptau to verify",
+        ));
+    }
+    let split = args
+        .threads
+        .run(|| with_curve!(curve, E => make::<E>(args, &circuit, powers.as_ref())))??;
+    tell(args, curve, &header, &split)
+}
+
+/// Makes the key and writes it.
+fn make<E: Engine>(
+    args: &Setup,
+    circuit: &R1csFile<'_>,
+    powers: Option<&MappedFile>,
+) -> Result<Split, Failure> {
+    let stages = RefCell::new(Stages::begin("setup", STAGES));
+    let enter = |what: &str| stages.borrow_mut().enter(what);
+    let powers = match powers {
+        None => None,
+        Some(file) => {
+            let in_file = |error| FileError::Format {
+                path: file.path().to_owned(),
+                source: error,
+            };
+            let powers = Ptau::<E>::parse(file).map_err(in_file)?;
+            if args.verify_ptau {
+                enter("verifying the powers of tau");
+                powers.verify(&mut OsRng).map_err(in_file)?;
+            }
+            Some(powers)
+        }
+    };
+    // Only this writes to the file: an error of another kind must not pass for one of its own.
+    let mut failed = None;
+    let written = write_whole(&args.output, Visibility::Public, |file| {
+        let made = match &powers {
+            Some(powers) => {
+                setup_zkey_from_ptau(circuit, powers, Some(&args.name), &mut OsRng, file, &enter)
+                    .map(drop)
+            }
+            None => setup_zkey::<E, _>(circuit, &mut OsRng, file, &enter).map(drop),
+        };
+        made.map_err(|error| match error {
+            ZkeySetupError::Io(error) => error,
+            other => {
+                failed = Some(other);
+                std::io::Error::other("no key was made")
+            }
+        })
+    });
+    if let Some(error) = failed {
+        return Err(told(args, error));
+    }
+    written?;
+    Ok(stages.into_inner().end())
+}
+
+/// An error with the file that it is about.
+fn told(args: &Setup, error: ZkeySetupError) -> Failure {
+    let ptau = args
+        .ptau
+        .as_deref()
+        .unwrap_or(Path::new("the powers of tau"));
+    match error {
+        ZkeySetupError::Format(error) if error.format.name == ".ptau" => error.in_file(ptau).into(),
+        ZkeySetupError::Format(error) => error.in_file(&args.r1cs).into(),
+        error @ ZkeySetupError::Power { .. } => {
+            Failure::new(format!("{}: {error}", ptau.display()))
+        }
+        error => Failure::new(format!("{}: {error}", args.r1cs.display())),
+    }
+}
+
+fn tell(args: &Setup, curve: Curve, header: &R1csHeader, split: &Split) -> Result<(), Failure> {
+    let file = MappedFile::open(&args.output)?;
+    let key = ZkeyFile::parse(&file).map_err(|error| error.in_file(&args.output))?;
+    console_line(output::plain(&format!(
+        "{}: a key over {curve} for {} constraints, {} bytes, in {}",
+        args.output.display(),
+        header.n_constraints,
+        file.len(),
+        short(split.total)
+    )));
+    console_line(
+        "warning: one party made this key and could forge proofs: it is for development. Let others \
+         contribute (`snarkjs zkey contribute`) before anything depends on it",
+    );
+    if args.json {
+        let answer = json!({
+            "curve": curve.name(),
+            "constraints": header.n_constraints,
+            "variables": key.header().variables,
+            "public_signals": key.header().public,
+            "domain": key.header().domain_size,
+            "bytes": file.len(),
+            "stages": split.to_json(),
+            "total_ms": milliseconds(split.total),
+        });
+        output::line(answer.to_string())?;
+    }
+    Ok(())
+}

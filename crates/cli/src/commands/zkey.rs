@@ -1,0 +1,142 @@
+//! `proofmill zkey`
+
+use std::path::Path;
+
+use proofmill_groth16::snarkjs::{Trust, Zkey as Key, ZkeyFile, ZkeyInfo, verifying_key_to_json};
+use proofmill_groth16::with_curve;
+use proofmill_r1cs::iden3::{FileError, MappedFile};
+use serde_json::json;
+
+use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};
+use crate::commands::look::print_table;
+use crate::failure::Failure;
+use crate::files::{check_folder, write_text};
+use crate::output;
+use crate::progress::counted;
+use crate::stages::{Stages, milliseconds, short};
+
+pub(crate) fn run(command: Zkey) -> Result<(), Failure> {
+    match command {
+        Zkey::Info(args) => info(&args),
+        Zkey::Check(args) => check(&args),
+        Zkey::ExportVk(args) => export(&args),
+    }
+}
+
+fn info(args: &InfoArgs) -> Result<(), Failure> {
+    let file = MappedFile::open(&args.zkey)?;
+    let info = parse(&args.zkey, &file)?
+        .info()
+        .map_err(|error| error.in_file(&args.zkey))?;
+    if args.json {
+        return output::line(info_to_json(&info).to_string());
+    }
+    let header = &info.header;
+    let domain = header.domain_size;
+    let mut lines = vec![
+        format!("curve          {}", header.curve),
+        format!(
+            "public         {}",
+            counted(header.public as usize, "signal")
+        ),
+        format!("variables      {}", header.variables),
+        format!("domain         {domain} = 2^{}", domain.ilog2()),
+        format!("coefficients   {}", info.coefficients),
+    ];
+    lines.extend(
+        info.circuit_hash
+            .map(|hash| format!("circuit hash   {hash}")),
+    );
+    match &info.contributions[..] {
+        [] => lines.push("contributions  none are recorded".to_owned()),
+        list => {
+            for (number, contribution) in (1..).zip(list) {
+                let name = contribution.name.as_deref().unwrap_or("(no name)");
+                let kind = if contribution.beacon {
+                    ", a beacon"
+                } else {
+                    ""
+                };
+                lines.push(format!("contribution   {number}: {name}{kind}"));
+                lines.push(format!("               {}", contribution.hash));
+            }
+        }
+    }
+    lines.push(String::new());
+    output::raw(output::plain(&(lines.join("\n") + "\n")).as_bytes())?;
+    let rows = info.sections.iter().map(|section| {
+        [
+            section.kind.to_string(),
+            section.name.unwrap_or("-").to_owned(),
+            section.offset.to_string(),
+            section.bytes.to_string(),
+        ]
+    });
+    print_table(["SECTION", "CONTENT", "FROM BYTE", "BYTES"], rows)
+}
+
+fn info_to_json(info: &ZkeyInfo) -> serde_json::Value {
+    let header = &info.header;
+    let sections = info.sections.iter().map(|section| {
+        json!({
+            "section": section.kind,
+            "content": section.name,
+            "offset": section.offset,
+            "bytes": section.bytes,
+        })
+    });
+    let contributions = info.contributions.iter().map(
+        |one| json!({ "name": one.name, "hash": hex::encode(one.hash.0), "beacon": one.beacon }),
+    );
+    json!({
+        "curve": header.curve.name(),
+        "public_signals": header.public,
+        "variables": header.variables,
+        "domain": header.domain_size,
+        "coefficients": info.coefficients,
+        "circuit_hash": info.circuit_hash.map(|hash| hex::encode(hash.0)),
+        "contributions": contributions.collect::<Vec<_>>(),
+        "sections": sections.collect::<Vec<_>>(),
+    })
+}
+
+fn check(args: &ZkeyCheck) -> Result<(), Failure> {
+    let file = MappedFile::open(&args.zkey)?;
+    let header = *parse(&args.zkey, &file)?.header();
+    let mut stages = Stages::begin("check", 1);
+    stages.enter("checking every point and coefficient");
+    args.threads
+        .run(|| with_curve!(header.curve, E => Key::<E>::load(&file, Trust::Check).map(drop)))??;
+    let took = stages.end().total;
+    if args.json {
+        let (curve, ms) = (header.curve.name(), milliseconds(took));
+        let answer = json!({ "curve": curve, "variables": header.variables, "ms": ms });
+        return output::line(answer.to_string());
+    }
+    output::line(output::plain(&format!(
+        "{} is a whole key over {}, of {} variables; every point is of its group ({})",
+        args.zkey.display(),
+        header.curve,
+        header.variables,
+        short(took)
+    )))
+}
+
+fn export(args: &ZkeyExport) -> Result<(), Failure> {
+    check_folder(&args.output)?;
+    let file = MappedFile::open(&args.zkey)?;
+    let curve = parse(&args.zkey, &file)?.curve();
+    let mut stages = Stages::begin("export", 1);
+    stages.enter("reading the key");
+    let text = with_curve!(curve, E => {
+        let (key, _) = Key::<E>::load(&file, Trust::Check)?;
+        verifying_key_to_json(&key.verifying_key())
+    });
+    drop(stages);
+    write_text(&args.output, &text)
+}
+
+/// Finds the parts of a key.
+pub(crate) fn parse<'a>(path: &Path, file: &'a MappedFile) -> Result<ZkeyFile<'a>, FileError> {
+    ZkeyFile::parse(file).map_err(|error| error.in_file(path))
+}
