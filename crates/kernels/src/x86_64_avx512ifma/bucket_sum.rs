@@ -134,14 +134,9 @@ impl<V: VectorField> Homogeneous<V> {
             let xx = V::mul_by_call(self.x, other.x);
             let yy = V::mul_by_call(self.y, other.y);
             let zz = V::mul_by_call(self.z, other.z);
-            let cross = |a: V, b: V, c: V, d: V, ac: V, bd: V| {
-                // (a + b)(c + d) − ac − bd
-                let product = V::mul_by_call(V::add_reduced(a, b), V::add_reduced(c, d));
-                V::sub_two_reduced(product, ac, bd)
-            };
-            let xy = cross(self.x, self.y, other.x, other.y, xx, yy);
-            let yz = cross(self.y, self.z, other.y, other.z, yy, zz);
-            let xz = cross(self.x, self.z, other.x, other.z, xx, zz);
+            let xy = Self::cross(self.x, self.y, other.x, other.y, xx, yy);
+            let yz = Self::cross(self.y, self.z, other.y, other.z, yy, zz);
+            let xz = Self::cross(self.x, self.z, other.x, other.z, xx, zz);
             Self::combine(
                 xx,
                 yy,
@@ -150,6 +145,16 @@ impl<V: VectorField> Homogeneous<V> {
                 yz,
                 V::mul_by_call(triple_b, xz),
             )
+        }
+    }
+
+    /// `(a + b)·(c + d) − ac − bd`.
+    #[inline(always)]
+    unsafe fn cross(a: V, b: V, c: V, d: V, ac: V, bd: V) -> V {
+        // SAFETY: see above.
+        unsafe {
+            let product = V::mul_by_call(V::add_reduced(a, b), V::add_reduced(c, d));
+            V::sub_two_reduced(product, ac, bd)
         }
     }
 

@@ -9,6 +9,20 @@ use std::marker::PhantomData;
 
 use super::modulus::{LIMB_BITS, LIMB_MASK, Modulus, Scalar, words};
 
+/// An array of `L` limbs from an expression of their index.
+///
+/// A loop, not `std::array::from_fn`: an intrinsic is not inlined into a closure, which does not
+/// have the instructions enabled.
+macro_rules! each_limb {
+    ($i:ident => $limb:expr) => {{
+        let mut limbs = [_mm512_setzero_si512(); L];
+        for $i in 0..L {
+            limbs[$i] = $limb;
+        }
+        limbs
+    }};
+}
+
 /// Eight elements of the field with modulus `P`: limb i of all eight in `limbs[i]`.
 #[repr(transparent)]
 pub(crate) struct Fp<P, const L: usize, const N: usize> {
@@ -43,9 +57,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
     #[inline(always)]
     pub(crate) unsafe fn splat_limbs(limbs: &[u64; L]) -> Self {
         // SAFETY: register operations only.
-        Self::from_limbs(std::array::from_fn(|i| unsafe {
-            _mm512_set1_epi64(limbs[i] as i64)
-        }))
+        unsafe { Self::from_limbs(each_limb!(i => _mm512_set1_epi64(limbs[i] as i64))) }
     }
 
     #[inline(always)]
@@ -149,32 +161,32 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
     #[inline(always)]
     pub(crate) unsafe fn add_raw(a: Self, b: Self) -> Self {
         // SAFETY: register operations only.
-        Self::from_limbs(std::array::from_fn(|i| unsafe {
-            _mm512_add_epi64(a.limbs[i], b.limbs[i])
-        }))
+        unsafe { Self::from_limbs(each_limb!(i => _mm512_add_epi64(a.limbs[i], b.limbs[i]))) }
     }
 
     /// `a + K·p − b` limb by limb, for `b ≤ K·p`, K < 8.
     #[inline(always)]
     pub(crate) unsafe fn sub_raw<const K: usize>(a: Self, b: Self) -> Self {
         // SAFETY: register operations only.
-        Self::from_limbs(std::array::from_fn(|i| unsafe {
-            _mm512_sub_epi64(
-                _mm512_add_epi64(a.limbs[i], Self::multiple(K, i)),
-                b.limbs[i],
-            )
-        }))
+        unsafe {
+            Self::from_limbs(each_limb!(i => {
+                let shifted = _mm512_add_epi64(a.limbs[i], Self::multiple(K, i));
+                _mm512_sub_epi64(shifted, b.limbs[i])
+            }))
+        }
     }
 
     /// `a + K·p − b` limb by limb, `a + K·p + b` in `lanes`.
     #[inline(always)]
     pub(crate) unsafe fn sub_signed_raw<const K: usize>(a: Self, b: Self, lanes: __mmask8) -> Self {
         // SAFETY: register operations only.
-        Self::from_limbs(std::array::from_fn(|i| unsafe {
-            let shifted = _mm512_add_epi64(a.limbs[i], Self::multiple(K, i));
-            let difference = _mm512_sub_epi64(shifted, b.limbs[i]);
-            _mm512_mask_add_epi64(difference, lanes, shifted, b.limbs[i])
-        }))
+        unsafe {
+            Self::from_limbs(each_limb!(i => {
+                let shifted = _mm512_add_epi64(a.limbs[i], Self::multiple(K, i));
+                let difference = _mm512_sub_epi64(shifted, b.limbs[i]);
+                _mm512_mask_add_epi64(difference, lanes, shifted, b.limbs[i])
+            }))
+        }
     }
 
     /// From signed limbs, of at most 2⁵⁵ in magnitude, of a value below `8·p` to a carried value
@@ -191,7 +203,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
             let top = _mm512_sub_epi64(self.limbs[L - 1], _mm512_set1_epi64(8));
             let top = _mm512_max_epi64(top, _mm512_setzero_si512());
             let quotient = _mm512_madd52hi_epu64(_mm512_setzero_si512(), top, factor);
-            Self::from_limbs(std::array::from_fn(|i| {
+            Self::from_limbs(each_limb!(i => {
                 let multiples = _mm512_loadu_si512(P::MULTIPLES[i].as_ptr().cast());
                 _mm512_sub_epi64(self.limbs[i], _mm512_permutexvar_epi64(quotient, multiples))
             }))
@@ -222,7 +234,7 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
             }
             // A borrow out of the top: the value was below p.
             let below = _mm512_movepi64_mask(borrow);
-            Self::from_limbs(std::array::from_fn(|i| {
+            Self::from_limbs(each_limb!(i => {
                 _mm512_mask_blend_epi64(below, difference[i], self.limbs[i])
             }))
         }
@@ -233,11 +245,10 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
     pub(crate) unsafe fn all_limbs_zero(self) -> __mmask8 {
         // SAFETY: register operations only.
         unsafe {
-            let any = self
-                .limbs
-                .into_iter()
-                .reduce(|a, b| _mm512_or_si512(a, b))
-                .unwrap_or_else(|| _mm512_setzero_si512());
+            let mut any = self.limbs[0];
+            for limb in &self.limbs[1..] {
+                any = _mm512_or_si512(any, *limb);
+            }
             _mm512_testn_epi64_mask(any, any)
         }
     }
@@ -246,9 +257,11 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
     #[inline(always)]
     pub(crate) unsafe fn select_limbs(lanes: __mmask8, a: Self, b: Self) -> Self {
         // SAFETY: register operations only.
-        Self::from_limbs(std::array::from_fn(|i| unsafe {
-            _mm512_mask_blend_epi64(lanes, a.limbs[i], b.limbs[i])
-        }))
+        unsafe {
+            Self::from_limbs(each_limb!(i => {
+                _mm512_mask_blend_epi64(lanes, a.limbs[i], b.limbs[i])
+            }))
+        }
     }
 
     /// The eight elements as arkworks', of a carried value below `8·p`.

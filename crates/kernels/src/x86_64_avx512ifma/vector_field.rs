@@ -84,7 +84,13 @@ impl<P: Modulus<8, 6>> Layout<P, 6> for Fp<P, 8, 6> {
     #[inline(always)]
     unsafe fn load_words(places: [*const u64; 8]) -> Self {
         // SAFETY: 64 bytes at each place, as the caller promises; any alignment.
-        unsafe { Self::from_limbs(transpose_8x8(places.map(|p| _mm512_loadu_si512(p.cast())))) }
+        unsafe {
+            let mut rows = [_mm512_setzero_si512(); 8];
+            for (row, place) in rows.iter_mut().zip(places) {
+                *row = _mm512_loadu_si512(place.cast());
+            }
+            Self::from_limbs(transpose_8x8(rows))
+        }
     }
 
     #[inline(always)]
@@ -101,7 +107,10 @@ impl<P: Modulus<8, 6>> Layout<P, 6> for Fp<P, 8, 6> {
     unsafe fn load_cut(places: [*const u64; 8]) -> Self {
         // SAFETY: the mask keeps the loads within 6 words at each place; any alignment.
         unsafe {
-            let rows = places.map(|p| _mm512_maskz_loadu_epi64(0b0011_1111, p.cast()));
+            let mut rows = [_mm512_setzero_si512(); 8];
+            for (row, place) in rows.iter_mut().zip(places) {
+                *row = _mm512_maskz_loadu_epi64(0b0011_1111, place.cast());
+            }
             let [w0, w1, w2, w3, w4, w5, ..] = transpose_8x8(rows);
             let mask = _mm512_set1_epi64(LIMB_MASK as i64);
             Self::from_limbs([
