@@ -3,7 +3,6 @@
 
 use std::time::Instant;
 
-use ark_ec::CurveGroup;
 use ark_ff::{PrimeField, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_kernels::{InstructionSet, MsmGroup, PreparedBases, msm_on};
@@ -55,7 +54,7 @@ fn measure<G: MsmGroup>(log_n: u32, portable: bool) {
     let equal = vec![random[0]; n];
     time("equal scalars", &mut || msm_on::<G>(best, &bases, &equal));
     let bits: Vec<_> = (0..n as u64)
-        .map(|i| G::ScalarField::from(i * i >> 3 & 1))
+        .map(|i| G::ScalarField::from(((i * i) >> 3) & 1))
         .collect();
     time("bits", &mut || msm_on::<G>(best, &bases, &bits));
     let small: Vec<_> = random

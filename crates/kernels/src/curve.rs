@@ -5,7 +5,9 @@ use ark_ec::short_weierstrass::Projective;
 use ark_ff::PrimeField;
 
 use crate::InstructionSet;
+use crate::msm::calibrate;
 use crate::msm::multiply::multiply;
+use crate::msm::plan::Costs;
 use crate::msm::point_kernel::PointKernel;
 use crate::msm::prepared::{Prepared, Resident};
 use crate::portable::batch_add;
@@ -30,7 +32,7 @@ pub trait MsmGroup: CurveGroup + sealed::Kernels {
     reason = "what a public trait stands on must be public"
 )]
 mod sealed {
-    use super::{InstructionSet, Prepared, PrimeField};
+    use super::{Costs, InstructionSet, Prepared, PrimeField};
     use ark_ec::CurveGroup;
 
     /// What a product needs: a scalar, out of Montgomery form, by its number.
@@ -53,6 +55,8 @@ mod sealed {
         ) -> Box<dyn Prepared<Self>>;
 
         fn point_bytes(set: InstructionSet) -> usize;
+
+        fn calibrate(set: InstructionSet, bases: &[Self::Affine]) -> Costs;
     }
 }
 
@@ -100,6 +104,16 @@ macro_rules! groups {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512Ifma => VectorPoints::<$curve, $vector>::POINT_BYTES,
                     _ => PortablePoints::<$curve>::POINT_BYTES,
+                }
+            }
+
+            fn calibrate(set: InstructionSet, bases: &[Self::Affine]) -> Costs {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        calibrate::measure::<VectorPoints<$curve, $vector>>(bases)
+                    }
+                    _ => calibrate::measure::<PortablePoints<$curve>>(bases),
                 }
             }
         }

@@ -81,7 +81,7 @@ impl InstructionSet {
 
 impl fmt::Display for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Self::Portable => "portable",
             Self::Avx512Ifma => "avx512ifma",
         })

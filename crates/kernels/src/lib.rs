@@ -23,5 +23,7 @@ mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
-pub use msm::{MAX_BASES, PreparedBases, fixed_base, msm, msm_bigint, msm_on};
+pub use msm::{
+    Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, msm, msm_bigint, msm_on,
+};
 pub use ntt::{Domain, DomainTooLarge};

@@ -43,6 +43,9 @@ for_each_back_end!(
 );
 
 /// Runs a check, or says by name that it cannot.
+/// One of a domain's transforms.
+type Transform<F> = fn(&Domain<F>, &mut [F]);
+
 fn on(set: InstructionSet, check: fn(InstructionSet)) {
     if set.is_available() {
         check(set);
@@ -169,7 +172,7 @@ fn any_shift_and_any_roots<F: PrimeField>(set: InstructionSet) {
         let coefficients = random::<F>(9, 1 << log);
         for coset in [false, true] {
             let mut values = coefficients.clone();
-            let (start, transform): (_, fn(&Domain<F>, &mut [F])) = if coset {
+            let (start, transform): (F, Transform<F>) = if coset {
                 (shift, Domain::coset_forward)
             } else {
                 (F::ONE, Domain::forward)

@@ -6,6 +6,7 @@
 //! inversion ([`accumulate`]), and the buckets are summed up ([`pippenger`]).
 
 pub(crate) mod accumulate;
+pub(crate) mod calibrate;
 pub(crate) mod endomorphism;
 pub(crate) mod multiply;
 mod pippenger;
@@ -14,5 +15,6 @@ pub(crate) mod point_kernel;
 pub(crate) mod prepared;
 pub(crate) mod recode;
 
+pub use calibrate::{Calibration, calibrate};
 pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on};
 pub use prepared::PreparedBases;

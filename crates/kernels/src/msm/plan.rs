@@ -2,9 +2,9 @@
 
 use super::recode::{Windows, bit_length};
 
-/// What steps cost on one thread, in nanoseconds. `examples/calibrate_msm` measures them.
+/// What steps cost on one thread, in nanoseconds. [`calibrate`](fn@crate::calibrate) measures them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Costs {
+pub struct Costs {
     /// Adding a point to a bucket, scheduling included.
     pub(crate) addition: f64,
     /// Summing up one bucket.
