@@ -1,0 +1,25 @@
+//! snarkjs's `proof.json` from anyone: `cargo +nightly fuzz run proof_json`, after `cargo +nightly run
+//! --example seeds`.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use proofmill_groth16::snarkjs::{curve_of_json, proof_from_json, proof_to_json};
+use proofmill_groth16::{Curve, with_curve};
+use proofmill_r1cs_fuzz::{Counting, reading};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fuzz_target!(|bytes: &[u8]| {
+    let named = reading(bytes.len(), || curve_of_json(bytes));
+    for curve in Curve::ALL {
+        with_curve!(curve, E => {
+            let Ok(read) = reading(bytes.len(), || proof_from_json::<E>(bytes)) else {
+                continue;
+            };
+            assert!(matches!(named, Ok(None)) || matches!(named, Ok(Some(name)) if name == curve));
+            let again = proof_to_json(&read);
+            assert_eq!(proof_from_json::<E>(again.as_bytes()).unwrap(), read);
+        });
+    }
+});
