@@ -48,8 +48,8 @@ impl<P: SWCurveConfig> PointKernel for PortablePoints<P> {
     const COSTS: Costs = Costs {
         addition: 330.0,
         bucket: 1100.0,
-        load: 15.0,
-        split: 120.0,
+        load: 4.0,
+        split: 70.0,
         inversion: 11_000.0,
     };
 

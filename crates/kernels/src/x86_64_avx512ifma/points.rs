@@ -160,7 +160,7 @@ where
         addition: 70.0,
         bucket: 200.0,
         load: 40.0,
-        split: 120.0,
+        split: 50.0,
         inversion: 12_000.0,
     };
 
