@@ -5,7 +5,7 @@ CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test interop-tools lint docs fmt bench bench-kernels clean
+.PHONY: help demo build test interop-tools lint docs fmt bench bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ bench-kernels: ## The tables of docs/performance.md: arithmetic and prover again
 	  run groth16 --curve $$curve --circuit chain,sha256 --threads 1,2 --prepared 4; \
 	  run pairing --curve $$curve --threads 1,2; \
 	done
+
+bench-snarkjs: build interop-tools ## A circom circuit's proof from cold files, against snarkjs
+	$(CARGO) build --release --locked -p proofmill-bench
+	$(BENCH_KERNELS) snarkjs --threads $$(nproc) $(BENCH_FLAGS)
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -15,6 +15,7 @@ mod ordering;
 mod pairing;
 mod peers;
 mod scaling;
+mod snarkjs;
 #[cfg(feature = "stores")]
 mod stores;
 mod throughput;
@@ -58,6 +59,8 @@ enum Experiment {
     Groth16(groth16::Args),
     /// Products of pairings, against other libraries
     Pairing(pairing::Args),
+    /// A circom circuit's proof from cold files, against snarkjs
+    Snarkjs(snarkjs::Args),
     /// Compare embedded stores under the log's load
     #[cfg(feature = "stores")]
     Stores(stores::Args),
@@ -88,6 +91,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Ntt(args) => ntt::run(&args),
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
+        Experiment::Snarkjs(args) => snarkjs::run(&args),
         #[cfg(feature = "stores")]
         Experiment::Stores(args) => stores::run(&args),
     }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use proofmill_kernels::{INSTRUCTION_SET_VARIABLE, InstructionSet};
 
 /// What `--against` may name, beside the peers that `--peer` brings.
-const PEERS: [&str; 4] = ["arkworks", "blst", "halo2curves", "gnark"];
+const PEERS: [&str; 5] = ["arkworks", "blst", "halo2curves", "gnark", "snarkjs"];
 
 /// What `proofmill-bench msm --help` and its like end with.
 pub(crate) const COMPARISON_HELP: &str = "\
