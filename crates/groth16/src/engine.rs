@@ -46,6 +46,9 @@ pub trait PointGroup:
     /// Whether the coordinates satisfy the curve's equation; so does infinity.
     fn on_curve(&self) -> bool;
 
+    /// Whether all points of the curve are in the subgroup of prime order.
+    const IS_WHOLE_CURVE: bool;
+
     /// Whether a point of the curve is of the prime order, or infinity.
     fn in_subgroup(&self) -> bool;
 }
@@ -102,6 +105,8 @@ impl<P: SWCurveConfig<BaseField: Field<BasePrimeField: MontgomeryField>>> PointG
 where
     Projective<P>: MsmGroup,
 {
+    const IS_WHOLE_CURVE: bool = matches!(P::COFACTOR, [1]);
+
     fn from_coordinates(x: P::BaseField, y: P::BaseField) -> Self {
         Self::new_unchecked(x, y)
     }
@@ -115,7 +120,7 @@ where
     }
 
     fn in_subgroup(&self) -> bool {
-        self.is_in_correct_subgroup_assuming_on_curve()
+        Self::IS_WHOLE_CURVE || self.is_in_correct_subgroup_assuming_on_curve()
     }
 }
 

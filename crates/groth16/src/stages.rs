@@ -4,7 +4,19 @@
 //! With n the size of the domain and 32 bytes for each scalar, a proof holds, beside the key and the
 //! assignment, 64·n bytes from [`evaluate`](Prover::evaluate) on (96·n during
 //! [`quotient`](Prover::quotient) with a `.zkey`'s key), 32·n from then until
-//! [`multiply_h`](Prover::multiply_h) is done, and what a multiplication needs for itself.
+//! [`multiply_h`](Prover::multiply_h) is done, and what a multiplication needs for itself. Its peak
+//! is in the product over the B query of the second group. For each point of a query that takes:
+//!
+//! | curve, points held | product in G1 | in G2 |
+//! |---|---|---|
+//! | BN254, plain | 160 bytes | 320 bytes |
+//! | BN254, prepared | 32 bytes | 68 bytes |
+//! | BLS12-381, plain | 320 bytes | 640 bytes |
+//!
+//! A plain point itself takes 72 and 136 bytes over BN254, 104 and 200 over BLS12-381, and its index
+//! 4. Measured with AVX-512 IFMA, 131,000 constraints and random values by
+//! `cargo run -p proofmill-groth16 --example measure_zkey -- chain bn254 131000`, with
+//! `RESIDENT_BYTES=217000000` before it for prepared points.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -7,17 +7,17 @@ use proofmill_kernels::MsmGroup;
 use crate::PointGroup;
 
 /// Buckets of one round, and their logarithm.
-const LOG_BUCKETS: u32 = 9;
+const LOG_BUCKETS: u32 = 8;
 const BUCKETS: usize = 1 << LOG_BUCKETS;
 
-/// Rounds: a wrong verdict has probability 2^(−9·8) = 2⁻⁷².
+/// Rounds: a wrong verdict has probability 2^(−8·8) = 2⁻⁶⁴.
 const ROUNDS: usize = 8;
 
 /// Fewer points than this are tested one by one.
 const FEW: usize = 2 * ROUNDS * BUCKETS;
 
 /// Whether `points`, which are on their curve, are all in the subgroup. A yes is wrong with
-/// probability at most 2⁻⁷², whatever the points; a no is always right.
+/// probability at most 2⁻⁶⁴, whatever the points; a no is always right.
 ///
 /// In each round every point goes into a bucket chosen uniformly at random, and the sum of each
 /// bucket is tested. Write each point as one of the subgroup plus an error. If a single point has an
