@@ -1,8 +1,6 @@
 package main
 
 import (
-	"runtime"
-
 	"github.com/consensys/gnark-crypto/ecc"
 	"github.com/consensys/gnark-crypto/ecc/bls12-377"
 	"github.com/consensys/gnark-crypto/ecc/bls12-377/fp"
@@ -100,7 +98,7 @@ func bls12377Pairing(in *input) *job {
 
 func bls12377Ntt(in *input, transform string, reversed bool) *job {
 	values := list(in, bls12377Fr)
-	tasks := fft.WithNbTasks(runtime.GOMAXPROCS(0))
+	tasks := fft.WithNbTasks(threads)
 	domain := fft.NewDomain(uint64(len(values)))
 	work, ok := map[string]func([]fr.Element){
 		"forward":       func(v []fr.Element) { domain.FFT(v, fft.DIF, tasks) },

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"runtime"
-
 	"github.com/consensys/gnark-crypto/ecc"
 	"github.com/consensys/gnark-crypto/ecc/bn254"
 	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
@@ -100,7 +98,7 @@ func bn254Pairing(in *input) *job {
 
 func bn254Ntt(in *input, transform string, reversed bool) *job {
 	values := list(in, bn254Fr)
-	tasks := fft.WithNbTasks(runtime.GOMAXPROCS(0))
+	tasks := fft.WithNbTasks(threads)
 	domain := fft.NewDomain(uint64(len(values)))
 	work, ok := map[string]func([]fr.Element){
 		"forward":       func(v []fr.Element) { domain.FFT(v, fft.DIF, tasks) },

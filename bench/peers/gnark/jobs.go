@@ -1,9 +1,6 @@
 package main
 
-import (
-	"fmt"
-	"runtime"
-)
+import "fmt"
 
 func msm(key string, in *input) (*job, error) {
 	switch key {
@@ -55,7 +52,7 @@ func pairing(curve string, in *input) (*job, error) {
 
 // gnark-crypto's default is two tasks for each processor; a single thread gains nothing from a split.
 func msmTasks() int {
-	if threads := runtime.GOMAXPROCS(0); threads > 1 {
+	if threads > 1 {
 		return 2 * threads
 	}
 	return 1

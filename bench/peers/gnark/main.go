@@ -9,8 +9,8 @@
 // FILE holds the input, the same as everybody's (input.go says how). Each line on standard input
 // asks for one run, each line on standard output is a JSON object that answers: first, when all is
 // set up, {"ready": true}, then {"ms": 12.3, "result": "…"} for each run. A result is the same for
-// the same outcome, whoever computed it. The end of standard input ends the program. Threads are
-// Go's own GOMAXPROCS.
+// the same outcome, whoever computed it. The end of standard input ends the program. Runs take as
+// many threads as the variable GOMAXPROCS says; all are used to set up.
 package main
 
 import (
@@ -36,6 +36,9 @@ type answer struct {
 	Result string  `json:"result,omitempty"`
 }
 
+// The threads a run may use.
+var threads = runtime.GOMAXPROCS(0)
+
 func main() {
 	if err := serve(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "gnark peer:", err)
@@ -44,10 +47,12 @@ func main() {
 }
 
 func serve(args []string) error {
+	runtime.GOMAXPROCS(runtime.NumCPU())
 	task, err := setUp(args)
 	if err != nil {
 		return err
 	}
+	runtime.GOMAXPROCS(threads)
 	out := json.NewEncoder(os.Stdout)
 	if err := out.Encode(answer{Ready: true}); err != nil {
 		return err
