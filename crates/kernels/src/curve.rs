@@ -60,8 +60,7 @@ mod sealed {
     }
 }
 
-/// Implements the groups: a curve's configuration, the field its coordinates are vectors of, and
-/// the costs on each back end.
+/// Implements the groups: a curve's configuration, and the field its coordinates are vectors of.
 macro_rules! groups {
     ($($curve:ty, $vector:ty;)*) => {$(
         impl MsmGroup for Projective<$curve> {

@@ -100,14 +100,7 @@ impl<K: PointKernel> Accumulator<K> {
 
     /// Does the batch; then what waits and now can goes into the next one.
     fn run(&mut self, sources: &K::Points) {
-        Self::run_jobs(
-            &mut self.points,
-            Some(sources),
-            &mut self.states,
-            &self.batch,
-            &mut self.scratch,
-        );
-        self.batch.clear();
+        self.run_batch(sources);
         let mut kept = 0;
         for i in 0..self.queue.len() {
             let job = self.queue[i];
@@ -129,6 +122,18 @@ impl<K: PointKernel> Accumulator<K> {
             }
         }
         self.queue.truncate(kept);
+    }
+
+    /// Does the batch, and empties it.
+    fn run_batch(&mut self, sources: &K::Points) {
+        Self::run_jobs(
+            &mut self.points,
+            Some(sources),
+            &mut self.states,
+            &self.batch,
+            &mut self.scratch,
+        );
+        self.batch.clear();
     }
 
     /// Does jobs of distinct targets, all of which hold a point.
@@ -155,14 +160,7 @@ impl<K: PointKernel> Accumulator<K> {
     /// busy.
     fn merge_queue(&mut self, sources: &K::Points) {
         // A batch made of what waited may be under way.
-        Self::run_jobs(
-            &mut self.points,
-            Some(sources),
-            &mut self.states,
-            &self.batch,
-            &mut self.scratch,
-        );
-        self.batch.clear();
+        self.run_batch(sources);
         let pool = self.pool.get_or_insert_with(|| K::allocate(QUEUE));
         let queue = &mut self.queue;
         queue.sort_unstable_by_key(|job| job.target);

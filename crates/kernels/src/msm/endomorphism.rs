@@ -13,6 +13,8 @@ use ark_ff::{Field, PrimeField, Zero};
 use num_bigint::{BigInt, BigUint, Sign};
 use num_integer::Integer;
 
+use super::words::{add, subtract};
+
 /// Bits that the reciprocals `2^SHIFT·b/r` are scaled by, a multiple of 64. With k < 2²⁵⁶ their
 /// rounding shifts a quotient by less than 2⁻⁶⁴.
 const SHIFT: usize = 320;
@@ -240,26 +242,6 @@ fn low_product(a: u128, b: u128) -> [u64; 3] {
         .wrapping_add((middle >> 64) as u64)
         .wrapping_add((second >> 64) as u64);
     [low as u64, second as u64, third]
-}
-
-fn add(a: &mut [u64; 3], b: &[u64; 3]) {
-    let mut carry = false;
-    for (a, b) in a.iter_mut().zip(b) {
-        let (first, over) = a.overflowing_add(*b);
-        let (second, over_again) = first.overflowing_add(u64::from(carry));
-        *a = second;
-        carry = over || over_again;
-    }
-}
-
-fn subtract(a: &mut [u64; 3], b: &[u64; 3]) {
-    let mut borrow = false;
-    for (a, b) in a.iter_mut().zip(b) {
-        let (first, under) = a.overflowing_sub(*b);
-        let (second, under_again) = first.overflowing_sub(u64::from(borrow));
-        *a = second;
-        borrow = under || under_again;
-    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub(crate) mod plan;
 pub(crate) mod point_kernel;
 pub(crate) mod prepared;
 pub(crate) mod recode;
+pub(crate) mod words;
 
 pub use calibrate::{Calibration, calibrate};
 pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on};

@@ -201,11 +201,11 @@ where
     }
 
     fn bytes(&self) -> usize {
-        self.count * self.copies_of() * K::POINT_BYTES
+        self.count * self.copies() * K::POINT_BYTES
     }
 
     fn copies(&self) -> usize {
-        self.copies_of()
+        self.copies()
     }
 
     fn msm(&self, scalar: &(dyn Fn(usize) -> BigIntOf<K> + Sync)) -> G {
@@ -214,7 +214,8 @@ where
 }
 
 impl<K: PointKernel> Resident<K> {
-    fn copies_of(&self) -> usize {
+    /// Points kept for each base.
+    fn copies(&self) -> usize {
         self.multiples * (1 + usize::from(self.endomorphism.is_some()))
     }
 }

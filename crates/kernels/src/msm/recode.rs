@@ -11,6 +11,7 @@ use ark_ff::{BigInteger, PrimeField};
 use rayon::prelude::*;
 
 use super::endomorphism::Endomorphism;
+use super::words::add;
 
 /// Scalars one task recodes.
 const CHUNK: usize = 1 << 12;
@@ -258,17 +259,6 @@ fn four_words(words: &[u64]) -> [u64; 4] {
     let mut four = [0; 4];
     four[..words.len()].copy_from_slice(words);
     four
-}
-
-/// `sum += number`; the number's words beyond the sum's are zero.
-fn add(sum: &mut [u64], number: &[u64; 4]) {
-    let mut carry = false;
-    for (i, word) in sum.iter_mut().enumerate() {
-        let (first, over) = word.overflowing_add(number.get(i).copied().unwrap_or(0));
-        let (second, over_again) = first.overflowing_add(u64::from(carry));
-        *word = second;
-        carry = over || over_again;
-    }
 }
 
 #[cfg(test)]

@@ -4,13 +4,16 @@ use ark_ec::AffineRepr;
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use ark_ff::{AdditiveGroup, Field, Zero};
 
-use super::inversion::invert_all;
+use super::inversion::{Invertible, invert_all};
 
 /// `left[i] += right[i]`, complete: equal, opposite and infinite points are right too.
 ///
 /// An addition by slope takes 2 multiplications, 1 squaring and an inversion; Montgomery's trick
 /// makes an inversion of 3 multiplications. A mixed addition in Jacobian form takes 11.
-pub(crate) fn batch_add_assign<P: SWCurveConfig>(left: &mut [Affine<P>], right: &[Affine<P>]) {
+pub(crate) fn batch_add_assign<P: SWCurveConfig<BaseField: Invertible>>(
+    left: &mut [Affine<P>],
+    right: &[Affine<P>],
+) {
     assert_eq!(left.len(), right.len(), "one point for each point");
     let mut denominators: Vec<P::BaseField> = left
         .iter()

@@ -8,6 +8,7 @@ use ark_ff::AdditiveGroup;
 use rayon::prelude::*;
 
 use super::batch_add::batch_add_assign;
+use super::inversion::Invertible;
 use crate::msm::plan::Costs;
 use crate::msm::point_kernel::{Job, PointKernel};
 
@@ -38,7 +39,7 @@ fn signed<P: SWCurveConfig>(points: &[Affine<P>], source: u32) -> Affine<P> {
     if source & 1 == 1 { -point } else { point }
 }
 
-impl<P: SWCurveConfig> PointKernel for PortablePoints<P> {
+impl<P: SWCurveConfig<BaseField: Invertible>> PointKernel for PortablePoints<P> {
     type Curve = P;
     type Points = Vec<Affine<P>>;
     type Scratch = Scratch<P>;

@@ -46,8 +46,8 @@ pub(crate) fn batch_add<P, V>(
     scratch: &mut Scratch<V>,
 ) -> Vec<u32>
 where
-    P: SWCurveConfig,
-    V: VectorField<Ark = P::BaseField>,
+    P: SWCurveConfig<BaseField = V::Ark>,
+    V: VectorField,
 {
     let source_len = sources.map_or(targets.len(), Stored::len);
     let spare_source = sources.map_or(targets.spare_source(), Stored::spare_source);
@@ -268,8 +268,8 @@ fn add_exceptions<P, V>(
     jobs: &[Job],
 ) -> Vec<u32>
 where
-    P: SWCurveConfig,
-    V: VectorField<Ark = P::BaseField>,
+    P: SWCurveConfig<BaseField = V::Ark>,
+    V: VectorField,
 {
     // SAFETY: this back end runs only where its instructions are.
     let points = |points: &Stored<V>, index: &dyn Fn(&Job) -> usize| {

@@ -5,6 +5,8 @@ use std::arch::x86_64::*;
 use super::field::Fp;
 use super::modulus::{LIMB_MASK, Modulus, Scalar, words};
 use super::transpose::{load_8x4, store_8x4, transpose_8x8};
+use crate::msm::words::subtract;
+use crate::portable::inversion::Invertible;
 
 /// Eight elements of a prime field or of a quadratic extension.
 ///
@@ -16,7 +18,7 @@ use super::transpose::{load_8x4, store_8x4, transpose_8x8};
 /// Every function: the instructions of this back end.
 pub(crate) trait VectorField: Copy + Send + Sync + 'static {
     /// One element, as arkworks has it.
-    type Ark: ark_ff::Field;
+    type Ark: Invertible;
     /// 64-bit words of a stored element.
     const WORDS: usize;
 
@@ -160,14 +162,9 @@ impl<P: Modulus<5, 4>> Layout<P, 4> for Fp<P, 5, 4> {
     }
 
     fn negate_words(out: &mut [u64]) {
-        let twice: [u64; 4] = words(&std::array::from_fn::<_, 5, _>(|i| P::MULTIPLES[i][2]));
-        let mut borrow = false;
-        for (word, twice) in out.iter_mut().zip(twice) {
-            let (first, under) = twice.overflowing_sub(*word);
-            let (second, under_again) = first.overflowing_sub(u64::from(borrow));
-            *word = second;
-            borrow = under || under_again;
-        }
+        let mut negated: [u64; 4] = words(&std::array::from_fn::<_, 5, _>(|i| P::MULTIPLES[i][2]));
+        subtract(&mut negated, out);
+        out.copy_from_slice(&negated);
     }
 }
 

@@ -4,9 +4,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use ark_ff::{Field, One, PrimeField, Zero};
-use serde::de::{DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Value, json};
 
+use super::document::set;
 use super::path::Path;
 use crate::PointGroup;
 
@@ -128,6 +129,16 @@ impl<'p, A> Point<'p, A> {
             group: PhantomData,
         }
     }
+}
+
+/// Sets the point of a document's field `name`, which may be there only once.
+pub(super) fn set_point<'de, P: PointGroup, A: MapAccess<'de>>(
+    slot: &mut Option<P>,
+    name: &'static str,
+    map: &mut A,
+) -> Result<(), A::Error> {
+    let seed = Point::at(Path::ROOT.field(name));
+    set(slot, name, map.next_value_seed(seed)?)
 }
 
 impl<'de, P: PointGroup> DeserializeSeed<'de> for Point<'_, P> {

@@ -11,8 +11,7 @@ use super::JsonError;
 use super::document::{
     Name, PROTOCOL, check_curve, check_protocol, read, required, set, skip, write,
 };
-use super::element::{Point, point_to_json};
-use super::path::Path;
+use super::element::{point_to_json, set_point};
 use crate::{Engine, Proof};
 
 /// Reads a proof. Its protocol and curve may be missing, as in other programs' files; if they are
@@ -69,18 +68,9 @@ impl<'de, E: Engine> Visitor<'de> for Document<E> {
         let (mut protocol, mut curve) = (None, None);
         while let Some(Name(name)) = map.next_key()? {
             match &*name {
-                "pi_a" => {
-                    let seed = Point::at(Path::ROOT.field("pi_a"));
-                    set(&mut a, "pi_a", map.next_value_seed(seed)?)?;
-                }
-                "pi_b" => {
-                    let seed = Point::at(Path::ROOT.field("pi_b"));
-                    set(&mut b, "pi_b", map.next_value_seed(seed)?)?;
-                }
-                "pi_c" => {
-                    let seed = Point::at(Path::ROOT.field("pi_c"));
-                    set(&mut c, "pi_c", map.next_value_seed(seed)?)?;
-                }
+                "pi_a" => set_point(&mut a, "pi_a", &mut map)?,
+                "pi_b" => set_point(&mut b, "pi_b", &mut map)?,
+                "pi_c" => set_point(&mut c, "pi_c", &mut map)?,
                 "protocol" => set(
                     &mut protocol,
                     "protocol",

@@ -12,7 +12,7 @@ use super::JsonError;
 use super::document::{
     Name, PROTOCOL, check_curve, check_protocol, read, required, set, skip, write,
 };
-use super::element::{Point, element_to_json, point_to_json};
+use super::element::{Point, element_to_json, point_to_json, set_point};
 use super::inputs::{MAX_INPUTS, check_count};
 use super::path::Path;
 use crate::{Engine, VerifyingKey};
@@ -107,22 +107,10 @@ impl<'de, E: Engine> Visitor<'de> for Document<E> {
                     set(&mut curve, "curve", ())?;
                 }
                 "nPublic" => set(&mut inputs, "nPublic", map.next_value::<u64>()?)?,
-                "vk_alpha_1" => {
-                    let seed = Point::at(Path::ROOT.field("vk_alpha_1"));
-                    set(&mut alpha, "vk_alpha_1", map.next_value_seed(seed)?)?;
-                }
-                "vk_beta_2" => {
-                    let seed = Point::at(Path::ROOT.field("vk_beta_2"));
-                    set(&mut beta, "vk_beta_2", map.next_value_seed(seed)?)?;
-                }
-                "vk_gamma_2" => {
-                    let seed = Point::at(Path::ROOT.field("vk_gamma_2"));
-                    set(&mut gamma, "vk_gamma_2", map.next_value_seed(seed)?)?;
-                }
-                "vk_delta_2" => {
-                    let seed = Point::at(Path::ROOT.field("vk_delta_2"));
-                    set(&mut delta, "vk_delta_2", map.next_value_seed(seed)?)?;
-                }
+                "vk_alpha_1" => set_point(&mut alpha, "vk_alpha_1", &mut map)?,
+                "vk_beta_2" => set_point(&mut beta, "vk_beta_2", &mut map)?,
+                "vk_gamma_2" => set_point(&mut gamma, "vk_gamma_2", &mut map)?,
+                "vk_delta_2" => set_point(&mut delta, "vk_delta_2", &mut map)?,
                 "IC" => set(
                     &mut instance,
                     "IC",
