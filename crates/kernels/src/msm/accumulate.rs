@@ -6,7 +6,8 @@
 //! what waits is sorted by bucket and added up pairwise, a tree for each bucket, so that every
 //! addition is still one of a large batch.
 
-use super::point_kernel::{Job, PointKernel};
+use super::bucket_sum::Buckets;
+use super::point_kernel::{Job, PointKernel, Projective};
 
 /// Additions that wait before they are added up among themselves.
 const QUEUE: usize = 1 << 15;
@@ -241,9 +242,14 @@ impl<K: PointKernel> Accumulator<K> {
         }
     }
 
-    /// The buckets' points, and which of them hold one.
-    pub(crate) fn buckets(&self) -> (&K::Points, Vec<bool>) {
-        let occupied = self.states.iter().map(|s| *s != State::Empty).collect();
-        (&self.points, occupied)
+    /// `Σ (i + 1)·Bᵢ` over the buckets of each of `windows` windows of the same size; the buckets
+    /// are to be cleared before they are used again.
+    pub(crate) fn weighted_sums(&mut self, windows: usize) -> Vec<Projective<K>> {
+        Buckets::<K> {
+            points: &mut self.points,
+            occupied: self.states.iter().map(|s| *s != State::Empty).collect(),
+            scratch: &mut self.scratch,
+        }
+        .weighted_sums(windows)
     }
 }

@@ -6,6 +6,7 @@
 //! inversion ([`accumulate`]), and the buckets are summed up ([`pippenger`]).
 
 pub(crate) mod accumulate;
+mod bucket_sum;
 pub(crate) mod calibrate;
 pub(crate) mod endomorphism;
 pub(crate) mod multiply;

@@ -67,19 +67,7 @@ pub(crate) fn pippenger<K: PointKernel>(
                 }
             }
             accumulator.finish(points);
-            let (filled, occupied) = accumulator.buckets();
-            let sums = group
-                .enumerate()
-                .map(|(i, window)| {
-                    let range = i * buckets..(i + 1) * buckets;
-                    let used = occupied[range.clone()]
-                        .iter()
-                        .rposition(|occupied| *occupied)
-                        .map_or(0, |last| last + 1);
-                    let occupied = &occupied[range.start..range.start + used];
-                    (window, K::sum_buckets(filled, range.start, occupied))
-                })
-                .collect();
+            let sums = group.zip(accumulator.weighted_sums(plan.group)).collect();
             idle.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(accumulator);

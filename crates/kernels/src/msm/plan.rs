@@ -54,8 +54,9 @@ pub(crate) enum Bases {
 const SAMPLE: usize = 512;
 /// Widest windows considered: 2¹⁹ buckets.
 const WIDEST: u32 = 20;
-/// Buckets of a task's group of windows, as far as one window has not more.
-const GROUP_BUCKETS: usize = 1 << 14;
+/// Buckets of a task's group of windows, as far as one window has not more: what a core's
+/// second-level cache holds.
+const GROUP_BUCKETS: usize = 3 << 13;
 
 // === impl Shape ===
 
@@ -118,22 +119,24 @@ impl Plan {
                     _ => Windows::even(count, copies, largest),
                 };
                 let buckets = 1usize << (windows.widest() - 1);
-                let groups = [GROUP_BUCKETS / buckets, count.div_ceil(shape.threads)];
-                let group = groups.into_iter().min().unwrap_or(1).clamp(1, count);
                 let width = windows.copy_bits() as f64 / count as f64;
                 let digits = shape.digits(width, parts, part_bits);
-                for chunks in [1, 2, 4, 8, 16].into_iter().filter(|c| *c <= shape.threads) {
-                    let tasks = count.div_ceil(group) * chunks;
-                    let rounds = tasks.div_ceil(shape.threads) as f64;
-                    let additions = shape.count as f64 * digits / tasks as f64;
+                let per_base = if loaded {
+                    0.0
+                } else {
+                    costs.load + if *split { costs.split } else { 0.0 }
+                };
+                let conversion = shape.count as f64 * per_base / shape.threads as f64;
+                for (group, chunks) in divisions(count, buckets, shape.threads) {
+                    // Of a task with all windows of a group, for each of them.
+                    let additions = shape.count as f64 * digits / (count * chunks) as f64;
                     let batch = (group * buckets / 8).clamp(64, 4096) as f64;
-                    let per_task = additions * (costs.addition + costs.inversion / batch)
-                        + costs.inversion
-                        + (group * buckets) as f64 * costs.bucket;
-                    let per_base = if loaded { 0.0 } else { costs.load }
-                        + if *split && !loaded { costs.split } else { 0.0 };
-                    let total =
-                        rounds * per_task + shape.count as f64 * per_base / shape.threads as f64;
+                    let window = additions * (costs.addition + costs.inversion / batch)
+                        + buckets as f64 * costs.bucket;
+                    let batches_of_sums = 2.0 * f64::from(buckets.ilog2());
+                    let per_task = costs.inversion * (1.0 + batches_of_sums);
+                    let task = |windows: usize| per_task + windows as f64 * window;
+                    let total = conversion + makespan(count, group, chunks, shape.threads, task);
                     if best.as_ref().is_none_or(|(cost, _)| total < *cost) {
                         best = Some((
                             total,
@@ -150,4 +153,44 @@ impl Plan {
         }
         best.expect("there is always a plan").1
     }
+}
+
+/// How windows may be grouped and bases cut: windows of a task, and parts of the bases.
+fn divisions(
+    windows: usize,
+    buckets: usize,
+    threads: usize,
+) -> impl Iterator<Item = (usize, usize)> {
+    let mut last = 0;
+    (1..=windows)
+        .map(move |groups| windows.div_ceil(groups))
+        .filter(move |group| *group != std::mem::replace(&mut last, *group))
+        .filter(move |group| *group == 1 || group * buckets <= GROUP_BUCKETS)
+        .flat_map(move |group| {
+            [1, 2, 4, 8, 16]
+                .into_iter()
+                .filter(move |chunks| *chunks <= threads)
+                .map(move |chunks| (group, chunks))
+        })
+}
+
+/// When the last thread is done with `chunks` times the windows, taken by groups, `time` being
+/// what a task of so many windows takes.
+fn makespan(
+    windows: usize,
+    group: usize,
+    chunks: usize,
+    threads: usize,
+    time: impl Fn(usize) -> f64,
+) -> f64 {
+    let full = windows / group * chunks;
+    let rest = windows % group;
+    let (rounds, last) = (full / threads, full % threads);
+    let full_time = |rounds: usize| rounds as f64 * time(group);
+    if rest == 0 {
+        return full_time(full.div_ceil(threads));
+    }
+    // Tasks of fewer windows fill the threads that the last round of full ones leaves idle.
+    let small = chunks.div_ceil(threads - last) as f64 * time(rest);
+    (full_time(rounds) + small).max(full_time(full.div_ceil(threads)))
 }

@@ -48,6 +48,9 @@ pub(crate) trait PointKernel: Send + Sync + 'static {
     /// Stores a source, `index << 1 | negative`, at `target`.
     fn copy(targets: &mut Self::Points, target: usize, sources: &Self::Points, source: u32);
 
+    /// Stores the point at `source` at `target` as well.
+    fn copy_within(points: &mut Self::Points, target: usize, source: usize);
+
     /// `targets[job.target] ±= sources[job.source]` for every job; sources lie among the targets
     /// if there are none of their own.
     ///
@@ -60,8 +63,8 @@ pub(crate) trait PointKernel: Send + Sync + 'static {
         scratch: &mut Self::Scratch,
     ) -> Vec<u32>;
 
-    /// `Σ (i + 1)·points[first + i]` over those i where `occupied[i]`.
-    fn sum_buckets(points: &Self::Points, first: usize, occupied: &[bool]) -> Projective<Self>;
+    /// A point as arkworks has it.
+    fn get(points: &Self::Points, index: usize) -> Affine<Self>;
 }
 
 /// A kernel's points as arkworks has them.

@@ -11,7 +11,6 @@
 )]
 
 pub(crate) mod batch_add;
-pub(crate) mod bucket_sum;
 pub(crate) mod doubling;
 pub(crate) mod field;
 pub(crate) mod field2;

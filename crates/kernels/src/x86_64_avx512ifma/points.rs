@@ -5,11 +5,10 @@
 
 use std::marker::PhantomData;
 
-use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
+use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use rayon::prelude::*;
 
 use super::batch_add::{self, Scratch};
-use super::bucket_sum;
 use super::doubling;
 use super::memory::Words;
 use super::vector_field::VectorField;
@@ -29,6 +28,8 @@ pub(crate) struct Stored<V> {
     field: PhantomData<fn() -> V>,
 }
 
+/// Words of the largest point: of two coordinates over an extension of a field of eight limbs.
+const MAX_STRIDE: usize = 32;
 /// Places behind the points: eight targets and one source, which is (0, 0).
 const SPARE: usize = 9;
 
@@ -157,11 +158,11 @@ where
     const BATCH: usize = 1 << 11;
     const POINT_BYTES: usize = 16 * V::WORDS;
     const COSTS: Costs = Costs {
-        addition: 70.0,
-        bucket: 200.0,
-        load: 40.0,
-        split: 50.0,
-        inversion: 12_000.0,
+        addition: 90.0,
+        bucket: 160.0,
+        load: 50.0,
+        split: 65.0,
+        inversion: 6_800.0,
     };
 
     fn allocate(len: usize) -> Self::Points {
@@ -212,6 +213,13 @@ where
         }
     }
 
+    fn copy_within(points: &mut Self::Points, target: usize, source: usize) {
+        let mut words = [0; MAX_STRIDE];
+        let words = &mut words[..Self::Points::STRIDE];
+        words.copy_from_slice(points.words(source));
+        points.words_mut(target).copy_from_slice(words);
+    }
+
     fn add(
         targets: &mut Self::Points,
         sources: Option<&Self::Points>,
@@ -221,10 +229,10 @@ where
         batch_add::batch_add::<P, V>(targets, sources, jobs, scratch)
     }
 
-    fn sum_buckets(points: &Self::Points, first: usize, occupied: &[bool]) -> Projective<P> {
-        assert!(first + occupied.len() <= points.len());
-        // SAFETY: this back end runs only where its instructions are; the range was checked.
-        unsafe { bucket_sum::sum_buckets::<P, V>(points, first, occupied) }
+    fn get(points: &Self::Points, index: usize) -> Affine<P> {
+        // SAFETY: this back end runs only where its instructions are.
+        let (x, y) = unsafe { points.export([index; 8]) };
+        Affine::new_unchecked(x[0], y[0])
     }
 }
 
