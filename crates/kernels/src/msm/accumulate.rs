@@ -11,6 +11,8 @@ use super::point_kernel::{Job, PointKernel, Projective};
 
 /// Additions that wait before they are added up among themselves.
 const QUEUE: usize = 1 << 15;
+/// How many of a bucket's points that wait are added up one after the other.
+const FIRST: usize = 8;
 
 /// What a bucket is doing.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -166,29 +168,47 @@ impl<K: PointKernel> Accumulator<K> {
         let queue = &mut self.queue;
         queue.sort_unstable_by_key(|job| job.target);
 
-        // Pairs of a bucket's points, straight from the sources; an odd one is copied.
-        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / 2 + 1);
-        let mut jobs = Vec::with_capacity(queue.len() / 2);
-        let mut rest = queue.drain(..).peekable();
-        while let Some(first) = rest.next() {
-            let place = sums.len() as u32;
-            K::copy(pool, place as usize, sources, first.source);
-            if let Some(second) = rest.next_if(|next| next.target == first.target) {
-                jobs.push(Job {
-                    source: second.source,
-                    target: place,
-                });
+        // A bucket's points go to one place in FIRST, in as many rounds.
+        let mut sums: Vec<Job> = Vec::with_capacity(queue.len() / FIRST + 1);
+        let mut runs = Vec::new();
+        for run in queue.chunk_by(|a, b| a.target == b.target) {
+            let places = run.len().div_ceil(FIRST);
+            runs.push((run, sums.len(), places));
+            sums.extend((sums.len()..sums.len() + places).map(|place| Job {
+                source: (place as u32) << 1,
+                target: run[0].target,
+            }));
+        }
+        let mut occupied = vec![false; sums.len()];
+        let mut jobs = Vec::with_capacity(K::BATCH);
+        for round in 0..FIRST {
+            for (run, first, places) in &runs {
+                let jobs_of_round = run.chunks(*places).nth(round).unwrap_or_default();
+                for (place, job) in (*first..).zip(jobs_of_round) {
+                    if occupied[place] {
+                        jobs.push(Job {
+                            source: job.source,
+                            target: place as u32,
+                        });
+                    } else {
+                        occupied[place] = true;
+                        K::copy(pool, place, sources, job.source);
+                    }
+                }
             }
-            sums.push(Job {
-                source: place << 1,
-                target: first.target,
-            });
+            for jobs in jobs.chunks(K::BATCH) {
+                for place in K::add(pool, Some(sources), jobs, &mut self.scratch) {
+                    occupied[place as usize] = false;
+                }
+            }
+            jobs.clear();
         }
-        drop(rest);
+        drop(runs);
+        queue.clear();
+        sums.retain(|sum| occupied[(sum.source >> 1) as usize]);
+
+        // Then pairs of a bucket's sums, until there is one.
         let mut infinite: Vec<u32> = Vec::new();
-        for jobs in jobs.chunks(K::BATCH) {
-            infinite.extend(K::add(pool, Some(sources), jobs, &mut self.scratch));
-        }
         loop {
             if !infinite.is_empty() {
                 infinite.sort_unstable();
