@@ -1,8 +1,9 @@
 //! Multi-scalar and fixed-base multiplication against the definition: every group, every back end.
 
 use ark_bls12_381::{Fr, G1Projective};
+use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM};
-use ark_ff::{PrimeField, Zero};
+use ark_ff::{AdditiveGroup, PrimeField, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_kernels::{
     InstructionSet, MsmGroup, PreparedBases, fixed_base, msm, msm_bigint, msm_on,
@@ -192,6 +193,54 @@ proptest! {
         let products: Vec<_> = scalars.iter().map(|scalar| base * scalar).collect();
         prop_assert_eq!(fixed_base(base, &scalars), G1Projective::normalize_batch(&products));
     }
+}
+
+/// Small scalars are integers to any point of the curve, in the subgroup or not.
+#[test]
+fn small_scalars_multiply_points_outside_the_subgroup() {
+    // By the definition: arkworks' products may use the endomorphism.
+    fn times<P: SWCurveConfig>(point: &Affine<P>, scalar: u64) -> Projective<P> {
+        let bits = (0..64).rev().map(|bit| scalar >> bit & 1);
+        bits.fold(Projective::zero(), |sum, bit| {
+            let sum = sum.double();
+            if bit == 1 { sum + point } else { sum }
+        })
+    }
+    fn check<P: SWCurveConfig>()
+    where
+        Projective<P>: MsmGroup<Affine = Affine<P>, ScalarField = P::ScalarField>,
+    {
+        let rng = &mut StdRng::seed_from_u64(9);
+        let points: Vec<Affine<P>> = (1u64..)
+            .filter_map(|x| Affine::get_point_from_x_unchecked(x.into(), x % 2 == 0))
+            .take(300)
+            .collect();
+        assert!(
+            points
+                .iter()
+                .any(|p| !p.is_in_correct_subgroup_assuming_on_curve())
+        );
+        for bits in [1, 13, 32] {
+            let small: Vec<u64> = points
+                .iter()
+                .map(|_| rng.r#gen::<u64>() >> (64 - bits))
+                .collect();
+            let naive: Projective<P> = points.iter().zip(&small).map(|(p, k)| times(p, *k)).sum();
+            let bigints: Vec<_> = small
+                .iter()
+                .map(|k| P::ScalarField::from(*k).into_bigint())
+                .collect();
+            assert_eq!(
+                msm_bigint::<Projective<P>>(&points, &bigints),
+                naive,
+                "{bits} bits"
+            );
+        }
+    }
+    check::<ark_bls12_381::g1::Config>();
+    check::<ark_bls12_381::g2::Config>();
+    check::<ark_bls12_377::g1::Config>();
+    check::<ark_bn254::g2::Config>();
 }
 
 #[test]

@@ -280,6 +280,11 @@ mod tests {
             assert_eq!((halves[0].magnitude, halves[0].negative), (k.into(), true));
             assert_eq!(halves[1].magnitude, 0);
         }
+        for k in (0..32).flat_map(|bit| [1u64 << bit, (2 << bit) - 1]) {
+            let halves = map.split(P::ScalarField::from(k).into_bigint().as_ref());
+            assert_eq!((halves[0].magnitude, halves[0].negative), (k.into(), false));
+            assert_eq!(halves[1].magnitude, 0);
+        }
     }
 
     #[test]

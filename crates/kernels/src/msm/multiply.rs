@@ -44,6 +44,8 @@ pub fn msm_on<G: MsmGroup>(
 
 /// As [`msm`], for scalars already out of Montgomery form. They must be below the group's order.
 ///
+/// Where all scalars are below 2³² the bases may be any points of the curve.
+///
 /// # Panics
 ///
 /// As for [`msm`].

@@ -38,7 +38,10 @@ pub(crate) fn inverse<C: MontConfig<N>, const N: usize>(
         });
         ((a, u), (b, v)) = (of_a, of_b);
     }
-    debug_assert!(b[0] == 1, "a prime has no divisor in common with what is below it");
+    debug_assert!(
+        b[0] == 1,
+        "a prime has no divisor in common with what is below it"
+    );
     Some(Fp::new_unchecked(BigInt(v)))
 }
 

@@ -1,8 +1,10 @@
 //! Whether many points are all in the subgroup of prime order, faster than one by one.
 
+use ark_ec::{AffineRepr, CurveConfig, CurveGroup};
+use ark_ff::PrimeField;
 use ark_std::rand::rngs::{OsRng, StdRng};
-use ark_std::rand::{Rng, SeedableRng};
-use proofmill_kernels::MsmGroup;
+use ark_std::rand::{Rng, RngCore, SeedableRng};
+use proofmill_kernels::{MsmGroup, msm_bigint};
 
 use crate::PointGroup;
 
@@ -10,30 +12,78 @@ use crate::PointGroup;
 const LOG_BUCKETS: u32 = 8;
 const BUCKETS: usize = 1 << LOG_BUCKETS;
 
-/// Rounds: a wrong verdict has probability 2^(−8·8) = 2⁻⁶⁴.
-const ROUNDS: usize = 8;
-
 /// Fewer points than this are tested one by one.
-const FEW: usize = 2 * ROUNDS * BUCKETS;
+const FEW: usize = 1 << 12;
+
+/// A wrong verdict has probability 2^−SECURITY.
+const SECURITY: u32 = 64;
+
+/// Most bits of a random coefficient. The kernels take so small ones as the integers they are, which
+/// is what they must be for a point outside the subgroup.
+const MAX_COEFFICIENT_BITS: u32 = 16;
 
 /// Whether `points`, which are on their curve, are all in the subgroup. A yes is wrong with
 /// probability at most 2⁻⁶⁴, whatever the points; a no is always right.
 ///
-/// In each round every point goes into a bucket chosen uniformly at random, and the sum of each
-/// bucket is tested. Write each point as one of the subgroup plus an error. If a single point has an
-/// error, its bucket's sum shows it. If several have, take one of them: given where the others went,
-/// at most one bucket is such that its error makes all sums vanish, so that the round is passed with
-/// probability at most 1/[`BUCKETS`]. The randomness is drawn after the points are fixed. Unlike with
-/// a random linear combination, small factors of the cofactor (3 divides that of BLS12-381's first
-/// group) do not matter.
+/// The randomness is drawn after the points are fixed. Write each point as one of the subgroup plus
+/// an error, whose order divides the cofactor.
 pub(super) fn all_in_subgroup<P: PointGroup<Group: MsmGroup>>(points: &[P]) -> bool {
-    if points.len() < FEW {
-        return points.iter().all(P::in_subgroup);
-    }
-    let Ok(mut rng) = StdRng::from_rng(OsRng) else {
+    let rng = StdRng::from_rng(OsRng);
+    let (Ok(mut rng), true) = (rng, points.len() >= FEW) else {
         return points.iter().all(P::in_subgroup);
     };
-    (0..ROUNDS).all(|_| bucket_sums(points, &mut rng).iter().all(P::in_subgroup))
+    let bits = least_factor_bits(P::Config::COFACTOR, MAX_COEFFICIENT_BITS);
+    if bits > LOG_BUCKETS {
+        by_combinations(points, bits, &mut rng)
+    } else {
+        by_bucket_sums(points, &mut rng)
+    }
+}
+
+/// Tests random linear combinations, whose coefficients are below `2^bits`, and 2^bits at most the
+/// smallest prime factor of the cofactor.
+///
+/// If some points have errors, take one of them: given the other coefficients, the errors cancel for
+/// one residue of its own coefficient modulo its order, and so for at most one of 2^bits.
+fn by_combinations<P: PointGroup<Group: MsmGroup>>(
+    points: &[P],
+    bits: u32,
+    rng: &mut StdRng,
+) -> bool {
+    (0..SECURITY.div_ceil(bits)).all(|_| {
+        let coefficients: Vec<_> = points
+            .iter()
+            .map(|_| BigIntOf::<P>::from(rng.next_u32() >> (32 - bits)))
+            .collect();
+        let combination = msm_bigint::<P::Group>(points, &coefficients);
+        P::in_subgroup(&combination.into_affine())
+    })
+}
+
+type BigIntOf<P> = <<P as AffineRepr>::ScalarField as PrimeField>::BigInt;
+
+/// The bits, less one, of the smallest divisor of the cofactor above 1: at most `most`.
+fn least_factor_bits(cofactor: &[u64], most: u32) -> u32 {
+    let divides = |divisor: u64| {
+        let halves = cofactor
+            .iter()
+            .rev()
+            .flat_map(|word| [word >> 32, word & 0xffff_ffff]);
+        halves.fold(0, |rest, half| (rest << 32 | half) % divisor) == 0
+    };
+    let least = (2..1 << most).find(|divisor| divides(*divisor));
+    least.map_or(most, u64::ilog2)
+}
+
+/// Throws the points into buckets, and tests the buckets' sums.
+///
+/// In each round every point goes into a bucket chosen uniformly at random. If a single point has an
+/// error, its bucket's sum shows it. If several have, take one of them: given where the others went,
+/// at most one bucket is such that its error makes all sums vanish, so that the round is passed with
+/// probability at most 1/[`BUCKETS`]. Unlike with random coefficients, small factors of the cofactor
+/// (3 divides that of BLS12-381's first group) do not matter.
+fn by_bucket_sums<P: PointGroup<Group: MsmGroup>>(points: &[P], rng: &mut StdRng) -> bool {
+    (0..SECURITY / LOG_BUCKETS).all(|_| bucket_sums(points, rng).iter().all(P::in_subgroup))
 }
 
 /// The sums of the buckets into which the points were thrown.
@@ -96,8 +146,8 @@ fn bucket_sums<P: PointGroup<Group: MsmGroup>>(points: &[P], rng: &mut StdRng) -
 #[cfg(test)]
 mod tests {
     use ark_bls12_381::{Fr, G1Affine, G1Projective};
-    use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
-    use ark_ff::{PrimeField, Zero};
+    use ark_ec::PrimeGroup;
+    use ark_ff::Zero;
     use ark_std::UniformRand;
 
     use super::*;
@@ -151,6 +201,43 @@ mod tests {
             }
             assert!(!all_in_subgroup(&wrong), "{} errors", places.len());
         }
+    }
+
+    /// The second group of BN254 has the cofactor 2p − r, whose smallest factor is 10069.
+    #[test]
+    fn combinations_find_errors() {
+        use ark_bn254::{G2Affine, G2Projective};
+        type Scalar = ark_bn254::Fr;
+
+        let bits = least_factor_bits(<G2Affine as AffineRepr>::Config::COFACTOR, 16);
+        assert_eq!(bits, 13);
+        let rng = &mut StdRng::seed_from_u64(3);
+        let scalars: Vec<_> = (0..FEW + 5).map(|_| Scalar::rand(rng)).collect();
+        let mut points = proofmill_kernels::fixed_base(G2Projective::generator(), &scalars);
+        points[17] = G2Affine::zero();
+        assert!(all_in_subgroup(&points));
+        let outside = (1u64..)
+            .find_map(|x| G2Affine::get_point_from_x_unchecked(x.into(), false))
+            .unwrap();
+        let error = outside.mul_bigint(Scalar::MODULUS).into_affine();
+        assert!(!error.in_subgroup());
+        for places in [vec![5], vec![0, FEW], (0..FEW).collect()] {
+            let mut wrong = points.clone();
+            for (nth, place) in places.iter().enumerate() {
+                let error = if nth % 2 == 0 { error } else { -error };
+                wrong[*place] = (wrong[*place] + error).into_affine();
+            }
+            assert!(!all_in_subgroup(&wrong), "{} errors", places.len());
+        }
+    }
+
+    #[test]
+    fn least_factors() {
+        assert_eq!(least_factor_bits(&[3 * 5], 16), 1);
+        assert_eq!(least_factor_bits(&[257 * 263], 16), 8);
+        assert_eq!(least_factor_bits(&[65_537], 16), 16);
+        // 2^64 + 1 = 274177 · 67280421310721.
+        assert_eq!(least_factor_bits(&[1, 1], 16), 16);
     }
 
     #[test]
