@@ -66,7 +66,8 @@ fn read_pair<E: Engine>(proof: &Path, public: &Path) -> Result<Pair<E>, Failure>
     let (proof_text, public_text) = (read_json(proof), read_json(public));
     let pair = || -> Result<Pair<E>, (&Path, JsonError)> {
         let text = proof_text.map_err(|error| (proof, error))?;
-        let curve = curve_of_json(&text).map_err(|error| (proof, error))?;
+        // Where there is no telling, the proof's own reader says what is wrong, and at which field.
+        let curve = curve_of_json(&text).unwrap_or_default();
         if let Some(other) = curve.filter(|curve| *curve != E::CURVE) {
             return Ok(Err(format!(
                 "{}: a proof over {other}, where the key is over {}",
