@@ -25,5 +25,6 @@ pub use curve::MsmGroup;
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
 pub use msm::{
     Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, msm, msm_bigint, msm_on,
+    release_memory,
 };
 pub use ntt::{Domain, DomainTooLarge};

@@ -40,8 +40,14 @@ impl<V: VectorField> Stored<V> {
     pub(crate) const STRIDE: usize = 2 * V::WORDS;
 
     fn new(len: usize) -> Self {
+        let mut words = Words::new((len + SPARE) * Self::STRIDE);
+        // SAFETY: the spares are the last of the words asked for.
+        unsafe {
+            let spares = words.as_mut_ptr().add(len * Self::STRIDE);
+            spares.write_bytes(0, SPARE * Self::STRIDE);
+        }
         Self {
-            words: Words::zeroed((len + SPARE) * Self::STRIDE),
+            words,
             len,
             field: PhantomData,
         }
