@@ -1,11 +1,11 @@
 # `make demo` needs Rust and a C compiler; `make test` needs Node.js 18 or newer as well, for circom
-# and snarkjs, which tests run. Nothing is installed system-wide.
+# and snarkjs, and Go, for nats-server, which tests run. Nothing is installed system-wide.
 
 CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test interop-tools lint docs fmt bench bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server interop-tools lint docs fmt bench bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ demo: build ## Prove the first 32 headers of Bitcoin's main chain, verify and em
 build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
 
-test: interop-tools ## Run every test
+test: interop-tools nats-server ## Run every test
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 interop-tools: $(INTEROP)/node_modules/.package-lock.json ## Install circom and snarkjs for the tests
@@ -25,6 +25,17 @@ $(INTEROP)/node_modules/.package-lock.json: $(INTEROP)/package.json $(INTEROP)/p
 	@command -v npm > /dev/null || { echo "error: npm is not there; circom and snarkjs, which the \
 	tests run, need Node.js 18 or newer with npm: https://nodejs.org" >&2; exit 1; }
 	cd $(INTEROP) && npm ci && touch node_modules/.package-lock.json
+
+NATS_SERVER = crates/nats-server/bin/nats-server
+NATS_VERSION = v2.15.2
+
+nats-server: $(NATS_SERVER)-$(NATS_VERSION) ## Install nats-server for the tests and experiments
+
+$(NATS_SERVER)-$(NATS_VERSION):
+	@command -v go > /dev/null || { echo "error: go is not there; nats-server, which the tests run, \
+	is built with Go: https://go.dev/dl" >&2; exit 1; }
+	GOBIN=$(CURDIR)/crates/nats-server/bin go install github.com/nats-io/nats-server/v2@$(NATS_VERSION)
+	@touch $@
 
 lint: ## Formatting and lints, warnings refused
 	$(CARGO) fmt --all --check

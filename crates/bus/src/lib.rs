@@ -23,13 +23,19 @@
 mod blob;
 mod embedded;
 mod error;
+mod jetstream;
 mod key;
 mod log;
 mod memory;
+mod pending;
 
 pub use blob::{BlobError, BlobStore, Digest, InvalidDigest, Swept};
 pub use embedded::{EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
+pub use jetstream::{
+    ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, Leases, NatsOptions,
+    Request, RequestError, open_blobs,
+};
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use log::{
     Durable, Entry, Expect, Log, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,

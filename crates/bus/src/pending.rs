@@ -1,4 +1,5 @@
-//! What the log knows in memory: the live keys, and what is accepted and not yet durable.
+//! What a log that commits in groups knows in memory: the live keys, and what is accepted and not
+//! yet durable.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -6,7 +7,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::store::Group;
 use crate::error::{AppendError, LogFailure};
 use crate::key::Key;
 use crate::log::{Expect, Op, Seq};
@@ -14,26 +14,51 @@ use crate::log::{Expect, Op, Seq};
 /// Bytes a pending operation takes beside its key and value.
 const OP_OVERHEAD: usize = 64;
 
+/// A log's state.
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) live: HashMap<Key, Seq>,
-    pub(super) last: Seq,
-    pub(super) durable: Seq,
+pub(crate) struct State {
+    pub(crate) live: HashMap<Key, Seq>,
+    pub(crate) last: Seq,
+    pub(crate) durable: Seq,
     /// Live records that may not be in the store yet.
-    pub(super) recent: BTreeMap<Seq, (Key, Bytes)>,
+    pub(crate) recent: BTreeMap<Seq, (Key, Bytes)>,
     /// Records that may still be in the store, by the operation that ended them.
-    pub(super) ended: BTreeMap<Seq, Seq>,
+    pub(crate) ended: BTreeMap<Seq, Seq>,
     queue: Group,
-    queue_bytes: usize,
-    committing_bytes: usize,
-    pub(super) closing: bool,
-    pub(super) failed: Option<Arc<LogFailure>>,
+    /// Bytes accepted and not yet durable, those of the queue among them.
+    pending_bytes: usize,
+    pub(crate) closing: bool,
+    pub(crate) failed: Option<Arc<LogFailure>>,
+}
+
+/// Accepted operations that are to become durable together: what they come to in the end.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// Records to store.
+    pub(crate) puts: BTreeMap<Seq, (Key, Bytes)>,
+    /// Records to remove.
+    pub(crate) removed: Vec<Seq>,
+    /// The last operation.
+    pub(crate) last: Seq,
+    /// What it weighs.
+    pub(crate) bytes: usize,
+}
+
+// === impl Group ===
+
+impl Group {
+    /// A record that lives and dies within the group is never stored.
+    fn remove(&mut self, seq: Seq) {
+        if self.puts.remove(&seq).is_none() {
+            self.removed.push(seq);
+        }
+    }
 }
 
 // === impl State ===
 
 impl State {
-    pub(super) fn new(live: HashMap<Key, Seq>, last: Seq) -> Self {
+    pub(crate) fn new(live: HashMap<Key, Seq>, last: Seq) -> Self {
         Self {
             live,
             last,
@@ -41,14 +66,13 @@ impl State {
             recent: BTreeMap::new(),
             ended: BTreeMap::new(),
             queue: Group::default(),
-            queue_bytes: 0,
-            committing_bytes: 0,
+            pending_bytes: 0,
             closing: false,
             failed: None,
         }
     }
 
-    pub(super) fn is_open(&self) -> Result<(), AppendError> {
+    pub(crate) fn is_open(&self) -> Result<(), AppendError> {
         match &self.failed {
             Some(failure) => Err(AppendError::Failed(failure.clone())),
             None if self.closing => Err(AppendError::Closed),
@@ -57,13 +81,12 @@ impl State {
     }
 
     /// Whether `bytes` more may be pending.
-    pub(super) fn has_room(&self, bytes: usize, limit: usize) -> bool {
-        let pending = self.queue_bytes + self.committing_bytes;
-        pending == 0 || pending.saturating_add(bytes) <= limit
+    pub(crate) fn has_room(&self, bytes: usize, limit: usize) -> bool {
+        self.pending_bytes == 0 || self.pending_bytes.saturating_add(bytes) <= limit
     }
 
     /// Checks every expectation of a batch, each against the operations before it.
-    pub(super) fn check(&self, ops: &[Op]) -> Result<(), AppendError> {
+    pub(crate) fn check(&self, ops: &[Op]) -> Result<(), AppendError> {
         let mut changed: HashMap<&Key, bool> = HashMap::new();
         for op in ops {
             let key = op.key();
@@ -86,7 +109,7 @@ impl State {
     }
 
     /// Gives a checked batch its place and queues it for the writer.
-    pub(super) fn accept(&mut self, ops: Vec<Op>, bytes: usize) -> Seq {
+    pub(crate) fn accept(&mut self, ops: Vec<Op>, bytes: usize) -> Seq {
         for op in ops {
             self.last = self.last.next();
             let ended = match op {
@@ -104,31 +127,31 @@ impl State {
             }
         }
         self.queue.last = self.last;
-        self.queue_bytes += bytes;
+        self.queue.bytes += bytes;
+        self.pending_bytes += bytes;
         self.last
     }
 
-    pub(super) fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.queue.last > self.durable && self.failed.is_none()
     }
 
     /// Everything queued, for the writer to commit.
-    pub(super) fn take(&mut self) -> Group {
-        self.committing_bytes = mem::take(&mut self.queue_bytes);
+    pub(crate) fn take(&mut self) -> Group {
         mem::take(&mut self.queue)
     }
 
-    /// A group is on stable storage up to `seq`.
-    pub(super) fn committed(&mut self, seq: Seq) {
+    /// A group that weighed `bytes` is on stable storage, up to its last operation, `seq`.
+    pub(crate) fn committed(&mut self, seq: Seq, bytes: usize) {
         self.durable = seq;
         self.recent = self.recent.split_off(&seq.next());
         self.ended = self.ended.split_off(&seq.next());
-        self.committing_bytes = 0;
+        self.pending_bytes -= bytes;
     }
 }
 
 /// What a batch counts for against the limit of pending bytes.
-pub(super) fn weight(ops: &[Op]) -> usize {
+pub(crate) fn weight(ops: &[Op]) -> usize {
     let weigh = |op: &Op| {
         let value = if let Op::Put { value, .. } = op {
             value.len()

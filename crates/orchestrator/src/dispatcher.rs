@@ -91,7 +91,11 @@ impl Dispatcher {
                     Some(ToWorker::Assign(leases)) if draining => self.hand_back(leases).await?,
                     Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
                     Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
-                    Some(ToWorker::Unknown) => self.join(to_worker.clone()).await?,
+                    Some(ToWorker::Unknown) => {
+                        self.join(to_worker.clone()).await?;
+                        // Whoever leads now learns at once what is running here.
+                        heartbeat.reset_immediately();
+                    }
                     None => return Err(CoordinatorGone),
                 },
                 Some(ended) = finished.join_next_with_id(), if !finished.is_empty() => {

@@ -4,6 +4,7 @@
 //! core leases them to dispatchers head of chain first, retries what fails, gathers what belongs
 //! together and emits in block order.
 
+pub mod cluster;
 pub mod collector;
 pub mod coordinator;
 pub mod core;
@@ -15,6 +16,7 @@ pub mod mill;
 pub mod payload;
 pub mod plan;
 pub mod record;
+pub mod remote;
 pub mod shutdown;
 pub mod sink;
 pub mod source;

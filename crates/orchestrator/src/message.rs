@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::{Part, TaskId};
 use crate::payload::Payload;
 use crate::plan::{Needs, Plan, QueueIx, StageIx};
 use crate::record::TaskRecord;
 
 /// A message for a queue, ready for the core: whatever needed a look at the payload is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// First block it is about.
     pub first: u64,

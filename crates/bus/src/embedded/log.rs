@@ -14,12 +14,12 @@ use tokio::sync::watch;
 
 use super::lock::DirectoryLock;
 use super::options::{OpenError, Options};
-use super::state::{State, weight};
 use super::store::{Reader, Store, StoreError};
 use super::writer::{self, Shared};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Log, Op, Seq, check_limits};
+use crate::pending::{State, weight};
 
 /// Records read in one go by a replay.
 const REPLAY_CHUNK: i64 = 256;

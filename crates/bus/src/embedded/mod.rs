@@ -4,7 +4,6 @@
 mod lock;
 mod log;
 mod options;
-mod state;
 mod store;
 mod writer;
 

@@ -5,7 +5,7 @@
 //! `head` holds the last place given out and the count of live records, so that a place is never
 //! given twice and a record that vanished is noticed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,6 +16,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use super::options::OpenError;
 use crate::key::Key;
 use crate::log::{Entry, Seq};
+use crate::pending::Group;
 
 /// "PFML", the application id of a log.
 pub(super) const MAGIC: i32 = 0x5046_4d4c;
@@ -63,30 +64,12 @@ pub(super) struct Head {
     pub(super) live: u64,
 }
 
-/// What one transaction changes, with what lived and died inside it left out.
-#[derive(Debug, Default)]
-pub(super) struct Group {
-    pub(super) puts: BTreeMap<Seq, (Key, Bytes)>,
-    pub(super) removed: Vec<Seq>,
-    pub(super) last: Seq,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoreError {
     #[error("record {seq} is corrupt: {reason}; restore the directory from a copy")]
     Corrupt { seq: Seq, reason: String },
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
-}
-
-// === impl Group ===
-
-impl Group {
-    pub(super) fn remove(&mut self, seq: Seq) {
-        if self.puts.remove(&seq).is_none() {
-            self.removed.push(seq);
-        }
-    }
 }
 
 // === impl Store ===

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::state::State;
 use super::store::{Store, StoreError};
 use crate::error::LogFailure;
 use crate::log::Durable;
+use crate::pending::State;
 
 /// The log is idle once nothing has been appended for this long. A task's record and its result's
 /// come within a fraction of a millisecond where the prover is quick: tidying up between them would
@@ -112,7 +112,7 @@ fn commit_all(shared: &Shared, store: &mut Store) -> Result<(), StoreError> {
             state.take()
         };
         store.commit(&group)?;
-        shared.lock().committed(group.last);
+        shared.lock().committed(group.last, group.bytes);
         shared
             .watermark
             .send_modify(|durable| durable.seq = group.last);

@@ -3,5 +3,6 @@
 mod crash;
 mod disk;
 mod embedded;
+mod jetstream;
 mod model;
 mod scenario;

@@ -51,28 +51,36 @@ pub(crate) async fn entries(log: &dyn Log) -> Vec<Entry> {
 pub(crate) fn check_prefix(dir: &Path) -> Option<u64> {
     let log = EmbeddedLog::open(dir, Options::default()).unwrap();
     block_on(async {
-        let found = entries(&log).await;
-        let head = log.get(&key("head")).await.unwrap();
-        let Some(head) = head else {
-            assert_eq!(found, []);
-            return None;
-        };
-        let last: u64 = std::str::from_utf8(&head.value).unwrap().parse().unwrap();
-        let mut expected: Vec<Entry> = ((last + 1).saturating_sub(WINDOW)..=last)
-            .map(|n| Entry {
-                seq: Seq(n * OPS + 1),
-                key: key(&format!("task.{n}")),
-                value: value(n).into(),
-            })
-            .collect();
-        let value = last.to_string().into();
-        expected.push(Entry {
-            seq: Seq(last * OPS + 2),
-            key: key("head"),
-            value,
-        });
-        assert_eq!(found, expected, "not the batches up to {last}");
-        assert_eq!(log.durable().borrow().seq, Seq((last + 1) * OPS));
-        Some(last)
+        let last = check_entries(&log).await;
+        if let Some(last) = last {
+            assert_eq!(log.durable().borrow().seq, Seq((last + 1) * OPS));
+        }
+        last
     })
+}
+
+/// As [`check_prefix`], of a log that is open.
+pub(crate) async fn check_entries(log: &dyn Log) -> Option<u64> {
+    let found = entries(log).await;
+    let head = log.get(&key("head")).await.unwrap();
+    let Some(head) = head else {
+        assert_eq!(found, []);
+        return None;
+    };
+    let last: u64 = std::str::from_utf8(&head.value).unwrap().parse().unwrap();
+    let mut expected: Vec<Entry> = ((last + 1).saturating_sub(WINDOW)..=last)
+        .map(|n| Entry {
+            seq: Seq(n * OPS + 1),
+            key: key(&format!("task.{n}")),
+            value: value(n).into(),
+        })
+        .collect();
+    let value = last.to_string().into();
+    expected.push(Entry {
+        seq: Seq(last * OPS + 2),
+        key: key("head"),
+        value,
+    });
+    assert_eq!(found, expected, "not the batches up to {last}");
+    Some(last)
 }

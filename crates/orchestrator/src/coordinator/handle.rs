@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, Settled, Status};
@@ -17,7 +18,7 @@ use crate::record::TaskRecord;
 pub struct CoordinatorGone;
 
 /// What the coordinator tells a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToWorker {
     /// Run these, as one assignment.
     Assign(Vec<Lease>),
@@ -35,7 +36,7 @@ pub struct Emission {
 }
 
 /// A message for a queue.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SubmitRequest {
     /// Who brings it.
     pub producer: Arc<str>,
@@ -47,7 +48,7 @@ pub struct SubmitRequest {
     pub source_next: Option<u64>,
 }
 
-pub(super) enum Command {
+pub(crate) enum Command {
     Submit(SubmitRequest, oneshot::Sender<Reply>),
     Join(Join, mpsc::UnboundedSender<ToWorker>),
     Worker(Event),
@@ -58,6 +59,8 @@ pub(super) enum Command {
         reply: oneshot::Sender<Reply>,
     },
     Inspect(Box<dyn FnOnce(&Core) + Send>),
+    SourceNext(Arc<str>, oneshot::Sender<Option<u64>>),
+    Flush(oneshot::Sender<()>),
     AttachSink(mpsc::UnboundedSender<Emission>),
     Observe(mpsc::UnboundedSender<Settled>),
     When(Condition, oneshot::Sender<()>),
@@ -66,7 +69,7 @@ pub(super) enum Command {
 
 /// What a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Condition {
+pub(crate) enum Condition {
     Idle,
     Drained,
 }
@@ -74,8 +77,8 @@ pub(super) enum Condition {
 /// A cheap clone of the way to a coordinator.
 #[derive(Clone)]
 pub struct Handle {
-    pub(super) commands: mpsc::Sender<Command>,
-    pub(super) plan: Arc<Plan>,
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) plan: Arc<Plan>,
 }
 
 // === impl Handle ===
@@ -89,6 +92,11 @@ impl Handle {
     /// Waits until the coordinator has stopped.
     pub async fn gone(&self) {
         self.commands.closed().await;
+    }
+
+    /// Whether the coordinator has stopped.
+    pub fn is_gone(&self) -> bool {
+        self.commands.is_closed()
     }
 
     async fn send(&self, command: Command) -> Result<(), CoordinatorGone> {
@@ -228,6 +236,17 @@ impl Handle {
             }))
         })
         .await
+    }
+
+    /// Where a source goes on, as recorded by an earlier run.
+    pub async fn source_next(&self, source: &Arc<str>) -> Result<Option<u64>, CoordinatorGone> {
+        self.ask(|reply| Command::SourceNext(source.clone(), reply))
+            .await
+    }
+
+    /// Waits until what follows from everything said before is durable.
+    pub async fn flush(&self) -> Result<(), CoordinatorGone> {
+        self.ask(Command::Flush).await
     }
 
     /// The whole at this moment.

@@ -3,5 +3,6 @@
 mod handle;
 mod service;
 
+pub(crate) use handle::Command;
 pub use handle::{CoordinatorGone, Emission, Handle, SubmitRequest, ToWorker};
 pub use service::{Coordinator, CoordinatorError, Options};

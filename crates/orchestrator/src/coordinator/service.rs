@@ -65,12 +65,17 @@ pub struct Coordinator {
     next_answer: u64,
     /// Emissions in order; the first waits for its record to be durable.
     emissions: VecDeque<(Seq, Emission)>,
+    /// Emissions that the sink was given and has not confirmed: another sink gets them again.
+    unconfirmed: VecDeque<Emission>,
+    /// Those who wait for appends that the log has not accepted yet.
+    flushing: Vec<oneshot::Sender<()>>,
     appended: Seq,
 }
 
 enum Answer {
     Reply(RequestId, Reply),
     Settled(Settled),
+    Flushed(oneshot::Sender<()>),
 }
 
 type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
@@ -109,6 +114,8 @@ impl Coordinator {
             answers: BTreeMap::new(),
             next_answer: 0,
             emissions: VecDeque::new(),
+            unconfirmed: VecDeque::new(),
+            flushing: Vec::new(),
             appended,
         };
         Ok((
@@ -152,6 +159,11 @@ impl Coordinator {
                 }
                 () = shutdown.reached(Level::Stop) => break,
             }
+            if appending.is_empty() {
+                for flushed in std::mem::take(&mut self.flushing) {
+                    self.answer(self.appended, Answer::Flushed(flushed));
+                }
+            }
             self.release(&mut durable)?;
         }
         self.finish(durable).await
@@ -187,7 +199,13 @@ impl Coordinator {
                 self.workers.insert(join.worker.clone(), to_worker);
                 Event::Join(join)
             }
-            Command::Worker(event) => event,
+            Command::Worker(event) => {
+                if let Event::Emitted { task } = &event {
+                    self.unconfirmed
+                        .retain(|emission| emission.task.id != *task);
+                }
+                event
+            }
             Command::Leave(worker) => {
                 self.workers.remove(&worker);
                 Event::Leave { worker }
@@ -204,8 +222,20 @@ impl Coordinator {
                 look(&self.core);
                 return Ok(());
             }
+            Command::SourceNext(source, reply) => {
+                // Whoever asked may have gone.
+                let _ = reply.send(self.core.source_next(&source));
+                return Ok(());
+            }
+            Command::Flush(flushed) => {
+                self.flushing.push(flushed);
+                return Ok(());
+            }
             Command::AttachSink(sink) => {
                 self.sink = Some(sink);
+                for emission in self.unconfirmed.drain(..).rev() {
+                    self.emissions.push_front((Seq(0), emission));
+                }
                 return Ok(());
             }
             Command::Observe(observer) => {
@@ -347,6 +377,10 @@ impl Coordinator {
                         let _ = sender.send(reply);
                     }
                 }
+                Answer::Flushed(flushed) => {
+                    // As above.
+                    let _ = flushed.send(());
+                }
                 Answer::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
@@ -362,8 +396,9 @@ impl Coordinator {
                 break;
             }
             if let Some((_, emission)) = self.emissions.pop_front() {
-                // Closed between the check and here: the record stays, and a restart emits it.
-                let _ = sink.send(emission);
+                // Closed between the check and here: the next sink gets it.
+                let _ = sink.send(emission.clone());
+                self.unconfirmed.push_back(emission);
             }
         }
         if let Some(failure) = failed {

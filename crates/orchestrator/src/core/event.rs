@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::{Op, Seq};
+use serde::{Deserialize, Serialize};
 
 use crate::id::{TaskId, WorkerId};
 use crate::message::Message;
@@ -127,7 +128,7 @@ pub struct Submit {
 }
 
 /// A worker's offer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Join {
     /// Its name.
     pub worker: WorkerId,
@@ -142,7 +143,7 @@ pub struct Join {
 }
 
 /// Names a lease: a task and which attempt at it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseRef {
     /// The task.
     pub task: TaskId,
@@ -151,7 +152,7 @@ pub struct LeaseRef {
 }
 
 /// One message of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Position in a fan-out; `None` where the stage has one output for each task.
     pub element: Option<usize>,
@@ -162,7 +163,7 @@ pub struct Output {
 }
 
 /// A result.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Complete {
     /// Who brings it.
     pub worker: WorkerId,
@@ -175,7 +176,7 @@ pub struct Complete {
 }
 
 /// A failed attempt.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fail {
     /// Whose.
     pub worker: WorkerId,
@@ -186,7 +187,7 @@ pub struct Fail {
 }
 
 /// A task handed to a worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Lease {
     /// Its stage.
     pub stage: StageIx,
@@ -277,7 +278,7 @@ pub struct Timing {
 }
 
 /// The answer to a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
     /// Recorded.
     Accepted,

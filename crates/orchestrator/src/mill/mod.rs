@@ -16,8 +16,11 @@
 
 mod options;
 mod registry;
+mod roles;
 mod run;
 
-pub use options::{MillError, Options, Summary};
+pub use options::{MillError, Options, SourceSummary, Summary};
 pub use registry::{ExecutorMaker, Registry, SourceMaker};
+pub(crate) use roles::Roles;
 pub use run::Mill;
+pub(crate) use run::{make_private, sweep_blobs};

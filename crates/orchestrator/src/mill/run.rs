@@ -1,7 +1,7 @@
 //! Starting every role, and ending them in order.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +10,13 @@ use proofmill_workflow as file;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::options::{MillError, Options, SourceSummary, Summary};
-use super::registry::{Registry, program_path};
+use super::registry::Registry;
+use super::roles::Roles;
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
-use crate::dispatcher::{self, Dispatcher};
-use crate::executor::process::{ProcessExecutor, ProcessSpec};
-use crate::executor::{Executor, Program};
-use crate::plan::{Plan, StageIx};
+use crate::plan::Plan;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
-use crate::sink::{self, Directory, Sink};
-use crate::source::{self, Pace, Source};
+use crate::sink;
+use crate::source;
 
 /// Unreferenced blobs are removed once they are this old: a blob is written before the record that
 /// refers to it.
@@ -26,9 +24,6 @@ const BLOB_GRACE: Duration = Duration::from_secs(600);
 
 /// Between two removals of unreferenced blobs.
 const BLOB_SWEEP: Duration = Duration::from_secs(300);
-
-/// A source and how to run it.
-type ReadySource = (Box<dyn Source>, source::Options);
 
 /// A workflow that is open: its coordinator runs, so that it can be asked and told. Nothing is
 /// proved before [`Mill::run`].
@@ -103,29 +98,33 @@ impl Mill {
     async fn run_roles(&mut self, mut shutdown: Shutdown) -> Result<Summary, MillError> {
         let (stop_services, services) = shutdown::channel();
         let (stop_sink, sink_shutdown) = shutdown::channel();
-        let dispatchers = self.dispatchers()?;
-        let scratch = self.scratch();
-        if self.runs_programs() {
-            ProcessExecutor::sweep(&scratch)
-                .await
-                .map_err(|source| MillError::Process {
-                    stage: "(programs left by an earlier run)".into(),
-                    source,
-                })?;
+        let mut sinks = std::mem::take(&mut self.options.sinks);
+        let roles = Roles {
+            workflow: &self.workflow,
+            registry: &self.registry,
+            state: &self.options.state,
+            handle: &self.handle,
+            blobs: &self.blobs,
+        };
+        let dispatchers = roles.dispatchers(&self.options.workers, None, "")?;
+        roles.sweep_programs().await?;
+        let sources = if self.options.run_sources {
+            roles.sources()?
+        } else {
+            Vec::new()
+        };
+        if let Some(directory) = roles.directory()? {
+            sinks.insert(0, Box::new(directory));
         }
-        let sources = self.sources()?;
-        let sinks = self.sinks()?;
 
-        let sink_options = sink::Options {
+        let mut sink_options = sink::Options {
             sinks,
             stream: self.options.stream.take(),
         };
-        let mut sink = tokio::spawn(sink::run(
-            sink_options,
-            self.handle.clone(),
-            self.blobs.clone(),
-            sink_shutdown,
-        ));
+        let mut sink = tokio::spawn({
+            let (handle, blobs) = (self.handle.clone(), self.blobs.clone());
+            async move { sink::run(&mut sink_options, handle, blobs, sink_shutdown).await }
+        });
         let mut sweeping = JoinSet::new();
         sweeping.spawn(sweep_blobs(self.handle.clone(), self.blobs.clone()));
         let mut working: JoinSet<Result<(), CoordinatorGone>> = JoinSet::new();
@@ -244,160 +243,10 @@ impl Mill {
         stopped?;
         closed.map_err(|failure| CoordinatorError::Log(failure).into())
     }
-
-    fn scratch(&self) -> PathBuf {
-        self.options.state.join("scratch")
-    }
-
-    fn runs_programs(&self) -> bool {
-        let mut stages = self.workflow.dispatchers.iter();
-        stages.any(|stage| matches!(stage.executor, file::Executor::Process(_)))
-    }
-
-    fn dispatchers(&self) -> Result<Vec<Dispatcher>, MillError> {
-        let plan = self.handle.plan();
-        let scratch = self.scratch();
-        let mut executors: BTreeMap<String, BTreeMap<StageIx, Arc<dyn Executor>>> = BTreeMap::new();
-        for stage in &self.workflow.dispatchers {
-            let Some(ix) = plan.stage_named(&stage.name) else {
-                continue;
-            };
-            let executor: Arc<dyn Executor> = match &stage.executor {
-                file::Executor::Process(process) => Arc::new(program(stage, process, &scratch)?),
-                file::Executor::Native { prover, params } => {
-                    let made = self.registry.make_executor(stage, prover, params);
-                    let what = || format!("dispatcher {:?}", stage.name);
-                    made.map_err(|why| MillError::Setup { what: what(), why })?
-                }
-            };
-            executors
-                .entry(stage.group.clone())
-                .or_default()
-                .insert(ix, executor);
-        }
-        let executors: BTreeMap<String, _> = executors
-            .into_iter()
-            .map(|(group, stages)| (group, Arc::new(stages)))
-            .collect();
-        let mut dispatchers = Vec::new();
-        for stage in &self.workflow.dispatchers {
-            let configured = usize::try_from(stage.workers).unwrap_or(usize::MAX);
-            let workers = self
-                .options
-                .workers
-                .get(&stage.name)
-                .copied()
-                .unwrap_or(configured);
-            for number in 0..workers {
-                let options = dispatcher::Options {
-                    name: format!("{}-{number}", stage.name).into(),
-                    group: stage.group.as_str().into(),
-                    labels: stage.labels.iter().cloned().collect::<BTreeSet<_>>(),
-                    memory: stage.memory_available.unwrap_or(u64::MAX),
-                    f_max: stage.f_max as usize,
-                    heartbeat: stage.policy.heartbeat,
-                };
-                dispatchers.push(Dispatcher::new(
-                    options,
-                    executors[&stage.group].clone(),
-                    self.blobs.clone(),
-                    self.handle.clone(),
-                ));
-            }
-        }
-        Ok(dispatchers)
-    }
-
-    fn sources(&self) -> Result<Vec<ReadySource>, MillError> {
-        if !self.options.run_sources {
-            return Ok(Vec::new());
-        }
-        let plan = self.handle.plan();
-        let mut sources = Vec::new();
-        for stage in &self.workflow.sources {
-            let setup = |why: String| MillError::Setup {
-                what: format!("source {:?}", stage.name),
-                why,
-            };
-            let source: Box<dyn Source> = match &stage.kind {
-                file::SourceKind::Submit => continue,
-                file::SourceKind::Range {
-                    start,
-                    end,
-                    chunk,
-                    payload,
-                } => {
-                    let payload = payload.clone();
-                    let make = move |first, last| {
-                        serde_json::to_vec(&payload.render(first, last))
-                            .unwrap_or_default()
-                            .into()
-                    };
-                    Box::new(source::Range::new(*start, *end, u64::from(*chunk), make))
-                }
-                file::SourceKind::Jsonl { file } => Box::new(source::Jsonl::new(file)),
-                kind => match self.registry.make_source(kind) {
-                    Some(made) => made.map_err(setup)?,
-                    None => {
-                        return Err(setup("this program has no source of this kind".to_owned()));
-                    }
-                },
-            };
-            let outputs = stage
-                .outputs
-                .iter()
-                .filter_map(|queue| plan.queue_named(queue));
-            let options = source::Options {
-                name: stage.name.as_str().into(),
-                outputs: outputs.collect(),
-                pace: stage.rate.map(|rate| Pace::new(rate.interval())),
-            };
-            sources.push((source, options));
-        }
-        Ok(sources)
-    }
-
-    fn sinks(&mut self) -> Result<Vec<Box<dyn Sink>>, MillError> {
-        let mut sinks = std::mem::take(&mut self.options.sinks);
-        let directory = self
-            .workflow
-            .sequencer
-            .as_ref()
-            .and_then(|s| s.directory.as_ref());
-        if let Some(directory) = directory {
-            sinks.insert(
-                0,
-                Box::new(Directory::open(&self.options.state.join(directory))?),
-            );
-        }
-        Ok(sinks)
-    }
-}
-
-fn program(
-    stage: &file::Dispatcher,
-    process: &file::ProcessExecutor,
-    scratch: &Path,
-) -> Result<Program, MillError> {
-    let mut spec = ProcessSpec::new(program_path(&process.program));
-    spec.args.clone_from(&process.args);
-    spec.env.clone_from(&process.env);
-    spec.input_flag.clone_from(&process.input_flag);
-    spec.output_flag.clone_from(&process.output_flag);
-    spec.time_limit = stage.time_limit;
-    spec.memory_limit = process.memory_limit;
-    // Kept with every attempt, in a record of the log.
-    spec.capture_limit = 16 * 1024;
-    let executor =
-        ProcessExecutor::new(spec, scratch.to_owned()).map_err(|source| MillError::Process {
-            stage: stage.name.clone(),
-            source,
-        })?;
-    Ok(Program::new(executor, stage.fan_out))
 }
 
 /// Makes a directory that only this user can look into.
-fn make_private(path: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -405,7 +254,7 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-async fn sweep_blobs(coordinator: Handle, blobs: Arc<BlobStore>) {
+pub(crate) async fn sweep_blobs(coordinator: Handle, blobs: Arc<BlobStore>) {
     loop {
         let Ok(live) = coordinator.live_blobs().await else {
             return;

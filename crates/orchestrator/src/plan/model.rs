@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::Digest as _;
 
 use crate::collector::StrategyFactory;
 
 /// Index of a stage in [`Plan::stages`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct StageIx(pub usize);
 
 /// Index of a queue in [`Plan::queues`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct QueueIx(pub usize);
 
 /// A checked workflow, compiled for the core.
@@ -123,6 +124,16 @@ pub struct Backoff {
 // === impl Plan ===
 
 impl Plan {
+    /// Tells plans apart that were made from different workflows: processes that work together
+    /// must have the same.
+    pub fn digest(&self) -> [u8; 16] {
+        let said = format!("{:?}", (&self.workflow, &self.queues, &self.stages));
+        let digest: [u8; 32] = sha2::Sha256::digest(said.as_bytes()).into();
+        let mut short = [0; 16];
+        short.copy_from_slice(&digest[..16]);
+        short
+    }
+
     /// The stage called `name`.
     pub fn stage_named(&self, name: &str) -> Option<StageIx> {
         self.stages

@@ -59,7 +59,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Hands what the sequencer emits to the sinks, until `shutdown` says [`Level::Stop`].
 pub async fn run(
-    mut options: Options,
+    options: &mut Options,
     coordinator: Handle,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
@@ -74,7 +74,7 @@ pub async fn run(
         let Some(emission) = emission else {
             return Err(CoordinatorGone);
         };
-        while let Err(why) = deliver(&mut options, &emission, &blobs).await {
+        while let Err(why) = deliver(options, &emission, &blobs).await {
             tracing::error!(block = emission.task.id.block, "emission waits: {why}");
             tokio::select! {
                 () = tokio::time::sleep(RETRY) => {}

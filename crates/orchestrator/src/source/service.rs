@@ -120,12 +120,7 @@ pub async fn run(
     mut shutdown: Shutdown,
 ) -> Result<Summary, SourceError> {
     let name = options.name.clone();
-    let position = {
-        let name = name.clone();
-        coordinator
-            .inspect(move |core| core.source_next(&name))
-            .await?
-    };
+    let position = coordinator.source_next(&name).await?;
     let failed = |why: String| SourceError::Source {
         name: name.to_string(),
         why,

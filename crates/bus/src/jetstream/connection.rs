@@ -1,0 +1,333 @@
+//! A connection, what the server must offer, and requests between processes.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::client::RequestErrorKind;
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions, Event, Subscriber};
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt};
+
+use super::options::{ConnectError, Credentials, NatsOptions};
+
+/// The oldest server that is known to work, and is tested for.
+const OLDEST: (i64, i64, i64) = (2, 11, 0);
+
+/// The smallest limit of a message's payload with which a frame has room for a record.
+const LEAST_PAYLOAD: usize = 128 << 10;
+
+/// The largest message that is sent, whatever the server allows: a larger one delays those behind it.
+const LARGEST_MESSAGE: usize = 1 << 20;
+
+/// Room for what a message has beside its payload: subject, headers.
+const HEADERS: usize = 1024;
+
+/// A connection to a NATS server or cluster. Reconnects by itself; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub(super) client: Client,
+    pub(super) context: Context,
+    pub(super) options: Arc<NatsOptions>,
+    connected: Arc<Mutex<Option<Instant>>>,
+}
+
+/// A request that another process made.
+#[derive(Debug)]
+pub struct Request {
+    /// What it asks.
+    pub payload: Bytes,
+    client: Client,
+    reply: Option<async_nats::Subject>,
+}
+
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// Nobody listens: known at once.
+    #[error("nobody listens on {0}")]
+    NoResponders(String),
+    /// No answer came in time.
+    #[error("no answer from {0} in time")]
+    TimedOut(String),
+    /// The connection failed.
+    #[error("the request to {subject} failed: {why}")]
+    Failed {
+        /// Whom.
+        subject: String,
+        /// In words.
+        why: String,
+    },
+}
+
+// === impl Connection ===
+
+impl Connection {
+    /// Connects, and checks that the server offers what is needed.
+    ///
+    /// # Errors
+    /// [`ConnectError`], which says what to change.
+    pub async fn open(options: NatsOptions) -> Result<Self, ConnectError> {
+        check(&options)?;
+        let connected = Arc::new(Mutex::new(None));
+        let client = connect_options(&options, connected.clone())
+            .await?
+            .connect(options.servers.clone())
+            .await
+            .map_err(|error| ConnectError::Unreachable {
+                servers: options.shown(),
+                why: with_sources(&error),
+            })?;
+        let info = client.server_info();
+        let server = format!("nats-server {} at {}", info.version, options.shown());
+        let unfit = |why: String| ConnectError::Unfit {
+            server: server.clone(),
+            why,
+        };
+        let (major, minor, patch) = OLDEST;
+        if !client.is_server_compatible(major, minor, patch) {
+            let why = format!("version {major}.{minor}.{patch} or newer is needed: update it");
+            return Err(unfit(why));
+        }
+        if client.max_payload() < LEAST_PAYLOAD {
+            return Err(unfit(format!(
+                "its max_payload is {} bytes: set it to {LEAST_PAYLOAD} or more",
+                client.max_payload()
+            )));
+        }
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(Duration::from_secs(5));
+        let account = context.query_account().await.map_err(|error| {
+            unfit(format!(
+                "JetStream does not answer ({}): start the server with `--jetstream` (or a \
+                 `jetstream` block in its configuration), and enable it for this account",
+                with_sources(&error)
+            ))
+        })?;
+        // The log, the leases, the blobs.
+        const STREAMS: i64 = 3;
+        let limits = account.limits;
+        if limits.max_streams.is_some_and(|most| most < STREAMS) {
+            return Err(unfit(format!(
+                "the account may have {} streams: {STREAMS} are needed, and one more for each \
+                 further workflow; raise `max_streams`",
+                limits.max_streams.unwrap_or_default()
+            )));
+        }
+        if limits.max_storage == Some(0) {
+            let why = "the account may store nothing in files: raise its storage limit";
+            return Err(unfit(why.into()));
+        }
+        Ok(Self {
+            client,
+            context,
+            options: Arc::new(options),
+            connected,
+        })
+    }
+
+    /// The settings it was opened with.
+    pub fn options(&self) -> &NatsOptions {
+        &self.options
+    }
+
+    /// For how long there has been a connection without a break; zero if there is none now.
+    pub fn connected_for(&self) -> Duration {
+        let since = *self
+            .connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// A subject of this cluster of processes: the prefix, then `tokens`.
+    pub fn subject(&self, tokens: &[&str]) -> String {
+        let mut subject = self.options.prefix.clone();
+        for token in tokens {
+            subject.push('.');
+            subject.push_str(token);
+        }
+        subject
+    }
+
+    /// The largest payload of a message, in bytes.
+    pub fn max_message(&self) -> usize {
+        self.client.max_payload().min(LARGEST_MESSAGE) - HEADERS
+    }
+
+    /// Asks whoever listens on `subject`.
+    ///
+    /// # Errors
+    /// [`RequestError`]; the request may have been carried out all the same, unless nobody listened.
+    pub async fn request(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        timeout: Duration,
+    ) -> Result<Bytes, RequestError> {
+        let request = async_nats::Request::new()
+            .payload(payload)
+            .timeout(Some(timeout));
+        let answer = self.client.send_request(subject.to_owned(), request).await;
+        match answer {
+            Ok(message) => Ok(message.payload),
+            Err(error) => Err(match error.kind() {
+                RequestErrorKind::NoResponders => RequestError::NoResponders(subject.into()),
+                RequestErrorKind::TimedOut => RequestError::TimedOut(subject.into()),
+                _ => RequestError::Failed {
+                    subject: subject.into(),
+                    why: with_sources(&error),
+                },
+            }),
+        }
+    }
+
+    /// Tells whoever listens on `subject`, without waiting for anyone.
+    ///
+    /// # Errors
+    /// [`RequestError::Failed`] if the connection has been closed.
+    pub async fn tell(&self, subject: &str, payload: Bytes) -> Result<(), RequestError> {
+        let sent = self.client.publish(subject.to_owned(), payload).await;
+        sent.map_err(|error| RequestError::Failed {
+            subject: subject.into(),
+            why: with_sources(&error),
+        })
+    }
+
+    /// Listens on `subject`. Returns once the server knows of it.
+    ///
+    /// # Errors
+    /// [`RequestError::Failed`] if the connection has been closed or does not come back.
+    pub async fn listen(&self, subject: &str) -> Result<BoxStream<'static, Request>, RequestError> {
+        let failed = |why: String| RequestError::Failed {
+            subject: subject.into(),
+            why,
+        };
+        let subscriber: Subscriber = self
+            .client
+            .subscribe(subject.to_owned())
+            .await
+            .map_err(|error| failed(with_sources(&error)))?;
+        self.client
+            .flush()
+            .await
+            .map_err(|error| failed(with_sources(&error)))?;
+        let client = self.client.clone();
+        let requests = subscriber.map(move |message| Request {
+            payload: message.payload,
+            client: client.clone(),
+            reply: message.reply,
+        });
+        Ok(requests.boxed())
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    /// Answers it.
+    pub async fn reply(self, payload: impl Into<Bytes>) {
+        if let Some(reply) = self.reply {
+            // If the connection is gone the asker hears nothing, and asks again.
+            let _ = self.client.publish(reply, payload.into()).await;
+        }
+    }
+}
+
+fn check(options: &NatsOptions) -> Result<(), ConnectError> {
+    let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if options.prefix.is_empty() || !options.prefix.bytes().all(is_name_byte) {
+        return Err(ConnectError::Setting(format!(
+            "the prefix {:?} does not name streams: use ASCII letters, digits, `_` and `-`",
+            options.prefix
+        )));
+    }
+    if !matches!(options.replicas, 1 | 3 | 5) {
+        return Err(ConnectError::Setting(format!(
+            "{} replicas: 1, 3 or 5 are possible",
+            options.replicas
+        )));
+    }
+    Ok(())
+}
+
+async fn connect_options(
+    options: &NatsOptions,
+    connected: Arc<Mutex<Option<Instant>>>,
+) -> Result<ConnectOptions, ConnectError> {
+    let unreadable = |path: &std::path::Path| {
+        let path = path.to_owned();
+        move |source| ConnectError::File { path, source }
+    };
+    let mut connect = ConnectOptions::new()
+        .name(&options.name)
+        .ping_interval(Duration::from_secs(2))
+        .connection_timeout(Duration::from_secs(3))
+        .request_timeout(Some(Duration::from_secs(5)))
+        // A server that was full or gone for long is tried again all the same.
+        .max_reconnects(None)
+        .reconnect_delay_callback(|attempts| {
+            let millis = 20 << attempts.min(6);
+            Duration::from_millis(millis)
+        })
+        .event_callback(move |event| {
+            let mut since = connected.lock().unwrap_or_else(PoisonError::into_inner);
+            match &event {
+                Event::Connected => {
+                    *since = Some(Instant::now());
+                    tracing::info!("connected to the bus");
+                }
+                Event::Disconnected => {
+                    *since = None;
+                    tracing::warn!("the connection to the bus is lost");
+                }
+                other => tracing::debug!(event = %other, "bus"),
+            }
+            async {}
+        });
+    connect = match &options.credentials {
+        Credentials::None => connect,
+        Credentials::UserPassword { user, password } => {
+            connect.user_and_password(user.clone(), password.clone())
+        }
+        Credentials::Token(token) => connect.token(token.clone()),
+        Credentials::NkeyFile(path) => {
+            let seed = tokio::fs::read_to_string(path)
+                .await
+                .map_err(unreadable(path))?;
+            connect.nkey(seed.trim().to_owned())
+        }
+        Credentials::CredentialsFile(path) => connect
+            .credentials_file(path)
+            .await
+            .map_err(unreadable(path))?,
+    };
+    if let Some(path) = &options.ca_file {
+        tokio::fs::metadata(path).await.map_err(unreadable(path))?;
+        connect = connect.add_root_certificates(path.clone());
+        connect = connect.require_tls(true);
+    }
+    if let Some((certificate, key)) = &options.client_certificate {
+        for path in [certificate, key] {
+            tokio::fs::metadata(path).await.map_err(unreadable(path))?;
+        }
+        connect = connect.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(connect)
+}
+
+/// An error with all that caused it, on one line.
+pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some errors print their cause themselves.
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,270 @@
+//! Frames: what the messages of the stream hold.
+//!
+//! A message: [`MAGIC`]; flags (1 byte: 1 for the first message of a frame, 2 for the last); the
+//! writer's number and the message's number with this writer (8 bytes each, little-endian); a piece
+//! of the frame; CRC-32 of all that (4 bytes). The pieces of a frame, put together, are a [`Body`] in
+//! postcard's encoding.
+
+use std::collections::BTreeMap;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+
+use crate::key::Key;
+use crate::log::Seq;
+
+/// "PMJ" and the version of the format.
+const MAGIC: [u8; 4] = *b"PMJ1";
+const FIRST: u8 = 1;
+const LAST: u8 = 2;
+const HEAD: usize = 4 + 1 + 8 + 8;
+const SUM: usize = 4;
+
+/// Bytes that a message takes beside its piece of the frame.
+pub(super) const OVERHEAD: usize = HEAD + SUM;
+
+/// Who wrote a message, and which of its messages it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) writer: u64,
+    pub(super) number: u64,
+}
+
+/// A message of the stream, read.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+    pub(super) content: Bytes,
+}
+
+/// A frame.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    /// The place of the last operation, of this frame or an earlier one.
+    pub(super) last: Seq,
+    pub(super) puts: BTreeMap<Seq, (Key, Bytes)>,
+    pub(super) removed: Vec<Seq>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Body<'a> {
+    last: u64,
+    #[serde(borrow)]
+    puts: Vec<(u64, &'a str, &'a [u8])>,
+    removed: Vec<u64>,
+}
+
+/// Why a message is not one of ours, or damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Malformed {
+    #[error("it is not a frame of this version of Proofmill")]
+    Foreign,
+    #[error("its checksum is wrong")]
+    Sum,
+    #[error("its content does not decode")]
+    Content,
+    #[error("a record of it has an invalid key")]
+    Key,
+    #[error("a frame is not continued where it should be")]
+    Order,
+}
+
+impl Frame {
+    /// The messages of the frame, each of at most `limit` bytes; the first has number `first`.
+    pub(super) fn encode(&self, writer: u64, first: u64, limit: usize) -> Vec<Bytes> {
+        let body = Body {
+            last: self.last.0,
+            puts: self
+                .puts
+                .iter()
+                .map(|(seq, (key, value))| (seq.0, key.as_str(), &value[..]))
+                .collect(),
+            removed: self.removed.iter().map(|seq| seq.0).collect(),
+        };
+        let body = postcard::to_stdvec(&body).expect("postcard encodes numbers and bytes");
+        let room = limit.saturating_sub(OVERHEAD).max(1);
+        let pieces = body.len().div_ceil(room);
+        body.chunks(room)
+            .zip(first..)
+            .enumerate()
+            .map(|(index, (piece, number))| {
+                let mut message = BytesMut::with_capacity(piece.len() + OVERHEAD);
+                message.put_slice(&MAGIC);
+                let is_first = if index == 0 { FIRST } else { 0 };
+                let is_last = if index + 1 == pieces { LAST } else { 0 };
+                message.put_u8(is_first | is_last);
+                message.put_u64_le(writer);
+                message.put_u64_le(number);
+                message.put_slice(piece);
+                let sum = crc32fast::hash(&message);
+                message.put_u32_le(sum);
+                message.freeze()
+            })
+            .collect()
+    }
+
+    /// Reads the pieces of a frame, put together.
+    pub(super) fn decode(body: &[u8]) -> Result<Self, Malformed> {
+        let body: Body<'_> = postcard::from_bytes(body).map_err(|_| Malformed::Content)?;
+        let puts = body
+            .puts
+            .into_iter()
+            .map(|(seq, key, value)| {
+                let key = Key::new(key).map_err(|_| Malformed::Key)?;
+                Ok((Seq(seq), (key, Bytes::copy_from_slice(value))))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            last: Seq(body.last),
+            puts,
+            removed: body.removed.into_iter().map(Seq).collect(),
+        })
+    }
+
+    /// What its records weigh.
+    pub(super) fn put_bytes(&self) -> usize {
+        let weigh = |(key, value): &(Key, Bytes)| key.as_str().len() + value.len();
+        self.puts.values().map(weigh).sum()
+    }
+}
+
+impl Piece {
+    /// Reads a message.
+    pub(super) fn read(message: &Bytes) -> Result<Self, Malformed> {
+        let content_end = message
+            .len()
+            .checked_sub(SUM)
+            .filter(|end| *end >= HEAD)
+            .ok_or(Malformed::Foreign)?;
+        if message[..4] != MAGIC {
+            return Err(Malformed::Foreign);
+        }
+        let sum = u32::from_le_bytes(message[content_end..].try_into().expect("four bytes"));
+        if crc32fast::hash(&message[..content_end]) != sum {
+            return Err(Malformed::Sum);
+        }
+        Ok(Self {
+            is_first: message[4] & FIRST != 0,
+            is_last: message[4] & LAST != 0,
+            content: message.slice(HEAD..content_end),
+        })
+    }
+}
+
+impl Origin {
+    /// Who wrote `message`, if it is one of ours.
+    pub(super) fn of(message: &[u8]) -> Option<Self> {
+        let number = |at: usize| {
+            let bytes = message.get(at..at + 8)?;
+            Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+        };
+        if message.get(..4)? != MAGIC {
+            return None;
+        }
+        Some(Self {
+            writer: number(5)?,
+            number: number(13)?,
+        })
+    }
+}
+
+/// Puts pieces together, message after message.
+#[derive(Debug, Default)]
+pub(super) struct Assembly {
+    /// The stream sequence of the frame's first message, and its content so far.
+    begun: Option<(u64, BytesMut)>,
+}
+
+impl Assembly {
+    /// Takes the next message of the stream. Returns a frame when this is its last message, with the
+    /// stream sequence of its first.
+    ///
+    /// A frame that is not finished when another begins was left by a writer that died: nobody was
+    /// told that it is durable, and it counts for nothing.
+    pub(super) fn take(
+        &mut self,
+        stream_seq: u64,
+        message: &Bytes,
+    ) -> Result<Option<(u64, Frame)>, Malformed> {
+        let piece = Piece::read(message)?;
+        if piece.is_first {
+            self.begun = Some((stream_seq, BytesMut::new()));
+        }
+        let Some((first, content)) = &mut self.begun else {
+            return Err(Malformed::Order);
+        };
+        content.extend_from_slice(&piece.content);
+        if !piece.is_last {
+            return Ok(None);
+        }
+        let first = *first;
+        let frame = Frame::decode(content)?;
+        self.begun = None;
+        Ok(Some((first, frame)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame() -> Frame {
+        let record = |n: u64| {
+            let key = Key::new(format!("k.{n}")).expect("a key");
+            (Seq(n), (key, Bytes::from(vec![n as u8; 100])))
+        };
+        Frame {
+            last: Seq(77),
+            puts: (1..40).map(record).collect(),
+            removed: vec![Seq(3), Seq(9)],
+        }
+    }
+
+    #[test]
+    fn frames_round_trip_whole_and_in_pieces() {
+        for limit in [OVERHEAD + 1, 60, 1000, 1 << 20] {
+            let messages = frame().encode(7, 100, limit);
+            assert!(messages.iter().all(|message| message.len() <= limit));
+            let mut assembly = Assembly::default();
+            let (last, before) = messages.split_last().expect("at least one");
+            for (message, n) in before.iter().zip(0..) {
+                assert!(assembly.take(50 + n, message).expect("ours").is_none());
+                let origin = Origin::of(message).expect("ours");
+                assert_eq!((origin.writer, origin.number), (7, 100 + n));
+            }
+            let (first, found) = assembly.take(99, last).expect("ours").expect("complete");
+            assert_eq!(first, if before.is_empty() { 99 } else { 50 });
+            assert_eq!(found.last, frame().last);
+            assert_eq!(found.puts, frame().puts);
+            assert_eq!(found.removed, frame().removed);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_was_not_finished_counts_for_nothing() {
+        let pieces = frame().encode(7, 1, 200);
+        let next = Frame::default().encode(8, 1, 200);
+        let mut assembly = Assembly::default();
+        assert!(assembly.take(1, &pieces[0]).expect("ours").is_none());
+        let (first, found) = assembly.take(2, &next[0]).expect("ours").expect("complete");
+        assert_eq!((first, found.puts.len()), (2, 0));
+        assert!(matches!(
+            assembly.take(3, &pieces[1]),
+            Err(Malformed::Order)
+        ));
+    }
+
+    #[test]
+    fn damage_is_noticed() {
+        let sound = frame().encode(7, 1, 1 << 20).remove(0);
+        for at in 0..sound.len() {
+            let mut damaged = sound.to_vec();
+            damaged[at] ^= 0x10;
+            assert!(Piece::read(&damaged.into()).is_err(), "byte {at}");
+        }
+        for length in 0..sound.len() {
+            assert!(Piece::read(&sound.slice(..length)).is_err());
+        }
+    }
+}

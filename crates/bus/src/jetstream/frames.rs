@@ -1,0 +1,161 @@
+//! Which frames of the stream hold records that live, and which can go.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::frame::Frame;
+use crate::log::Seq;
+
+/// Bytes of removed records that are left in the stream whatever lives.
+const SLACK_BYTES: usize = 8 << 20;
+
+/// One frame, or the part of it that matters here.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// The stream sequence of its first message.
+    first: u64,
+    /// Records that live.
+    live: usize,
+    /// Bytes of records, living or not.
+    bytes: usize,
+}
+
+/// The frames of the stream, from the oldest that holds a living record.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    /// By the stream sequence of the last message.
+    held: BTreeMap<u64, Held>,
+    /// For each record that lives: its frame, and its bytes.
+    of: HashMap<Seq, (u64, usize)>,
+    /// Bytes of all frames.
+    bytes: usize,
+    live_bytes: usize,
+}
+
+impl Frames {
+    /// A frame was written, or read, at stream sequences `first..=last`.
+    pub(super) fn push(&mut self, first: u64, last: u64, frame: &Frame) {
+        for seq in &frame.removed {
+            self.forget(*seq);
+        }
+        for (seq, (key, value)) in &frame.puts {
+            // Put again under its old place: the older copy is garbage.
+            self.forget(*seq);
+            let bytes = key.as_str().len() + value.len();
+            self.of.insert(*seq, (last, bytes));
+            self.live_bytes += bytes;
+        }
+        let bytes = frame.put_bytes();
+        self.bytes += bytes;
+        let held = Held {
+            first,
+            live: frame.puts.len(),
+            bytes,
+        };
+        self.held.insert(last, held);
+    }
+
+    fn forget(&mut self, seq: Seq) {
+        if let Some((frame, bytes)) = self.of.remove(&seq) {
+            self.live_bytes -= bytes;
+            if let Some(held) = self.held.get_mut(&frame) {
+                held.live -= 1;
+            }
+        }
+    }
+
+    /// The stream sequences of the frame that holds a record.
+    pub(super) fn of(&self, seq: Seq) -> Option<(u64, u64)> {
+        let (last, _) = self.of.get(&seq)?;
+        let held = self.held.get(last)?;
+        Some((held.first, *last))
+    }
+
+    /// Whether `seq` lives, and in the frame that ends at `last`.
+    pub(super) fn lives_in(&self, seq: Seq, last: u64) -> bool {
+        self.of.get(&seq).is_some_and(|(frame, _)| *frame == last)
+    }
+
+    /// The oldest frame, if its records should be put again so that it can go: more than half of
+    /// the stream, and more than [`SLACK_BYTES`], is garbage.
+    pub(super) fn to_carry(&self) -> Option<(u64, u64)> {
+        let garbage = self.bytes - self.live_bytes;
+        if garbage <= SLACK_BYTES.max(self.live_bytes) {
+            return None;
+        }
+        let (last, held) = self.held.iter().find(|(_, held)| held.live > 0)?;
+        // The newest stays in any case.
+        (self.held.keys().next_back() != Some(last)).then_some((held.first, *last))
+    }
+
+    /// Forgets the frames at the beginning in which nothing lives, as far as they end at or before
+    /// `durable`; returns the stream sequence before which nothing is needed.
+    ///
+    /// The newest frame stays: it says what the last place was.
+    pub(super) fn prune(&mut self, durable: u64) -> Option<u64> {
+        let mut needed = None;
+        while self.held.len() > 1
+            && let Some((last, held)) = self.held.first_key_value()
+            && held.live == 0
+            && *last <= durable
+        {
+            self.bytes -= held.bytes;
+            self.held.pop_first();
+            needed = self.held.first_key_value().map(|(_, held)| held.first);
+        }
+        needed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::key::Key;
+
+    fn frame(puts: &[u64], removed: &[u64], bytes: usize) -> Frame {
+        let key = Key::new("k").expect("a key");
+        let record = |seq: &u64| (Seq(*seq), (key.clone(), Bytes::from(vec![0; bytes - 1])));
+        Frame {
+            last: Seq(0),
+            puts: puts.iter().map(record).collect(),
+            removed: removed.iter().map(|seq| Seq(*seq)).collect(),
+        }
+    }
+
+    #[test]
+    fn dead_frames_at_the_beginning_go() {
+        let mut frames = Frames::default();
+        frames.push(1, 1, &frame(&[1, 2], &[], 10));
+        frames.push(2, 4, &frame(&[3], &[1], 10));
+        frames.push(5, 5, &frame(&[4], &[3], 10));
+        assert_eq!(frames.of(Seq(3)), None);
+        assert_eq!(frames.of(Seq(2)), Some((1, 1)));
+        assert_eq!(frames.prune(5), None);
+        frames.push(6, 6, &frame(&[], &[2], 10));
+        assert_eq!(frames.prune(0), None);
+        assert_eq!(frames.prune(6), Some(5));
+        assert_eq!(frames.of(Seq(4)), Some((5, 5)));
+        // The newest stays though nothing lives in it.
+        frames.push(7, 7, &frame(&[], &[4], 10));
+        assert_eq!(frames.prune(7), Some(7));
+        assert_eq!(frames.bytes, 0);
+    }
+
+    #[test]
+    fn old_records_among_garbage_are_carried() {
+        let mut frames = Frames::default();
+        frames.push(1, 1, &frame(&[1], &[], 10));
+        for n in 2..20 {
+            frames.push(n, n, &frame(&[n], &[n - 1].map(|n| n.max(2)), 1 << 20));
+        }
+        let (first, last) = frames.to_carry().expect("17 MiB of garbage");
+        assert_eq!((first, last), (1, 1));
+        assert!(frames.lives_in(Seq(1), 1));
+        frames.push(20, 20, &frame(&[1], &[], 10));
+        assert!(!frames.lives_in(Seq(1), 1));
+        assert_eq!(frames.of(Seq(1)), Some((20, 20)));
+        assert_eq!(frames.prune(20), Some(19));
+        assert_eq!(frames.to_carry(), None);
+    }
+}

@@ -1,0 +1,367 @@
+//! The handle.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
+use rand::Rng;
+use tokio::sync::watch;
+
+use super::connection::Connection;
+use super::frame::{Assembly, Frame};
+use super::frames::Frames;
+use super::options::ConnectError;
+use super::stream::LogStream;
+use super::writer::{Shared, Writer};
+use crate::error::{AppendError, LogFailure, ReadError};
+use crate::key::Key;
+use crate::log::{Durable, Entry, Log, Op, Seq, check_limits};
+use crate::pending::{State, weight};
+
+/// Bytes of keys and values that may be accepted and not yet durable; an append beyond them waits.
+const MAX_PENDING_BYTES: usize = 64 << 20;
+
+/// Times that a new writer tries to get its first frame in before those of the old one.
+const FENCE_TRIES: usize = 1000;
+
+/// A log in a JetStream stream, written by one process at a time: opening it shuts every earlier
+/// writer out. Who may open it is decided elsewhere ([`Leases`](super::Leases)).
+///
+/// Batches are accepted at once, as by the embedded log, and durable when the server has
+/// acknowledged their frame. While the server does not answer nothing becomes durable, and nothing
+/// fails: the log goes on when it is back.
+///
+/// Memory in use grows with the number of live keys, not with their values.
+#[derive(Debug)]
+pub struct JetStreamLog {
+    shared: Arc<Shared>,
+}
+
+/// The records of the stream, while it is read from its beginning.
+#[derive(Default)]
+struct Reading {
+    records: BTreeMap<Seq, (Key, Bytes)>,
+    last: Seq,
+    frames: Frames,
+    assembly: Assembly,
+}
+
+// === impl Reading ===
+
+impl Reading {
+    fn take(
+        &mut self,
+        stream: &LogStream,
+        sequence: u64,
+        message: &Bytes,
+    ) -> Result<(), ConnectError> {
+        let taken = self.assembly.take(sequence, message);
+        let taken = taken.map_err(|why| ConnectError::Damaged {
+            stream: stream.name().to_owned(),
+            sequence,
+            why: why.to_string(),
+        })?;
+        if let Some((first, frame)) = taken {
+            self.apply(first, sequence, frame);
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, first: u64, last: u64, frame: Frame) {
+        self.frames.push(first, last, &frame);
+        self.last = self.last.max(frame.last);
+        for seq in frame.removed {
+            self.records.remove(&seq);
+        }
+        self.records.extend(frame.puts);
+    }
+}
+
+// === impl JetStreamLog ===
+
+impl JetStreamLog {
+    /// Opens the log `name`, which is made if it is not there, and shuts every earlier writer out.
+    /// `name` is made of ASCII letters, digits, `_` and `-`.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn open(connection: &Connection, name: &str) -> Result<Self, ConnectError> {
+        let stream = LogStream::open(connection, name).await?;
+        let id: u64 = rand::rng().random();
+        let mut reading = Reading::default();
+        let mut read_to = 0;
+        for _ in 0..FENCE_TRIES {
+            let (first, last) = stream.bounds().await?;
+            stream
+                .read(first.max(read_to + 1), last, |sequence, message| {
+                    reading.take(&stream, sequence, message)
+                })
+                .await?;
+            read_to = last;
+            if Self::fence(&stream, id, &mut reading, last).await? {
+                let live = reading
+                    .records
+                    .iter()
+                    .map(|(seq, (key, _))| (key.clone(), *seq))
+                    .collect();
+                let state = State::new(live, reading.last);
+                let shared = Arc::new(Shared::new(stream, state, reading.frames));
+                let writer = Writer {
+                    shared: shared.clone(),
+                    id,
+                    number: 1,
+                    sequence: last + 1,
+                    purged: first,
+                };
+                tokio::spawn(writer.run());
+                return Ok(Self { shared });
+            }
+        }
+        Err(ConnectError::Resource {
+            what: format!("the stream {}", stream.name()),
+            why: "another process writes to it without pause".into(),
+        })
+    }
+
+    /// Writes an empty frame after message `last`. Not, if another process was quicker.
+    async fn fence(
+        stream: &LogStream,
+        id: u64,
+        reading: &mut Reading,
+        last: u64,
+    ) -> Result<bool, ConnectError> {
+        use async_nats::jetstream::context::PublishErrorKind;
+        use async_nats::jetstream::message::PublishMessage;
+
+        use super::connection::with_sources;
+        use super::frame::Origin;
+
+        let frame = Frame {
+            last: reading.last,
+            ..Frame::default()
+        };
+        let message = frame
+            .encode(id, 0, stream.connection.max_message())
+            .remove(0);
+        let failed = |why: String| ConnectError::Resource {
+            what: format!("the stream {}", stream.name()),
+            why,
+        };
+        let publish = PublishMessage::build()
+            .payload(message.clone())
+            .expected_last_sequence(last);
+        let context = &stream.connection.context;
+        let ack = match context.send_publish(stream.subject.clone(), publish).await {
+            Ok(ack) => ack.await,
+            Err(error) => Err(error),
+        };
+        match ack {
+            Ok(_) => {}
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                return Ok(false);
+            }
+            // It may have been stored: then the next look finds it, as any other writer's.
+            Err(error) if error.kind() == PublishErrorKind::TimedOut => {
+                let found = stream.message(last + 1).await.map_err(failed)?;
+                if found.and_then(|found| Origin::of(&found)) != Origin::of(&message) {
+                    return Ok(false);
+                }
+            }
+            Err(error) => return Err(failed(with_sources(&error))),
+        }
+        reading.take(stream, last + 1, &message)?;
+        Ok(true)
+    }
+
+    /// Accepts nothing more, and returns when everything accepted is durable or the log has failed.
+    ///
+    /// # Errors
+    /// The failure that kept accepted records from becoming durable.
+    pub async fn close(&self) -> Result<(), Arc<LogFailure>> {
+        self.shared.close();
+        let mut finished = self.shared.finished.subscribe();
+        // The sender lives in `shared`: this ends when the writer does.
+        let _ = finished.wait_for(|finished| *finished).await;
+        self.shared.lock().failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn try_append(&self, ops: Vec<Op>, bytes: usize) -> Result<Result<Seq, AppendError>, Vec<Op>> {
+        let mut state = self.shared.lock();
+        if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
+            return Ok(Err(error));
+        }
+        if ops.is_empty() {
+            return Ok(Ok(state.last));
+        }
+        if !state.has_room(bytes, MAX_PENDING_BYTES) {
+            return Err(ops);
+        }
+        let seq = state.accept(ops, bytes);
+        drop(state);
+        self.shared.work.notify_one();
+        Ok(Ok(seq))
+    }
+
+    async fn append_when_room(&self, mut ops: Vec<Op>) -> Result<Seq, AppendError> {
+        check_limits(&ops)?;
+        let bytes = weight(&ops);
+        let mut watermark = self.shared.watermark.subscribe();
+        loop {
+            // Marked as seen before the try, so that no move between the two is missed.
+            watermark.borrow_and_update();
+            ops = match self.try_append(ops, bytes) {
+                Ok(done) => return done,
+                Err(ops) => ops,
+            };
+            watermark.changed().await.map_err(|_| AppendError::Closed)?;
+        }
+    }
+
+    async fn find(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
+        loop {
+            let seq = {
+                let state = self.shared.lock();
+                if state.closing {
+                    return Err(ReadError::Closed);
+                }
+                let Some(seq) = state.live.get(key).copied() else {
+                    return Ok(None);
+                };
+                if let Some((key, value)) = state.recent.get(&seq) {
+                    return Ok(Some(Entry {
+                        seq,
+                        key: key.clone(),
+                        value: value.clone(),
+                    }));
+                }
+                seq
+            };
+            let place = self.shared.frames().of(seq);
+            let found = match place {
+                Some((first, last)) => self.shared.stream.frame(first, last).await,
+                None => Err("no frame holds it".into()),
+            };
+            match found.map(|mut frame| frame.puts.remove(&seq)) {
+                Ok(Some((key, value))) => return Ok(Some(Entry { seq, key, value })),
+                // Superseded or moved since it was looked up?
+                _ if self.shared.lock().live.get(key) != Some(&seq)
+                    || self.shared.frames().of(seq) != place => {}
+                Ok(None) => return Err(self.corrupt(seq, "its frame does not hold it".into())),
+                Err(why) => return Err(self.unavailable(why)),
+            }
+        }
+    }
+
+    async fn snapshot(&self) -> Result<Vec<Entry>, ReadError> {
+        let reading = ReaderGuard::new(&self.shared);
+        let (live, recent) = {
+            let state = self.shared.lock();
+            if state.closing {
+                return Err(ReadError::Closed);
+            }
+            let live: HashMap<Seq, Key> = state
+                .live
+                .iter()
+                .map(|(key, seq)| (*seq, key.clone()))
+                .collect();
+            (live, state.recent.clone())
+        };
+        let stream = &self.shared.stream;
+        let mut records = Reading::default();
+        // Removals are left out: what lives at this moment may be removed while this reads.
+        let mut keep = |sequence, message: &Bytes| {
+            let taken = records.assembly.take(sequence, message);
+            let taken = taken.map_err(|why| ConnectError::Damaged {
+                stream: stream.name().to_owned(),
+                sequence,
+                why: why.to_string(),
+            })?;
+            if let Some((_, frame)) = taken {
+                let wanted = frame.puts.into_iter();
+                records
+                    .records
+                    .extend(wanted.filter(|(seq, _)| live.contains_key(seq)));
+            }
+            Ok(())
+        };
+        let bounds = stream.bounds().await;
+        let read = match bounds {
+            Ok((first, last)) => stream.read(first, last, &mut keep).await,
+            Err(error) => Err(error),
+        };
+        read.map_err(|error| self.unavailable(error.to_string()))?;
+        drop(reading);
+        records.records.extend(recent);
+        if let Some(seq) = live.keys().find(|seq| !records.records.contains_key(seq)) {
+            return Err(self.corrupt(*seq, "it is live and not in the stream".into()));
+        }
+        let entries = records.records.into_iter();
+        Ok(entries
+            .map(|(seq, (key, value))| Entry { seq, key, value })
+            .collect())
+    }
+
+    fn corrupt(&self, seq: Seq, reason: String) -> ReadError {
+        ReadError::Corrupt {
+            place: self.shared.place.clone(),
+            seq,
+            reason,
+        }
+    }
+
+    fn unavailable(&self, reason: String) -> ReadError {
+        ReadError::Unavailable {
+            place: self.shared.place.clone(),
+            reason,
+        }
+    }
+}
+
+impl Log for JetStreamLog {
+    fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
+        self.append_when_room(ops).boxed()
+    }
+
+    fn durable(&self) -> watch::Receiver<Durable> {
+        self.shared.watermark.subscribe()
+    }
+
+    fn replay(&self) -> BoxStream<'_, Result<Entry, ReadError>> {
+        let entries = self.snapshot().map(|snapshot| match snapshot {
+            Ok(entries) => stream::iter(entries.into_iter().map(Ok)).boxed(),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        });
+        entries.into_stream().flatten().boxed()
+    }
+
+    fn get(&self, key: &Key) -> BoxFuture<'_, Result<Option<Entry>, ReadError>> {
+        let key = key.clone();
+        async move { self.find(&key).await }.boxed()
+    }
+}
+
+impl Drop for JetStreamLog {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// Keeps the stream from being purged while it is read.
+struct ReaderGuard<'a>(&'a Shared);
+
+impl<'a> ReaderGuard<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        shared.readers.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
+    }
+}
+
+impl Drop for ReaderGuard<'_> {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Ordering::SeqCst);
+    }
+}

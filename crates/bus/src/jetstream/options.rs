@@ -1,0 +1,140 @@
+//! How to reach a NATS server, and why that may fail.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Who connects.
+#[derive(Clone, Default)]
+pub enum Credentials {
+    /// Nobody, or whoever the address names (`nats://user:password@host`).
+    #[default]
+    None,
+    /// A user and a password.
+    UserPassword {
+        /// The user.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// A token.
+    Token(String),
+    /// A file with the seed of an nkey.
+    NkeyFile(PathBuf),
+    /// A file with a JWT and a seed, as `nsc` writes it.
+    CredentialsFile(PathBuf),
+}
+
+// Secrets are not printed.
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::UserPassword { .. } => "UserPassword",
+            Self::Token(_) => "Token",
+            Self::NkeyFile(_) => "NkeyFile",
+            Self::CredentialsFile(_) => "CredentialsFile",
+        })
+    }
+}
+
+/// How to reach a NATS server or cluster, and how to use it.
+#[derive(Clone, Debug)]
+pub struct NatsOptions {
+    /// Addresses, of which any one will do: `nats://host:4222`, or `tls://host` for TLS.
+    pub servers: Vec<String>,
+    /// Who connects.
+    pub credentials: Credentials,
+    /// Certificates (PEM) of the authorities to trust, beside the system's.
+    pub ca_file: Option<PathBuf>,
+    /// The client's own certificate and key (PEM).
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// What the server shows as the connection's name.
+    pub name: String,
+    /// First token of every subject, and of the names of streams and buckets: several clusters may
+    /// share a server. ASCII letters, digits, `_` and `-`.
+    pub prefix: String,
+    /// Copies of everything that is stored: 1, or 3 on a cluster of at least three servers.
+    pub replicas: usize,
+    /// How long a lease lives that its holder does not renew.
+    pub lease_ttl: Duration,
+}
+
+/// Why a server cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// A setting is wrong in itself.
+    #[error("{0}")]
+    Setting(String),
+    /// A file cannot be read.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There is no connection.
+    #[error("cannot connect to {servers}: {why}")]
+    Unreachable {
+        /// The addresses.
+        servers: String,
+        /// In words.
+        why: String,
+    },
+    /// The server, or the account on it, does not offer what is needed.
+    #[error("{server} cannot be used: {why}")]
+    Unfit {
+        /// Its name and version.
+        server: String,
+        /// What is missing, and what to change.
+        why: String,
+    },
+    /// A stream or a bucket cannot be made, or is not as it must be.
+    #[error("cannot use {what} on the server: {why}")]
+    Resource {
+        /// Which.
+        what: String,
+        /// In words.
+        why: String,
+    },
+    /// What the stream holds cannot be read.
+    #[error("message {sequence} of stream {stream} is damaged: {why}")]
+    Damaged {
+        /// The stream.
+        stream: String,
+        /// The message.
+        sequence: u64,
+        /// In words.
+        why: String,
+    },
+}
+
+// === impl NatsOptions ===
+
+impl NatsOptions {
+    /// The servers of `url` (several are separated by commas), everything else as it usually is.
+    pub fn new(url: &str) -> Self {
+        Self {
+            servers: url.split(',').map(|server| server.trim().into()).collect(),
+            credentials: Credentials::default(),
+            ca_file: None,
+            client_certificate: None,
+            name: "proofmill".into(),
+            prefix: "proofmill".into(),
+            replicas: 1,
+            lease_ttl: Duration::from_millis(1500),
+        }
+    }
+
+    /// The addresses as they may be shown: without a user's password.
+    pub(super) fn shown(&self) -> String {
+        let shown = self.servers.iter().map(|server| {
+            let (scheme, rest) = server.split_once("://").unwrap_or(("nats", server));
+            let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+            format!("{scheme}://{host}")
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
+}

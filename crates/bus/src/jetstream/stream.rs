@@ -1,0 +1,174 @@
+//! The stream that holds a log.
+
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::stream::{
+    self, Config, DirectGetErrorKind, RetentionPolicy, StorageType, Stream,
+};
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use super::connection::{Connection, with_sources};
+use super::frame::{Assembly, Frame};
+use super::options::ConnectError;
+
+/// How long a message of the stream may take to come.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The stream of one log.
+#[derive(Clone, Debug)]
+pub(super) struct LogStream {
+    pub(super) connection: Connection,
+    pub(super) stream: Stream,
+    pub(super) subject: String,
+}
+
+// === impl LogStream ===
+
+impl LogStream {
+    /// The stream of the log `name`, which is made if it is not there.
+    pub(super) async fn open(connection: &Connection, name: &str) -> Result<Self, ConnectError> {
+        let options = connection.options();
+        let stream_name = format!("{}_log_{name}", options.prefix);
+        let subject = connection.subject(&["log", name]);
+        let config = Config {
+            name: stream_name.clone(),
+            description: Some(format!("Proofmill: the log of {name}")),
+            subjects: vec![subject.clone()],
+            retention: RetentionPolicy::Limits,
+            storage: StorageType::File,
+            num_replicas: options.replicas,
+            allow_direct: true,
+            ..Config::default()
+        };
+        let resource = |why: String| ConnectError::Resource {
+            what: format!("the stream {stream_name}"),
+            why,
+        };
+        let stream = connection
+            .context
+            .get_or_create_stream(config)
+            .await
+            .map_err(|error| resource(with_sources(&error)))?;
+        let found = &stream.cached_info().config;
+        ensure_fits(found, options.replicas).map_err(resource)?;
+        if found.subjects != [subject.clone()] {
+            let why = format!("its subjects are {:?}, not {subject}", found.subjects);
+            return Err(resource(why));
+        }
+        Ok(Self {
+            connection: connection.clone(),
+            stream,
+            subject,
+        })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.stream.cached_info().config.name
+    }
+
+    /// Its first and last sequence numbers, as its leader knows them.
+    pub(super) async fn bounds(&self) -> Result<(u64, u64), ConnectError> {
+        let info = self.stream.get_info().await;
+        let info = info.map_err(|error| self.unreadable(with_sources(&error)))?;
+        Ok((info.state.first_sequence, info.state.last_sequence))
+    }
+
+    /// Hands every message from sequence number `from` to `last` to `take`.
+    pub(super) async fn read(
+        &self,
+        from: u64,
+        last: u64,
+        mut take: impl FnMut(u64, &Bytes) -> Result<(), ConnectError>,
+    ) -> Result<(), ConnectError> {
+        if from > last {
+            return Ok(());
+        }
+        let consumer = self
+            .stream
+            .create_consumer(pull::OrderedConfig {
+                deliver_policy: DeliverPolicy::ByStartSequence {
+                    start_sequence: from.max(1),
+                },
+                ..pull::OrderedConfig::default()
+            })
+            .await
+            .map_err(|error| self.unreadable(with_sources(&error)))?;
+        let mut messages = consumer
+            .messages()
+            .await
+            .map_err(|error| self.unreadable(with_sources(&error)))?;
+        loop {
+            let next = tokio::time::timeout(MESSAGE_TIMEOUT, messages.next()).await;
+            let message = match next {
+                Ok(Some(Ok(message))) => message,
+                Ok(Some(Err(error))) => return Err(self.unreadable(with_sources(&error))),
+                Ok(None) => return Err(self.unreadable("its messages end early".into())),
+                Err(_) => return Err(self.unreadable("no message came in time".into())),
+            };
+            let sequence = message
+                .info()
+                .map_err(|error| self.unreadable(error.to_string()))?
+                .stream_sequence;
+            if sequence > last {
+                return Ok(());
+            }
+            take(sequence, &message.payload)?;
+            if sequence == last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One message, from any server that has a copy: one that lags may not have a new message yet.
+    pub(super) async fn message(&self, sequence: u64) -> Result<Option<Bytes>, String> {
+        match self.stream.direct_get(sequence).await {
+            Ok(message) => Ok(Some(message.payload)),
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => Ok(None),
+            Err(error) => Err(with_sources(&error)),
+        }
+    }
+
+    /// The frame whose messages have these sequence numbers.
+    pub(super) async fn frame(&self, first: u64, last: u64) -> Result<Frame, String> {
+        let mut assembly = Assembly::default();
+        for sequence in first..=last {
+            let message = self.message(sequence).await?;
+            let message = message.ok_or_else(|| format!("message {sequence} is not there"))?;
+            let taken = assembly.take(sequence, &message);
+            if let Some((_, frame)) = taken.map_err(|error| error.to_string())? {
+                return Ok(frame);
+            }
+        }
+        Err(format!("messages {first} to {last} are not a frame"))
+    }
+
+    /// Removes every message before `sequence`.
+    pub(super) async fn purge_before(&self, sequence: u64) -> Result<(), String> {
+        let purged = self.stream.purge().sequence(sequence).await;
+        purged.map(|_| ()).map_err(|error| with_sources(&error))
+    }
+
+    fn unreadable(&self, why: String) -> ConnectError {
+        ConnectError::Resource {
+            what: format!("the stream {}", self.name()),
+            why,
+        }
+    }
+}
+
+/// Whether a stream that was there already keeps what it is given.
+pub(super) fn ensure_fits(found: &stream::Config, replicas: usize) -> Result<(), String> {
+    if found.storage != StorageType::File {
+        return Err("it is kept in memory: remove it, it is made again in files".into());
+    }
+    if found.num_replicas != replicas {
+        return Err(format!(
+            "it has {} replicas, {replicas} were asked for: say --replicas {}, or change the \
+             stream (`nats stream edit {} --replicas {replicas}`)",
+            found.num_replicas, found.num_replicas, found.name
+        ));
+    }
+    Ok(())
+}

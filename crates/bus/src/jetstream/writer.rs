@@ -1,0 +1,368 @@
+//! The task that makes accepted batches durable: whatever is queued goes into one frame, and the
+//! next frame does not wait for the answer to the one before.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
+use async_nats::jetstream::message::PublishMessage;
+use bytes::Bytes;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::connection::with_sources;
+use super::frame::{Frame, Origin};
+use super::frames::Frames;
+use super::stream::LogStream;
+use crate::error::LogFailure;
+use crate::log::{Durable, Seq};
+use crate::pending::{Group, State};
+
+/// Messages on their way to the server, at most. Few: what waits meanwhile shares the next frame.
+const IN_FLIGHT: usize = 4;
+
+/// Messages at the beginning of the stream that must be useless before they are purged: a request
+/// to the server for so many.
+const PURGE_FROM: u64 = 256;
+
+/// What appenders, readers and the writer share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) stream: LogStream,
+    pub(super) place: String,
+    state: Mutex<State>,
+    frames: Mutex<Frames>,
+    pub(super) work: Notify,
+    pub(super) watermark: watch::Sender<Durable>,
+    pub(super) finished: watch::Sender<bool>,
+    /// Replays under way: nothing is purged meanwhile.
+    pub(super) readers: AtomicUsize,
+}
+
+type Ack = <PublishAckFuture as IntoFuture>::IntoFuture;
+
+/// A message on its way.
+struct Sent {
+    payload: Bytes,
+    /// The stream sequence that it must get.
+    sequence: u64,
+    ack: Ack,
+    /// What is durable with it, if it ends a frame: the last place, and what the group weighed.
+    commits: Option<(Seq, usize)>,
+}
+
+/// The writer's side of the stream.
+pub(super) struct Writer {
+    pub(super) shared: Arc<Shared>,
+    /// Tells this writer's messages from all others.
+    pub(super) id: u64,
+    /// The number of the next message.
+    pub(super) number: u64,
+    /// The stream sequence of the last message sent.
+    pub(super) sequence: u64,
+    /// Before this stream sequence everything has been purged.
+    pub(super) purged: u64,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(super) fn new(stream: LogStream, state: State, frames: Frames) -> Self {
+        let durable = Durable {
+            seq: state.durable,
+            failed: None,
+        };
+        let options = stream.connection.options();
+        Self {
+            place: format!("{} on {}", stream.name(), options.shown()),
+            stream,
+            state: Mutex::new(state),
+            frames: Mutex::new(frames),
+            work: Notify::new(),
+            watermark: watch::Sender::new(durable),
+            finished: watch::Sender::new(false),
+            readers: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under this lock panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
+        // As above.
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn close(&self) {
+        self.lock().closing = true;
+        self.work.notify_one();
+    }
+
+    pub(super) fn fail(&self, reason: String, remedy: &str) {
+        let mut state = self.lock();
+        if state.failed.is_some() {
+            return;
+        }
+        let failure = Arc::new(LogFailure {
+            place: self.place.clone(),
+            reason,
+            remedy: remedy.to_owned(),
+            durable: state.durable,
+        });
+        tracing::warn!(error = %failure, "the log has stopped");
+        state.failed = Some(failure.clone());
+        drop(state);
+        self.watermark
+            .send_modify(|durable| durable.failed = Some(failure));
+    }
+}
+
+/// Why the writer stops.
+enum Stop {
+    /// Another process writes the log now.
+    Fenced,
+    /// The stream does not hold what it acknowledged.
+    Lost(String),
+}
+
+// === impl Writer ===
+
+impl Writer {
+    /// Writes until the log is closed, or another process writes it.
+    pub(super) async fn run(mut self) {
+        let shared = self.shared.clone();
+        let ending = Ending(&shared);
+        match self.write().await {
+            Ok(()) => {}
+            Err(Stop::Fenced) => shared.fail(
+                "another process writes it now".into(),
+                "this one must not go on; nothing that was acknowledged is lost",
+            ),
+            Err(Stop::Lost(why)) => shared.fail(
+                why,
+                "the server has lost what it acknowledged: look at its disks, and set \
+                 `sync_interval: always` or 3 replicas",
+            ),
+        }
+        drop(ending);
+    }
+
+    async fn write(&mut self) -> Result<(), Stop> {
+        let shared = self.shared.clone();
+        let mut sent: VecDeque<Sent> = VecDeque::new();
+        loop {
+            while sent.len() < IN_FLIGHT {
+                let group = {
+                    let mut state = shared.lock();
+                    if !state.has_work() {
+                        break;
+                    }
+                    state.take()
+                };
+                self.send(group, &mut sent).await;
+            }
+            let Some(mut first) = sent.pop_front() else {
+                let closing = {
+                    let state = shared.lock();
+                    state.closing && !state.has_work()
+                };
+                if closing {
+                    return Ok(());
+                }
+                shared.work.notified().await;
+                continue;
+            };
+            // A group that came meanwhile goes out while this one is waited for.
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut first.ack => break outcome,
+                    () = shared.work.notified(), if sent.len() + 1 < IN_FLIGHT => {
+                        let group = {
+                            let mut state = shared.lock();
+                            if !state.has_work() {
+                                continue;
+                            }
+                            state.take()
+                        };
+                        self.send(group, &mut sent).await;
+                    }
+                }
+            };
+            match outcome {
+                Ok(ack) if ack.sequence == first.sequence => {}
+                Ok(ack) => {
+                    return Err(Stop::Lost(format!(
+                        "message {} was stored as {}",
+                        first.sequence, ack.sequence
+                    )));
+                }
+                Err(error) => {
+                    tracing::debug!(error = %with_sources(&error), "a frame is sent again");
+                    self.insist(&first.payload, first.sequence).await?;
+                }
+            }
+            if let Some((seq, bytes)) = first.commits {
+                shared.lock().committed(seq, bytes);
+                shared.watermark.send_modify(|durable| durable.seq = seq);
+                self.prune(first.sequence);
+            }
+        }
+    }
+
+    /// Sends a group as a frame, with old records that live among garbage.
+    async fn send(&mut self, group: Group, sent: &mut VecDeque<Sent>) {
+        let shared = self.shared.clone();
+        let mut frame = Frame {
+            last: group.last,
+            puts: group.puts,
+            removed: group.removed,
+        };
+        let carry = shared.frames().to_carry();
+        if let Some((first, last)) = carry {
+            match shared.stream.frame(first, last).await {
+                Ok(old) => {
+                    let frames = shared.frames();
+                    for (seq, record) in old.puts {
+                        if frames.lives_in(seq, last) && !frame.removed.contains(&seq) {
+                            frame.puts.insert(seq, record);
+                        }
+                    }
+                }
+                Err(why) => tracing::warn!(why, "old records are left where they are for now"),
+            }
+        }
+        let limit = shared.stream.connection.max_message();
+        let messages = frame.encode(self.id, self.number, limit);
+        self.number += messages.len() as u64;
+        let first = self.sequence + 1;
+        let last = self.sequence + messages.len() as u64;
+        shared.frames().push(first, last, &frame);
+        for (payload, sequence) in messages.into_iter().zip(first..) {
+            let commits = (sequence == last).then_some((group.last, group.bytes));
+            let ack = self.publish(&payload, sequence).await;
+            sent.push_back(Sent {
+                payload,
+                sequence,
+                ack,
+                commits,
+            });
+        }
+        self.sequence = last;
+    }
+
+    /// Publishes a message that must get this stream sequence.
+    async fn publish(&self, payload: &Bytes, sequence: u64) -> Ack {
+        let stream = &self.shared.stream;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            let message = PublishMessage::build()
+                .payload(payload.clone())
+                .expected_last_sequence(sequence - 1);
+            let context = &stream.connection.context;
+            match context.send_publish(stream.subject.clone(), message).await {
+                Ok(ack) => return ack.into_future(),
+                Err(error) => {
+                    // The client itself has no room, or is reconnecting.
+                    tracing::debug!(error = %with_sources(&error), "a frame has to wait");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(1));
+                }
+            }
+        }
+    }
+
+    /// Sends a message again and again until it is stored, or another writer's is in its place.
+    async fn insist(&self, payload: &Bytes, sequence: u64) -> Result<(), Stop> {
+        let mut pause = Duration::from_millis(10);
+        let mut warned = Instant::now();
+        loop {
+            let ack = self.publish(payload, sequence).await;
+            match ack.await {
+                Ok(ack) if ack.sequence == sequence => return Ok(()),
+                Ok(ack) => {
+                    return Err(Stop::Lost(format!(
+                        "message {sequence} was stored as {}",
+                        ack.sequence
+                    )));
+                }
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                    // An earlier try was stored and its answer lost, or another process writes.
+                    if let Some(found) = self.look_for(payload, sequence).await {
+                        return found;
+                    }
+                }
+                Err(error) => {
+                    if warned.elapsed() > Duration::from_secs(5) {
+                        warned = Instant::now();
+                        let error = with_sources(&error);
+                        tracing::warn!(error, "the bus does not store; trying on");
+                    }
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+    }
+
+    /// Whether a message is in the stream. `None`: that cannot be told now.
+    async fn look_for(&self, payload: &Bytes, sequence: u64) -> Option<Result<(), Stop>> {
+        let stream = &self.shared.stream;
+        match stream.message(sequence).await {
+            Ok(Some(found)) if Origin::of(&found) == Origin::of(payload) => Some(Ok(())),
+            Ok(Some(_)) => Some(Err(Stop::Fenced)),
+            Ok(None) => {
+                let (first, last) = stream.bounds().await.ok()?;
+                if first > sequence {
+                    // Purged by somebody who knows more.
+                    return Some(Err(Stop::Fenced));
+                }
+                (last + 1 < sequence).then(|| {
+                    Err(Stop::Lost(format!(
+                        "the stream ends at message {last}, and {} had been acknowledged",
+                        sequence - 1
+                    )))
+                })
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Purges what is useless at the beginning, now and then.
+    fn prune(&mut self, durable: u64) {
+        if self.shared.readers.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        let Some(needed) = self.shared.frames().prune(durable) else {
+            return;
+        };
+        if needed < self.purged + PURGE_FROM {
+            return;
+        }
+        self.purged = needed;
+        let stream = self.shared.stream.clone();
+        tokio::spawn(async move {
+            if let Err(why) = stream.purge_before(needed).await {
+                // A later purge takes these as well.
+                tracing::debug!(why, "not purged");
+            }
+        });
+    }
+}
+
+/// Tells those who wait that the writer has ended, even if it panicked.
+struct Ending<'a>(&'a Shared);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let reason = "the writer panicked, which is a defect: please report it";
+            self.0.fail(reason.into(), "start again");
+        }
+        self.0.finished.send_replace(true);
+    }
+}

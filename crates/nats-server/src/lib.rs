@@ -1,0 +1,246 @@
+//! Real `nats-server` processes for tests and experiments: on free ports, with their files in a
+//! temporary directory, stopped when dropped. They can be killed, paused and started again.
+//!
+//! Starting one blocks the thread for a moment: these are tools for tests, not for services.
+//!
+//! The program is the one that `make nats-server` installs, or the one that `PROOFMILL_NATS_SERVER`
+//! names.
+
+#![expect(clippy::disallowed_methods, reason = "waits for a process to start")]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// How long a server may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A server.
+#[derive(Debug)]
+pub struct NatsServer {
+    program: PathBuf,
+    dir: tempfile::TempDir,
+    port: u16,
+    child: Child,
+}
+
+/// Servers that form a cluster.
+#[derive(Debug)]
+pub struct Cluster {
+    /// Its members.
+    pub servers: Vec<NatsServer>,
+}
+
+/// The program that is started.
+///
+/// # Panics
+/// If it is not there: with what to do.
+pub fn program() -> PathBuf {
+    let path = std::env::var_os("PROOFMILL_NATS_SERVER").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("bin/nats-server"),
+        PathBuf::from,
+    );
+    assert!(
+        path.is_file(),
+        "{} is not there: run `make nats-server` (it needs Go), or name the program with \
+         PROOFMILL_NATS_SERVER",
+        path.display()
+    );
+    path
+}
+
+/// A port that nobody listens on now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+// === impl NatsServer ===
+
+impl NatsServer {
+    /// A server with JetStream and no users.
+    pub fn start() -> Self {
+        Self::with_config("")
+    }
+
+    /// A server with JetStream, and these lines more in its configuration. `$DIR` stands for its
+    /// directory.
+    pub fn with_config(more: &str) -> Self {
+        Self::named("n1", free_port(), |_| more.to_owned())
+    }
+
+    /// As [`with_config`](Self::with_config); `prepare` puts further files into the directory and
+    /// returns the lines.
+    pub fn prepared(prepare: impl FnOnce(&Path) -> String) -> Self {
+        Self::named("n1", free_port(), prepare)
+    }
+
+    fn named(name: &str, port: u16, prepare: impl FnOnce(&Path) -> String) -> Self {
+        let dir = tempfile::Builder::new()
+            .prefix("proofmill-nats-")
+            .tempdir()
+            .expect("a temporary directory");
+        let more = prepare(dir.path()).replace("$DIR", &dir.path().display().to_string());
+        let jetstream = if more.contains("jetstream") {
+            ""
+        } else {
+            "jetstream { store_dir: \"$DIR/store\" }"
+        }
+        .replace("$DIR", &dir.path().display().to_string());
+        let config = format!(
+            "server_name: {name}\nlisten: 127.0.0.1:{port}\n{jetstream}\nwrite_deadline: \"10s\"\n{more}\n",
+        );
+        fs::write(dir.path().join("server.conf"), config).expect("the directory can be written");
+        let program = program();
+        let child = spawn(&program, dir.path());
+        let server = Self {
+            program,
+            dir,
+            port,
+            child,
+        };
+        server.wait();
+        server
+    }
+
+    fn wait(&self) {
+        let begun = Instant::now();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        while TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_err() {
+            assert!(
+                begun.elapsed() < START_TIMEOUT,
+                "nats-server does not listen; it said:\n{}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Where clients connect.
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// The port clients connect to.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What it has said so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("server.log")).unwrap_or_default()
+    }
+
+    /// Its directory.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it (SIGKILL).
+    pub fn kill(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Starts it again, on the same port and files.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.child = spawn(&self.program, self.dir.path());
+        self.wait();
+    }
+
+    /// Stops it in its tracks (SIGSTOP): its connections stay open, and nothing answers.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on (SIGCONT).
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            // It may have ended.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(program: &Path, dir: &Path) -> Child {
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join("server.log"))
+        .expect("the directory can be written");
+    Command::new(program)
+        .arg("--config")
+        .arg(dir.join("server.conf"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("nats-server starts")
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// A cluster of `members` servers that knows its leader. `more` goes into every configuration.
+    pub fn start(members: usize, more: &str) -> Self {
+        let routes: Vec<u16> = (0..members).map(|_| free_port()).collect();
+        let mut addresses = String::new();
+        for port in &routes {
+            let _ = write!(addresses, "\"nats://127.0.0.1:{port}\", ");
+        }
+        let servers = routes
+            .iter()
+            .zip(1..)
+            .map(|(route, number)| {
+                let cluster = format!(
+                    "cluster {{ name: proofmill, listen: \"127.0.0.1:{route}\", routes: [{addresses}] }}\n{more}",
+                );
+                NatsServer::named(&format!("n{number}"), free_port(), |_| cluster)
+            })
+            .collect();
+        let cluster = Self { servers };
+        let begun = Instant::now();
+        let knows = |server: &NatsServer| {
+            let log = server.log();
+            log.contains("JetStream cluster new metadata leader")
+                || log.contains("Self is new JetStream cluster metadata leader")
+        };
+        while !cluster.servers.iter().any(knows) {
+            assert!(
+                begun.elapsed() < START_TIMEOUT,
+                "the cluster has no leader; its first server said:\n{}",
+                cluster.servers[0].log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        cluster
+    }
+
+    /// The addresses of all, separated by commas.
+    pub fn url(&self) -> String {
+        let urls: Vec<String> = self.servers.iter().map(NatsServer::url).collect();
+        urls.join(",")
+    }
+}

@@ -1,0 +1,147 @@
+//! Leading a workflow, or waiting to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_bus::{AppendError, JetStreamLog, Log};
+use tokio::sync::watch;
+
+use super::error::ClusterError;
+use super::site::Site;
+use crate::coordinator::{Coordinator, CoordinatorError, Handle, Options};
+use crate::core::CoreOptions;
+use crate::mill::sweep_blobs;
+use crate::remote::Server;
+use crate::shutdown::{self, Level, Shutdown};
+
+/// How long a new leader waits for workers to say what they are running: they hear of it at once.
+const ADOPT_GRACE: Duration = Duration::from_millis(500);
+
+/// For each workflow that a process leads already it lets others go first for so long.
+const MODESTY: Duration = Duration::from_millis(300);
+
+/// What a process leads now, for whoever wants to look.
+#[derive(Clone, Default)]
+pub struct Leading(Arc<watch::Sender<Led>>);
+
+/// The workflows that are led, by name.
+type Led = Vec<(Arc<str>, Handle)>;
+
+// === impl Leading ===
+
+impl Leading {
+    /// The handle of a workflow that this process leads now.
+    pub fn handle(&self, workflow: &str) -> Option<Handle> {
+        let leading = self.0.borrow();
+        let found = leading.iter().find(|(name, _)| &**name == workflow);
+        found.map(|(_, handle)| handle.clone())
+    }
+
+    /// How many workflows this process leads.
+    pub fn count(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Waits until this process leads a workflow.
+    pub async fn leads(&self, workflow: &str) -> Handle {
+        let mut changes = self.0.subscribe();
+        loop {
+            if let Some(handle) = self.handle(workflow) {
+                return handle;
+            }
+            // The sender lives in `self`.
+            let _ = changes.changed().await;
+        }
+    }
+
+    fn begin(&self, workflow: &Arc<str>, handle: &Handle) {
+        let entry = (workflow.clone(), handle.clone());
+        self.0.send_modify(|leading| leading.push(entry));
+    }
+
+    fn end(&self, workflow: &Arc<str>) {
+        self.0
+            .send_modify(|leading| leading.retain(|(name, _)| name != workflow));
+    }
+}
+
+/// Leads the workflow whenever no other process does, until `shutdown` says [`Level::Drain`].
+pub async fn lead(
+    site: Site,
+    leading: Leading,
+    mut shutdown: Shutdown,
+) -> Result<(), ClusterError> {
+    let workflow = site.plan.workflow.clone();
+    let key = format!("{workflow}.leader");
+    loop {
+        let modesty = MODESTY * u32::try_from(leading.count()).unwrap_or(u32::MAX);
+        let lease = tokio::select! {
+            lease = async {
+                tokio::time::sleep(modesty).await;
+                site.leases.take(&key, &site.name).await
+            } => lease,
+            () = shutdown.reached(Level::Drain) => return Ok(()),
+        };
+        tracing::info!(%workflow, term = lease.term(), "leading");
+        let led = tokio::select! {
+            led = lead_once(&site, &leading, shutdown.clone()) => led,
+            () = lease.lost() => Ok(()),
+        };
+        leading.end(&workflow);
+        lease.give_back().await;
+        match led {
+            Ok(()) if shutdown.level() >= Level::Drain => return Ok(()),
+            Ok(()) => {}
+            // Another process writes the log: it leads.
+            Err(ClusterError::Coordinator(
+                CoordinatorError::Log(_) | CoordinatorError::Append(AppendError::Failed(_)),
+            )) => {}
+            Err(ClusterError::Connect(error)) => {
+                tracing::warn!(%error, "cannot lead now");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+            Err(error) => return Err(error),
+        }
+        tracing::info!(%workflow, "not leading any more");
+    }
+}
+
+async fn lead_once(
+    site: &Site,
+    leading: &Leading,
+    mut shutdown: Shutdown,
+) -> Result<(), ClusterError> {
+    let log = Arc::new(JetStreamLog::open(&site.connection, &site.plan.workflow).await?);
+    let options = Options {
+        core: CoreOptions {
+            adopt_grace: ADOPT_GRACE,
+        },
+    };
+    let opened = Coordinator::open(site.plan.clone(), log.clone() as Arc<dyn Log>, options).await;
+    let (coordinator, handle) = match opened {
+        Err(CoordinatorError::Read(error)) => {
+            tracing::warn!(%error, "cannot replay the log now");
+            return Ok(());
+        }
+        opened => opened?,
+    };
+    let (stop, stopping) = shutdown::channel();
+    let server = Server::new(site.connection.clone(), site.blobs.clone(), handle.clone());
+    leading.begin(&site.plan.workflow, &handle);
+    let sweeping = tokio::spawn(sweep_blobs(handle.clone(), site.blobs.clone()));
+    let mut coordinating = std::pin::pin!(coordinator.run(stopping.clone()));
+    let mut serving = std::pin::pin!(server.run(stopping));
+    let ended = tokio::select! {
+        ended = &mut coordinating => ended.map_err(ClusterError::from),
+        served = &mut serving => served.map_err(ClusterError::from),
+        () = shutdown.reached(Level::Drain) => {
+            stop.raise(Level::Stop);
+            let ended = coordinating.await.map_err(ClusterError::from);
+            // What was accepted is durable; a failure has been reported by the coordinator.
+            let _ = log.close().await;
+            ended
+        }
+    };
+    sweeping.abort();
+    ended
+}

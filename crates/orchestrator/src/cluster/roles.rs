@@ -1,0 +1,223 @@
+//! The roles that work for whoever leads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::error::ClusterError;
+use super::site::Site;
+use crate::mill::{MillError, SourceSummary};
+use crate::shutdown::{self, Level, Shutdown};
+use crate::sink::{self, Sink};
+use crate::source;
+
+/// Runs dispatchers for the stages in `stages` (all, if there are none), as many for each as
+/// `workers` says, else the workflow. On [`Level::Drain`] they finish what they have.
+pub async fn run_dispatchers(
+    site: Site,
+    stages: BTreeSet<String>,
+    workers: BTreeMap<String, usize>,
+    shutdown: Shutdown,
+) -> Result<(), ClusterError> {
+    for stage in stages.iter().chain(workers.keys()) {
+        let mut known = site.workflow.dispatchers.iter();
+        if !known.any(|dispatcher| dispatcher.name == *stage) {
+            return Err(ClusterError::Nothing {
+                workflow: site.workflow.name.clone(),
+                what: format!("no dispatcher {stage:?}"),
+            });
+        }
+    }
+    let (client, handle) = site.client("dispatcher").await?;
+    let roles = site.roles(&handle);
+    let stages = (!stages.is_empty()).then_some(&stages);
+    let dispatchers = roles.dispatchers(&workers, stages, &format!("@{}", site.name))?;
+    if dispatchers.is_empty() {
+        return Err(ClusterError::Nothing {
+            workflow: site.workflow.name.clone(),
+            what: "no dispatchers to run here".into(),
+        });
+    }
+    roles.sweep_programs().await?;
+    drop(handle);
+    let mut working = JoinSet::new();
+    for dispatcher in dispatchers {
+        working.spawn(dispatcher.run(shutdown.clone()));
+    }
+    // The dispatchers hold the handles: the client ends after them.
+    let carried = client.run().await;
+    while let Some(joined) = working.join_next().await {
+        if let Err(error) = joined {
+            return Err(MillError::Panicked(error.to_string()).into());
+        }
+    }
+    Ok(carried?)
+}
+
+/// Hands what the sequencer emits to `sinks`, after the workflow's directory, whenever no other
+/// process does.
+pub async fn run_sequencer(
+    site: Site,
+    mut sinks: Vec<Box<dyn Sink>>,
+    mut shutdown: Shutdown,
+) -> Result<(), ClusterError> {
+    let key = format!("{}.sequencer", site.plan.workflow);
+    loop {
+        let lease = tokio::select! {
+            lease = site.leases.take(&key, &site.name) => lease,
+            () = shutdown.reached(Level::Drain) => return Ok(()),
+        };
+        let (mut client, handle) = site.client("sequencer").await?;
+        client.set_sink_term(lease.term());
+        let mut all = std::mem::take(&mut sinks);
+        if let Some(directory) = site.roles(&handle).directory()? {
+            all.insert(0, Box::new(directory));
+        }
+        let (stop, stopping) = shutdown::channel();
+        let options = sink::Options {
+            sinks: all,
+            stream: None,
+        };
+        let blobs = site.blobs.clone();
+        let sinking = tokio::spawn(async move {
+            let mut options = options;
+            let ended = sink::run(&mut options, handle, blobs, stopping).await;
+            (options, ended)
+        });
+        let mut carrying = tokio::spawn(client.run());
+        let carried = tokio::select! {
+            carried = &mut carrying => Some(carried),
+            () = lease.lost() => None,
+            () = shutdown.reached(Level::Drain) => None,
+        };
+        stop.raise(Level::Stop);
+        let panicked = |error: tokio::task::JoinError| MillError::Panicked(error.to_string());
+        let (options, _) = sinking.await.map_err(panicked)?;
+        // The directory is opened again if its turn comes again.
+        sinks = options.sinks;
+        if site
+            .workflow
+            .sequencer
+            .as_ref()
+            .is_some_and(|sequencer| sequencer.directory.is_some())
+        {
+            sinks.remove(0);
+        }
+        let carried = match carried {
+            Some(carried) => carried,
+            // What was handed out is still confirmed.
+            None => match tokio::time::timeout(Duration::from_secs(5), &mut carrying).await {
+                Ok(carried) => carried,
+                Err(_) => {
+                    carrying.abort();
+                    Ok(Ok(()))
+                }
+            },
+        };
+        lease.give_back().await;
+        carried.map_err(panicked)??;
+        if shutdown.level() >= Level::Drain {
+            return Ok(());
+        }
+    }
+}
+
+/// Runs each source of the workflow whenever no other process does, until all have come to their
+/// end.
+pub async fn run_sources(
+    site: Site,
+    shutdown: Shutdown,
+) -> Result<BTreeMap<String, SourceSummary>, ClusterError> {
+    let names: Vec<String> = {
+        let (_client, handle) = site.client("source").await?;
+        let sources = site.roles(&handle).sources()?;
+        sources
+            .iter()
+            .map(|(_, options)| options.name.to_string())
+            .collect()
+    };
+    if names.is_empty() {
+        return Err(ClusterError::Nothing {
+            workflow: site.workflow.name.clone(),
+            what: "no source that runs by itself".into(),
+        });
+    }
+    let mut running = JoinSet::new();
+    for name in names {
+        running.spawn(run_source(site.clone(), name, shutdown.clone()));
+    }
+    let mut summaries = BTreeMap::new();
+    while let Some(joined) = running.join_next().await {
+        let (name, summary) = joined.map_err(|error| MillError::Panicked(error.to_string()))??;
+        summaries.insert(name, summary);
+    }
+    Ok(summaries)
+}
+
+async fn run_source(
+    site: Site,
+    name: String,
+    mut shutdown: Shutdown,
+) -> Result<(String, SourceSummary), ClusterError> {
+    let key = format!("{}.source.{name}", site.plan.workflow);
+    let mut total = source::Summary::default();
+    loop {
+        let lease = tokio::select! {
+            lease = site.leases.take(&key, &site.name) => lease,
+            () = shutdown.reached(Level::Drain) => return Ok((name, total.into())),
+        };
+        let (client, handle) = site.client(&format!("source-{name}")).await?;
+        let sources = site.roles(&handle).sources()?;
+        let Some((source, options)) = sources
+            .into_iter()
+            .find(|(_, options)| *options.name == *name)
+        else {
+            return Ok((name, total.into()));
+        };
+        let (stop, stopping) = shutdown::channel();
+        let carrying = tokio::spawn(client.run());
+        let mut running = std::pin::pin!(source::run(
+            source,
+            options,
+            handle,
+            site.blobs.clone(),
+            stopping,
+        ));
+        let ran = tokio::select! {
+            ran = &mut running => Some(ran),
+            () = lease.lost() => {
+                stop.raise(Level::Stop);
+                None
+            }
+            () = shutdown.reached(Level::Drain) => {
+                stop.raise(Level::Drain);
+                let mut hurry = shutdown.clone();
+                tokio::select! {
+                    ran = &mut running => Some(ran),
+                    () = hurry.reached(Level::Stop) => None,
+                }
+            }
+        };
+        if ran.is_none() {
+            carrying.abort();
+        }
+        lease.give_back().await;
+        match ran {
+            Some(Ok(summary)) => {
+                total.accepted += summary.accepted;
+                total.duplicates += summary.duplicates;
+                total.rejected += summary.rejected;
+                total.ended = summary.ended;
+                return Ok((name, total.into()));
+            }
+            Some(Err(source::SourceError::Gone(_))) => match carrying.await {
+                Ok(carried) => carried?,
+                Err(error) => return Err(MillError::Panicked(error.to_string()).into()),
+            },
+            Some(Err(error)) => return Err(MillError::from(error).into()),
+            None if shutdown.level() >= Level::Drain => return Ok((name, total.into())),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What every role of a workflow needs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proofmill_bus::{BlobStore, Connection, Leases, open_blobs};
+use proofmill_workflow as file;
+
+use super::error::ClusterError;
+use crate::coordinator::Handle;
+use crate::mill::{MillError, Registry, Roles, make_private};
+use crate::plan::Plan;
+use crate::remote::Client;
+
+/// A process's part in a workflow that runs on a cluster.
+#[derive(Clone)]
+pub struct Site {
+    /// The bus.
+    pub connection: Connection,
+    /// Where large payloads are.
+    pub blobs: Arc<BlobStore>,
+    /// Who does what only one process may do.
+    pub leases: Leases,
+    /// The workflow: the same in every process.
+    pub workflow: Arc<file::Workflow>,
+    /// The workflow as the core sees it.
+    pub plan: Arc<Plan>,
+    /// Provers, sources and strategies of this program.
+    pub registry: Registry,
+    /// Everything that is kept on this machine; one process at a time.
+    pub state: PathBuf,
+    /// This process's name, different from all others.
+    pub name: Arc<str>,
+}
+
+// === impl Site ===
+
+impl Site {
+    /// Gets everything ready; `name` is made of ASCII letters, digits, `_` and `-`.
+    pub async fn open(
+        connection: Connection,
+        workflow: &file::Workflow,
+        registry: Registry,
+        state: PathBuf,
+        name: &str,
+    ) -> Result<Self, ClusterError> {
+        let plan = Plan::compile(workflow, registry.strategies()).map_err(MillError::from)?;
+        make_private(&state).map_err(|source| MillError::State {
+            path: state.clone(),
+            source,
+        })?;
+        Ok(Self {
+            blobs: Arc::new(open_blobs(&connection).await?),
+            leases: Leases::open(&connection).await?,
+            connection,
+            workflow: Arc::new(workflow.clone()),
+            plan: Arc::new(plan),
+            registry,
+            state,
+            name: name.into(),
+        })
+    }
+
+    /// A way to whoever leads the workflow, for the role `role` of this process.
+    pub(super) async fn client(&self, role: &str) -> Result<(Client, Handle), ClusterError> {
+        let name = format!("{}-{role}", self.name);
+        let opened = Client::open(
+            self.connection.clone(),
+            self.blobs.clone(),
+            self.plan.clone(),
+            &name,
+        );
+        Ok(opened.await?)
+    }
+
+    pub(super) fn roles<'a>(&'a self, handle: &'a Handle) -> Roles<'a> {
+        Roles {
+            workflow: &self.workflow,
+            registry: &self.registry,
+            state: &self.state,
+            handle,
+            blobs: &self.blobs,
+        }
+    }
+}

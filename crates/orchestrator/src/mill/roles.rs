@@ -1,0 +1,187 @@
+//! Dispatchers, sources and sinks as a workflow describes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use proofmill_bus::BlobStore;
+use proofmill_workflow as file;
+
+use super::options::MillError;
+use super::registry::{Registry, program_path};
+use crate::coordinator::Handle;
+use crate::dispatcher::{self, Dispatcher};
+use crate::executor::process::{ProcessExecutor, ProcessSpec};
+use crate::executor::{Executor, Program};
+use crate::plan::StageIx;
+use crate::sink::Directory;
+use crate::source::{self, Pace, Source};
+
+/// A source and how to run it.
+pub(crate) type ReadySource = (Box<dyn Source>, source::Options);
+
+/// What it takes to make them.
+pub(crate) struct Roles<'a> {
+    pub(crate) workflow: &'a file::Workflow,
+    pub(crate) registry: &'a Registry,
+    /// The directory for everything that is kept on this machine.
+    pub(crate) state: &'a Path,
+    pub(crate) handle: &'a Handle,
+    pub(crate) blobs: &'a Arc<BlobStore>,
+}
+
+impl Roles<'_> {
+    /// Where programs have their files.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.state.join("scratch")
+    }
+
+    /// Ends what programs an earlier run left behind.
+    pub(crate) async fn sweep_programs(&self) -> Result<(), MillError> {
+        let mut stages = self.workflow.dispatchers.iter();
+        if !stages.any(|stage| matches!(stage.executor, file::Executor::Process(_))) {
+            return Ok(());
+        }
+        let swept = ProcessExecutor::sweep(&self.scratch()).await;
+        swept.map(|_| ()).map_err(|source| MillError::Process {
+            stage: "(programs left by an earlier run)".into(),
+            source,
+        })
+    }
+
+    /// The dispatchers of each stage: as many as `workers` says, else the workflow, with names that
+    /// end in `suffix`. None for stages outside `stages`, if that is given.
+    pub(crate) fn dispatchers(
+        &self,
+        workers: &BTreeMap<String, usize>,
+        stages: Option<&BTreeSet<String>>,
+        suffix: &str,
+    ) -> Result<Vec<Dispatcher>, MillError> {
+        let plan = self.handle.plan();
+        let scratch = self.scratch();
+        let mut executors: BTreeMap<String, BTreeMap<StageIx, Arc<dyn Executor>>> = BTreeMap::new();
+        for stage in &self.workflow.dispatchers {
+            let Some(ix) = plan.stage_named(&stage.name) else {
+                continue;
+            };
+            let executor: Arc<dyn Executor> = match &stage.executor {
+                file::Executor::Process(process) => Arc::new(program(stage, process, &scratch)?),
+                file::Executor::Native { prover, params } => {
+                    let made = self.registry.make_executor(stage, prover, params);
+                    let what = || format!("dispatcher {:?}", stage.name);
+                    made.map_err(|why| MillError::Setup { what: what(), why })?
+                }
+            };
+            executors
+                .entry(stage.group.clone())
+                .or_default()
+                .insert(ix, executor);
+        }
+        let executors: BTreeMap<String, _> = executors
+            .into_iter()
+            .map(|(group, stages)| (group, Arc::new(stages)))
+            .collect();
+        let mut dispatchers = Vec::new();
+        for stage in &self.workflow.dispatchers {
+            if stages.is_some_and(|stages| !stages.contains(&stage.name)) {
+                continue;
+            }
+            let configured = usize::try_from(stage.workers).unwrap_or(usize::MAX);
+            let workers = workers.get(&stage.name).copied().unwrap_or(configured);
+            for number in 0..workers {
+                let options = dispatcher::Options {
+                    name: format!("{}-{number}{suffix}", stage.name).into(),
+                    group: stage.group.as_str().into(),
+                    labels: stage.labels.iter().cloned().collect::<BTreeSet<_>>(),
+                    memory: stage.memory_available.unwrap_or(u64::MAX),
+                    f_max: stage.f_max as usize,
+                    heartbeat: stage.policy.heartbeat,
+                };
+                dispatchers.push(Dispatcher::new(
+                    options,
+                    executors[&stage.group].clone(),
+                    self.blobs.clone(),
+                    self.handle.clone(),
+                ));
+            }
+        }
+        Ok(dispatchers)
+    }
+
+    /// The sources, those that are submitted to left out.
+    pub(crate) fn sources(&self) -> Result<Vec<ReadySource>, MillError> {
+        let plan = self.handle.plan();
+        let mut sources = Vec::new();
+        for stage in &self.workflow.sources {
+            let setup = |why: String| MillError::Setup {
+                what: format!("source {:?}", stage.name),
+                why,
+            };
+            let source: Box<dyn Source> = match &stage.kind {
+                file::SourceKind::Submit => continue,
+                file::SourceKind::Range {
+                    start,
+                    end,
+                    chunk,
+                    payload,
+                } => {
+                    let payload = payload.clone();
+                    let make = move |first, last| {
+                        serde_json::to_vec(&payload.render(first, last))
+                            .unwrap_or_default()
+                            .into()
+                    };
+                    Box::new(source::Range::new(*start, *end, u64::from(*chunk), make))
+                }
+                file::SourceKind::Jsonl { file } => Box::new(source::Jsonl::new(file)),
+                kind => match self.registry.make_source(kind) {
+                    Some(made) => made.map_err(setup)?,
+                    None => {
+                        return Err(setup("this program has no source of this kind".to_owned()));
+                    }
+                },
+            };
+            let outputs = stage
+                .outputs
+                .iter()
+                .filter_map(|queue| plan.queue_named(queue));
+            let options = source::Options {
+                name: stage.name.as_str().into(),
+                outputs: outputs.collect(),
+                pace: stage.rate.map(|rate| Pace::new(rate.interval())),
+            };
+            sources.push((source, options));
+        }
+        Ok(sources)
+    }
+
+    /// The sequencer's directory, if the workflow has one.
+    pub(crate) fn directory(&self) -> Result<Option<Directory>, MillError> {
+        let sequencer = self.workflow.sequencer.as_ref();
+        let directory = sequencer.and_then(|sequencer| sequencer.directory.as_ref());
+        let opened = directory.map(|directory| Directory::open(&self.state.join(directory)));
+        Ok(opened.transpose()?)
+    }
+}
+
+fn program(
+    stage: &file::Dispatcher,
+    process: &file::ProcessExecutor,
+    scratch: &Path,
+) -> Result<Program, MillError> {
+    let mut spec = ProcessSpec::new(program_path(&process.program));
+    spec.args.clone_from(&process.args);
+    spec.env.clone_from(&process.env);
+    spec.input_flag.clone_from(&process.input_flag);
+    spec.output_flag.clone_from(&process.output_flag);
+    spec.time_limit = stage.time_limit;
+    spec.memory_limit = process.memory_limit;
+    // Kept with every attempt, in a record of the log.
+    spec.capture_limit = 16 * 1024;
+    let executor =
+        ProcessExecutor::new(spec, scratch.to_owned()).map_err(|source| MillError::Process {
+            stage: stage.name.clone(),
+            source,
+        })?;
+    Ok(Program::new(executor, stage.fan_out))
+}

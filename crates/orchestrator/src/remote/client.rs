@@ -1,0 +1,396 @@
+//! In a process of its own: a handle like that of a coordinator beside it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{BoxStream, FuturesUnordered};
+use futures_util::{FutureExt, StreamExt};
+use proofmill_bus::{BlobStore, Connection, Request, RequestError};
+use tokio::sync::{mpsc, oneshot};
+
+use super::wire::{Answer, Call, Notice, RemoteError, Said, Subjects, Told, What, decode, encode};
+use crate::coordinator::{Command, Emission, Handle, SubmitRequest, ToWorker};
+use crate::core::{Event, Reply};
+use crate::id::WorkerId;
+use crate::plan::Plan;
+
+/// Commands that may wait before their senders wait.
+const COMMANDS: usize = 4096;
+
+/// Things said in one call, at most.
+const SAID_MAX: usize = 256;
+
+/// How long the leader may take to answer a call before it is made again.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A submission may wait for a full queue: asking again costs little.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Between two calls while nobody leads.
+const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
+
+/// Carries what is said through a [`Handle`] to whichever process leads the workflow.
+pub struct Client {
+    caller: Caller,
+    commands: mpsc::Receiver<Command>,
+    notices: BoxStream<'static, Request>,
+    hellos: BoxStream<'static, Request>,
+    workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
+    sink: Option<mpsc::UnboundedSender<Emission>>,
+    sink_term: u64,
+    /// What has not been said yet.
+    said: VecDeque<Said>,
+}
+
+#[derive(Clone)]
+struct Caller {
+    connection: Connection,
+    blobs: Arc<BlobStore>,
+    subjects: Subjects,
+    name: Arc<str>,
+    plan: [u8; 16],
+    workflow: Arc<str>,
+    number: Arc<AtomicU64>,
+}
+
+type Saying = BoxFuture<'static, Result<Answer, RemoteError>>;
+type Submitting = BoxFuture<'static, Result<(), RemoteError>>;
+
+// === impl Client ===
+
+impl Client {
+    /// A client named `name` (unique among those alive; one token of a subject), and the handle that
+    /// speaks through it once [`Client::run`] runs.
+    ///
+    /// Looking into the core and waiting for it to be idle are not carried: such requests are
+    /// answered as if the coordinator were gone.
+    pub async fn open(
+        connection: Connection,
+        blobs: Arc<BlobStore>,
+        plan: Arc<Plan>,
+        name: &str,
+    ) -> Result<(Self, Handle), RemoteError> {
+        let subjects = Subjects::new(&connection, &plan.workflow);
+        let notices = connection.listen(&subjects.client(name)).await?;
+        let hellos = connection.listen(&subjects.hello).await?;
+        let (sender, commands) = mpsc::channel(COMMANDS);
+        let client = Self {
+            caller: Caller {
+                connection,
+                blobs,
+                subjects,
+                name: name.into(),
+                plan: plan.digest(),
+                workflow: plan.workflow.clone(),
+                // Another process of this name must not be taken for this one.
+                number: Arc::new(AtomicU64::new(random())),
+            },
+            commands,
+            notices,
+            hellos,
+            workers: HashMap::new(),
+            sink: None,
+            sink_term: 0,
+            said: VecDeque::new(),
+        };
+        Ok((
+            client,
+            Handle {
+                commands: sender,
+                plan,
+            },
+        ))
+    }
+
+    /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does
+    /// not get it back.
+    pub fn set_sink_term(&mut self, term: u64) {
+        self.sink_term = term;
+    }
+
+    /// Carries until every handle is gone and all that was said has been heard.
+    pub async fn run(mut self) -> Result<(), RemoteError> {
+        let mut saying: Option<Saying> = None;
+        let mut submitting: FuturesUnordered<Submitting> = FuturesUnordered::new();
+        let mut turn = Vec::with_capacity(SAID_MAX);
+        let mut open = true;
+        loop {
+            if saying.is_none() && !self.said.is_empty() {
+                let count = self.said.len().min(SAID_MAX);
+                let events = self.said.drain(..count).collect();
+                saying = Some(self.caller.clone().say(events).boxed());
+            }
+            if !open && saying.is_none() && submitting.is_empty() {
+                return Ok(());
+            }
+            tokio::select! {
+                count = self.commands.recv_many(&mut turn, SAID_MAX), if open => {
+                    open = count > 0;
+                    for command in turn.drain(..) {
+                        self.command(command, &submitting);
+                    }
+                }
+                answer = async { saying.as_mut().expect("guarded").await }, if saying.is_some() => {
+                    saying = None;
+                    self.heard(answer?);
+                }
+                Some(submitted) = submitting.next(), if !submitting.is_empty() => submitted?,
+                notice = self.notices.next() => match notice {
+                    Some(request) => self.notice(request).await?,
+                    None => return Ok(()),
+                },
+                hello = self.hellos.next() => match hello {
+                    // A new leader knows nobody.
+                    Some(_) => self.introduce(),
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+
+    fn command(&mut self, command: Command, submitting: &FuturesUnordered<Submitting>) {
+        match command {
+            Command::Submit(request, reply) => {
+                submitting.push(self.caller.clone().submit(request, reply).boxed());
+            }
+            Command::SourceNext(source, reply) => {
+                submitting.push(self.caller.clone().source_next(source, reply).boxed());
+            }
+            Command::Join(join, to_worker) => {
+                self.workers.insert(join.worker.clone(), to_worker);
+                self.said.push_back(Said::Join(join));
+            }
+            Command::Leave(worker) => {
+                self.workers.remove(&worker);
+                self.said.push_back(Said::Leave(worker));
+            }
+            Command::AttachSink(sink) => {
+                self.sink = Some(sink);
+                let attach = self.attach();
+                self.said.push_back(attach);
+            }
+            Command::Worker(event) => {
+                if let Some(said) = said(event) {
+                    self.say(said);
+                }
+            }
+            // See `open`: dropping the sender tells whoever asked.
+            Command::Dead { .. }
+            | Command::Inspect(_)
+            | Command::Flush(_)
+            | Command::Observe(_)
+            | Command::When(..)
+            | Command::Drain => {}
+        }
+    }
+
+    fn say(&mut self, said: Said) {
+        if let Said::Heartbeat { worker, .. } = &said {
+            // While nobody leads they would pile up; the newest says it all.
+            let is_older = |other: &Said| matches!(other, Said::Heartbeat { worker: other, .. } if other == worker);
+            self.said.retain(|other| !is_older(other));
+        }
+        self.said.push_back(said);
+    }
+
+    fn heard(&mut self, answer: Answer) {
+        let Answer::Done {
+            unknown,
+            sink_unknown,
+        } = answer
+        else {
+            return;
+        };
+        for worker in unknown {
+            self.tell(&worker, ToWorker::Unknown);
+        }
+        if sink_unknown && self.sink.is_some() {
+            let attach = self.attach();
+            self.said.push_back(attach);
+        }
+    }
+
+    fn attach(&self) -> Said {
+        let term = self.sink_term;
+        Said::AttachSink { term }
+    }
+
+    fn introduce(&mut self) {
+        for worker in self.workers.values() {
+            // A dispatcher that has ended has said so.
+            let _ = worker.send(ToWorker::Unknown);
+        }
+        if self.sink.is_some() {
+            let attach = self.attach();
+            self.said.push_back(attach);
+        }
+    }
+
+    fn tell(&self, worker: &WorkerId, message: ToWorker) {
+        if let Some(sender) = self.workers.get(worker) {
+            // As above.
+            let _ = sender.send(message);
+        }
+    }
+
+    async fn notice(&mut self, request: Request) -> Result<(), RemoteError> {
+        match decode::<Notice>(&request.payload, &self.caller.blobs).await {
+            Ok(Notice::Ping) => {}
+            Ok(Notice::Tell(told)) => {
+                for told in told {
+                    match told {
+                        Told::Worker(worker, message) => self.tell(&worker, message),
+                        Told::Emit(task) => {
+                            if let Some(sink) = &self.sink {
+                                // As above.
+                                let _ = sink.send(Emission { task });
+                            }
+                        }
+                    }
+                }
+            }
+            Err(RemoteError::Blob(error)) => {
+                // Not answered: it comes again.
+                tracing::warn!(%error, "a notice cannot be read yet");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        request.reply(Bytes::new()).await;
+        Ok(())
+    }
+}
+
+fn random() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}
+
+/// What there is to say of an event at a worker.
+fn said(event: Event) -> Option<Said> {
+    Some(match event {
+        Event::Retire { worker } => Said::Retire(worker),
+        Event::Heartbeat {
+            worker,
+            running,
+            retired,
+        } => Said::Heartbeat {
+            worker,
+            running,
+            retired,
+        },
+        Event::Complete(complete) => Said::Complete(complete),
+        Event::Fail(fail) => Said::Fail(fail),
+        Event::Release { worker, lease } => Said::Release(worker, lease),
+        Event::Emitted { task } => Said::Emitted(task),
+        _ => return None,
+    })
+}
+
+// === impl Caller ===
+
+impl Caller {
+    fn next_number(&self) -> u64 {
+        // Wraps around.
+        self.number.fetch_add(1, Ordering::Relaxed)
+    }
+
+    async fn say(self, events: Vec<Said>) -> Result<Answer, RemoteError> {
+        let number = self.next_number();
+        self.call(What::Events { number, events }, CALL_TIMEOUT)
+            .await
+    }
+
+    async fn submit(
+        self,
+        request: SubmitRequest,
+        reply: oneshot::Sender<Reply>,
+    ) -> Result<(), RemoteError> {
+        let number = self.next_number();
+        let what = What::Submit { number, request };
+        if let Answer::Reply(answer) = self.call(what, SUBMIT_TIMEOUT).await? {
+            // Whoever asked may have gone; the record stands all the same.
+            let _ = reply.send(answer);
+        }
+        Ok(())
+    }
+
+    async fn source_next(
+        self,
+        source: Arc<str>,
+        reply: oneshot::Sender<Option<u64>>,
+    ) -> Result<(), RemoteError> {
+        let what = What::SourceNext(source);
+        if let Answer::SourceNext(next) = self.call(what, CALL_TIMEOUT).await? {
+            // As above.
+            let _ = reply.send(next);
+        }
+        Ok(())
+    }
+
+    /// Calls until a leader answers.
+    async fn call(&self, what: What, timeout: Duration) -> Result<Answer, RemoteError> {
+        let call = Call {
+            plan: self.plan,
+            client: self.name.clone(),
+            what,
+        };
+        loop {
+            let bytes = match encode(&call, &self.connection, &self.blobs).await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    tracing::warn!(%error, "a call has to wait");
+                    tokio::time::sleep(CALL_TIMEOUT).await;
+                    continue;
+                }
+            };
+            let asked = self
+                .connection
+                .request(&self.subjects.leader, bytes, timeout);
+            match asked.await {
+                Ok(answer) => match decode::<Answer>(&answer, &self.blobs).await? {
+                    Answer::OtherPlan => {
+                        return Err(RemoteError::OtherPlan(self.workflow.to_string()));
+                    }
+                    Answer::Stopping => {}
+                    answer => return Ok(answer),
+                },
+                Err(RequestError::TimedOut(_)) => continue,
+                Err(RequestError::NoResponders(_)) => {}
+                Err(error) => tracing::debug!(%error, "a call is made again"),
+            }
+            tokio::time::sleep(NO_LEADER_PAUSE).await;
+        }
+    }
+}
+
+/// The state of a workflow as its leader knows it, as JSON; `None` if nobody leads it.
+pub async fn status(
+    connection: &Connection,
+    blobs: &BlobStore,
+    plan: &Plan,
+) -> Result<Option<String>, RemoteError> {
+    let subjects = Subjects::new(connection, &plan.workflow);
+    let call = Call {
+        plan: plan.digest(),
+        client: "status".into(),
+        what: What::Status,
+    };
+    let bytes = encode(&call, connection, blobs).await?;
+    match connection
+        .request(&subjects.leader, bytes, CALL_TIMEOUT)
+        .await
+    {
+        Ok(answer) => match decode::<Answer>(&answer, blobs).await? {
+            Answer::Status(json) => Ok(Some(json)),
+            Answer::OtherPlan => Err(RemoteError::OtherPlan(plan.workflow.to_string())),
+            _ => Ok(None),
+        },
+        Err(RequestError::NoResponders(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

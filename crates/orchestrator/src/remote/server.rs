@@ -1,0 +1,424 @@
+//! Beside the coordinator: carries calls to it, and notices from it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt, Shared};
+use proofmill_bus::{BlobStore, Connection, Request, RequestError};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::wire::{Answer, Call, Notice, RemoteError, Said, Subjects, Told, What, decode, encode};
+use crate::coordinator::{CoordinatorGone, Emission, Handle, ToWorker};
+use crate::core::Reply;
+use crate::id::WorkerId;
+use crate::shutdown::{Level, Shutdown};
+
+/// A client that has nothing to hear is asked so often whether it is there.
+const PING: Duration = Duration::from_millis(200);
+
+/// How long a client may take to answer a notice before it is sent again.
+const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A client on whose subject nobody listens for so long is gone: a connection that is made anew
+/// takes less.
+const GONE_AFTER: Duration = Duration::from_millis(400);
+
+/// So long after this process has connected, clients may still be connecting: the server may have
+/// been away.
+const SETTLING: Duration = Duration::from_secs(3);
+
+/// A client that does not answer for so long is given up.
+const SILENT_AFTER: Duration = Duration::from_secs(20);
+
+/// Things told to a client in one notice, at most.
+const NOTICE_MAX: usize = 256;
+
+/// Submissions whose replies are remembered for each client, for those that ask again.
+const REPLIES: usize = 1024;
+
+/// Carries calls to a coordinator, and notices from it, while this process leads the workflow.
+pub struct Server {
+    connection: Connection,
+    blobs: Arc<BlobStore>,
+    handle: Handle,
+    subjects: Subjects,
+    plan: [u8; 16],
+    clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
+    /// Of the sink.
+    sink_term: AtomicU64,
+}
+
+type PendingReply = Shared<BoxFuture<'static, Option<Reply>>>;
+
+struct Client {
+    /// The last call with events that was taken, and whom it named that is not known.
+    taken: Option<(u64, Vec<WorkerId>, bool)>,
+    workers: Vec<WorkerId>,
+    has_sink: bool,
+    tell: mpsc::UnboundedSender<Told>,
+    replies: BTreeMap<u64, PendingReply>,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// A server for the coordinator behind `handle`.
+    pub fn new(connection: Connection, blobs: Arc<BlobStore>, handle: Handle) -> Self {
+        let plan = handle.plan();
+        Self {
+            subjects: Subjects::new(&connection, &plan.workflow),
+            plan: plan.digest(),
+            connection,
+            blobs,
+            handle,
+            clients: Arc::default(),
+            sink_term: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes calls until the coordinator or the connection is gone, or `shutdown` says
+    /// [`Level::Stop`].
+    pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RemoteError> {
+        let mut calls = self.connection.listen(&self.subjects.leader).await?;
+        self.connection
+            .tell(&self.subjects.hello, Bytes::new())
+            .await?;
+        let server = Arc::new(self);
+        let mut working = JoinSet::new();
+        let gone = server.handle.clone();
+        loop {
+            tokio::select! {
+                call = calls.next() => match call {
+                    Some(request) => {
+                        let server = server.clone();
+                        working.spawn(async move { server.take(request).await });
+                    }
+                    None => return Ok(()),
+                },
+                Some(_) = working.join_next(), if !working.is_empty() => {}
+                () = gone.gone() => return Ok(()),
+                () = shutdown.reached(Level::Stop) => return Ok(()),
+            }
+        }
+    }
+
+    async fn take(self: Arc<Self>, request: Request) {
+        let answer = match decode::<Call>(&request.payload, &self.blobs).await {
+            Ok(call) if call.plan != self.plan => Answer::OtherPlan,
+            Ok(call) => match self.clone().answer(call).await {
+                Ok(answer) => answer,
+                Err(CoordinatorGone) => Answer::Stopping,
+            },
+            Err(error) => {
+                tracing::warn!(%error, "a call is not answered");
+                return;
+            }
+        };
+        match encode(&answer, &self.connection, &self.blobs).await {
+            Ok(bytes) => request.reply(bytes).await,
+            Err(error) => tracing::warn!(%error, "a call is not answered"),
+        }
+    }
+
+    async fn answer(self: Arc<Self>, call: Call) -> Result<Answer, CoordinatorGone> {
+        match call.what {
+            What::Events { number, events } => self.events(call.client, number, events).await,
+            What::Submit { number, request } => {
+                let pending = {
+                    let mut clients = self.lock();
+                    let client = self.client(&mut clients, &call.client);
+                    while client.replies.len() >= REPLIES {
+                        client.replies.pop_first();
+                    }
+                    let handle = self.handle.clone();
+                    client
+                        .replies
+                        .entry(number)
+                        .or_insert_with(|| {
+                            let submitted = async move { handle.submit(request).await.ok() };
+                            submitted.boxed().shared()
+                        })
+                        .clone()
+                };
+                match pending.await {
+                    Some(reply) => Ok(Answer::Reply(reply)),
+                    None => Err(CoordinatorGone),
+                }
+            }
+            What::SourceNext(source) => {
+                let next = self.handle.source_next(&source).await?;
+                Ok(Answer::SourceNext(next))
+            }
+            What::Status => {
+                let status = self.handle.status().await?;
+                let json = serde_json::to_string(&status).unwrap_or_default();
+                Ok(Answer::Status(json))
+            }
+        }
+    }
+
+    async fn events(
+        self: &Arc<Self>,
+        name: Arc<str>,
+        number: u64,
+        events: Vec<Said>,
+    ) -> Result<Answer, CoordinatorGone> {
+        let again = {
+            let mut clients = self.lock();
+            let client = self.client(&mut clients, &name);
+            let again = client.taken.clone().filter(|(taken, ..)| *taken == number);
+            if again.is_none() {
+                client.taken = Some((number, Vec::new(), false));
+            }
+            again
+        };
+        let (unknown, sink_unknown) = match again {
+            Some((_, unknown, sink_unknown)) => (unknown, sink_unknown),
+            None => {
+                let mut unknown = Vec::new();
+                let mut sink_unknown = false;
+                for said in events {
+                    self.say(&name, said, &mut unknown, &mut sink_unknown)
+                        .await?;
+                }
+                let mut clients = self.lock();
+                let client = self.client(&mut clients, &name);
+                client.taken = Some((number, unknown.clone(), sink_unknown));
+                (unknown, sink_unknown)
+            }
+        };
+        self.handle.flush().await?;
+        Ok(Answer::Done {
+            unknown,
+            sink_unknown,
+        })
+    }
+
+    /// Says one thing to the coordinator.
+    async fn say(
+        self: &Arc<Self>,
+        name: &Arc<str>,
+        said: Said,
+        unknown: &mut Vec<WorkerId>,
+        sink_unknown: &mut bool,
+    ) -> Result<(), CoordinatorGone> {
+        let handle = &self.handle;
+        match said {
+            Said::Join(join) => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let tell = {
+                    let mut clients = self.lock();
+                    let client = self.client(&mut clients, name);
+                    if !client.workers.contains(&join.worker) {
+                        client.workers.push(join.worker.clone());
+                    }
+                    client.tell.clone()
+                };
+                tokio::spawn(forward_worker(join.worker.clone(), receiver, tell));
+                handle.join(join, sender).await
+            }
+            Said::Heartbeat {
+                worker,
+                running,
+                retired,
+            } => {
+                let known = {
+                    let mut clients = self.lock();
+                    self.client(&mut clients, name).workers.contains(&worker)
+                };
+                if known {
+                    handle.heartbeat(worker, running, retired).await
+                } else {
+                    unknown.push(worker);
+                    Ok(())
+                }
+            }
+            Said::Retire(worker) => handle.retire(worker).await,
+            Said::Leave(worker) => {
+                {
+                    let mut clients = self.lock();
+                    let client = self.client(&mut clients, name);
+                    client.workers.retain(|other| *other != worker);
+                }
+                handle.leave(worker).await
+            }
+            Said::Complete(complete) => handle.complete(complete).await,
+            Said::Fail(fail) => handle.fail(fail).await,
+            Said::Release(worker, lease) => handle.release(worker, lease).await,
+            Said::AttachSink { term } => {
+                if self.sink_term.fetch_max(term, Ordering::SeqCst) > term {
+                    return Ok(());
+                }
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let tell = {
+                    let mut clients = self.lock();
+                    // One at a time: the others' are closed, by the coordinator.
+                    for client in clients.values_mut() {
+                        client.has_sink = false;
+                    }
+                    let client = self.client(&mut clients, name);
+                    client.has_sink = true;
+                    client.tell.clone()
+                };
+                tokio::spawn(forward_sink(receiver, tell));
+                handle.attach_sink(sender).await
+            }
+            Said::Emitted(task) => {
+                let known = {
+                    let mut clients = self.lock();
+                    self.client(&mut clients, name).has_sink
+                };
+                *sink_unknown |= !known;
+                handle.emitted(task).await
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Client>> {
+        // Nothing under this lock panics half-way through a change.
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn client<'a>(
+        &self,
+        clients: &'a mut HashMap<Arc<str>, Client>,
+        name: &Arc<str>,
+    ) -> &'a mut Client {
+        clients.entry(name.clone()).or_insert_with(|| {
+            let (tell, told) = mpsc::unbounded_channel();
+            let notices = Notices {
+                connection: self.connection.clone(),
+                blobs: self.blobs.clone(),
+                handle: self.handle.clone(),
+                subject: self.subjects.client(name),
+                name: name.clone(),
+                clients: self.clients.clone(),
+            };
+            tokio::spawn(notices.run(told));
+            Client {
+                taken: None,
+                workers: Vec::new(),
+                has_sink: false,
+                tell,
+                replies: BTreeMap::new(),
+            }
+        })
+    }
+}
+
+async fn forward_worker(
+    worker: WorkerId,
+    mut from: mpsc::UnboundedReceiver<ToWorker>,
+    to: mpsc::UnboundedSender<Told>,
+) {
+    while let Some(message) = from.recv().await {
+        if to.send(Told::Worker(worker.clone(), message)).is_err() {
+            return;
+        }
+    }
+}
+
+async fn forward_sink(
+    mut from: mpsc::UnboundedReceiver<Emission>,
+    to: mpsc::UnboundedSender<Told>,
+) {
+    while let Some(emission) = from.recv().await {
+        if to.send(Told::Emit(emission.task)).is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells one client what there is to tell, and notices when it is gone.
+struct Notices {
+    connection: Connection,
+    blobs: Arc<BlobStore>,
+    handle: Handle,
+    subject: String,
+    name: Arc<str>,
+    clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
+}
+
+impl Notices {
+    async fn run(self, mut told: mpsc::UnboundedReceiver<Told>) {
+        let mut batch = Vec::new();
+        loop {
+            let notice = tokio::select! {
+                count = told.recv_many(&mut batch, NOTICE_MAX) => {
+                    if count == 0 {
+                        return;
+                    }
+                    Notice::Tell(std::mem::take(&mut batch))
+                }
+                () = tokio::time::sleep(PING) => Notice::Ping,
+                () = self.handle.gone() => return,
+            };
+            if let Err(why) = self.deliver(&notice).await {
+                tracing::info!(client = %self.name, why, "a process is gone");
+                self.forget().await;
+                return;
+            }
+        }
+    }
+
+    /// Sends a notice until it is answered.
+    async fn deliver(&self, notice: &Notice) -> Result<(), &'static str> {
+        let begun = Instant::now();
+        let mut nobody_since: Option<Instant> = None;
+        loop {
+            let bytes = match encode(notice, &self.connection, &self.blobs).await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    tracing::warn!(%error, "a notice has to wait");
+                    tokio::time::sleep(PING).await;
+                    continue;
+                }
+            };
+            let asked = self
+                .connection
+                .request(&self.subject, bytes, NOTICE_TIMEOUT)
+                .await;
+            match asked {
+                Ok(_) => return Ok(()),
+                Err(RequestError::NoResponders(_)) => {
+                    if self.connection.connected_for() < SETTLING {
+                        nobody_since = None;
+                    }
+                    let since = *nobody_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= GONE_AFTER {
+                        return Err("nobody listens");
+                    }
+                    tokio::time::sleep(PING / 4).await;
+                }
+                Err(_) => {
+                    nobody_since = None;
+                    if begun.elapsed() >= SILENT_AFTER {
+                        return Err("it does not answer");
+                    }
+                }
+            }
+            if self.handle.is_gone() {
+                return Err("the coordinator has stopped");
+            }
+        }
+    }
+
+    /// The client is gone, and its workers with it.
+    async fn forget(&self) {
+        let client = {
+            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+            clients.remove(&self.name)
+        };
+        for worker in client.into_iter().flat_map(|client| client.workers) {
+            if self.handle.leave(worker).await.is_err() {
+                return;
+            }
+        }
+    }
+}

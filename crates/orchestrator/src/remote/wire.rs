@@ -1,0 +1,181 @@
+//! What goes over the bus.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proofmill_bus::{BlobStore, Connection, Digest, RequestError};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::coordinator::{SubmitRequest, ToWorker};
+use crate::core::{Complete, Fail, Join, LeaseRef, Reply};
+use crate::id::{TaskId, WorkerId};
+use crate::record::TaskRecord;
+
+/// The version of what follows.
+const VERSION: u8 = 1;
+
+/// The bytes follow.
+const HERE: u8 = 0;
+/// The digest of a blob with the bytes follows.
+const BLOB: u8 = 1;
+
+/// What a client says to the leader.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Call {
+    /// [`Plan::digest`](crate::plan::Plan::digest) of the client's workflow.
+    pub(super) plan: [u8; 16],
+    /// Who speaks.
+    pub(super) client: Arc<str>,
+    pub(super) what: What,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum What {
+    /// Things that happened, in order; answered when what follows from them is durable. `number`
+    /// grows with each call: the same number again is the same call again.
+    Events { number: u64, events: Vec<Said> },
+    /// A message for a queue; `number` as above, with its own count.
+    Submit { number: u64, request: SubmitRequest },
+    /// Where a source goes on.
+    SourceNext(Arc<str>),
+    /// The whole at this moment, as JSON.
+    Status,
+}
+
+/// Something that happened at a client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Said {
+    Join(Join),
+    Retire(WorkerId),
+    Leave(WorkerId),
+    Heartbeat {
+        worker: WorkerId,
+        running: Vec<LeaseRef>,
+        retired: bool,
+    },
+    Complete(Complete),
+    Fail(Fail),
+    Release(WorkerId, LeaseRef),
+    /// The client's sink is to get what is emitted, unless another of a later term does.
+    AttachSink {
+        term: u64,
+    },
+    Emitted(TaskId),
+}
+
+/// What the leader answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The events' consequences are durable. These workers are not known: they should join.
+    Done {
+        unknown: Vec<WorkerId>,
+        sink_unknown: bool,
+    },
+    Reply(Reply),
+    SourceNext(Option<u64>),
+    Status(String),
+    /// The client runs another workflow.
+    OtherPlan,
+    /// Not carried out, and perhaps never: the leader is stopping.
+    Stopping,
+}
+
+/// What the leader tells a client.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Notice {
+    /// Are you there?
+    Ping,
+    /// For workers and the sink, in order.
+    Tell(Vec<Told>),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Told {
+    Worker(WorkerId, ToWorker),
+    Emit(Arc<TaskRecord>),
+}
+
+/// Why something could not be said to, or understood from, another process.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteError {
+    /// Nobody answered.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// What came does not decode.
+    #[error("a message from another process does not decode: {0}")]
+    Malformed(String),
+    /// It is of a version that this program does not know.
+    #[error(
+        "a message from another process has version {0}, this program reads {VERSION}: use the \
+             same release everywhere"
+    )]
+    Version(u8),
+    /// A large message could not be stored or fetched.
+    #[error(transparent)]
+    Blob(#[from] proofmill_bus::BlobError),
+    /// The leader runs another workflow under the same name.
+    #[error("the coordinator runs another version of workflow {0:?}: use the same file everywhere")]
+    OtherPlan(String),
+}
+
+/// The subjects of a workflow.
+#[derive(Clone, Debug)]
+pub(super) struct Subjects {
+    pub(super) leader: String,
+    pub(super) hello: String,
+    clients: String,
+}
+
+impl Subjects {
+    pub(super) fn new(connection: &Connection, workflow: &str) -> Self {
+        Self {
+            leader: connection.subject(&[workflow, "leader"]),
+            hello: connection.subject(&[workflow, "hello"]),
+            clients: connection.subject(&[workflow, "client"]),
+        }
+    }
+
+    pub(super) fn client(&self, name: &str) -> String {
+        format!("{}.{name}", self.clients)
+    }
+}
+
+/// Bytes for `message`: itself, or the digest of a blob that holds it.
+pub(super) async fn encode<T: Serialize + Sync>(
+    message: &T,
+    connection: &Connection,
+    blobs: &BlobStore,
+) -> Result<Bytes, RemoteError> {
+    let bytes = postcard::to_extend(message, vec![VERSION, HERE])
+        .expect("messages hold nothing that postcard cannot encode");
+    if bytes.len() <= connection.max_message() {
+        return Ok(bytes.into());
+    }
+    let digest = blobs.put(Bytes::from(bytes).slice(2..)).await?;
+    let mut bytes = vec![VERSION, BLOB];
+    bytes.extend_from_slice(digest.as_bytes());
+    Ok(bytes.into())
+}
+
+/// The message in `bytes`.
+pub(super) async fn decode<T: DeserializeOwned>(
+    bytes: &Bytes,
+    blobs: &BlobStore,
+) -> Result<T, RemoteError> {
+    let fetched;
+    let content = match &bytes[..] {
+        [VERSION, HERE, content @ ..] => content,
+        [VERSION, BLOB, digest @ ..] => {
+            let digest: [u8; 32] = digest
+                .try_into()
+                .map_err(|_| RemoteError::Malformed("a digest has 32 bytes".into()))?;
+            fetched = blobs.get(&Digest::from(digest)).await?;
+            &fetched[..]
+        }
+        [VERSION, ..] | [] => return Err(RemoteError::Malformed("it is too short".into())),
+        [version, ..] => return Err(RemoteError::Version(*version)),
+    };
+    postcard::from_bytes(content).map_err(|error| RemoteError::Malformed(error.to_string()))
+}
