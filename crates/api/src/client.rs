@@ -1,20 +1,22 @@
-//! The other end of the control socket.
+//! The other end of the control socket, or of the bus.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use proofmill_bus::{BlobStore, Connection};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::operations::OperationError;
-use crate::socket;
 use crate::types::{
     DeadLetter, DeadSummary, QueueStatus, Submission, SubmitAnswer, TaskSummary, TasksQuery,
 };
+use crate::{over_bus, socket};
 
 /// How long a question that only looks may take: a mill that is stopped (SIGSTOP) or that hangs
 /// must not hang whoever asks.
@@ -30,19 +32,28 @@ pub enum ClientError {
     #[error(transparent)]
     Operation(#[from] OperationError),
     /// The connection failed.
-    #[error("the mill at {} did not answer: {why}", path.display())]
+    #[error("{place} did not answer: {why}")]
     Connection {
-        /// The socket.
-        path: PathBuf,
+        /// Whom.
+        place: String,
         /// Why.
         why: String,
     },
 }
 
-/// A client of one running mill.
+/// A client of one running mill, or of the leader of one workflow.
 #[derive(Clone, Debug)]
-pub struct Client {
-    state: PathBuf,
+pub struct Client(Place);
+
+#[derive(Clone, Debug)]
+enum Place {
+    /// The state directory.
+    Socket(PathBuf),
+    Bus {
+        connection: Connection,
+        blobs: Arc<BlobStore>,
+        workflow: String,
+    },
 }
 
 // === impl Client ===
@@ -54,20 +65,30 @@ impl Client {
     ///
     /// There is a socket, and it may not be used: it belongs to another user.
     pub async fn connect(state: &Path) -> Result<Option<Self>, ClientError> {
-        let client = Self {
-            state: state.to_owned(),
-        };
+        let client = Self(Place::Socket(state.to_owned()));
         match socket::connect(state).await {
             Ok(connection) => Ok(connection.map(|_| client)),
             Err(error) => Err(client.no_answer(error.to_string())),
         }
     }
 
+    /// A client of whoever leads `workflow` on a cluster.
+    pub fn over_bus(connection: Connection, blobs: Arc<BlobStore>, workflow: &str) -> Self {
+        Self(Place::Bus {
+            connection,
+            blobs,
+            workflow: workflow.to_owned(),
+        })
+    }
+
     fn no_answer(&self, why: String) -> ClientError {
-        ClientError::Connection {
-            path: socket::socket_path(&self.state),
-            why,
-        }
+        let place = match &self.0 {
+            Place::Socket(state) => {
+                format!("the mill at {}", socket::socket_path(state).display())
+            }
+            Place::Bus { workflow, .. } => format!("the coordinator of workflow {workflow:?}"),
+        };
+        ClientError::Connection { place, why }
     }
 
     /// See [`crate::Operations::status`]; as JSON, since nobody but people reads it.
@@ -174,8 +195,16 @@ impl Client {
         path: &str,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), String> {
+        let state = match &self.0 {
+            Place::Socket(state) => state,
+            Place::Bus {
+                connection,
+                blobs,
+                workflow,
+            } => return over_bus::ask(connection, blobs, workflow, method, path, body).await,
+        };
         let text = |error: hyper::Error| error.to_string();
-        let stream = socket::connect(&self.state)
+        let stream = socket::connect(state)
             .await
             .map_err(|error| error.to_string())?;
         let stream = stream.ok_or("it has stopped")?;

@@ -2,12 +2,13 @@
 //!
 //! [`Operations`] is what can be asked of an open mill. A running mill offers them over HTTP on a
 //! socket in its state directory that only its user can open ([`control`]); [`Client`] is the other
-//! end. Metrics and health are on a TCP port, when asked for ([`metrics`]).
+//! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Metrics and health are on a TCP port, when asked for ([`metrics`]).
 
 mod client;
 pub mod control;
 pub mod metrics;
 mod operations;
+pub mod over_bus;
 mod socket;
 mod types;
 

@@ -1,17 +1,19 @@
 //! A mill to ask: the one that runs, or its state if none does.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{
     Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission, SubmitAnswer,
     TaskSummary, TasksQuery,
 };
-use proofmill_bus::OpenError;
+use proofmill_bus::{OpenError, open_blobs};
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
 
+use crate::args::Look;
 use crate::failure::Failure;
-use crate::{provers, state};
+use crate::{bus, provers, state};
 
 /// How long a state directory that is in use, by a mill that does not answer yet, is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,6 +29,16 @@ pub(crate) enum Access {
 // === impl Access ===
 
 impl Access {
+    /// The way to what a command is about.
+    pub(crate) async fn look(args: &Look) -> Result<Self, Failure> {
+        let Some(workflow) = &args.workflow else {
+            return Self::to(args.state.state.clone()).await;
+        };
+        let connection = bus::connect(&args.bus, "asks").await?;
+        let blobs = Arc::new(open_blobs(&connection).await?);
+        Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
+    }
+
     /// The way to the mill of the state directory that is meant.
     pub(crate) async fn to(named: Option<PathBuf>) -> Result<Self, Failure> {
         let directory = state::choose(named)?;

@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod circuits;
+pub(crate) mod cluster;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -61,6 +62,14 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Run every role of a workflow in this process.
     Run(Run),
+    /// Lead workflows on a cluster, or stand by to.
+    Coordinator(cluster::Coordinator),
+    /// Prove what a workflow on a cluster needs.
+    Dispatcher(cluster::Dispatcher),
+    /// Hand out what a workflow on a cluster emits, in chain order.
+    Sequencer(cluster::Sequencer),
+    /// Bring a workflow on a cluster its blocks.
+    Source(cluster::SourceRole),
     /// Check a workflow file, and draw it.
     Check(Check),
     /// What a mill is doing.
@@ -220,6 +229,11 @@ pub(crate) enum Graph {
 pub(crate) struct Look {
     #[command(flatten)]
     pub(crate) state: StateArg,
+    /// A workflow on a cluster, by its name, instead of a mill of this machine.
+    #[arg(long, value_name = "NAME", requires = "url", conflicts_with = "state")]
+    pub(crate) workflow: Option<String>,
+    #[command(flatten)]
+    pub(crate) bus: cluster::BusArgs,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

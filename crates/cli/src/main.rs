@@ -2,6 +2,7 @@
 
 mod access;
 mod args;
+mod bus;
 mod commands;
 mod demo;
 mod failure;
@@ -55,6 +56,10 @@ fn run(command: Command) -> Result<(), Failure> {
         match command {
             Command::Demo(args) => demo::run(args).await,
             Command::Run(args) => commands::run::run(args).await,
+            Command::Coordinator(args) => commands::cluster::coordinator(args).await,
+            Command::Dispatcher(args) => commands::cluster::dispatcher(args).await,
+            Command::Sequencer(args) => commands::cluster::sequencer(args).await,
+            Command::Source(args) => commands::cluster::source(args).await,
             Command::Check(args) => commands::check::run(&args),
             Command::Status(args) => commands::look::status(args).await,
             Command::Queues(args) => commands::look::queues(args).await,

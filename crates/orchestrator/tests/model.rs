@@ -154,6 +154,15 @@ impl Model {
         leased
     }
 
+    /// The worker has gone: the task does not wait for its next attempt.
+    fn without_wait(&mut self, block: u64) {
+        for task in &mut self.tasks {
+            if task.block == block && matches!(task.state, State::Delayed { .. }) {
+                task.state = State::Waiting;
+            }
+        }
+    }
+
     fn attempt_failed(&mut self, block: u64, permanent: bool) {
         let Some(at) = self.tasks.iter().position(|task| task.block == block) else {
             return;
@@ -439,6 +448,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 for (block, holder, _) in leased {
                     if holder == worker {
                         model.attempt_failed(block, false);
+                        model.without_wait(block);
                     }
                 }
                 model.workers.retain(|known| known.ix != worker);

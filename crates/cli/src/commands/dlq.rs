@@ -21,7 +21,7 @@ pub(crate) async fn run(command: Dlq) -> Result<(), Failure> {
 }
 
 async fn list(args: Look) -> Result<(), Failure> {
-    let access = Access::to(args.state.state).await?;
+    let access = Access::look(&args).await?;
     let letters = access.dead_letters().await?;
     access.close().await?;
     if args.json {
@@ -42,7 +42,7 @@ async fn list(args: Look) -> Result<(), Failure> {
 }
 
 async fn show(args: DlqTask) -> Result<(), Failure> {
-    let access = Access::to(args.look.state.state).await?;
+    let access = Access::look(&args.look).await?;
     let letter = access.dead_letter(&args.task).await;
     access.close().await?;
     let letter = letter?;
@@ -100,7 +100,7 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
         return Err(Failure::usage("no dead letter is named")
             .help("name them, STAGE/BLOCK/PART, or give --all"));
     }
-    let access = Access::to(args.look.state.state).await?;
+    let access = Access::look(&args.look).await?;
     let result = change_all(&access, args.tasks, args.all, retry).await;
     let running = access.is_running();
     access.close().await?;

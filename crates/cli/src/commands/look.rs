@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output;
 
 pub(crate) async fn status(args: Look) -> Result<(), Failure> {
-    let access = Access::to(args.state.state).await?;
+    let access = Access::look(&args).await?;
     let mut status = access.status().await?;
     let running = access.is_running();
     access.close().await?;
@@ -61,7 +61,7 @@ pub(crate) async fn status(args: Look) -> Result<(), Failure> {
 }
 
 pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
-    let access = Access::to(args.state.state).await?;
+    let access = Access::look(&args).await?;
     let queues = access.queues().await?;
     access.close().await?;
     if args.json {
@@ -95,7 +95,7 @@ pub(crate) async fn queues(args: Look) -> Result<(), Failure> {
 }
 
 pub(crate) async fn tasks(args: Tasks) -> Result<(), Failure> {
-    let access = Access::to(args.look.state.state).await?;
+    let access = Access::look(&args.look).await?;
     if let Some(stage) = &args.stage {
         let status = access.status().await?;
         let names: Vec<String> = status["stages"]

@@ -1,6 +1,7 @@
 //! One file for each command, but for the demo.
 
 pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod dlq;
 pub(crate) mod look;

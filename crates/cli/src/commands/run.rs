@@ -81,7 +81,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
 }
 
 /// Tells of keys that are made: it takes a while, and nothing else moves.
-fn key_notes(screen: &Screen) -> Watcher {
+pub(crate) fn key_notes(screen: &Screen) -> Watcher {
     let screen = screen.clone();
     Arc::new(move |note| {
         if let Note::Keys(text) = note {

@@ -84,7 +84,7 @@ pub async fn lead(
         };
         tracing::info!(%workflow, term = lease.term(), "leading");
         let led = tokio::select! {
-            led = lead_once(&site, &leading, shutdown.clone()) => led,
+            led = lead_once(&site, &leading, lease.term(), shutdown.clone()) => led,
             () = lease.lost() => Ok(()),
         };
         leading.end(&workflow);
@@ -109,6 +109,7 @@ pub async fn lead(
 async fn lead_once(
     site: &Site,
     leading: &Leading,
+    term: u64,
     mut shutdown: Shutdown,
 ) -> Result<(), ClusterError> {
     let log = Arc::new(JetStreamLog::open(&site.connection, &site.plan.workflow).await?);
@@ -126,7 +127,12 @@ async fn lead_once(
         opened => opened?,
     };
     let (stop, stopping) = shutdown::channel();
-    let server = Server::new(site.connection.clone(), site.blobs.clone(), handle.clone());
+    let server = Server::new(
+        site.connection.clone(),
+        site.blobs.clone(),
+        handle.clone(),
+        term,
+    );
     leading.begin(&site.plan.workflow, &handle);
     let sweeping = tokio::spawn(sweep_blobs(handle.clone(), site.blobs.clone()));
     let mut coordinating = std::pin::pin!(coordinator.run(stopping.clone()));

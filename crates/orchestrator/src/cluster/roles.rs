@@ -12,6 +12,9 @@ use crate::shutdown::{self, Level, Shutdown};
 use crate::sink::{self, Sink};
 use crate::source;
 
+/// How long a role may take to hand back what it has, when it is told to stop.
+const HURRY: Duration = Duration::from_secs(2);
+
 /// Runs dispatchers for the stages in `stages` (all, if there are none), as many for each as
 /// `workers` says, else the workflow. On [`Level::Drain`] they finish what they have.
 pub async fn run_dispatchers(
@@ -45,8 +48,15 @@ pub async fn run_dispatchers(
     for dispatcher in dispatchers {
         working.spawn(dispatcher.run(shutdown.clone()));
     }
-    // The dispatchers hold the handles: the client ends after them.
-    let carried = client.run().await;
+    // The dispatchers hold the handles: the client ends after them, or soon after a hurry.
+    let mut hurry = shutdown.clone();
+    let carried = tokio::select! {
+        carried = client.run() => carried,
+        () = async {
+            hurry.reached(Level::Stop).await;
+            tokio::time::sleep(HURRY).await;
+        } => return Ok(()),
+    };
     while let Some(joined) = working.join_next().await {
         if let Err(error) = joined {
             return Err(MillError::Panicked(error.to_string()).into());
@@ -107,7 +117,7 @@ pub async fn run_sequencer(
         let carried = match carried {
             Some(carried) => carried,
             // What was handed out is still confirmed.
-            None => match tokio::time::timeout(Duration::from_secs(5), &mut carrying).await {
+            None => match tokio::time::timeout(HURRY, &mut carrying).await {
                 Ok(carried) => carried,
                 Err(_) => {
                     carrying.abort();

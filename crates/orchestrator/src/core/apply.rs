@@ -70,6 +70,7 @@ impl Core {
                     class,
                     reported: None,
                     key: None,
+                    at_once: false,
                     no,
                     stage,
                     record: Arc::new(task),

@@ -86,6 +86,10 @@ impl Core {
 
     pub(super) fn leave(&mut self, worker: &WorkerId) {
         for no in self.tasks_held_by(worker) {
+            // The task may well be innocent: there is no reason to wait.
+            if let Some(task) = self.tasks.get_mut(&no) {
+                task.at_once = true;
+            }
             self.attempt_failed(no, &reason("the worker left or died while it had the task"));
         }
         self.remove_worker(worker);
@@ -308,16 +312,23 @@ impl Core {
 
     /// A failed attempt has been recorded: wait, then try again.
     pub(super) fn retry_later(&mut self, no: TaskNo) {
-        let Some(task) = self.tasks.get(&no) else {
+        let Some(task) = self.tasks.get_mut(&no) else {
             return;
         };
         if task.phase != Phase::Recording {
             return;
         }
+        let at_once = std::mem::take(&mut task.at_once);
+        let task = &*task;
         let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else {
             return;
         };
         let retry = task.tried();
+        if at_once {
+            self.counters[task.stage.0].retried += 1;
+            self.set_phase(no, Phase::Ready);
+            return;
+        }
         let until = self.now.mono.plus(
             dispatcher
                 .backoff

@@ -123,6 +123,8 @@ pub(super) struct Task {
     pub(super) reported: Option<(WorkerId, u32)>,
     /// The key of the group that it is held in.
     pub(super) key: Option<Arc<str>>,
+    /// Whether the attempt that is being recorded as failed is followed by another without a wait.
+    pub(super) at_once: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

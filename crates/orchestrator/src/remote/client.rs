@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
 use proofmill_bus::{BlobStore, Connection, Request, RequestError};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
-use super::wire::{Answer, Call, Notice, RemoteError, Said, Subjects, Told, What, decode, encode};
+use super::wire::{
+    Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
+    encode,
+};
 use crate::coordinator::{Command, Emission, Handle, SubmitRequest, ToWorker};
 use crate::core::{Event, Reply};
 use crate::id::WorkerId;
@@ -29,6 +32,10 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A submission may wait for a full queue: asking again costs little.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Once every handle is gone, how long that workers have left is tried to be said: who leads finds
+/// out by itself.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Between two calls while nobody leads.
 const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
@@ -55,6 +62,8 @@ struct Caller {
     plan: [u8; 16],
     workflow: Arc<str>,
     number: Arc<AtomicU64>,
+    /// The latest term of a leader that was heard of.
+    term: Arc<AtomicU64>,
 }
 
 type Saying = BoxFuture<'static, Result<Answer, RemoteError>>;
@@ -88,6 +97,7 @@ impl Client {
                 workflow: plan.workflow.clone(),
                 // Another process of this name must not be taken for this one.
                 number: Arc::new(AtomicU64::new(random())),
+                term: Arc::default(),
             },
             commands,
             notices,
@@ -112,20 +122,28 @@ impl Client {
         self.sink_term = term;
     }
 
-    /// Carries until every handle is gone and all that was said has been heard.
+    /// Carries until every handle is gone and all that matters has been heard.
     pub async fn run(mut self) -> Result<(), RemoteError> {
         let mut saying: Option<Saying> = None;
         let mut submitting: FuturesUnordered<Submitting> = FuturesUnordered::new();
         let mut turn = Vec::with_capacity(SAID_MAX);
         let mut open = true;
+        let mut farewell = None;
+        let mut saying_matters = false;
         loop {
             if saying.is_none() && !self.said.is_empty() {
                 let count = self.said.len().min(SAID_MAX);
-                let events = self.said.drain(..count).collect();
+                let events: Vec<Said> = self.said.drain(..count).collect();
+                saying_matters = events.iter().any(Said::matters);
                 saying = Some(self.caller.clone().say(events).boxed());
             }
-            if !open && saying.is_none() && submitting.is_empty() {
-                return Ok(());
+            if !open && submitting.is_empty() {
+                let matters =
+                    saying.is_some() && saying_matters || self.said.iter().any(Said::matters);
+                let until = *farewell.get_or_insert_with(|| Instant::now() + FAREWELL);
+                if saying.is_none() || (!matters && Instant::now() >= until) {
+                    return Ok(());
+                }
             }
             tokio::select! {
                 count = self.commands.recv_many(&mut turn, SAID_MAX), if open => {
@@ -139,13 +157,16 @@ impl Client {
                     self.heard(answer?);
                 }
                 Some(submitted) = submitting.next(), if !submitting.is_empty() => submitted?,
+                () = tokio::time::sleep(FAREWELL / 4), if !open => {}
                 notice = self.notices.next() => match notice {
                     Some(request) => self.notice(request).await?,
                     None => return Ok(()),
                 },
                 hello = self.hellos.next() => match hello {
-                    // A new leader knows nobody.
-                    Some(_) => self.introduce(),
+                    Some(hello) => {
+                        let hello: Hello = decode(&hello.payload, &self.caller.blobs).await?;
+                        self.leader(hello.term);
+                    }
                     None => return Ok(()),
                 },
             }
@@ -219,6 +240,16 @@ impl Client {
         Said::AttachSink { term }
     }
 
+    /// A leader of this term is there. Whether it is the latest that is known.
+    fn leader(&mut self, term: u64) -> bool {
+        let before = self.caller.term.fetch_max(term, Ordering::SeqCst);
+        if before < term {
+            self.introduce();
+        }
+        before <= term
+    }
+
+    /// A new leader knows nobody.
     fn introduce(&mut self) {
         for worker in self.workers.values() {
             // A dispatcher that has ended has said so.
@@ -238,30 +269,41 @@ impl Client {
     }
 
     async fn notice(&mut self, request: Request) -> Result<(), RemoteError> {
-        match decode::<Notice>(&request.payload, &self.caller.blobs).await {
-            Ok(Notice::Ping) => {}
-            Ok(Notice::Tell(told)) => {
-                for told in told {
-                    match told {
-                        Told::Worker(worker, message) => self.tell(&worker, message),
-                        Told::Emit(task) => {
-                            if let Some(sink) = &self.sink {
-                                // As above.
-                                let _ = sink.send(Emission { task });
-                            }
-                        }
-                    }
-                }
-            }
+        let blobs = &self.caller.blobs;
+        let notice: Notice = match decode(&request.payload, blobs).await {
+            Ok(notice) => notice,
             Err(RemoteError::Blob(error)) => {
                 // Not answered: it comes again.
                 tracing::warn!(%error, "a notice cannot be read yet");
                 return Ok(());
             }
             Err(error) => return Err(error),
-        }
-        request.reply(Bytes::new()).await;
+        };
+        let heard = if self.leader(notice.term) {
+            if let Tell::All(told) = notice.tell {
+                self.take(told);
+            }
+            Heard::Yes
+        } else {
+            Heard::NotFromYou
+        };
+        let answer = encode(&heard, &self.caller.connection, &self.caller.blobs).await?;
+        request.reply(answer).await;
         Ok(())
+    }
+
+    fn take(&mut self, told: Vec<Told>) {
+        for told in told {
+            match told {
+                Told::Worker(worker, message) => self.tell(&worker, message),
+                Told::Emit(task) => {
+                    if let Some(sink) = &self.sink {
+                        // As above.
+                        let _ = sink.send(Emission { task });
+                    }
+                }
+            }
+        }
     }
 }
 
@@ -334,12 +376,14 @@ impl Caller {
 
     /// Calls until a leader answers.
     async fn call(&self, what: What, timeout: Duration) -> Result<Answer, RemoteError> {
-        let call = Call {
+        let mut call = Call {
             plan: self.plan,
+            term: 0,
             client: self.name.clone(),
             what,
         };
         loop {
+            call.term = self.term.load(Ordering::SeqCst);
             let bytes = match encode(&call, &self.connection, &self.blobs).await {
                 Ok(bytes) => bytes,
                 Err(error) => {
@@ -377,6 +421,7 @@ pub async fn status(
     let subjects = Subjects::new(connection, &plan.workflow);
     let call = Call {
         plan: plan.digest(),
+        term: 0,
         client: "status".into(),
         what: What::Status,
     };

@@ -19,4 +19,4 @@ mod wire;
 
 pub use client::{Client, status};
 pub use server::Server;
-pub use wire::RemoteError;
+pub use wire::{RemoteError, decode, encode};

@@ -5,15 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use proofmill_bus::{BlobStore, Connection, Request, RequestError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::wire::{Answer, Call, Notice, RemoteError, Said, Subjects, Told, What, decode, encode};
+use super::wire::{
+    Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
+    encode,
+};
 use crate::coordinator::{CoordinatorGone, Emission, Handle, ToWorker};
 use crate::core::Reply;
 use crate::id::WorkerId;
@@ -52,6 +54,10 @@ pub struct Server {
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
     /// Of the sink.
     sink_term: AtomicU64,
+    /// Of this leader.
+    term: u64,
+    /// Set when a client knows a later leader.
+    outdated: Arc<watch::Sender<bool>>,
 }
 
 type PendingReply = Shared<BoxFuture<'static, Option<Reply>>>;
@@ -68,8 +74,9 @@ struct Client {
 // === impl Server ===
 
 impl Server {
-    /// A server for the coordinator behind `handle`.
-    pub fn new(connection: Connection, blobs: Arc<BlobStore>, handle: Handle) -> Self {
+    /// A server for the coordinator behind `handle`, which leads for the `term`-th time: a number
+    /// that is higher for each later leader.
+    pub fn new(connection: Connection, blobs: Arc<BlobStore>, handle: Handle, term: u64) -> Self {
         let plan = handle.plan();
         Self {
             subjects: Subjects::new(&connection, &plan.workflow),
@@ -79,17 +86,20 @@ impl Server {
             handle,
             clients: Arc::default(),
             sink_term: AtomicU64::new(0),
+            term,
+            outdated: Arc::new(watch::Sender::new(false)),
         }
     }
 
-    /// Takes calls until the coordinator or the connection is gone, or `shutdown` says
-    /// [`Level::Stop`].
+    /// Takes calls until the coordinator or the connection is gone, a client knows of a later leader,
+    /// or `shutdown` says [`Level::Stop`].
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RemoteError> {
         let mut calls = self.connection.listen(&self.subjects.leader).await?;
-        self.connection
-            .tell(&self.subjects.hello, Bytes::new())
-            .await?;
+        let hello = Hello { term: self.term };
+        let hello = encode(&hello, &self.connection, &self.blobs).await?;
+        self.connection.tell(&self.subjects.hello, hello).await?;
         let server = Arc::new(self);
+        let mut outdated = server.outdated.subscribe();
         let mut working = JoinSet::new();
         let gone = server.handle.clone();
         loop {
@@ -103,6 +113,8 @@ impl Server {
                 },
                 Some(_) = working.join_next(), if !working.is_empty() => {}
                 () = gone.gone() => return Ok(()),
+                // The sender lives in `server`.
+                _ = outdated.wait_for(|outdated| *outdated) => return Ok(()),
                 () = shutdown.reached(Level::Stop) => return Ok(()),
             }
         }
@@ -110,6 +122,10 @@ impl Server {
 
     async fn take(self: Arc<Self>, request: Request) {
         let answer = match decode::<Call>(&request.payload, &self.blobs).await {
+            Ok(call) if call.term > self.term => {
+                self.outdated.send_replace(true);
+                return;
+            }
             Ok(call) if call.plan != self.plan => Answer::OtherPlan,
             Ok(call) => match self.clone().answer(call).await {
                 Ok(answer) => answer,
@@ -299,6 +315,8 @@ impl Server {
                 subject: self.subjects.client(name),
                 name: name.clone(),
                 clients: self.clients.clone(),
+                term: self.term,
+                outdated: self.outdated.clone(),
             };
             tokio::spawn(notices.run(told));
             Client {
@@ -343,21 +361,27 @@ struct Notices {
     subject: String,
     name: Arc<str>,
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
+    term: u64,
+    outdated: Arc<watch::Sender<bool>>,
 }
 
 impl Notices {
     async fn run(self, mut told: mpsc::UnboundedReceiver<Told>) {
         let mut batch = Vec::new();
         loop {
-            let notice = tokio::select! {
+            let tell = tokio::select! {
                 count = told.recv_many(&mut batch, NOTICE_MAX) => {
                     if count == 0 {
                         return;
                     }
-                    Notice::Tell(std::mem::take(&mut batch))
+                    Tell::All(std::mem::take(&mut batch))
                 }
-                () = tokio::time::sleep(PING) => Notice::Ping,
+                () = tokio::time::sleep(PING) => Tell::Ping,
                 () = self.handle.gone() => return,
+            };
+            let notice = Notice {
+                term: self.term,
+                tell,
             };
             if let Err(why) = self.deliver(&notice).await {
                 tracing::info!(client = %self.name, why, "a process is gone");
@@ -385,7 +409,12 @@ impl Notices {
                 .request(&self.subject, bytes, NOTICE_TIMEOUT)
                 .await;
             match asked {
-                Ok(_) => return Ok(()),
+                Ok(answer) => {
+                    if let Ok(Heard::NotFromYou) = decode(&answer, &self.blobs).await {
+                        self.outdated.send_replace(true);
+                    }
+                    return Ok(());
+                }
                 Err(RequestError::NoResponders(_)) => {
                     if self.connection.connected_for() < SETTLING {
                         nobody_since = None;

@@ -25,6 +25,8 @@ const BLOB: u8 = 1;
 pub(super) struct Call {
     /// [`Plan::digest`](crate::plan::Plan::digest) of the client's workflow.
     pub(super) plan: [u8; 16],
+    /// The latest term of a leader that the client knows of: an earlier leader does not answer.
+    pub(super) term: u64,
     /// Who speaks.
     pub(super) client: Arc<str>,
     pub(super) what: What,
@@ -64,6 +66,16 @@ pub(super) enum Said {
     Emitted(TaskId),
 }
 
+impl Said {
+    /// Whether something would be lost, if only work, were it not heard.
+    pub(super) fn matters(&self) -> bool {
+        matches!(
+            self,
+            Self::Complete(_) | Self::Fail(_) | Self::Release(..) | Self::Emitted(_)
+        )
+    }
+}
+
 /// What the leader answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
@@ -81,13 +93,33 @@ pub(super) enum Answer {
     Stopping,
 }
 
-/// What the leader tells a client.
+/// A new leader is there.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Notice {
+pub(super) struct Hello {
+    pub(super) term: u64,
+}
+
+/// What a client answers to a notice.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Heard {
+    Yes,
+    /// There is a later leader.
+    NotFromYou,
+}
+
+/// What the leader of a term tells a client.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Notice {
+    pub(super) term: u64,
+    pub(super) tell: Tell,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Tell {
     /// Are you there?
     Ping,
     /// For workers and the sink, in order.
-    Tell(Vec<Told>),
+    All(Vec<Told>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -143,7 +175,10 @@ impl Subjects {
 }
 
 /// Bytes for `message`: itself, or the digest of a blob that holds it.
-pub(super) async fn encode<T: Serialize + Sync>(
+///
+/// # Errors
+/// [`RemoteError::Blob`] if it is large and cannot be stored.
+pub async fn encode<T: Serialize + Sync>(
     message: &T,
     connection: &Connection,
     blobs: &BlobStore,
@@ -160,7 +195,11 @@ pub(super) async fn encode<T: Serialize + Sync>(
 }
 
 /// The message in `bytes`.
-pub(super) async fn decode<T: DeserializeOwned>(
+///
+/// # Errors
+/// [`RemoteError`] for anything that [`encode`] of this version did not make, and for a blob that
+/// cannot be fetched.
+pub async fn decode<T: DeserializeOwned>(
     bytes: &Bytes,
     blobs: &BlobStore,
 ) -> Result<T, RemoteError> {

@@ -1,0 +1,119 @@
+//! The operations of a workflow's leader, over the bus: the requests and answers of the control
+//! socket, carried in messages.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, Limited};
+use proofmill_bus::{BlobStore, Connection, RequestError};
+use proofmill_orchestrator::remote::{RemoteError, decode, encode};
+use serde::{Deserialize, Serialize};
+use tower_service::Service;
+
+use crate::control::router;
+use crate::operations::Operations;
+
+/// How long an answer may take. A submission may wait for room in a queue; asking again is safe.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Largest answer, in bytes.
+const ANSWER_MAX: usize = 256 * 1024 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Ask {
+    method: String,
+    path: String,
+    body: Bytes,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    status: u16,
+    body: Bytes,
+}
+
+fn subject(connection: &Connection, workflow: &str) -> String {
+    connection.subject(&[workflow, "control"])
+}
+
+/// Answers for the workflow until the future is dropped: whoever leads it does.
+pub async fn serve(
+    connection: &Connection,
+    blobs: &Arc<BlobStore>,
+    workflow: &str,
+    operations: Operations,
+) -> Result<(), RemoteError> {
+    let mut asked = connection.listen(&subject(connection, workflow)).await?;
+    let mut answering = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            request = asked.next() => {
+                let Some(request) = request else { return Ok(()) };
+                let (connection, blobs) = (connection.clone(), blobs.clone());
+                let operations = operations.clone();
+                answering.spawn(async move {
+                    match answer(&request.payload, &connection, &blobs, operations).await {
+                        Ok(bytes) => request.reply(bytes).await,
+                        Err(error) => tracing::warn!(%error, "a question is not answered"),
+                    }
+                });
+            }
+            Some(_) = answering.join_next(), if !answering.is_empty() => {}
+        }
+    }
+}
+
+async fn answer(
+    bytes: &Bytes,
+    connection: &Connection,
+    blobs: &BlobStore,
+    operations: Operations,
+) -> Result<Bytes, RemoteError> {
+    let ask: Ask = decode(bytes, blobs).await?;
+    let malformed = |error: axum::http::Error| RemoteError::Malformed(error.to_string());
+    let request = Request::builder()
+        .method(Method::from_bytes(ask.method.as_bytes()).unwrap_or(Method::GET))
+        .uri(ask.path)
+        .header("content-type", "application/json")
+        .body(Body::from(ask.body))
+        .map_err(malformed)?;
+    let Ok(response) = router(operations).call(request).await;
+    let status = response.status().as_u16();
+    let body = Limited::new(response.into_body(), ANSWER_MAX)
+        .collect()
+        .await
+        .map_err(|error| RemoteError::Malformed(error.to_string()))?;
+    let body = body.to_bytes();
+    encode(&Answer { status, body }, connection, blobs).await
+}
+
+/// Asks whoever leads the workflow.
+pub(crate) async fn ask(
+    connection: &Connection,
+    blobs: &BlobStore,
+    workflow: &str,
+    method: Method,
+    path: &str,
+    body: Bytes,
+) -> Result<(StatusCode, Bytes), String> {
+    let ask = Ask {
+        method: method.to_string(),
+        path: path.to_owned(),
+        body,
+    };
+    let said = |error: RemoteError| error.to_string();
+    let bytes = encode(&ask, connection, blobs).await.map_err(said)?;
+    let subject = subject(connection, workflow);
+    let asked = connection.request(&subject, bytes, PATIENCE).await;
+    let bytes = asked.map_err(|error| match error {
+        RequestError::NoResponders(_) => "nobody leads it now".to_owned(),
+        error => error.to_string(),
+    })?;
+    let answer: Answer = decode(&bytes, blobs).await.map_err(said)?;
+    let status = StatusCode::from_u16(answer.status).map_err(|error| error.to_string())?;
+    Ok((status, answer.body))
+}

@@ -1,0 +1,142 @@
+//! The roles of a workflow on a cluster, and how the bus between them is reached.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{MetricsArg, stage_and_count};
+
+const BUS_HELP: &str = "Bus";
+
+const ROLE_EXAMPLES: &str = "\
+Examples, each line a process, on one machine or on many:
+  nats-server --jetstream
+  proofmill coordinator workflow.toml --bus nats://127.0.0.1:4222
+  proofmill dispatcher  workflow.toml --bus nats://127.0.0.1:4222 --workers prove=2
+  proofmill sequencer   workflow.toml --bus nats://127.0.0.1:4222
+  proofmill source      workflow.toml --bus nats://127.0.0.1:4222
+  proofmill status      --bus nats://127.0.0.1:4222 --workflow NAME";
+
+/// How the bus is reached.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct BusArgs {
+    /// A NATS server with JetStream, or several of a cluster, separated by commas; tls:// for TLS.
+    #[arg(long = "bus", env = "PROOFMILL_BUS", value_name = "URL", help_heading = BUS_HELP)]
+    pub(crate) url: Option<String>,
+    /// A file with credentials for it, as `nsc` writes them.
+    #[arg(long, env = "PROOFMILL_BUS_CREDS", value_name = "FILE", help_heading = BUS_HELP,
+          requires = "url")]
+    pub(crate) bus_creds: Option<PathBuf>,
+    /// A file with the seed of an nkey.
+    #[arg(long, env = "PROOFMILL_BUS_NKEY", value_name = "FILE", help_heading = BUS_HELP,
+          requires = "url", conflicts_with = "bus_creds")]
+    pub(crate) bus_nkey: Option<PathBuf>,
+    /// A user of it; the password comes from the environment, PROOFMILL_BUS_PASSWORD.
+    #[arg(long, env = "PROOFMILL_BUS_USER", value_name = "NAME", help_heading = BUS_HELP,
+          requires = "url", conflicts_with_all = ["bus_creds", "bus_nkey"])]
+    pub(crate) bus_user: Option<String>,
+    /// Certificates (PEM) of the authority that signed the server's: TLS is then required.
+    #[arg(long, env = "PROOFMILL_BUS_CA", value_name = "FILE", help_heading = BUS_HELP,
+          requires = "url")]
+    pub(crate) bus_ca: Option<PathBuf>,
+    /// This client's certificate (PEM).
+    #[arg(long, env = "PROOFMILL_BUS_CERT", value_name = "FILE", help_heading = BUS_HELP,
+          requires = "bus_key")]
+    pub(crate) bus_cert: Option<PathBuf>,
+    /// The key of this client's certificate (PEM).
+    #[arg(long, env = "PROOFMILL_BUS_KEY", value_name = "FILE", help_heading = BUS_HELP,
+          requires = "bus_cert")]
+    pub(crate) bus_key: Option<PathBuf>,
+    /// First word of every subject, stream and bucket: several clusters may share a server.
+    #[arg(long, env = "PROOFMILL_BUS_PREFIX", value_name = "WORD", help_heading = BUS_HELP,
+          default_value = "proofmill")]
+    pub(crate) bus_prefix: String,
+    /// Copies of everything that is stored: 1, or 3 on a cluster of three servers or more.
+    #[arg(long, env = "PROOFMILL_BUS_REPLICAS", value_name = "N", help_heading = BUS_HELP,
+          default_value_t = 1)]
+    pub(crate) replicas: usize,
+}
+
+/// `proofmill coordinator`
+#[derive(Debug, Args)]
+#[command(after_help = ROLE_EXAMPLES)]
+pub(crate) struct Coordinator {
+    /// The workflow files: each workflow is led by one of the coordinators that were given it.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) bus: BusArgs,
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+    /// Of the first workflow, while this process leads it.
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArg,
+}
+
+/// `proofmill dispatcher`
+#[derive(Debug, Args)]
+#[command(after_help = ROLE_EXAMPLES)]
+pub(crate) struct Dispatcher {
+    /// The workflow file.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) bus: BusArgs,
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+    /// Work for these stages only [default: all].
+    #[arg(long = "stage", value_name = "STAGE")]
+    pub(crate) stages: Vec<String>,
+    /// Run so many dispatchers of a stage, such as prove=4, instead of what the file says.
+    #[arg(long, value_name = "STAGE=N", value_parser = stage_and_count)]
+    pub(crate) workers: Vec<(String, usize)>,
+    /// Where programs have their files [default: .proofmill/NAME/dispatcher-N, by the workflow's
+    /// name, N the first that no other process has].
+    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Where proving keys are kept between runs.
+    #[arg(
+        long,
+        env = "PROOFMILL_KEYS",
+        value_name = "DIR",
+        default_value = ".proofmill/keys"
+    )]
+    pub(crate) keys: PathBuf,
+}
+
+/// `proofmill sequencer`
+#[derive(Debug, Args)]
+#[command(after_help = ROLE_EXAMPLES)]
+pub(crate) struct Sequencer {
+    /// The workflow file.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) bus: BusArgs,
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+    /// Where the sequencer's directory is [default: .proofmill/NAME, by the workflow's name].
+    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+}
+
+/// `proofmill source`
+#[derive(Debug, Args)]
+#[command(after_help = ROLE_EXAMPLES)]
+pub(crate) struct SourceRole {
+    /// The workflow file.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) bus: BusArgs,
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What every role takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RoleArgs {
+    /// How this process is called in logs [default: the machine's name].
+    #[arg(long, env = "PROOFMILL_NAME", value_name = "NAME")]
+    pub(crate) name: Option<String>,
+}

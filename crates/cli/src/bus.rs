@@ -1,0 +1,45 @@
+//! The bus, as the command line describes it.
+
+use proofmill_bus::{Connection, Credentials, NatsOptions};
+
+use crate::args::cluster::BusArgs;
+use crate::failure::Failure;
+
+/// Where the password of `--bus-user` is, and a token: on a command line others could read them.
+const PASSWORD: &str = "PROOFMILL_BUS_PASSWORD";
+const TOKEN: &str = "PROOFMILL_BUS_TOKEN";
+
+/// Connects; `name` is what the server shows.
+pub(crate) async fn connect(args: &BusArgs, name: &str) -> Result<Connection, Failure> {
+    let url = args.url.as_deref().ok_or_else(|| {
+        Failure::usage("no bus to connect to")
+            .help("name a NATS server with --bus nats://HOST:4222, or in PROOFMILL_BUS")
+    })?;
+    let secret = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut options = NatsOptions::new(url);
+    options.credentials = if let Some(path) = &args.bus_creds {
+        Credentials::CredentialsFile(path.clone())
+    } else if let Some(path) = &args.bus_nkey {
+        Credentials::NkeyFile(path.clone())
+    } else if let Some(user) = &args.bus_user {
+        let password = secret(PASSWORD).ok_or_else(|| {
+            Failure::usage(format!(
+                "--bus-user: no password in the environment, {PASSWORD}"
+            ))
+        })?;
+        Credentials::UserPassword {
+            user: user.clone(),
+            password,
+        }
+    } else if let Some(token) = secret(TOKEN) {
+        Credentials::Token(token)
+    } else {
+        Credentials::None
+    };
+    options.ca_file.clone_from(&args.bus_ca);
+    options.client_certificate = args.bus_cert.clone().zip(args.bus_key.clone());
+    options.prefix.clone_from(&args.bus_prefix);
+    options.replicas = args.replicas;
+    options.name = format!("proofmill {name}");
+    Ok(Connection::open(options).await?)
+}

@@ -1,0 +1,240 @@
+//! `proofmill coordinator`, `dispatcher`, `sequencer` and `source`
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use proofmill_api::{Operations, metrics, over_bus};
+use proofmill_bus::Connection;
+use proofmill_orchestrator::cluster::{self, Leading, Site};
+use proofmill_orchestrator::mill::Registry;
+use proofmill_workflow::Workflow;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::args::MetricsArg;
+use crate::args::cluster::{Coordinator, Dispatcher, RoleArgs, Sequencer, SourceRole};
+use crate::commands::check;
+use crate::commands::run::key_notes;
+use crate::failure::Failure;
+use crate::progress::Screen;
+use crate::provers::Keys;
+use crate::{bus, output, provers, signals, state};
+
+pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
+    let workflows = args
+        .files
+        .iter()
+        .map(|file| load(file))
+        .collect::<Result<Vec<_>, _>>()?;
+    let name = process_name(&args.role);
+    let connection = bus::connect(&args.bus, &name).await?;
+    let screen = Screen::open();
+    let shutdown = signals::listen(screen.clone())?;
+    let leading = Leading::default();
+    let mut roles = JoinSet::new();
+    let mut serving = JoinSet::new();
+    for (number, workflow) in workflows.iter().enumerate() {
+        let registry = provers::registry(Path::new(""));
+        let site = site(&connection, workflow, registry, None, &name).await?;
+        serving.spawn(control(site.clone(), leading.clone()));
+        if let (0, Some(_)) = (number, args.metrics.metrics) {
+            let (args, site) = (args.metrics.clone(), site.clone());
+            serving.spawn(scraped(args, site, leading.clone(), screen.clone()));
+        }
+        roles.spawn(cluster::lead(site, leading.clone(), shutdown.clone()));
+    }
+    screen.note(&format!("coordinator {name}: ready"));
+    while let Some(ended) = roles.join_next().await {
+        ended.map_err(|error| Failure::new(error.to_string()))??;
+    }
+    Ok(())
+}
+
+/// Answers questions about a workflow whenever this process leads it.
+async fn control(site: Site, leading: Leading) {
+    loop {
+        let handle = leading.leads(&site.plan.workflow).await;
+        let operations = Operations::new(handle.clone(), site.blobs.clone());
+        tokio::select! {
+            served = over_bus::serve(
+                &site.connection,
+                &site.blobs,
+                &site.plan.workflow,
+                operations,
+            ) => {
+                if let Err(error) = served {
+                    tracing::warn!(%error, "cannot answer questions over the bus");
+                }
+                handle.gone().await;
+            }
+            () = handle.gone() => {}
+        }
+        until_forgotten(&site, &leading).await;
+    }
+}
+
+/// Serves metrics of a workflow whenever this process leads it.
+async fn scraped(args: MetricsArg, site: Site, leading: Leading, screen: Screen) {
+    let Some(address) = args.metrics else { return };
+    loop {
+        let handle = leading.leads(&site.plan.workflow).await;
+        let (sender, settled) = mpsc::unbounded_channel();
+        let serve = async {
+            let listener = TcpListener::bind(address).await?;
+            // If the coordinator is gone the page says so.
+            let _ = handle.observe(sender).await;
+            metrics::serve(listener, handle.clone(), settled).await
+        };
+        tokio::select! {
+            served = serve => {
+                if let Err(error) = served {
+                    screen.note(&format!("warning: cannot serve metrics on {address}: {error}"));
+                }
+                handle.gone().await;
+            }
+            () = handle.gone() => {}
+        }
+        until_forgotten(&site, &leading).await;
+    }
+}
+
+/// Waits until a leadership that has ended is not listed any more.
+async fn until_forgotten(site: &Site, leading: &Leading) {
+    while leading
+        .handle(&site.plan.workflow)
+        .is_some_and(|handle| handle.is_gone())
+    {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
+    let workflow = load(&args.file)?;
+    let name = process_name(&args.role);
+    let connection = bus::connect(&args.bus, &name).await?;
+    let screen = Screen::open();
+    let registry = provers::registry_with(Keys::in_directory(&args.keys), key_notes(&screen));
+    let (state, _held) = match args.state {
+        Some(state) => hold(&state)?.ok_or_else(|| {
+            Failure::new(format!("{} is used by another process", state.display()))
+                .help("name another directory with --state")
+        })?,
+        None => first_free(&Path::new(state::ROOT).join(&workflow.name))?,
+    };
+    let site = site(&connection, &workflow, registry, Some(state), &name).await?;
+    let shutdown = signals::listen(screen.clone())?;
+    screen.note(&format!("dispatcher {name}: ready"));
+    let stages: BTreeSet<String> = args.stages.into_iter().collect();
+    let workers: BTreeMap<String, usize> = args.workers.into_iter().collect();
+    Ok(cluster::run_dispatchers(site, stages, workers, shutdown).await?)
+}
+
+pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
+    let workflow = load(&args.file)?;
+    let name = process_name(&args.role);
+    let connection = bus::connect(&args.bus, &name).await?;
+    let registry = provers::registry(Path::new(""));
+    let site = site(&connection, &workflow, registry, args.state, &name).await?;
+    let screen = Screen::open();
+    let shutdown = signals::listen(screen.clone())?;
+    screen.note(&format!("sequencer {name}: ready"));
+    Ok(cluster::run_sequencer(site, Vec::new(), shutdown).await?)
+}
+
+pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
+    let workflow = load(&args.file)?;
+    let name = process_name(&args.role);
+    let connection = bus::connect(&args.bus, &name).await?;
+    let registry = provers::registry(Path::new(""));
+    let site = site(&connection, &workflow, registry, None, &name).await?;
+    let screen = Screen::open();
+    let shutdown = signals::listen(screen.clone())?;
+    screen.note(&format!("source {name}: ready"));
+    let summaries = cluster::run_sources(site, shutdown).await?;
+    for (name, source) in &summaries {
+        let left = if source.ended { "" } else { "; it has more" };
+        screen.note(&format!(
+            "source {name}: {} accepted, {} known already, {} rejected{left}",
+            source.accepted, source.duplicates, source.rejected
+        ));
+    }
+    if args.json {
+        output::line(serde_json::to_string(&summaries)?)?;
+    }
+    if summaries.values().all(|source| source.ended) {
+        Ok(())
+    } else {
+        let message = "stopped before the sources ended; nothing is lost";
+        Err(Failure::interrupted(message).help("run the same command again to go on"))
+    }
+}
+
+fn load(file: &Path) -> Result<Workflow, Failure> {
+    let (workflow, warnings) =
+        check::validate(file).map_err(|found| check::refused(file, &found))?;
+    check::warn(&warnings);
+    Ok(workflow)
+}
+
+async fn site(
+    connection: &Connection,
+    workflow: &Workflow,
+    registry: Registry,
+    state: Option<PathBuf>,
+    name: &str,
+) -> Result<Site, Failure> {
+    let state = state.unwrap_or_else(|| Path::new(state::ROOT).join(&workflow.name));
+    let opened = Site::open(connection.clone(), workflow, registry, state, name);
+    Ok(opened.await?)
+}
+
+/// A name that no other process has, not even an earlier one of the same command.
+fn process_name(args: &RoleArgs) -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let machine = args.name.clone().unwrap_or_else(|| {
+        let system = rustix::system::uname();
+        system.nodename().to_string_lossy().into_owned()
+    });
+    let plain = machine.chars().map(|character| {
+        let fits = character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+        if fits { character } else { '-' }
+    });
+    let plain: String = plain.take(40).collect();
+    let random = RandomState::new().hash_one(std::process::id()) as u16;
+    format!("{plain}-{}-{random:04x}", std::process::id())
+}
+
+/// The first directory `dispatcher-N` in `parent` that no other process has.
+fn first_free(parent: &Path) -> Result<(PathBuf, File), Failure> {
+    let mut number = 1_u32;
+    loop {
+        if let Some(held) = hold(&parent.join(format!("dispatcher-{number}")))? {
+            return Ok(held);
+        }
+        number += 1;
+    }
+}
+
+/// Makes `directory` and holds it until the file is dropped. `None` if another process has it.
+fn hold(directory: &Path) -> Result<Option<(PathBuf, File)>, Failure> {
+    use std::os::unix::fs::DirBuilderExt;
+    let failed = |error: std::io::Error| {
+        Failure::new(format!("cannot use {}: {error}", directory.display()))
+    };
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(directory).map_err(failed)?;
+    let lock = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(directory.join("lock"))
+        .map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Some((directory.to_owned(), lock))),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
+    }
+}

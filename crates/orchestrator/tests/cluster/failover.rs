@@ -1,0 +1,119 @@
+//! Leaders and workers that go.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use proofmill_nats_server::NatsServer;
+use rustix::process::Signal;
+
+use crate::roles::WORKFLOW;
+use crate::support::{PATIENCE, Roles, emitted, proved, wait_for};
+
+fn setup(end: u64, millis: u64) -> (NatsServer, tempfile::TempDir, Roles) {
+    let server = NatsServer::start();
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = WORKFLOW.replace("END", &end.to_string());
+    fs::write(dir.path().join("workflow.toml"), text).expect("written");
+    fs::write(dir.path().join("millis"), millis.to_string()).expect("written");
+    let roles = Roles::new(server.url(), 1, dir.path());
+    (server, dir, roles)
+}
+
+/// Waits until at least so many tasks have begun.
+fn begun(dir: &std::path::Path, count: usize, roles: &Roles) {
+    let began = Instant::now();
+    while proved(dir).len() < count {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "nothing moves\n{}",
+            roles.logs()
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A leader is killed, or stopped for longer than its lease: another leads, and what dispatchers are
+/// proving meanwhile is not proved again.
+#[test]
+fn leaders_go_and_nothing_is_proved_twice() {
+    let (_server, dir, mut roles) = setup(49, 300);
+    roles.start_all(&[
+        "coordinator-1",
+        "coordinator-2",
+        "dispatcher-1",
+        "sequencer-1",
+    ]);
+    roles.start("source-1");
+    begun(dir.path(), 4, &roles);
+    for round in 0..6 {
+        let name = if round % 2 == 0 {
+            "coordinator-1"
+        } else {
+            "coordinator-2"
+        };
+        if round < 4 {
+            roles.kill(name);
+            std::thread::sleep(Duration::from_millis(2500));
+            roles.start(name);
+        } else {
+            roles.signal(name, Signal::STOP);
+            std::thread::sleep(Duration::from_millis(3000));
+            roles.signal(name, Signal::CONT);
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    wait_for(dir.path(), 49, PATIENCE, &roles);
+    for (task, counts) in proved(dir.path()) {
+        assert_eq!(counts, (1, 1), "{task}");
+    }
+}
+
+/// What a killed dispatcher had is given to another within a second.
+#[test]
+fn a_killed_dispatcher_is_replaced_at_once() {
+    let (_server, dir, mut roles) = setup(9_999, 100);
+    roles.start_all(&[
+        "coordinator-1",
+        "dispatcher-1",
+        "dispatcher-2",
+        "sequencer-1",
+    ]);
+    roles.start("source-1");
+    begun(dir.path(), 4, &roles);
+    // A leader that has just connected gives everyone time to do so, too.
+    std::thread::sleep(Duration::from_secs(4));
+    let mut took = Vec::new();
+    for _ in 0..5 {
+        roles.kill("dispatcher-1");
+        let killed = Instant::now();
+        let before = proved(dir.path());
+        let orphans: Vec<String> = before
+            .into_iter()
+            .filter(|(_, (begun, ended))| begun > ended)
+            .map(|(task, _)| task)
+            .collect();
+        assert!(!orphans.is_empty());
+        // Those of the other dispatcher end by themselves: the rest must be begun again.
+        loop {
+            let now = proved(dir.path());
+            if orphans
+                .iter()
+                .all(|task| now[task].0 > 1 || now[task].1 > 0)
+            {
+                break;
+            }
+            assert!(killed.elapsed() < PATIENCE, "{orphans:?}\n{}", roles.logs());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        took.push(killed.elapsed());
+        roles.start("dispatcher-1");
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    println!("recovered after {took:?}");
+    assert!(
+        took.iter().all(|took| *took < Duration::from_millis(1500)),
+        "{took:?}\n{}",
+        roles.logs()
+    );
+    assert!(!emitted(dir.path()).is_empty());
+}

@@ -1,0 +1,263 @@
+//! Roles as processes: this very program, started anew.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use proofmill_bus::{Connection, NatsOptions};
+use proofmill_orchestrator::cluster::{self, Leading, Site};
+use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
+use proofmill_orchestrator::mill::Registry;
+use proofmill_orchestrator::shutdown;
+use proofmill_workflow::{LocalHost, Workflow, render, validate};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const ROLE: &str = "PROOFMILL_TEST_ROLE";
+const BUS: &str = "PROOFMILL_TEST_BUS";
+const REPLICAS: &str = "PROOFMILL_TEST_REPLICAS";
+const DIR: &str = "PROOFMILL_TEST_DIR";
+
+/// Nothing here takes as long unless it is stuck.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Takes its time, and writes down what it does.
+struct Slow {
+    log: PathBuf,
+}
+
+impl Prover for Slow {
+    type Input = Json<Value>;
+    type Output = Json<Value>;
+
+    fn prove(&self, context: &Context, input: Json<Value>) -> Result<Json<Value>, ProverError> {
+        use std::io::Write;
+        let task = format!("{} {}", context.task.stage, context.task.block);
+        let write = |word: &str| {
+            let file = fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&self.log);
+            let line = format!("{word} {task}\n");
+            file.and_then(|mut file| file.write_all(line.as_bytes()))
+                .map_err(|error| ProverError::Retry(error.to_string()))
+        };
+        write("begin")?;
+        let millis = fs::read_to_string(self.log.with_file_name("millis"));
+        let millis = millis.ok().and_then(|text| text.trim().parse().ok());
+        std::thread::sleep(Duration::from_millis(millis.unwrap_or(20)));
+        write("end")?;
+        Ok(input)
+    }
+}
+
+/// The workflow in `dir`.
+pub(crate) fn workflow(dir: &Path) -> Workflow {
+    let path = dir.join("workflow.toml");
+    let text = fs::read_to_string(&path).expect("the workflow file");
+    match validate(&text, &path, &LocalHost::new(["slow"])) {
+        Ok((workflow, _)) => workflow,
+        Err(faults) => panic!("{}", render(&faults)),
+    }
+}
+
+/// This process's part in the workflow of `dir`.
+pub(crate) async fn site(url: &str, replicas: usize, dir: &Path, name: &str) -> Site {
+    let mut options = NatsOptions::new(url);
+    options.replicas = replicas;
+    let connection = Connection::open(options).await.expect("the bus");
+    let mut registry = Registry::default();
+    let log = dir.join("proved");
+    registry.prover("slow", move |_| Ok(Slow { log: log.clone() }));
+    let state = dir.join("states").join(name);
+    Site::open(connection, &workflow(dir), registry, state, name)
+        .await
+        .expect("a site")
+}
+
+/// A process of [`Roles`]: does nothing in a usual run.
+#[test]
+fn child_plays_a_role() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let var = |name: &str| std::env::var(name).expect("the parent sets it");
+    let (bus, dir) = (var(BUS), PathBuf::from(var(DIR)));
+    let replicas = var(REPLICAS).parse().expect("a number");
+    let name = format!("{role}-{}", std::process::id());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let ended = runtime.block_on(async {
+        let site = site(&bus, replicas, &dir, &name).await;
+        let (_trigger, shutdown) = shutdown::channel();
+        let kind = role.split_once('-').map_or(&*role, |(kind, _)| kind);
+        match kind {
+            "coordinator" => cluster::lead(site, Leading::default(), shutdown).await,
+            "dispatcher" => {
+                cluster::run_dispatchers(site, Default::default(), BTreeMap::new(), shutdown).await
+            }
+            "sequencer" => {
+                // One directory, however many write to it.
+                let directory = proofmill_orchestrator::sink::Directory::open(&dir.join("emitted"))
+                    .expect("a directory");
+                cluster::run_sequencer(site, vec![Box::new(directory)], shutdown).await
+            }
+            "source" => cluster::run_sources(site, shutdown).await.map(|_| ()),
+            other => panic!("no role {other}"),
+        }
+    });
+    if let Err(error) = ended {
+        panic!("{role}: {error}");
+    }
+}
+
+/// Processes that play roles, by name: the part before a dash is the role.
+pub(crate) struct Roles {
+    bus: String,
+    replicas: usize,
+    dir: PathBuf,
+    pub(crate) running: BTreeMap<String, Child>,
+}
+
+impl Roles {
+    pub(crate) fn new(bus: String, replicas: usize, dir: &Path) -> Self {
+        Self {
+            bus,
+            replicas,
+            dir: dir.to_owned(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    /// Starts one; one of the same name that ran before has to be dead.
+    pub(crate) fn start(&mut self, name: &str) {
+        let output = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.dir.join(format!("{name}.log")))
+            .expect("a log");
+        let child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "support::child_plays_a_role", "--nocapture"])
+            .env(ROLE, name)
+            .env(BUS, &self.bus)
+            .env(REPLICAS, self.replicas.to_string())
+            .env(DIR, &self.dir)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("a log"))
+            .stderr(output)
+            .spawn()
+            .expect("it starts");
+        self.running.insert(name.to_owned(), child);
+    }
+
+    pub(crate) fn start_all(&mut self, names: &[&str]) {
+        for name in names {
+            self.start(name);
+        }
+    }
+
+    pub(crate) fn kill(&mut self, name: &str) {
+        if let Some(mut child) = self.running.remove(name) {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    pub(crate) fn signal(&self, name: &str, signal: Signal) {
+        let pid = self.running[name].id().cast_signed();
+        if let Some(pid) = Pid::from_raw(pid) {
+            // As above.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// What the processes said.
+    pub(crate) fn logs(&self) -> String {
+        let mut all = String::new();
+        for entry in fs::read_dir(&self.dir).expect("the directory").flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "log") {
+                let text = fs::read_to_string(&path).unwrap_or_default();
+                all += &format!("--- {}\n{text}\n", path.display());
+            }
+        }
+        all
+    }
+}
+
+impl Drop for Roles {
+    fn drop(&mut self) {
+        for child in self.running.values_mut() {
+            // As above.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The blocks that were emitted, in order of their files' names.
+pub(crate) fn emitted(dir: &Path) -> Vec<(u64, u64)> {
+    let mut found: Vec<(u64, u64)> = fs::read_dir(dir.join("emitted"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (first, last) = name.strip_suffix(".json")?.split_once('-')?;
+            Some((first.parse().ok()?, last.parse().ok()?))
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// Waits until blocks up to `last` have been emitted; checks that they are there once, in order,
+/// without a gap.
+pub(crate) fn wait_for(dir: &Path, last: u64, patience: Duration, roles: &Roles) {
+    let began = Instant::now();
+    loop {
+        let found = emitted(dir);
+        if found.last().is_some_and(|(_, end)| *end >= last) {
+            check_order(&found);
+            return;
+        }
+        assert!(
+            began.elapsed() < patience,
+            "emitted up to {:?} of {last}\n{}",
+            found.last(),
+            roles.logs()
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn check_order(found: &[(u64, u64)]) {
+    let mut next = 0;
+    for (first, last) in found {
+        assert_eq!(*first, next, "a gap or an overlap: {found:?}");
+        next = last + 1;
+    }
+}
+
+/// How often each task was begun and ended.
+pub(crate) fn proved(dir: &Path) -> BTreeMap<String, (u32, u32)> {
+    let text = fs::read_to_string(dir.join("proved")).unwrap_or_default();
+    let mut counts: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    for line in text.lines() {
+        let Some((word, task)) = line.split_once(' ') else {
+            continue;
+        };
+        let count = counts.entry(task.to_owned()).or_default();
+        match word {
+            "begin" => count.0 += 1,
+            _ => count.1 += 1,
+        }
+    }
+    counts
+}
