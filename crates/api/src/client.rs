@@ -49,11 +49,14 @@ pub struct Client(Place);
 enum Place {
     /// The state directory.
     Socket(PathBuf),
-    Bus {
-        connection: Connection,
-        blobs: Arc<BlobStore>,
-        workflow: String,
-    },
+    Bus(Arc<OnBus>),
+}
+
+#[derive(Debug)]
+struct OnBus {
+    connection: Connection,
+    blobs: Arc<BlobStore>,
+    workflow: String,
 }
 
 // === impl Client ===
@@ -74,11 +77,11 @@ impl Client {
 
     /// A client of whoever leads `workflow` on a cluster.
     pub fn over_bus(connection: Connection, blobs: Arc<BlobStore>, workflow: &str) -> Self {
-        Self(Place::Bus {
+        Self(Place::Bus(Arc::new(OnBus {
             connection,
             blobs,
             workflow: workflow.to_owned(),
-        })
+        })))
     }
 
     fn no_answer(&self, why: String) -> ClientError {
@@ -86,7 +89,7 @@ impl Client {
             Place::Socket(state) => {
                 format!("the mill at {}", socket::socket_path(state).display())
             }
-            Place::Bus { workflow, .. } => format!("the coordinator of workflow {workflow:?}"),
+            Place::Bus(bus) => format!("the coordinator of workflow {:?}", bus.workflow),
         };
         ClientError::Connection { place, why }
     }
@@ -197,11 +200,14 @@ impl Client {
     ) -> Result<(StatusCode, Bytes), String> {
         let state = match &self.0 {
             Place::Socket(state) => state,
-            Place::Bus {
-                connection,
-                blobs,
-                workflow,
-            } => return over_bus::ask(connection, blobs, workflow, method, path, body).await,
+            Place::Bus(bus) => {
+                let OnBus {
+                    connection,
+                    blobs,
+                    workflow,
+                } = &**bus;
+                return over_bus::ask(connection, blobs, workflow, method, path, body).await;
+            }
         };
         let text = |error: hyper::Error| error.to_string();
         let stream = socket::connect(state)

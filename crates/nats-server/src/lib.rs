@@ -27,6 +27,7 @@ pub struct NatsServer {
     dir: tempfile::TempDir,
     port: u16,
     child: Child,
+    guard: Child,
 }
 
 /// Servers that form a cluster.
@@ -97,12 +98,13 @@ impl NatsServer {
         );
         fs::write(dir.path().join("server.conf"), config).expect("the directory can be written");
         let program = program();
-        let child = spawn(&program, dir.path());
+        let (child, guard) = spawn(&program, dir.path());
         let server = Self {
             program,
             dir,
             port,
             child,
+            guard,
         };
         server.wait();
         server
@@ -148,15 +150,17 @@ impl NatsServer {
 
     /// Kills it (SIGKILL).
     pub fn kill(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // They may have ended by themselves.
+        for process in [&mut self.guard, &mut self.child] {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
     }
 
     /// Starts it again, on the same port and files.
     pub fn restart(&mut self) {
         self.kill();
-        self.child = spawn(&self.program, self.dir.path());
+        (self.child, self.guard) = spawn(&self.program, self.dir.path());
         self.wait();
     }
 
@@ -184,20 +188,31 @@ impl Drop for NatsServer {
     }
 }
 
-fn spawn(program: &Path, dir: &Path) -> Child {
+/// The server, and a guard that kills it when this process has ended, however it did.
+fn spawn(program: &Path, dir: &Path) -> (Child, Child) {
     let log = fs::OpenOptions::new()
         .create(true)
         .append(true)
         .open(dir.join("server.log"))
         .expect("the directory can be written");
-    Command::new(program)
+    let server = Command::new(program)
         .arg("--config")
         .arg(dir.join("server.conf"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
-        .expect("nats-server starts")
+        .expect("nats-server starts");
+    // Its standard input ends when the last of this process has gone.
+    let guard = Command::new("sh")
+        .args(["-c", "read _; kill -9 \"$1\"", "guard"])
+        .arg(server.id().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a shell starts");
+    (server, guard)
 }
 
 // === impl Cluster ===

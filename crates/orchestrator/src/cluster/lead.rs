@@ -72,7 +72,7 @@ pub async fn lead(
     mut shutdown: Shutdown,
 ) -> Result<(), ClusterError> {
     let workflow = site.plan.workflow.clone();
-    let key = format!("{workflow}.leader");
+    let key = site.plan.lease_of_leader();
     loop {
         let modesty = MODESTY * u32::try_from(leading.count()).unwrap_or(u32::MAX);
         let lease = tokio::select! {

@@ -85,7 +85,10 @@ impl Core {
     }
 
     pub(super) fn leave(&mut self, worker: &WorkerId) {
-        for no in self.tasks_held_by(worker) {
+        let mut held = self.tasks_held_by(worker);
+        // The head of the chain is recorded, and so claimable again, before the rest.
+        held.sort_by_key(|no| self.tasks.get(no).map(|task| task.record.id.block));
+        for no in held {
             // The task may well be innocent: there is no reason to wait.
             if let Some(task) = self.tasks.get_mut(&no) {
                 task.at_once = true;

@@ -18,6 +18,7 @@ mod options;
 mod registry;
 mod roles;
 mod run;
+mod store;
 
 pub use options::{MillError, Options, SourceSummary, Summary};
 pub use registry::{ExecutorMaker, Registry, SourceMaker};

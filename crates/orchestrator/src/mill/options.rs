@@ -18,6 +18,9 @@ use crate::source;
 pub struct Options {
     /// Everything that must survive: log, blobs, emitted proofs, scratch. One process at a time.
     pub state: PathBuf,
+    /// A NATS server for the log and the blobs, instead of the state directory: dispatchers of other
+    /// processes may join, and another process may take over when this one has gone.
+    pub bus: Option<bus::Connection>,
     /// Whether the sources run; not for an operator who only looks or mends.
     pub run_sources: bool,
     /// Further sinks, besides the sequencer's directory.
@@ -89,6 +92,19 @@ pub enum MillError {
     /// The log cannot be opened.
     #[error(transparent)]
     Open(#[from] bus::OpenError),
+    /// The bus cannot be used.
+    #[error(transparent)]
+    Connect(#[from] bus::ConnectError),
+    /// Another process leads the workflow.
+    #[error(
+        "workflow {workflow:?} is led by {holder} already: run a dispatcher beside it, or stop it"
+    )]
+    Led {
+        /// The workflow.
+        workflow: String,
+        /// Its name.
+        holder: String,
+    },
     /// The blob store cannot be opened.
     #[error(transparent)]
     Blobs(#[from] bus::BlobError),
@@ -128,6 +144,7 @@ impl Options {
     pub fn in_directory(directory: impl AsRef<Path>) -> Self {
         Self {
             state: directory.as_ref().to_owned(),
+            bus: None,
             run_sources: true,
             sinks: Vec::new(),
             stream: None,

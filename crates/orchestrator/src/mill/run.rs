@@ -5,15 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_bus::{BlobStore, Digest, EmbeddedLog};
+use proofmill_bus::{BlobStore, Digest};
 use proofmill_workflow as file;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::options::{MillError, Options, SourceSummary, Summary};
 use super::registry::Registry;
 use super::roles::Roles;
+use super::store::Store;
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
 use crate::plan::Plan;
+use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
 use crate::sink;
 use crate::source;
@@ -31,7 +33,7 @@ pub struct Mill {
     workflow: file::Workflow,
     registry: Registry,
     options: Options,
-    log: Arc<EmbeddedLog>,
+    store: Store,
     blobs: Arc<BlobStore>,
     handle: Handle,
     coordinator: JoinHandle<Result<(), CoordinatorError>>,
@@ -53,19 +55,25 @@ impl Mill {
             path: state.clone(),
             source,
         })?;
-        let log = Arc::new(EmbeddedLog::open(
-            state.join("log"),
-            proofmill_bus::Options::default(),
-        )?);
-        let blobs = Arc::new(BlobStore::open(state.join("blobs"))?);
-        let opened = Coordinator::open(plan, log.clone(), coordinator::Options::default()).await?;
+        let (store, blobs) = match &options.bus {
+            None => Store::in_directory(state)?,
+            Some(connection) => Store::on_bus(connection, &plan).await?,
+        };
+        let blobs = Arc::new(blobs);
+        let opened = Coordinator::open(plan, store.log(), coordinator::Options::default()).await?;
         let (coordinator, handle) = opened;
         let (stop_coordinator, shutdown) = shutdown::channel();
+        if let Some(connection) = &options.bus {
+            let (connection, term) = (connection.clone(), store.term());
+            let server = Server::new(connection, blobs.clone(), handle.clone(), term);
+            // It ends with the coordinator.
+            tokio::spawn(server.run(shutdown.clone()));
+        }
         Ok(Self {
             workflow: workflow.clone(),
             registry,
             options,
-            log,
+            store,
             blobs,
             handle,
             coordinator: tokio::spawn(coordinator.run(shutdown)),
@@ -239,7 +247,7 @@ impl Mill {
             Ok(stopped) => stopped.map_err(MillError::from),
             Err(error) => Err(MillError::Panicked(error.to_string())),
         };
-        let closed = self.log.close().await;
+        let closed = self.store.close().await;
         stopped?;
         closed.map_err(|failure| CoordinatorError::Log(failure).into())
     }

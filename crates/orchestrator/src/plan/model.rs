@@ -124,6 +124,11 @@ pub struct Backoff {
 // === impl Plan ===
 
 impl Plan {
+    /// The name of the lease that whoever leads the workflow holds.
+    pub(crate) fn lease_of_leader(&self) -> String {
+        format!("{}.leader", self.workflow)
+    }
+
     /// Tells plans apart that were made from different workflows: processes that work together
     /// must have the same.
     pub fn digest(&self) -> [u8; 16] {

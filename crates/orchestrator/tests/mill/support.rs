@@ -160,9 +160,13 @@ pub(crate) async fn open(
 ) -> Mill {
     let began = Instant::now();
     loop {
-        match Mill::open(workflow, script.registry(), options()).await {
+        let mut options = options();
+        options.bus = crate::bus(&options.state).await;
+        match Mill::open(workflow, script.registry(), options).await {
             Ok(mill) => return mill,
-            Err(MillError::Open(OpenError::Locked(_))) if began.elapsed() < PATIENCE => {
+            Err(MillError::Open(OpenError::Locked(_)) | MillError::Led { .. })
+                if began.elapsed() < PATIENCE =>
+            {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Err(error) => panic!("{error}"),

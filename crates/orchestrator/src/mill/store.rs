@@ -1,0 +1,78 @@
+//! Where a mill's log and blobs are: in a directory, or on a NATS server.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofmill_bus::{
+    BlobStore, Connection, EmbeddedLog, JetStreamLog, Lease, Leases, Log, LogFailure, open_blobs,
+};
+
+use super::options::MillError;
+use crate::plan::Plan;
+
+/// A log that is open, and what keeps others from it.
+pub(super) enum Store {
+    Directory(Arc<EmbeddedLog>),
+    Bus(Arc<JetStreamLog>, Lease),
+}
+
+// === impl Store ===
+
+impl Store {
+    /// The log and the blobs in `state`.
+    pub(super) fn in_directory(state: &Path) -> Result<(Self, BlobStore), MillError> {
+        let log = EmbeddedLog::open(state.join("log"), proofmill_bus::Options::default())?;
+        let blobs = BlobStore::open(state.join("blobs"))?;
+        Ok((Self::Directory(Arc::new(log)), blobs))
+    }
+
+    /// The log and the blobs on a server. Another process that leads the workflow may be ending, or
+    /// have died: its lease is waited for.
+    pub(super) async fn on_bus(
+        connection: &Connection,
+        plan: &Plan,
+    ) -> Result<(Self, BlobStore), MillError> {
+        let leases = Leases::open(connection).await?;
+        let key = plan.lease_of_leader();
+        let holder = format!("a mill, process {}", std::process::id());
+        let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder)).await;
+        let Ok(lease) = lease else {
+            // If it cannot be asked for now, that it is held is known all the same.
+            let holder = leases.holder(&key).await.ok().flatten();
+            return Err(MillError::Led {
+                workflow: plan.workflow.to_string(),
+                holder: holder.unwrap_or_else(|| "another process".into()),
+            });
+        };
+        let log = JetStreamLog::open(connection, &plan.workflow).await?;
+        let blobs = open_blobs(connection).await?;
+        Ok((Self::Bus(Arc::new(log), lease), blobs))
+    }
+
+    pub(super) fn log(&self) -> Arc<dyn Log> {
+        match self {
+            Self::Directory(log) => log.clone(),
+            Self::Bus(log, _) => log.clone(),
+        }
+    }
+
+    /// A number that is higher for each later leader of the workflow.
+    pub(super) fn term(&self) -> u64 {
+        match self {
+            Self::Directory(_) => 0,
+            Self::Bus(_, lease) => lease.term(),
+        }
+    }
+
+    /// Accepts nothing more, makes everything accepted durable, and lets others in.
+    pub(super) async fn close(self) -> Result<(), Arc<LogFailure>> {
+        match self {
+            Self::Directory(log) => log.close().await,
+            Self::Bus(log, lease) => {
+                let closed = log.close().await;
+                lease.give_back().await;
+                closed
+            }
+        }
+    }
+}

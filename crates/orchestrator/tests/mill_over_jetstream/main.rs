@@ -1,0 +1,33 @@
+//! The same mills, with their logs on a real NATS server.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use proofmill_bus::{Connection, NatsOptions};
+use proofmill_nats_server::NatsServer;
+
+#[path = "../mill/dead_letters.rs"]
+mod dead_letters;
+#[path = "../mill/flow.rs"]
+mod flow;
+#[path = "../mill/resume.rs"]
+mod resume;
+#[path = "../mill/shutdown.rs"]
+mod shutdown;
+#[path = "../mill/sink.rs"]
+mod sink;
+#[path = "../mill/support.rs"]
+mod support;
+
+static SERVER: LazyLock<NatsServer> = LazyLock::new(NatsServer::start);
+
+/// Where the log is: on a server that all mills share, under a prefix for each state directory.
+async fn bus(state: &Path) -> Option<Connection> {
+    let mut hasher = DefaultHasher::new();
+    state.hash(&mut hasher);
+    let mut options = NatsOptions::new(&SERVER.url());
+    options.prefix = format!("mill-{:x}", hasher.finish());
+    Some(Connection::open(options).await.expect("the bus"))
+}
