@@ -105,7 +105,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &place.state("hostile")).await?;
+    let mut mill = Running::start(&workflow, registry, &place, &place.state("hostile")).await?;
     let door = Door {
         handle: mill.handle.clone(),
         blobs: mill.blobs.clone(),
@@ -152,14 +152,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     door.submit_all(late.map(valid), |door| door.tasks, &mut replies, &progress)
         .await?;
     drop(progress);
-    timeout(PATIENCE, mill.handle.when_idle())
+    timeout(PATIENCE, mill.leader.when_idle())
         .await
         .context("the mill does not come to rest")??;
     while let Ok(block) = mill.emitted.try_recv() {
         emitted.push(block);
     }
     let reasons: Vec<String> = mill
-        .handle
+        .leader
         .inspect(|core| {
             core.dead_letters()
                 .map(|dead| dead.reason.clone())

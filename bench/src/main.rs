@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod cluster;
 mod groth16;
 mod harness;
 mod hostile;
@@ -24,7 +25,8 @@ mod versus;
 /// Every figure Proofmill publishes, as a command anyone can run.
 ///
 /// Experiments on the orchestration are real workflows on a real mill: the embedded log with its
-/// fsyncs on the disk of --dir, dispatchers, executors, sequencer. A target that is missed is
+/// fsyncs on the disk of --dir, dispatchers, executors, sequencer; with --bus jetstream, a real
+/// nats-server and dispatchers in processes of their own. A target that is missed is
 /// reported; an invariant that is violated (a task lost, duplicated or out of order) makes the
 /// command fail.
 ///
@@ -61,6 +63,11 @@ enum Experiment {
     Pairing(pairing::Args),
     /// A circom circuit's proof from cold files, against snarkjs
     Snarkjs(snarkjs::Args),
+    /// What dies and stops on a cluster, and what that costs
+    Cluster(cluster::Args),
+    /// A process of dispatchers, for the others
+    #[command(hide = true)]
+    Role(harness::role::Args),
     /// Compare embedded stores under the log's load
     #[cfg(feature = "stores")]
     Stores(stores::Args),
@@ -92,6 +99,8 @@ fn run() -> anyhow::Result<()> {
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
+        Experiment::Cluster(args) => block_on(cluster::run(&args)),
+        Experiment::Role(args) => block_on(harness::role::run(&args)),
         #[cfg(feature = "stores")]
         Experiment::Stores(args) => stores::run(&args),
     }

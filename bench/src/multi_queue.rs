@@ -86,8 +86,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     anyhow::ensure!(args.scale > 0.0, "--scale must be above 0");
     let place = Place::fresh(&args.common)?;
-    let linear = measure(args, &place.state("linear"), Variant::Linear).await?;
-    let multi = measure(args, &place.state("multi-queue"), Variant::MultiQueue).await?;
+    let linear = measure(args, &place, &place.state("linear"), Variant::Linear).await?;
+    let multi = measure(
+        args,
+        &place,
+        &place.state("multi-queue"),
+        Variant::MultiQueue,
+    )
+    .await?;
 
     let title = format!(
         "Multi-queue against linear: {} blocks, {} proofs each on {} dispatchers, block {} poisoned",
@@ -161,7 +167,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-async fn measure(args: &Args, state: &Path, variant: Variant) -> anyhow::Result<Run> {
+async fn measure(
+    args: &Args,
+    place: &Place,
+    state: &Path,
+    variant: Variant,
+) -> anyhow::Result<Run> {
     let text = format!(
         r#"
         name = "multi-queue"
@@ -193,7 +204,7 @@ async fn measure(args: &Args, state: &Path, variant: Variant) -> anyhow::Result<
     );
     let registry = registry(args);
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, state).await?;
+    let mut mill = Running::start(&workflow, registry, place, state).await?;
     let (label, window) = match variant {
         Variant::Linear => ("linear", 1),
         Variant::MultiQueue => ("multi-queue", args.blocks),

@@ -76,7 +76,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state("ordering");
-    let mut mill = Running::start(&workflow, registry, &state).await?;
+    let mut mill = Running::start(&workflow, registry, &place, &state).await?;
     let queue = mill.queue("blocks")?;
 
     let mut random = StdRng::seed_from_u64(args.seed);

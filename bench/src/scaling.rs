@@ -112,7 +112,7 @@ async fn measure(
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state(&format!("{dispatchers}-{proof_ms}"));
-    let mut mill = Running::start(&workflow, registry, &state).await?;
+    let mut mill = Running::start(&workflow, registry, place, &state).await?;
     let queue = mill.queue("tasks")?;
     let tasks = (dispatchers * args.each) as usize;
     let progress = Progress::new(

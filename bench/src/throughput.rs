@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let text = one_stage("throughput", args.dispatchers, instant);
     let registry = registry();
     let workflow = parse(&text, &registry)?;
-    let mut mill = Running::start(&workflow, registry, &place.state("throughput")).await?;
+    let mut mill = Running::start(&workflow, registry, &place, &place.state("throughput")).await?;
     let queue = mill.queue("tasks")?;
 
     let began = Instant::now();

@@ -7,6 +7,7 @@ mod place;
 mod progress;
 mod provers;
 mod report;
+pub(crate) mod role;
 mod running;
 
 pub(crate) use figures::Figures;

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use proofmill_bus::NatsOptions;
+use proofmill_nats_server::Cluster;
 use tempfile::TempDir;
 
 use super::disk;
@@ -15,14 +17,32 @@ pub(crate) struct Common {
     /// [default: ./target if it is there, else the directory for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Where the log is, and how roles talk to each other
+    #[arg(long, value_enum, default_value_t = Bus::Embedded)]
+    bus: Bus,
+    /// With --bus jetstream: servers of the cluster, each with a copy of everything
+    #[arg(long, default_value_t = 1)]
+    servers: usize,
     /// End with one line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+/// Where the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Bus {
+    /// In a directory, and everything in this process
+    Embedded,
+    /// On a nats-server that syncs every message; dispatchers are processes of their own, and
+    /// submissions go through it as well
+    Jetstream,
+}
+
 /// A fresh directory.
 pub(crate) struct Place {
     dir: TempDir,
+    /// The bus, if it is not embedded.
+    pub(crate) servers: Option<Cluster>,
     /// What an fsync costs there, in milliseconds.
     pub(crate) fsync: Figures,
 }
@@ -51,7 +71,35 @@ impl Place {
             );
         }
         let fsync = disk::fsync(dir.path())?;
-        Ok(Self { dir, fsync })
+        anyhow::ensure!(
+            matches!(common.servers, 1 | 3),
+            "--servers: 1 or 3, not {}",
+            common.servers
+        );
+        let servers = (common.bus == Bus::Jetstream).then(|| {
+            // Every message is synced before it is acknowledged.
+            let store = dir.path().join("nats-$NAME");
+            let config = format!(
+                "jetstream {{ store_dir: {:?}, sync_interval: always }}",
+                store.display().to_string()
+            );
+            Cluster::start(common.servers, &config)
+        });
+        Ok(Self {
+            dir,
+            servers,
+            fsync,
+        })
+    }
+
+    /// How the bus of this place is reached by the run in `state`, if it is not embedded.
+    pub(crate) fn bus(&self, state: &Path) -> Option<NatsOptions> {
+        let cluster = self.servers.as_ref()?;
+        let mut options = NatsOptions::new(&cluster.url());
+        let name = state.file_name().unwrap_or_default().to_string_lossy();
+        options.prefix = name.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        options.replicas = cluster.servers.len();
+        Some(options)
     }
 
     /// The state directory of one run; each run has its own `name`.

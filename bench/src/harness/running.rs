@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use proofmill_bus::BlobStore;
+use proofmill_bus::{BlobStore, Connection};
 use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
 use proofmill_orchestrator::core::Settled;
 use proofmill_orchestrator::id::Part;
@@ -14,15 +14,22 @@ use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::mill::{Mill, Options, Registry, Summary};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::remote::Client;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_orchestrator::sink::Emitted;
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::place::Place;
+use super::role;
+
 /// A mill that runs until it is told to finish.
 pub(crate) struct Running {
+    /// The way to the coordinator: through the bus, if there is one.
     pub(crate) handle: Handle,
+    /// The coordinator itself, to look into.
+    pub(crate) leader: Handle,
     pub(crate) blobs: Arc<BlobStore>,
     /// Every task that ends, once that is durable.
     pub(crate) settled: mpsc::UnboundedReceiver<Settled>,
@@ -30,6 +37,8 @@ pub(crate) struct Running {
     pub(crate) emitted: mpsc::Receiver<Emitted>,
     stop: Trigger,
     run: JoinHandle<anyhow::Result<Summary>>,
+    /// Processes of dispatchers, if they are not in this one.
+    pub(crate) dispatchers: Vec<role::Process>,
 }
 
 /// A workflow of one stage: tasks that are submitted to queue `tasks` are run by `dispatchers`
@@ -69,22 +78,41 @@ impl Running {
     pub(crate) async fn start(
         workflow: &Workflow,
         registry: Registry,
+        place: &Place,
         state: &Path,
     ) -> anyhow::Result<Self> {
         let (stream, emitted) = mpsc::channel(1024);
-        let options = Options {
+        let mut options = Options {
             stay: true,
             stream: Some(stream),
             ..Options::in_directory(state)
         };
+        let bus = place.bus(state);
+        if let Some(bus) = &bus {
+            options.bus = Some(Connection::open(bus.clone()).await?);
+            let stages = workflow.dispatchers.iter();
+            options.workers = stages.map(|stage| (stage.name.clone(), 0)).collect();
+        }
         let mill = Mill::open(workflow, registry, options).await?;
-        let (handle, blobs) = (mill.handle().clone(), mill.blobs().clone());
+        let (leader, blobs) = (mill.handle().clone(), mill.blobs().clone());
         let (observer, settled) = mpsc::unbounded_channel();
-        handle.observe(observer).await?;
+        leader.observe(observer).await?;
         let (stop, listener) = shutdown::channel();
         let run = tokio::spawn(async move { Ok(mill.run(listener).await?) });
+        let (handle, dispatchers) = match bus {
+            None => (leader.clone(), Vec::new()),
+            Some(bus) => {
+                let dispatchers = role::spawn(workflow, &bus, state)?;
+                let connection = Connection::open(bus).await?;
+                let plan = leader.plan().clone();
+                let opened = Client::open(connection, blobs.clone(), plan, "submitter").await;
+                let (client, handle) = opened?;
+                tokio::spawn(client.run());
+                (handle, dispatchers)
+            }
+        };
         let workers: u32 = workflow.dispatchers.iter().map(|stage| stage.workers).sum();
-        while handle.status().await?.workers < workers as usize {
+        while leader.status().await?.workers < workers as usize {
             if run.is_finished() {
                 break;
             }
@@ -92,17 +120,19 @@ impl Running {
         }
         Ok(Self {
             handle,
+            leader,
             blobs,
             settled,
             emitted,
             stop,
             run,
+            dispatchers,
         })
     }
 
     /// The queue called `name`.
     pub(crate) fn queue(&self, name: &str) -> anyhow::Result<QueueIx> {
-        let queue = self.handle.plan().queue_named(name);
+        let queue = self.leader.plan().queue_named(name);
         queue.with_context(|| format!("the workflow has no queue {name:?}"))
     }
 
@@ -116,10 +146,18 @@ impl Running {
         }
     }
 
+    /// Ends it where it stands: what is under way does not matter any more.
+    pub(crate) fn abandon(self) {
+        self.run.abort();
+    }
+
     /// Drains and closes; everything is on disk when this returns.
     pub(crate) async fn finish(self) -> anyhow::Result<Summary> {
         self.stop.raise(Level::Drain);
-        self.run.await.context("the mill panicked")?
+        let ended = self.run.await.context("the mill panicked")?;
+        // They have nothing to do any more.
+        drop(self.dispatchers);
+        ended
     }
 }
 

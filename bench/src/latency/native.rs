@@ -27,7 +27,7 @@ pub(super) async fn measure(
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state(&format!("native-{rate}"));
-    let mut mill = Running::start(&workflow, registry, &state).await?;
+    let mut mill = Running::start(&workflow, registry, place, &state).await?;
     let queue = mill.queue("tasks")?;
     let times = || Times::new((0..tasks).map(|_| OnceLock::new()).collect());
     let (published, accepted) = (times(), times());

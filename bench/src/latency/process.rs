@@ -46,7 +46,7 @@ pub(super) async fn measure(
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state(&format!("process-{rate}"));
-    let mut mill = Running::start(&workflow, registry, &state).await?;
+    let mut mill = Running::start(&workflow, registry, place, &state).await?;
     let queue = mill.queue("tasks")?;
     let (input, output) = (state.join("bare-in"), state.join("bare-out"));
     std::fs::write(&input, b"{}").context("cannot write the bare program's input")?;

@@ -70,7 +70,7 @@ impl NatsServer {
     }
 
     /// A server with JetStream, and these lines more in its configuration. `$DIR` stands for its
-    /// directory.
+    /// directory, `$NAME` for its name.
     pub fn with_config(more: &str) -> Self {
         Self::named("n1", free_port(), |_| more.to_owned())
     }
@@ -86,7 +86,9 @@ impl NatsServer {
             .prefix("proofmill-nats-")
             .tempdir()
             .expect("a temporary directory");
-        let more = prepare(dir.path()).replace("$DIR", &dir.path().display().to_string());
+        let more = prepare(dir.path())
+            .replace("$DIR", &dir.path().display().to_string())
+            .replace("$NAME", name);
         let jetstream = if more.contains("jetstream") {
             ""
         } else {
@@ -219,7 +221,13 @@ fn spawn(program: &Path, dir: &Path) -> (Child, Child) {
 
 impl Cluster {
     /// A cluster of `members` servers that knows its leader. `more` goes into every configuration.
+    ///
+    /// One member is a server by itself.
     pub fn start(members: usize, more: &str) -> Self {
+        if members == 1 {
+            let servers = vec![NatsServer::with_config(more)];
+            return Self { servers };
+        }
         let routes: Vec<u16> = (0..members).map(|_| free_port()).collect();
         let mut addresses = String::new();
         for port in &routes {

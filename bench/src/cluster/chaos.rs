@@ -1,0 +1,274 @@
+//! The demo's workflow on a cluster whose every process is killed or stopped at random.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use proofmill_nats_server::Cluster;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Common, Place, Report, Target};
+
+/// Headers of the demo.
+const BLOCKS: u64 = 32;
+
+/// Once it is quiet, everything that is left must be done within this.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Arguments of `proofmill-bench cluster chaos`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// How long processes are killed and stopped, one each second
+    #[arg(long, default_value_t = 180)]
+    seconds: u64,
+    /// Makes the choices the same again
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The program [default: the one beside this]
+    #[arg(long)]
+    proofmill: Option<PathBuf>,
+}
+
+/// The processes of one round: a workflow of its own, from the first header to the last.
+struct Round<'a> {
+    program: &'a Path,
+    file: PathBuf,
+    dir: PathBuf,
+    bus: String,
+    running: BTreeMap<String, Child>,
+}
+
+// === impl Round ===
+
+impl Round<'_> {
+    fn start(&mut self, name: &str) -> anyhow::Result<()> {
+        let role = name.split_once('-').map_or(name, |(role, _)| role);
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.dir.join(format!("{name}.log")))?;
+        let mut command = Command::new(self.program);
+        command
+            .args(["--log", "info", role])
+            .arg(&self.file)
+            .args(["--bus", &self.bus, "--replicas", "3"])
+            .current_dir(&self.dir)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        if role == "dispatcher" {
+            command.arg("--keys").arg(self.dir.with_file_name("keys"));
+        }
+        let child = command.spawn().context("cannot start proofmill")?;
+        self.running.insert(name.to_owned(), child);
+        Ok(())
+    }
+
+    fn kill(&mut self, name: &str) {
+        if let Some(mut child) = self.running.remove(name) {
+            // It may have ended by itself, as sources do.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn signal(&self, name: &str, signal: Signal) {
+        let child = self.running.get(name);
+        if let Some(pid) = child.and_then(|child| Pid::from_raw(child.id().cast_signed())) {
+            // As above.
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// What was emitted: how many blocks, and how many gaps and overlaps.
+    fn emitted(&self) -> (u64, usize) {
+        let directory = self.dir.join(".proofmill/bitcoin-headers/proofs");
+        let mut found: Vec<(u64, u64)> = std::fs::read_dir(directory)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let (stem, _) = name.split_once('.')?;
+                let (first, last) = stem.split_once('-')?;
+                Some((first.parse().ok()?, last.parse().ok()?))
+            })
+            .collect();
+        found.sort_unstable();
+        let (mut next, mut wrong) = (0, 0);
+        for (first, last) in found {
+            wrong += usize::from(first != next);
+            next = last + 1;
+        }
+        (next, wrong)
+    }
+}
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        for child in self.running.values_mut() {
+            // As above.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let place = Place::fresh(&args.common)?;
+    let beside = std::env::current_exe()?.with_file_name("proofmill");
+    let program = args.proofmill.clone().unwrap_or(beside);
+    anyhow::ensure!(
+        program.is_file(),
+        "{} is not there: build it (`make build`), or name it with --proofmill",
+        program.display()
+    );
+    let mut cluster = Cluster::start(3, "");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/bitcoin-headers");
+    let file = examples.join("workflow.toml").canonicalize()?;
+    let mut random = StdRng::seed_from_u64(args.seed);
+    let names: Vec<String> = [("coordinator", 2), ("dispatcher", 4), ("sequencer", 2)]
+        .into_iter()
+        .flat_map(|(role, count)| (1..=count).map(move |n| format!("{role}-{n}")))
+        .chain(["source-1".to_owned()])
+        .collect();
+    let began = Instant::now();
+    let chaos = Duration::from_secs(args.seconds);
+    let (mut rounds, mut emitted, mut wrong, mut missing) = (0_u64, 0, 0, 0);
+    let mut hits: BTreeMap<String, u32> = BTreeMap::new();
+    while began.elapsed() < chaos || rounds == 0 {
+        let dir = place.state(&format!("round-{rounds}"));
+        std::fs::create_dir_all(&dir)?;
+        let mut round = Round {
+            program: &program,
+            file: file.clone(),
+            dir,
+            bus: format!("{}", cluster.url()),
+            running: BTreeMap::new(),
+        };
+        // A log of its own for each round.
+        purge(&cluster).await;
+        for name in &names {
+            round.start(name)?;
+        }
+        let mut quiet_since = None;
+        loop {
+            let (blocks, _) = round.emitted();
+            if blocks >= BLOCKS {
+                break;
+            }
+            if began.elapsed() < chaos {
+                let hit = strike(&mut round, &mut cluster, &names, &mut random).await?;
+                *hits.entry(hit).or_default() += 1;
+            } else {
+                let since = *quiet_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > PATIENCE {
+                    break;
+                }
+                if !round.running.contains_key("source-1") {
+                    round.start("source-1")?;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+        let (blocks, gaps) = round.emitted();
+        emitted += blocks;
+        wrong += gaps;
+        missing += (BLOCKS - blocks.min(BLOCKS)) as usize;
+        rounds += 1;
+        eprintln!("round {rounds}: {blocks} of {BLOCKS} blocks");
+    }
+    let mut report = Report::new(
+        "Chaos: 3 servers, 2 coordinators, 4 dispatchers, 2 sequencers, 1 source; SIGKILL or \
+         SIGSTOP of one each second",
+        &place,
+    );
+    report.figure(
+        "seconds",
+        began.elapsed().as_secs_f64(),
+        "s",
+        Target::Open,
+        "",
+    );
+    report.figure(
+        "runs of the demo's workflow",
+        rounds as f64,
+        "",
+        Target::Open,
+        "",
+    );
+    report.figure(
+        "blocks proven and emitted",
+        emitted as f64,
+        "",
+        Target::Open,
+        "",
+    );
+    let strikes: Vec<String> = hits.iter().map(|(what, n)| format!("{what} {n}")).collect();
+    report.note(&strikes.join(", "));
+    report.must_be_zero("missing", "blocks not emitted", missing);
+    report.must_be_zero("out_of_order", "out of order, or twice", wrong);
+    report.finish(&args.common)
+}
+
+/// Removes what an earlier round left on the servers.
+async fn purge(cluster: &Cluster) {
+    let Ok(client) = async_nats::connect(cluster.url()).await else {
+        return;
+    };
+    let context = async_nats::jetstream::new(client);
+    // They are not there in the first round.
+    for stream in [
+        "proofmill_log_bitcoin-headers",
+        "KV_proofmill_leases",
+        "OBJ_proofmill_blobs",
+    ] {
+        let _ = context.delete_stream(stream).await;
+    }
+}
+
+/// Kills or stops one process for a moment, and names it.
+async fn strike(
+    round: &mut Round<'_>,
+    cluster: &mut Cluster,
+    names: &[String],
+    random: &mut StdRng,
+) -> anyhow::Result<String> {
+    let stop = random.random_bool(0.5);
+    let victim = random.random_range(0..names.len() + cluster.servers.len());
+    let word = if stop { "stop" } else { "kill" };
+    let pause = Duration::from_millis(random.random_range(100..900));
+    let Some(name) = names.get(victim) else {
+        let server = victim - names.len();
+        if stop {
+            cluster.servers[server].pause();
+            tokio::time::sleep(pause).await;
+            cluster.servers[server].resume();
+        } else {
+            cluster.servers[server].kill();
+            tokio::time::sleep(pause).await;
+            cluster.servers[server].restart();
+        }
+        tokio::time::sleep(Duration::from_secs(1).saturating_sub(pause)).await;
+        return Ok(format!("{word} server"));
+    };
+    if stop {
+        round.signal(name, Signal::STOP);
+        tokio::time::sleep(pause).await;
+        round.signal(name, Signal::CONT);
+    } else {
+        round.kill(name);
+        tokio::time::sleep(pause).await;
+        round.start(name)?;
+    }
+    tokio::time::sleep(Duration::from_secs(1).saturating_sub(pause)).await;
+    let role = name.split_once('-').map_or(&**name, |(role, _)| role);
+    Ok(format!("{word} {role}"))
+}

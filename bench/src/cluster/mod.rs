@@ -1,0 +1,45 @@
+//! What dies and stops on a cluster, and what that costs.
+
+mod chaos;
+mod outage;
+mod priority;
+mod recovery;
+
+use clap::Subcommand;
+
+/// Arguments of `proofmill-bench cluster`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Everything runs on this machine: nats-server processes with files, dispatchers in processes of their
+own. `make nats-server` installs the server.
+
+  proofmill-bench cluster priority --bus jetstream
+  proofmill-bench cluster recovery --bus jetstream
+  proofmill-bench cluster outage   --bus jetstream
+  proofmill-bench cluster chaos --seconds 180")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Debug, Subcommand)]
+enum Experiment {
+    /// Tasks that are submitted newest block first: how many are begun before an older one
+    Priority(priority::Args),
+    /// A dispatcher is killed: how long until another begins what it had
+    Recovery(recovery::Args),
+    /// The server stops for seconds: how long until work goes on
+    Outage(outage::Args),
+    /// Random processes are killed and stopped, the servers among them: what is lost
+    Chaos(chaos::Args),
+}
+
+/// Runs the experiment that is meant.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.experiment {
+        Experiment::Priority(args) => priority::run(args).await,
+        Experiment::Recovery(args) => recovery::run(args).await,
+        Experiment::Outage(args) => outage::run(args).await,
+        Experiment::Chaos(args) => chaos::run(args).await,
+    }
+}
