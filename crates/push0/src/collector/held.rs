@@ -1,0 +1,107 @@
+//! Messages that wait for the rest of their group.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Stream;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::queues::{Delivery, with_sources};
+
+/// Payloads kept in memory, in bytes. Beyond it they are read again from the stream when their group
+/// is complete: they are not acknowledged, so they are still there.
+const MAX_BYTES: usize = 256 << 20;
+
+/// A message that waits.
+pub(super) struct Held {
+    pub(super) delivery: Delivery,
+    pub(super) since: Instant,
+    kept: bool,
+}
+
+/// Messages that wait, by their place in the stream.
+#[derive(Default)]
+pub(super) struct Waiting {
+    messages: HashMap<u64, Held>,
+    bytes: usize,
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(super) fn get(&self, sequence: u64) -> Option<&Held> {
+        self.messages.get(&sequence)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.messages.values()
+    }
+
+    pub(super) fn insert(&mut self, mut delivery: Delivery) {
+        let size = delivery.payload.len();
+        let kept = self.bytes + size <= MAX_BYTES;
+        delivery.payload = if kept {
+            self.bytes += size;
+            // A copy: what was delivered is a slice of a larger buffer.
+            Bytes::copy_from_slice(&delivery.payload)
+        } else {
+            Bytes::new()
+        };
+        let since = Instant::now();
+        self.messages.insert(
+            delivery.sequence,
+            Held {
+                delivery,
+                since,
+                kept,
+            },
+        );
+    }
+
+    /// The same message again: from now on acknowledgements answer this delivery.
+    pub(super) fn renew(&mut self, mut delivery: Delivery) {
+        if let Some(held) = self.messages.get_mut(&delivery.sequence) {
+            delivery.payload = held.delivery.payload.clone();
+            held.delivery = delivery;
+        }
+    }
+
+    pub(super) fn remove(&mut self, sequence: u64) -> Option<Delivery> {
+        let held = self.messages.remove(&sequence)?;
+        if held.kept {
+            self.bytes -= held.delivery.payload.len();
+        }
+        Some(held.delivery)
+    }
+
+    /// When the youngest of these came.
+    pub(super) fn youngest(&self, sequences: &[u64]) -> Option<Instant> {
+        let held = sequences.iter().filter_map(|sequence| self.get(*sequence));
+        held.map(|held| held.since).max()
+    }
+
+    /// The payload of a message that waits.
+    pub(super) async fn payload(&self, sequence: u64, stream: &Stream) -> Result<Bytes, String> {
+        let held = self.get(sequence).ok_or("it is not held")?;
+        if held.kept {
+            return Ok(held.delivery.payload.clone());
+        }
+        let message = stream.get_raw_message(sequence).await;
+        Ok(message.map_err(|error| with_sources(&error))?.payload)
+    }
+
+    /// For how long a group may wait for another member, after `period`: the longer, the more often
+    /// its members were delivered, so that a group that takes long is not passed to and fro.
+    pub(super) fn patience(&self, sequences: &[u64], period: Duration) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(30);
+        let held = sequences.iter().filter_map(|sequence| self.get(*sequence));
+        let deliveries = held.map(|held| held.delivery.delivered).max().unwrap_or(1);
+        let doublings = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
+        (period * 2_u32.pow(doublings)).min(LONGEST.max(period))
+    }
+}
