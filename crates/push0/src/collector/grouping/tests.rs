@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{Group, Grouping, Match, Member, Offered, Proof, Sequential};
+use crate::payload::Facts;
 
 fn member(sequence: u64, queue: usize, block: u64, is_block: bool) -> Member {
     Member {
