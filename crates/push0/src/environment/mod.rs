@@ -1,6 +1,8 @@
 //! What the environment says: the variables of the push0 paper and of its public demo.
 
 mod read;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::fmt;
@@ -176,9 +178,10 @@ impl Config {
     /// # Errors
     /// Something that only collectors need is not set.
     pub fn collection(&self) -> Result<(&Collection, &str), EnvError> {
-        let collection = self.collection.as_ref().ok_or_else(|| {
-            EnvError::missing("STRATEGY", "Match, Sequential, Block or Proof")
-        })?;
+        let collection = self
+            .collection
+            .as_ref()
+            .ok_or_else(|| EnvError::missing("STRATEGY", "Match, Sequential, Block or Proof"))?;
         let is_source = matches!(collection.strategy, Strategy::Block { .. });
         if self.input_queues.is_empty() && !is_source {
             return Err(EnvError::missing("INPUT_QUEUE", "the queues to read"));

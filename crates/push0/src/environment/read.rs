@@ -37,7 +37,11 @@ impl Environment {
             consumer_name: variables.consumer_name()?,
             consumer_per_subject: variables.flag("ONE_CONSUMER_PER_SUBJECT")?.unwrap_or(false),
             ack_wait: variables
-                .parsed("ACK_WAIT", duration, "seconds, or a time such as 500ms, 30s, 5m; at most 24h")?
+                .parsed(
+                    "ACK_WAIT",
+                    duration,
+                    "seconds, or a time such as 500ms, 30s, 5m; at most 24h",
+                )?
                 .unwrap_or(ACK_WAIT),
             max_deliver: variables.parsed("MAX_DELIVER", positive, "a whole number from 1 up")?,
             metrics_port: variables.parsed(
@@ -88,9 +92,11 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
 
     fn expect_kind(&self, name: &'static str, only: &'static str) -> Result<(), EnvError> {
         match self.get(name) {
-            Some(text) if !text.eq_ignore_ascii_case(only) => {
-                Err(EnvError::holds(name, text, format!("{only}, the only one there is")))
-            }
+            Some(text) if !text.eq_ignore_ascii_case(only) => Err(EnvError::holds(
+                name,
+                text,
+                format!("{only}, the only one there is"),
+            )),
             _ => Ok(()),
         }
     }
@@ -117,7 +123,11 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
     fn streams(&self) -> Result<(String, String), EnvError> {
         let name = |variable: &'static str| {
             let expected = "the name of a stream: no spaces, and none of . * > / \\";
-            self.parsed(variable, |text| is_name(text).then(|| text.to_owned()), expected)
+            self.parsed(
+                variable,
+                |text| is_name(text).then(|| text.to_owned()),
+                expected,
+            )
         };
         match (name("INPUT_STREAM")?, name("OUTPUT_STREAM")?) {
             (Some(input), Some(output)) => Ok((input, output)),
@@ -253,7 +263,8 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
             return Err(EnvError::holds("SINGLE_OUTPUT", "false", expected));
         }
         let url = self.get("L1_RPC").ok_or_else(|| {
-            let expected = "the address of an Ethereum JSON-RPC endpoint, as in http://127.0.0.1:8545";
+            let expected =
+                "the address of an Ethereum JSON-RPC endpoint, as in http://127.0.0.1:8545";
             EnvError::missing("L1_RPC", expected)
         })?;
         let rpc = Endpoint::parse(&url).map_err(|expected| {

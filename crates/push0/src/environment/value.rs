@@ -69,9 +69,8 @@ pub(super) fn is_queue(text: &str) -> bool {
 
 /// What may name a stream or a consumer.
 pub(super) fn is_name(text: &str) -> bool {
-    let fine = |byte: u8| {
-        byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>' | b'.' | b'/' | b'\\')
-    };
+    let fine =
+        |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>' | b'.' | b'/' | b'\\');
     !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(fine)
 }
 
@@ -185,7 +184,16 @@ mod tests {
         assert_eq!(duration("30"), Some(Duration::from_secs(30)));
         assert_eq!(duration("1500ms"), Some(Duration::from_millis(1500)));
         assert_eq!(duration("5 m"), Some(Duration::from_secs(300)));
-        for wrong in ["", "0", "s", "-1", "1d", "1.5s", "99999999999999999999", "25h"] {
+        for wrong in [
+            "",
+            "0",
+            "s",
+            "-1",
+            "1d",
+            "1.5s",
+            "99999999999999999999",
+            "25h",
+        ] {
             assert_eq!(duration(wrong), None, "{wrong}");
         }
         assert_eq!(millis("500"), Some(Duration::from_millis(500)));
@@ -222,8 +230,15 @@ mod tests {
         assert_eq!(endpoint.authority, "node:8545");
         assert_eq!(endpoint.path, "/v3/secret?x=1");
         assert_eq!(format!("{endpoint:?}"), "Endpoint(http://node:8545)");
-        assert_eq!(Endpoint::parse("http://[::1]").unwrap().authority, "[::1]:80");
-        assert!(Endpoint::parse("https://node").unwrap_err().contains("proxy"));
+        assert_eq!(
+            Endpoint::parse("http://[::1]").unwrap().authority,
+            "[::1]:80"
+        );
+        assert!(
+            Endpoint::parse("https://node")
+                .unwrap_err()
+                .contains("proxy")
+        );
         for wrong in ["", "node:8545", "http://", "http:// x", "http://me:pw@node"] {
             assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
         }
