@@ -90,18 +90,35 @@ impl Metrics {
         let mut page = Page::new("proofmill_push0");
         let counters: [(&str, &str, &Count); 7] = [
             ("received", "Messages delivered", &self.received),
-            ("redelivered", "Messages delivered that had been before", &self.redelivered),
+            (
+                "redelivered",
+                "Messages delivered that had been before",
+                &self.redelivered,
+            ),
             ("completed", "Messages done with", &self.completed),
             ("failed", "Failed runs or requests", &self.failed),
-            ("dead_lettered", "Messages put beside the queue", &self.dead_lettered),
-            ("repeated", "Repeated members of groups, dropped", &self.repeated),
+            (
+                "dead_lettered",
+                "Messages put beside the queue",
+                &self.dead_lettered,
+            ),
+            (
+                "repeated",
+                "Repeated members of groups, dropped",
+                &self.repeated,
+            ),
             ("groups_emitted", "Groups emitted", &self.groups),
         ];
         let gauges: [(&str, &str, &Count); 2] = [
             ("held", "Messages worked on or held for groups", &self.held),
             ("block", "Last block emitted", &self.block),
         ];
-        let labels = || vec![("role", self.role.to_owned()), ("consumer", self.consumer.clone())];
+        let labels = || {
+            vec![
+                ("role", self.role.to_owned()),
+                ("consumer", self.consumer.clone()),
+            ]
+        };
         for (name, help, count) in counters {
             page.add(name, help, Kind::Counter, [(labels(), count.get())]);
         }
@@ -121,7 +138,9 @@ impl Metrics {
             return role.await;
         };
         let fault = |source| RunError::Metrics { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(fault)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .map_err(fault)?;
         let app = Router::new()
             .route("/metrics", get(metrics))
             .route("/healthz", get(|| async { "ok\n" }))

@@ -55,11 +55,14 @@ pub(crate) fn block_of(payload: &[u8]) -> Option<u64> {
 /// # Errors
 /// It is not an array, or too long; with why.
 pub(crate) fn elements(payload: &[u8]) -> Result<Vec<Box<RawValue>>, String> {
-    let elements: Vec<Box<RawValue>> = serde_json::from_slice(payload)
-        .map_err(|error| format!("its output is not a JSON array, as MULTIPLE_OUTPUT wants: {error}"))?;
+    let elements: Vec<Box<RawValue>> = serde_json::from_slice(payload).map_err(|error| {
+        format!("its output is not a JSON array, as MULTIPLE_OUTPUT wants: {error}")
+    })?;
     if elements.len() > MAX_ELEMENTS {
         let count = elements.len();
-        return Err(format!("its output has {count} elements, over the limit of {MAX_ELEMENTS}"));
+        return Err(format!(
+            "its output has {count} elements, over the limit of {MAX_ELEMENTS}"
+        ));
     }
     Ok(elements)
 }
@@ -92,7 +95,8 @@ fn agreed<T: PartialEq>(value: &Value, of: impl Fn(&Value) -> Option<T>) -> Opti
     };
     let mut each = values.iter().map(of);
     let first = each.next()??;
-    each.all(|other| other.as_ref() == Some(&first)).then_some(first)
+    each.all(|other| other.as_ref() == Some(&first))
+        .then_some(first)
 }
 
 fn block(value: &Value) -> Option<u64> {
@@ -129,12 +133,18 @@ mod tests {
         assert!(block.is_block);
         let step = br#"{"block":7,"step_id":"example_step_3","payload":"tx_3_data"}"#;
         let step = facts(step, None).unwrap();
-        assert_eq!((step.group.as_deref(), step.id.as_deref()), (Some("7"), Some("example_step_3")));
+        assert_eq!(
+            (step.group.as_deref(), step.id.as_deref()),
+            (Some("7"), Some("example_step_3"))
+        );
         let proof = br#"{"data":{"block":7,"proof":"0xff"},"task_id":"a","group_id":7}"#;
         let proof = facts(proof, None).unwrap();
         assert_eq!(proof.block, Some(7));
         assert!(!proof.is_block);
-        assert_eq!(group(r#"[{"group_id":7},{"group_id":7}]"#, None).as_deref(), Some("7"));
+        assert_eq!(
+            group(r#"[{"group_id":7},{"group_id":7}]"#, None).as_deref(),
+            Some("7")
+        );
         assert_eq!(group(r#"[{"group_id":7},{"group_id":8}]"#, None), None);
         assert_eq!(group("[]", None), None);
     }
@@ -154,7 +164,10 @@ mod tests {
         let parts = elements(written).unwrap();
         assert_eq!(parts[1].get(), "1.50");
         let whole = array(parts.iter().map(|part| part.get().as_bytes()));
-        assert_eq!(whole, br#"[{"big":123456789012345678901234567890},1.50,"x"]"#);
+        assert_eq!(
+            whole,
+            br#"[{"big":123456789012345678901234567890},1.50,"x"]"#
+        );
         assert!(elements(b"{}").is_err() && one(b"1 2").is_err());
     }
 

@@ -101,7 +101,9 @@ impl Waiting {
         const LONGEST: Duration = Duration::from_secs(30);
         let held = sequences.iter().filter_map(|sequence| self.get(*sequence));
         let deliveries = held.map(|held| held.delivery.delivered).max().unwrap_or(1);
-        let doublings = u32::try_from(deliveries.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
+        let doublings = u32::try_from(deliveries.saturating_sub(1))
+            .unwrap_or(u32::MAX)
+            .min(16);
         (period * 2_u32.pow(doublings)).min(LONGEST.max(period))
     }
 }

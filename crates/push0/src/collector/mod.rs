@@ -55,7 +55,9 @@ async fn gather(
         return Ok(());
     };
     let streams = Streams::new(context.clone());
-    let input = streams.ensure(&config.input_stream, &config.input_queues).await?;
+    let input = streams
+        .ensure(&config.input_stream, &config.input_queues)
+        .await?;
     let outgoing = Outgoing::open(
         &context,
         &config.output_stream,
@@ -93,6 +95,10 @@ async fn gather(
 pub(crate) fn lease_names(stream: &str, consumer: &str) -> (String, String) {
     let digest = message_id(&[b"lease", stream.as_bytes(), consumer.as_bytes()]);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let holder = format!("{}-{}", std::process::id(), now.unwrap_or_default().as_nanos());
+    let holder = format!(
+        "{}-{}",
+        std::process::id(),
+        now.unwrap_or_default().as_nanos()
+    );
     (format!("push0-{}", &digest[..32]), holder)
 }

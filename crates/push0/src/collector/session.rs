@@ -72,7 +72,9 @@ impl<'a> Session<'a> {
         };
         let made = input.cached_info().created.unix_timestamp_nanos();
         let mut emitted = Emitted::new(format!("{}/{name}/{made}", config.input_stream));
-        let stream = streams.ensure(&config.output_stream, &[output.to_owned()]).await?;
+        let stream = streams
+            .ensure(&config.output_stream, &[output.to_owned()])
+            .await?;
         let restored = tail(&stream, output, TAIL, |headers, _| {
             if let Some(mark) = emitted.restore(headers) {
                 grouping.restore(mark);
@@ -116,11 +118,14 @@ impl<'a> Session<'a> {
             };
             let consumer = Consumer::ensure(self.input, &options).await?;
             self.ack_wait = self.ack_wait.min(consumer.ack_wait);
-            let messages = consumer.messages().await.map_err(|why| RunError::Consumer {
-                consumer: name,
-                stream: self.config.input_stream.clone(),
-                why,
-            })?;
+            let messages = consumer
+                .messages()
+                .await
+                .map_err(|why| RunError::Consumer {
+                    consumer: name,
+                    stream: self.config.input_stream.clone(),
+                    why,
+                })?;
             // Its end is an error like others: asked for again.
             let end = futures_util::stream::once(async { Err("its messages end".to_owned()) });
             self.messages.push(messages.chain(end).boxed());
@@ -137,9 +142,8 @@ impl<'a> Session<'a> {
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let period = self.collection.collect_timeout;
         let look = period.unwrap_or(Duration::from_secs(3600)) / 2;
-        let mut look = tokio::time::interval(
-            look.clamp(Duration::from_millis(50), Duration::from_secs(1)),
-        );
+        let mut look =
+            tokio::time::interval(look.clamp(Duration::from_millis(50), Duration::from_secs(1)));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
         loop {
@@ -197,7 +201,11 @@ impl<'a> Session<'a> {
             self.waiting.renew(delivery);
             return Ok(());
         }
-        let queue = self.config.input_queues.iter().position(|queue| *queue == delivery.queue);
+        let queue = self
+            .config
+            .input_queues
+            .iter()
+            .position(|queue| *queue == delivery.queue);
         let facts = match payload::facts(&delivery.payload, self.field.as_ref()) {
             Ok(facts) => facts,
             Err(why) => return self.dead_letter(delivery, &why).await,
@@ -265,7 +273,11 @@ impl<'a> Session<'a> {
             }
         }
         self.metrics.groups.add(1);
-        tracing::debug!(key = group.key, members = group.members.len(), "group emitted");
+        tracing::debug!(
+            key = group.key,
+            members = group.members.len(),
+            "group emitted"
+        );
         Ok(())
     }
 

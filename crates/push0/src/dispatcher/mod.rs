@@ -55,7 +55,8 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
         // What is larger could not be published; room for an array of several messages.
         spec.output_limit = 256 << 20;
         let executor = ProcessExecutor::new(spec, scratch.path().to_owned())?;
-        let Some((_connection, context)) = connect(&config.nats_url, shutdown.clone()).await? else {
+        let Some((_connection, context)) = connect(&config.nats_url, shutdown.clone()).await?
+        else {
             return Ok(());
         };
         let stream = Streams::new(context.clone())
@@ -167,10 +168,13 @@ impl Dispatcher {
     /// Runs the program on a message, and acts on how that went.
     async fn handle(&self, delivery: &Delivery, consumer: &Consumer, name: &str) {
         // What the server would give up without a word goes to the dead letters before.
-        let most = self.max_deliver.min(consumer.max_deliver.unwrap_or(u64::MAX));
+        let most = self
+            .max_deliver
+            .min(consumer.max_deliver.unwrap_or(u64::MAX));
         let verdict = if delivery.delivered > most {
             let times = delivery.delivered - 1;
-            let why = "but no attempt came to an end: the dispatchers that had it died or were stopped";
+            let why =
+                "but no attempt came to an end: the dispatchers that had it died or were stopped";
             Verdict::Dead(format!("it was delivered {times} times, {why}"))
         } else {
             match self.attempt(delivery, name).await {
@@ -187,8 +191,14 @@ impl Dispatcher {
             }
             Verdict::Retry(why) => {
                 let delay = retry_delay(delivery.delivered);
-                tracing::warn!(queue = delivery.queue, sequence = delivery.sequence,
-                    attempt = delivery.delivered, ?delay, why, "tried again later");
+                tracing::warn!(
+                    queue = delivery.queue,
+                    sequence = delivery.sequence,
+                    attempt = delivery.delivered,
+                    ?delay,
+                    why,
+                    "tried again later"
+                );
                 delivery.hand_back(Some(delay)).await;
             }
             Verdict::Dead(why) => match self.outgoing.dead_letter(delivery, &why).await {
@@ -295,7 +305,9 @@ impl Dispatcher {
 
 /// How long a message rests whose attempt `number` failed.
 fn retry_delay(number: u64) -> Duration {
-    let doublings = u32::try_from(number.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
+    let doublings = u32::try_from(number.saturating_sub(1))
+        .unwrap_or(u32::MAX)
+        .min(16);
     (RETRY.0 * 2_u32.pow(doublings)).min(RETRY.1)
 }
 

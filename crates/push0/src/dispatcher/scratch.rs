@@ -46,7 +46,9 @@ impl ScratchRoot {
         }
         sweep(&parent).await;
         let made = || {
-            let directory = tempfile::Builder::new().prefix("dispatcher-").tempdir_in(&parent)?;
+            let directory = tempfile::Builder::new()
+                .prefix("dispatcher-")
+                .tempdir_in(&parent)?;
             let lock = File::create(directory.path().join(LOCK))?;
             lock.try_lock()?;
             Ok((directory, lock))

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::stream::Stream;
-use async_nats::jetstream::Message;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 
@@ -43,7 +43,10 @@ pub(crate) struct Consumer {
 impl Consumer {
     /// The consumer, which is made if it is not there. One that is there is taken as it is, since
     /// others may be reading through it.
-    pub(crate) async fn ensure(stream: &Stream, options: &ConsumerOptions) -> Result<Self, RunError> {
+    pub(crate) async fn ensure(
+        stream: &Stream,
+        options: &ConsumerOptions,
+    ) -> Result<Self, RunError> {
         let fault = |why: String| RunError::Consumer {
             consumer: options.name.clone(),
             stream: stream.cached_info().config.name.clone(),
@@ -80,10 +83,13 @@ impl Consumer {
         };
         let found = &consumer.cached_info().config;
         if found.deliver_subject.is_some() {
-            return Err(fault("it pushes messages: choose another CONSUMER_NAME".to_owned()));
+            return Err(fault(
+                "it pushes messages: choose another CONSUMER_NAME".to_owned(),
+            ));
         }
         if found.ack_policy != AckPolicy::Explicit {
-            let why = "it does not ask for each message's acknowledgement: choose another CONSUMER_NAME";
+            let why =
+                "it does not ask for each message's acknowledgement: choose another CONSUMER_NAME";
             return Err(fault(why.to_owned()));
         }
         let mut queues: Vec<&String> = found.filter_subjects.iter().collect();
@@ -117,7 +123,9 @@ impl Consumer {
         }
         Ok(Self {
             ack_wait: found.ack_wait.max(Duration::from_millis(1)),
-            max_deliver: u64::try_from(found.max_deliver).ok().filter(|&most| most > 0),
+            max_deliver: u64::try_from(found.max_deliver)
+                .ok()
+                .filter(|&most| most > 0),
             consumer,
         })
     }
@@ -145,7 +153,9 @@ impl Consumer {
     }
 
     /// Messages as they come; ends with an error after which it must be asked for again.
-    pub(crate) async fn messages(&self) -> Result<BoxStream<'static, Result<Delivery, String>>, String> {
+    pub(crate) async fn messages(
+        &self,
+    ) -> Result<BoxStream<'static, Result<Delivery, String>>, String> {
         let messages = self
             .consumer
             .stream()

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::message::Acker;
 use async_nats::jetstream::{AckKind, Message};
-use async_nats::header::NATS_MESSAGE_ID;
 use bytes::Bytes;
 
 /// How often an acknowledgement is tried again that the server did not confirm.
@@ -34,7 +34,11 @@ impl Delivery {
         let (sequence, delivered, stored) = {
             let info = message.info().map_err(|error| error.to_string())?;
             let delivered = u64::try_from(info.delivered).unwrap_or(1);
-            (info.stream_sequence, delivered, info.published.unix_timestamp_nanos())
+            (
+                info.stream_sequence,
+                delivered,
+                info.published.unix_timestamp_nanos(),
+            )
         };
         let (message, acker) = message.split();
         let id = message.headers.as_ref().and_then(|headers| {

@@ -67,7 +67,9 @@ impl Outgoing {
             queues
         };
         let stream = self.streams.ensure(&self.stream, &queues).await?;
-        self.streams.ensure_dead_letters(&stream, &self.dead_letters).await
+        self.streams
+            .ensure_dead_letters(&stream, &self.dead_letters)
+            .await
     }
 
     /// The queue written, if there is one.
@@ -98,8 +100,14 @@ impl Outgoing {
             let cut = (0..=MAX_ERROR).rev().find(|&at| shown.is_char_boundary(at));
             shown.truncate(cut.unwrap_or(0));
         }
-        tracing::error!(queue = of.queue, sequence = of.sequence, deliveries = of.delivered,
-            to = self.dead_letters, error = shown, "dead letter");
+        tracing::error!(
+            queue = of.queue,
+            sequence = of.sequence,
+            deliveries = of.delivered,
+            to = self.dead_letters,
+            error = shown,
+            "dead letter"
+        );
         let mut headers = HeaderMap::new();
         headers.insert("Proofmill-Error", shown);
         headers.insert("Proofmill-Queue", of.queue.as_str());

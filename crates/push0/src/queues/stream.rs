@@ -178,7 +178,12 @@ mod tests {
 
     #[test]
     fn a_new_stream_takes_the_wildcard_of_its_name_where_that_fits() {
-        let queues = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let queues = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(new("mo", &queues(&["mo.a", "mo.b"])).subjects, ["mo.>"]);
         assert_eq!(new("mo", &queues(&["mo.a", "b"])).subjects, ["mo.a", "b"]);
     }

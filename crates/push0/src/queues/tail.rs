@@ -25,8 +25,16 @@ pub(crate) async fn tail(
         Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(()),
         Err(error) => return Err(with_sources(&error)),
     };
-    let info = stream.get_info().await.map_err(|error| with_sources(&error))?;
-    let first = info.state.last_sequence.saturating_sub(most).min(last).max(1);
+    let info = stream
+        .get_info()
+        .await
+        .map_err(|error| with_sources(&error))?;
+    let first = info
+        .state
+        .last_sequence
+        .saturating_sub(most)
+        .min(last)
+        .max(1);
     let consumer = stream
         .create_consumer(pull::OrderedConfig {
             deliver_policy: DeliverPolicy::ByStartSequence {
@@ -48,8 +56,13 @@ pub(crate) async fn tail(
             Ok(None) => return Err("its messages end early".to_owned()),
             Err(_) => return Err("no message came in time".to_owned()),
         };
-        let sequence = message.info().map_err(|error| error.to_string())?.stream_sequence;
-        let Message { headers, payload, .. } = message.message;
+        let sequence = message
+            .info()
+            .map_err(|error| error.to_string())?
+            .stream_sequence;
+        let Message {
+            headers, payload, ..
+        } = message.message;
         take(&headers.unwrap_or_default(), &payload);
         if sequence >= last {
             return Ok(());

@@ -68,7 +68,12 @@ impl Chain {
         while self.known.back().is_some_and(|(last, _)| *last >= number) {
             self.known.pop_back();
         }
-        if self.known.back().is_some_and(|(last, _)| last + 1 != number) || hash.is_none() {
+        if self
+            .known
+            .back()
+            .is_some_and(|(last, _)| last + 1 != number)
+            || hash.is_none()
+        {
             self.known.clear();
         }
         if let Some(hash) = hash {
@@ -131,7 +136,10 @@ mod tests {
         assert_eq!(chain.last(), Some((998, "b998".into())));
         // As it is read back: numbers that come again replace those after them.
         chain.emitted(990, Some("c990".into()));
-        assert_eq!((chain.last(), chain.next()), (Some((990, "c990".into())), Some(991)));
+        assert_eq!(
+            (chain.last(), chain.next()),
+            (Some((990, "c990".into())), Some(991))
+        );
         chain.emitted(u64::MAX, None);
         assert_eq!((chain.last(), chain.next()), (None, None));
     }

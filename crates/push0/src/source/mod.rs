@@ -45,8 +45,14 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
         };
         let dead_letters = config.dead_letter_queue();
         let stream = &config.output_stream;
-        let outgoing =
-            Outgoing::open(&context, stream, Some(output), dead_letters, shutdown.clone()).await?;
+        let outgoing = Outgoing::open(
+            &context,
+            stream,
+            Some(output),
+            dead_letters,
+            shutdown.clone(),
+        )
+        .await?;
         let leases = Leases::open(&connection).await?;
         let (key, holder) = lease_names(stream, output);
         while shutdown.level() == Level::Run {
@@ -57,14 +63,19 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
             let streams = Streams::new(context.clone());
             let queue = streams.ensure(stream, &[output.to_owned()]).await?;
             let mut chain = Chain::default();
-            let read = tail(&queue, output, chain::REMEMBERED as u64 * 16, |headers, payload| {
-                let number = std::str::from_utf8(payload).ok();
-                let number = number.and_then(|text| text.trim().parse().ok());
-                if let Some(number) = number {
-                    let hash = headers.get(HASH).map(|hash| hash.as_str().to_owned());
-                    chain.emitted(number, hash);
-                }
-            })
+            let read = tail(
+                &queue,
+                output,
+                chain::REMEMBERED as u64 * 16,
+                |headers, payload| {
+                    let number = std::str::from_utf8(payload).ok();
+                    let number = number.and_then(|text| text.trim().parse().ok());
+                    if let Some(number) = number {
+                        let hash = headers.get(HASH).map(|hash| hash.as_str().to_owned());
+                        chain.emitted(number, hash);
+                    }
+                },
+            )
             .await;
             if let Err(why) = read {
                 tracing::warn!(output, why, "the blocks emitted before are not known");
@@ -135,8 +146,12 @@ impl Source<'_> {
                 Next::Emit => {}
                 Next::Forked => {
                     let known = self.find_fork().await?;
-                    tracing::warn!(at = number, again_from = self.chain.next(), known,
-                        "the chain was reorganised: blocks are emitted again");
+                    tracing::warn!(
+                        at = number,
+                        again_from = self.chain.next(),
+                        known,
+                        "the chain was reorganised: blocks are emitted again"
+                    );
                     continue;
                 }
             }

@@ -94,12 +94,17 @@ impl Rpc {
     /// A block; `None` if the node does not have it.
     pub(super) async fn block(&self, number: u64) -> Result<Option<Block>, RpcError> {
         const METHOD: &str = "eth_getBlockByNumber";
-        let result = self.ask(METHOD, json!([format!("{number:#x}"), false])).await?;
+        let result = self
+            .ask(METHOD, json!([format!("{number:#x}"), false]))
+            .await?;
         if result.is_null() {
             return Ok(None);
         }
         let text = |field: &str| {
-            let text = result.get(field).and_then(Value::as_str).unwrap_or_default();
+            let text = result
+                .get(field)
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             let fits = text.len() <= HASH
                 && text.strip_prefix("0x").is_some_and(|digits| {
                     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -112,7 +117,10 @@ impl Rpc {
         };
         if text("number").is_ok_and(|text| quantity(&text) != Some(number)) {
             let why = format!("it is another block than {number}");
-            return Err(RpcError::Unexpected { method: METHOD, why });
+            return Err(RpcError::Unexpected {
+                method: METHOD,
+                why,
+            });
         }
         Ok(Some(Block {
             hash: text("hash")?,
@@ -147,8 +155,9 @@ impl Rpc {
         let stream = TcpStream::connect(&self.endpoint.authority)
             .await
             .map_err(RpcError::Connect)?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(http)?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(http)?;
         let request = Request::post(&self.endpoint.path)
             .header(HOST, &self.endpoint.authority)
             .header(CONTENT_TYPE, "application/json")
@@ -161,7 +170,9 @@ impl Rpc {
             if status != StatusCode::OK {
                 return Err(RpcError::Status(status));
             }
-            let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
+            let body = Limited::new(response.into_body(), MAX_ANSWER)
+                .collect()
+                .await;
             let body = body.map_err(|error| {
                 if error.is::<LengthLimitError>() {
                     RpcError::TooLarge

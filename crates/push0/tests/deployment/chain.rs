@@ -31,7 +31,9 @@ impl Node {
             failures: 0,
         };
         let chain = Arc::new(Mutex::new(chain));
-        let app = Router::new().route("/secret", post(answer)).with_state(chain.clone());
+        let app = Router::new()
+            .route("/secret", post(answer))
+            .with_state(chain.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/secret", listener.local_addr().unwrap());
         let serving = tokio::spawn(async move {
@@ -92,7 +94,10 @@ async fn answer(
     let result = match request["method"].as_str().unwrap() {
         "eth_blockNumber" => json!(format!("{head:#x}")),
         "eth_getBlockByNumber" => {
-            let number = request["params"][0].as_str().unwrap().trim_start_matches("0x");
+            let number = request["params"][0]
+                .as_str()
+                .unwrap()
+                .trim_start_matches("0x");
             let number = usize::from_str_radix(number, 16).unwrap();
             if number > head {
                 Value::Null
@@ -108,5 +113,7 @@ async fn answer(
         }
         other => panic!("nobody should ask {other}"),
     };
-    Ok(Json(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})))
+    Ok(Json(
+        json!({"jsonrpc": "2.0", "id": request["id"], "result": result}),
+    ))
 }

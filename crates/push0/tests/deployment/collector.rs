@@ -29,10 +29,16 @@ fn groups(payloads: &[String]) -> BTreeMap<u64, usize> {
     for payload in payloads {
         let members: Vec<serde_json::Value> = serde_json::from_str(payload).unwrap();
         let group = members[0]["group_id"].as_u64().unwrap();
-        let mut tasks: Vec<&str> = members.iter().map(|member| member["task_id"].as_str().unwrap()).collect();
+        let mut tasks: Vec<&str> = members
+            .iter()
+            .map(|member| member["task_id"].as_str().unwrap())
+            .collect();
         tasks.sort_unstable();
         assert_eq!(tasks, ["step_0", "step_1", "step_2"], "{payload}");
-        assert!(members.iter().all(|member| member["group_id"] == group), "{payload}");
+        assert!(
+            members.iter().all(|member| member["group_id"] == group),
+            "{payload}"
+        );
         *groups.entry(group).or_default() += 1;
     }
     groups
@@ -132,30 +138,56 @@ async fn blocks_are_put_in_order_also_over_a_restart() {
     ];
     let mut collector = deployment.role("collector", &variables);
     for block in [7, 5, 9, 6] {
-        deployment.publish("proofs", format!("{{\"block\":{block}}}")).await;
+        deployment
+            .publish("proofs", format!("{{\"block\":{block}}}"))
+            .await;
     }
     deployment.read("ordered", 3).await;
     collector.kill();
     let _collector = deployment.role("collector", &variables);
     for block in [5, 10, 8] {
-        deployment.publish("proofs", format!("{{\"block\":{block}}}")).await;
+        deployment
+            .publish("proofs", format!("{{\"block\":{block}}}"))
+            .await;
     }
     let stored = deployment.read("ordered", 6).await;
     let payloads: Vec<&str> = stored.iter().map(|stored| &*stored.payload).collect();
-    let expected: Vec<String> = (5..=10).map(|block| format!("{{\"block\":{block}}}")).collect();
+    let expected: Vec<String> = (5..=10)
+        .map(|block| format!("{{\"block\":{block}}}"))
+        .collect();
     assert_eq!(payloads, expected);
     let dead = deployment.read("ordered.dlq", 1).await;
     assert_eq!(dead.len(), 1);
-    assert!(dead[0].headers.get("Proofmill-Error").unwrap().as_str().contains("before block 11")
-        || dead[0].headers.get("Proofmill-Error").unwrap().as_str().contains("before block 8"));
+    assert!(
+        dead[0]
+            .headers
+            .get("Proofmill-Error")
+            .unwrap()
+            .as_str()
+            .contains("before block 11")
+            || dead[0]
+                .headers
+                .get("Proofmill-Error")
+                .unwrap()
+                .as_str()
+                .contains("before block 8")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn blocks_are_joined_with_their_proofs() {
     let deployment = Deployment::with_stream().await;
     for (queue, single, expected) in [
-        ("one", "true", r#"{"block":7,"proofs":[{"block":7,"prover":"a"},{"block":7,"prover":"b"}]}"#),
-        ("list", "false", r#"[7,{"block":7,"prover":"a"},{"block":7,"prover":"b"}]"#),
+        (
+            "one",
+            "true",
+            r#"{"block":7,"proofs":[{"block":7,"prover":"a"},{"block":7,"prover":"b"}]}"#,
+        ),
+        (
+            "list",
+            "false",
+            r#"[7,{"block":7,"prover":"a"},{"block":7,"prover":"b"}]"#,
+        ),
     ] {
         let variables = [
             ("INPUT_QUEUE", "block_proofs,blocks"),
@@ -170,9 +202,13 @@ async fn blocks_are_joined_with_their_proofs() {
         let _collector = deployment.role("collector", &variables);
         if single == "true" {
             deployment.publish("blocks", "7").await;
-            deployment.publish("block_proofs", r#"{"block":7,"prover":"a"}"#).await;
+            deployment
+                .publish("block_proofs", r#"{"block":7,"prover":"a"}"#)
+                .await;
             tokio::time::sleep(Duration::from_secs(2)).await;
-            deployment.publish("block_proofs", r#"{"block":7,"prover":"b"}"#).await;
+            deployment
+                .publish("block_proofs", r#"{"block":7,"prover":"b"}"#)
+                .await;
         }
         let stored = deployment.read(queue, 1).await;
         assert_eq!(stored.len(), 1);
@@ -183,16 +219,27 @@ async fn blocks_are_joined_with_their_proofs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_in_no_group_goes_to_the_dead_letters() {
     let deployment = Deployment::with_stream().await;
-    let more = [("COLLECT_TIMEOUT_PERIOD_MILLIS", "100"), ("MAX_DELIVER", "3")];
+    let more = [
+        ("COLLECT_TIMEOUT_PERIOD_MILLIS", "100"),
+        ("MAX_DELIVER", "3"),
+    ];
     let _collector = matching(&deployment, &more);
     deployment.publish("step_proofs", "{}").await;
     deployment.publish("step_proofs", "}").await;
     deployment.publish("step_proofs", member(1, 0)).await;
     let dead = deployment.read("collected.dlq", 3).await;
-    let mut reasons: Vec<&str> =
-        dead.iter().map(|dead| dead.headers.get("Proofmill-Error").unwrap().as_str()).collect();
+    let mut reasons: Vec<&str> = dead
+        .iter()
+        .map(|dead| dead.headers.get("Proofmill-Error").unwrap().as_str())
+        .collect();
     reasons.sort_unstable();
-    assert!(reasons[0].contains("grouping field") && reasons[1].contains("not JSON"), "{reasons:?}");
-    assert!(reasons[2].contains("COLLECT_TIMEOUT_PERIOD_MILLIS"), "{reasons:?}");
+    assert!(
+        reasons[0].contains("grouping field") && reasons[1].contains("not JSON"),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons[2].contains("COLLECT_TIMEOUT_PERIOD_MILLIS"),
+        "{reasons:?}"
+    );
     deployment.until_held("steps", 0).await;
 }

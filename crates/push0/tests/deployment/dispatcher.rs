@@ -12,7 +12,13 @@ const ECHO: &str = r#"sleep 0.05; printf '{"who":"%s","block":%s}' "$WHO" "$inpu
 fn blocks(payloads: &[String]) -> BTreeSet<&str> {
     payloads
         .iter()
-        .map(|payload| payload.split("\"block\":").nth(1).unwrap().trim_end_matches('}'))
+        .map(|payload| {
+            payload
+                .split("\"block\":")
+                .nth(1)
+                .unwrap()
+                .trim_end_matches('}')
+        })
         .collect()
 }
 
@@ -32,7 +38,9 @@ async fn equal_names_split_the_work_and_no_name_is_equal_to_no_name() {
         };
         let _roles = [start("a"), start("b")];
         deployment
-            .until("the stream is there", async || deployment.context.get_stream(STREAM).await.is_ok())
+            .until("the stream is there", async || {
+                deployment.context.get_stream(STREAM).await.is_ok()
+            })
             .await;
         for block in 0..30 {
             deployment.publish("blocks", block.to_string()).await;
@@ -41,7 +49,10 @@ async fn equal_names_split_the_work_and_no_name_is_equal_to_no_name() {
         assert_eq!(payloads.len(), 30, "each block once: {payloads:?}");
         assert_eq!(blocks(&payloads).len(), 30);
         for who in ["a", "b"] {
-            let share = payloads.iter().filter(|payload| payload.contains(&format!("\"{who}\""))).count();
+            let share = payloads
+                .iter()
+                .filter(|payload| payload.contains(&format!("\"{who}\"")))
+                .count();
             assert!(share >= 3, "{who} did {share} of 30");
         }
     }
@@ -108,15 +119,20 @@ async fn a_killed_dispatcher_loses_nothing_and_a_long_program_is_left_alone() {
     // The program that the killed one left behind is ended by the next that starts there.
     let _next = start("next");
     let left = || {
-        std::fs::read_dir("/proc").unwrap().flatten().any(|process| {
-            let environ = std::fs::read(process.path().join("environ")).unwrap_or_default();
-            let environ = String::from_utf8_lossy(&environ);
-            environ.contains("WHO=victim")
-                && environ.contains("PROOFMILL_SCRATCH=")
-                && environ.contains(deployment.directory.path().to_str().unwrap())
-        })
+        std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .any(|process| {
+                let environ = std::fs::read(process.path().join("environ")).unwrap_or_default();
+                let environ = String::from_utf8_lossy(&environ);
+                environ.contains("WHO=victim")
+                    && environ.contains("PROOFMILL_SCRATCH=")
+                    && environ.contains(deployment.directory.path().to_str().unwrap())
+            })
     };
-    deployment.until("what was left behind ended", async || !left()).await;
+    deployment
+        .until("what was left behind ended", async || !left())
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -156,11 +172,12 @@ async fn an_array_becomes_many_messages_and_a_repeat_none() {
     let stream = deployment.context.get_stream(STREAM).await.unwrap();
     stream.delete_consumer("splitter").await.unwrap();
     let _splitter = deployment.dispatcher(&program, &variables);
-    deployment.until("it did", async || {
-        let info = stream.consumer_info("splitter").await;
-        info.is_ok_and(|info| info.ack_floor.consumer_sequence == 2)
-    })
-    .await;
+    deployment
+        .until("it did", async || {
+            let info = stream.consumer_info("splitter").await;
+            info.is_ok_and(|info| info.ack_floor.consumer_sequence == 2)
+        })
+        .await;
     assert_eq!(deployment.payloads("steps", 6).await, expected);
 }
 
@@ -195,7 +212,11 @@ async fn what_fails_for_good_is_put_beside_the_queue_with_the_reason() {
     // What is no JSON is the program's to judge; what comes out of it must be.
     assert_eq!(dead[0].payload, "\u{1}not json at all");
     assert_eq!(dead[1].payload, "1");
-    assert!(told(1, "Proofmill-Error").contains("flaky"), "{}", told(1, "Proofmill-Error"));
+    assert!(
+        told(1, "Proofmill-Error").contains("flaky"),
+        "{}",
+        told(1, "Proofmill-Error")
+    );
     assert_eq!(told(1, "Proofmill-Deliveries"), "2");
     assert!(told(2, "Proofmill-Error").contains("not JSON"));
     assert!(told(3, "Proofmill-Error").contains("no such block"));
@@ -242,7 +263,13 @@ async fn what_others_made_is_used_as_it_is_or_refused() {
     let variables = [("INPUT_QUEUE", "blocks"), ("OUTPUT_QUEUE", "elsewhere")];
     let mut refused = deployment.dispatcher(&program, &variables);
     assert!(!refused.ended().await.success());
-    assert!(refused.log().contains("nats stream edit modularorchestrator --subjects"), "{}", refused.log());
+    assert!(
+        refused
+            .log()
+            .contains("nats stream edit modularorchestrator --subjects"),
+        "{}",
+        refused.log()
+    );
 
     let variables = [
         ("INPUT_QUEUE", "blocks"),
@@ -255,7 +282,18 @@ async fn what_others_made_is_used_as_it_is_or_refused() {
     assert_eq!(deployment.payloads("proofs", 1).await.len(), 1);
     let stream = deployment.context.get_stream(STREAM).await.unwrap();
     assert_eq!(stream.cached_info().config.subjects.len(), 2);
-    assert!(stream.consumer_info("prover-modularorchestrator_blocks").await.is_ok());
+    assert!(
+        stream
+            .consumer_info("prover-modularorchestrator_blocks")
+            .await
+            .is_ok()
+    );
     // Its dead letters have a stream of their own.
-    assert!(deployment.context.get_stream("modularorchestrator_dlq").await.is_ok());
+    assert!(
+        deployment
+            .context
+            .get_stream("modularorchestrator_dlq")
+            .await
+            .is_ok()
+    );
 }

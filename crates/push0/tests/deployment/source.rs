@@ -19,7 +19,10 @@ fn source(deployment: &Deployment, node: &Node, next_block: &str) -> Role {
 
 async fn numbers(deployment: &Deployment, at_least: usize) -> Vec<u64> {
     let stored = deployment.read("blocks", at_least).await;
-    stored.iter().map(|stored| stored.payload.parse().unwrap()).collect()
+    stored
+        .iter()
+        .map(|stored| stored.payload.parse().unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,11 +39,20 @@ async fn a_source_follows_the_chain_over_failures_restarts_and_forks() {
     node.reorganise(11, 'b');
     node.extend(1);
     let second = source(&deployment, &node, "8");
-    assert_eq!(numbers(&deployment, 8).await, [8, 9, 10, 11, 12, 11, 12, 13]);
+    assert_eq!(
+        numbers(&deployment, 8).await,
+        [8, 9, 10, 11, 12, 11, 12, 13]
+    );
     assert!(second.log().contains("reorganised"), "{}", second.log());
-    assert!(!second.log().contains("secret"), "the path of an endpoint may be a key");
+    assert!(
+        !second.log().contains("secret"),
+        "the path of an endpoint may be a key"
+    );
     let last = deployment.look("blocks").await.pop().unwrap();
-    assert_eq!(last.headers.get("Proofmill-Block-Hash").unwrap().as_str(), node.hash(13));
+    assert_eq!(
+        last.headers.get("Proofmill-Block-Hash").unwrap().as_str(),
+        node.hash(13)
+    );
     // And while somebody does; a second source stands by and emits nothing.
     let _third = source(&deployment, &node, "8");
     node.reorganise(13, 'c');

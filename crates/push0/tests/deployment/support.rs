@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::{self, Context};
 use async_nats::HeaderMap;
+use async_nats::jetstream::{self, Context};
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::shutdown::{self, Level};
 use proofmill_push0::{Environment, collector, dispatcher};
@@ -23,6 +23,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 /// What the program of this test binary does as a role.
 pub(crate) async fn run_role(role: &str) {
+    let filter = "info,async_nats=warn";
+    proofmill_telemetry::init_logs(proofmill_telemetry::LogFormat::Human, filter).unwrap();
     let (trigger, shutdown) = shutdown::channel();
     let mut terminate = signal(SignalKind::terminate()).unwrap();
     tokio::spawn(async move {
@@ -36,11 +38,11 @@ pub(crate) async fn run_role(role: &str) {
         Ok(config) => collector::run(config, shutdown).await,
         Err(error) => Err(error.into()),
     };
-    if let Err(error) = ran {
-        eprintln!("error: {error}");
-        std::process::exit(1);
+    if let Err(error) = &ran {
+        proofmill_telemetry::console_line(format!("error: {error}"));
     }
-    std::process::exit(0);
+    proofmill_telemetry::console_flush(Duration::from_secs(1));
+    std::process::exit(ran.is_err().into());
 }
 
 /// A server, and a directory for programs.
@@ -201,7 +203,11 @@ impl Deployment {
     pub(crate) async fn until(&self, what: &str, mut wanted: impl AsyncFnMut() -> bool) {
         let begun = Instant::now();
         while !wanted().await {
-            assert!(begun.elapsed() < LIMIT, "not so: {what}; the roles said:\n{}", self.logs());
+            assert!(
+                begun.elapsed() < LIMIT,
+                "not so: {what}; the roles said:\n{}",
+                self.logs()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -222,7 +228,11 @@ impl Deployment {
     fn logs(&self) -> String {
         let mut logs = String::new();
         for entry in std::fs::read_dir(self.directory.path()).unwrap().flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "log") {
+            if entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "log")
+            {
                 logs.push_str(&std::fs::read_to_string(entry.path()).unwrap_or_default());
             }
         }
@@ -275,7 +285,9 @@ impl Drop for Role {
 /// One answer of the metrics page.
 pub(crate) async fn scrape(port: u16) -> Option<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port))
+        .await
+        .ok()?;
     let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut text = String::new();

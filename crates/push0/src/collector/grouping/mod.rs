@@ -99,7 +99,6 @@ impl Slot {
     /// Whether both are the result of one task, or one message published twice.
     fn repeats(&self, other: &Self) -> bool {
         let same = |one: &Option<String>, two: &Option<String>| one.is_some() && one == two;
-        self.queue == other.queue
-            && (same(&self.task, &other.task) || same(&self.id, &other.id))
+        self.queue == other.queue && (same(&self.task, &other.task) || same(&self.id, &other.id))
     }
 }

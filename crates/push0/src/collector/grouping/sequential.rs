@@ -65,14 +65,21 @@ impl Grouping for Sequential {
         };
         let next = *self.next.get_or_insert(block);
         if block < next {
-            return Offered::Rejected(format!("block {block} is before block {next}, which is next"));
+            return Offered::Rejected(format!(
+                "block {block} is before block {next}, which is next"
+            ));
         }
         let queues = self.queues;
-        let slots = self.waiting.entry(block).or_insert_with(|| vec![None; queues]);
+        let slots = self
+            .waiting
+            .entry(block)
+            .or_insert_with(|| vec![None; queues]);
         match slots.get_mut(member.queue) {
             Some(slot @ None) => *slot = Some(member.sequence),
             Some(Some(_)) => {
-                return Offered::Rejected(format!("block {block} has a message from its queue already"));
+                return Offered::Rejected(format!(
+                    "block {block} has a message from its queue already"
+                ));
             }
             None => return Offered::Rejected("it came by a queue that is not read".to_owned()),
         }

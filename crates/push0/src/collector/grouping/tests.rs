@@ -175,11 +175,19 @@ fn the_results_of_one_task_count_once() {
 fn sequential_goes_on_after_a_restart_and_refuses_what_is_past() {
     let mut strategy = Sequential::new(1, 1, None);
     strategy.restore(9);
-    assert!(matches!(strategy.offer(member(1, 0, 8, false)), Offered::Rejected(_)));
-    assert!(matches!(strategy.offer(member(2, 0, 9, false)), Offered::Taken(groups) if groups.len() == 1));
+    assert!(matches!(
+        strategy.offer(member(1, 0, 8, false)),
+        Offered::Rejected(_)
+    ));
+    assert!(
+        matches!(strategy.offer(member(2, 0, 9, false)), Offered::Taken(groups) if groups.len() == 1)
+    );
     // The last numbers there are do not overflow.
     let mut strategy = Sequential::new(2, 1, Some(u64::MAX));
-    assert_eq!(strategy.offer(member(1, 0, u64::MAX, false)), Offered::Taken(Vec::new()));
+    assert_eq!(
+        strategy.offer(member(1, 0, u64::MAX, false)),
+        Offered::Taken(Vec::new())
+    );
 }
 
 #[test]
@@ -189,9 +197,15 @@ fn proofs_of_further_provers_are_joined_with_the_number_again() {
     let Offered::Taken(groups) = strategy.offer(member(2, 0, 5, false)) else {
         panic!("it is a proof");
     };
-    assert_eq!((groups[0].members.as_slice(), groups[0].again), ([1, 2].as_slice(), None));
+    assert_eq!(
+        (groups[0].members.as_slice(), groups[0].again),
+        ([1, 2].as_slice(), None)
+    );
     let Offered::Taken(groups) = strategy.offer(member(3, 0, 5, false)) else {
         panic!("it is a proof");
     };
-    assert_eq!((groups[0].members.as_slice(), groups[0].again), ([3].as_slice(), Some(5)));
+    assert_eq!(
+        (groups[0].members.as_slice(), groups[0].again),
+        ([3].as_slice(), Some(5))
+    );
 }
