@@ -50,6 +50,10 @@ impl Count {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
+    pub(crate) fn subtract(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
     pub(crate) fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@ use crate::queues::{Delivery, with_sources};
 
 /// Payloads kept in memory, in bytes. Beyond it they are read again from the stream when their group
 /// is complete: they are not acknowledged, so they are still there.
-const MAX_BYTES: usize = 256 << 20;
+pub(super) const MAX_BYTES: usize = 256 << 20;
 
 /// A message that waits.
 pub(super) struct Held {
@@ -21,15 +21,24 @@ pub(super) struct Held {
 }
 
 /// Messages that wait, by their place in the stream.
-#[derive(Default)]
 pub(super) struct Waiting {
     messages: HashMap<u64, Held>,
     bytes: usize,
+    most_bytes: usize,
 }
 
 // === impl Waiting ===
 
 impl Waiting {
+    /// Nothing yet, and payloads of at most `most_bytes` in memory.
+    pub(super) fn new(most_bytes: usize) -> Self {
+        Self {
+            messages: HashMap::new(),
+            bytes: 0,
+            most_bytes,
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.messages.len()
     }
@@ -44,7 +53,7 @@ impl Waiting {
 
     pub(super) fn insert(&mut self, mut delivery: Delivery) {
         let size = delivery.payload.len();
-        let kept = self.bytes + size <= MAX_BYTES;
+        let kept = self.bytes + size <= self.most_bytes;
         delivery.payload = if kept {
             self.bytes += size;
             // A copy: what was delivered is a slice of a larger buffer.
@@ -105,5 +114,53 @@ impl Waiting {
             .unwrap_or(u32::MAX)
             .min(16);
         (period * 2_u32.pow(doublings)).min(LONGEST.max(period))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream;
+
+    use super::*;
+    use crate::queues::{Consumer, ConsumerOptions, Streams};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_does_not_fit_into_memory_is_read_again() {
+        let nats = proofmill_nats_server::NatsServer::start();
+        let client = async_nats::connect(nats.url()).await.unwrap();
+        let context = jetstream::new(client);
+        let queue = "s.q".to_owned();
+        let streams = Streams::new(context.clone());
+        let stream = streams
+            .ensure("s", std::slice::from_ref(&queue))
+            .await
+            .unwrap();
+        let options = ConsumerOptions {
+            name: "c".to_owned(),
+            queues: vec![queue.clone()],
+            ack_wait: Duration::from_secs(30),
+            max_ack_pending: 10,
+        };
+        let consumer = Consumer::ensure(&stream, &options).await.unwrap();
+        let mut waiting = Waiting::new(10);
+        for payload in ["seven b", "too much", "abc"] {
+            let stored = context
+                .publish(queue.clone(), payload.into())
+                .await
+                .unwrap();
+            stored.await.unwrap();
+            let delivery = consumer.next().await.unwrap().unwrap();
+            waiting.insert(delivery);
+        }
+        assert_eq!(waiting.bytes, 10);
+        for (sequence, payload) in [(1, "seven b"), (2, "too much"), (3, "abc")] {
+            assert_eq!(waiting.payload(sequence, &stream).await.unwrap(), payload);
+            assert_eq!(waiting.get(sequence).unwrap().kept, sequence != 2);
+        }
+        for sequence in [2, 1, 3] {
+            assert!(waiting.remove(sequence).is_some());
+        }
+        assert_eq!((waiting.bytes, waiting.len()), (0, 0));
+        assert!(waiting.payload(1, &stream).await.is_err());
     }
 }

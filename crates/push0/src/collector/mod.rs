@@ -17,6 +17,7 @@ mod held;
 mod session;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use proofmill_bus::Leases;
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
@@ -24,7 +25,7 @@ use proofmill_orchestrator::shutdown::{Level, Shutdown};
 use crate::environment::{Config, Strategy};
 use crate::error::RunError;
 use crate::metrics::Metrics;
-use crate::queues::{Outgoing, Streams, connect, message_id};
+use crate::queues::{Backoff, Outgoing, Streams, connect, message_id};
 use crate::source;
 use session::{Ended, Session};
 
@@ -68,6 +69,8 @@ async fn gather(
     .await?;
     let leases = Leases::open(&connection).await?;
     let (key, holder) = lease_names(&config.input_stream, name);
+    let mut began = false;
+    let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
     while shutdown.level() == Level::Run {
         let lease = tokio::select! {
             () = shutdown.reached(Level::Drain) => break,
@@ -76,14 +79,25 @@ async fn gather(
         let session = Session::begin(config, name, &input, &streams, &outgoing, &metrics).await;
         let ended = match session {
             Ok(mut session) => {
+                began = true;
+                backoff.reset();
                 let ended = session.run(shutdown.clone(), &lease).await;
                 session.hand_all_back(connection.client()).await;
                 ended
             }
-            Err(error) => Err(error),
+            // What it was configured with has worked before: the server is away.
+            Err(error) if began => {
+                tracing::warn!(%error, "not begun; tried again");
+                tokio::select! {
+                    () = shutdown.reached(Level::Drain) => {}
+                    () = backoff.wait() => {}
+                }
+                continue;
+            }
+            Err(error) => return Err(error),
         };
         lease.give_back().await;
-        match ended? {
+        match ended {
             Ended::Shutdown => break,
             Ended::LeaseLost => tracing::warn!(consumer = name, "another collector took over"),
         }

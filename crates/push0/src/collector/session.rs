@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::emitted::Emitted;
 use super::grouping::{Group, Grouping, Member, Offered, grouping};
-use super::held::Waiting;
+use super::held::{MAX_BYTES, Waiting};
 use crate::environment::{Collection, Config, Field, Strategy};
 use crate::error::RunError;
 use crate::metrics::Metrics;
@@ -98,7 +98,7 @@ impl<'a> Session<'a> {
             grouping,
             field,
             emitted,
-            waiting: Waiting::default(),
+            waiting: Waiting::new(MAX_BYTES),
             messages: SelectAll::new(),
             ack_wait: config.ack_wait,
         };
@@ -133,11 +133,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    pub(super) async fn run(
-        &mut self,
-        mut shutdown: Shutdown,
-        lease: &Lease,
-    ) -> Result<Ended, RunError> {
+    pub(super) async fn run(&mut self, mut shutdown: Shutdown, lease: &Lease) -> Ended {
         let mut progress = tokio::time::interval(self.ack_wait / 3);
         progress.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let period = self.collection.collect_timeout;
@@ -149,8 +145,8 @@ impl<'a> Session<'a> {
         loop {
             tokio::select! {
                 biased;
-                () = shutdown.reached(Level::Drain) => return Ok(Ended::Shutdown),
-                () = lease.lost() => return Ok(Ended::LeaseLost),
+                () = shutdown.reached(Level::Drain) => return Ended::Shutdown,
+                () = lease.lost() => return Ended::LeaseLost,
                 _ = progress.tick() => self.progress().await,
                 _ = look.tick(), if period.is_some() => {
                     if let Some(period) = period {
@@ -161,7 +157,7 @@ impl<'a> Session<'a> {
                     Some(Ok(delivery)) => {
                         backoff.reset();
                         if self.take(delivery).await.is_err() {
-                            return Ok(Ended::Shutdown);
+                            return Ended::Shutdown;
                         }
                         self.metrics.held.set(self.waiting.len() as u64);
                     }
@@ -169,7 +165,7 @@ impl<'a> Session<'a> {
                         let why = end.and_then(Result::err);
                         tracing::warn!(consumer = self.name, why, "no messages; asked again");
                         tokio::select! {
-                            () = shutdown.reached(Level::Drain) => return Ok(Ended::Shutdown),
+                            () = shutdown.reached(Level::Drain) => return Ended::Shutdown,
                             () = backoff.wait() => {}
                         }
                         if let Err(error) = self.subscribe().await {

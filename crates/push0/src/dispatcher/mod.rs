@@ -128,9 +128,9 @@ impl Dispatcher {
                 Ok(Some(delivery)) if self.shutdown.level() == Level::Run => {
                     backoff.reset();
                     self.metrics.delivered(&delivery);
-                    self.metrics.held.set(1);
+                    self.metrics.held.add(1);
                     self.work(&delivery, &consumer, &options.name).await;
-                    self.metrics.held.set(0);
+                    self.metrics.held.subtract(1);
                 }
                 Ok(Some(delivery)) => delivery.hand_back(None).await,
                 Ok(None) => backoff.reset(),

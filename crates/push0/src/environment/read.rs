@@ -109,7 +109,7 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         let fits = |server: &str| {
             let server = server.trim();
             let (scheme, host) = server.split_once("://").unwrap_or(("nats", server));
-            ["nats", "tls", "ws", "wss"].contains(&scheme)
+            ["nats", "tls"].contains(&scheme)
                 && !host.is_empty()
                 && !host.contains(char::is_whitespace)
         };

@@ -146,6 +146,11 @@ impl Source<'_> {
                 Next::Emit => {}
                 Next::Forked => {
                     let known = self.find_fork().await?;
+                    if self.chain.next() == Some(number) {
+                        // The last block is in the chain, and this one does not follow it: the nodes
+                        // behind the endpoint do not agree yet.
+                        return Ok(Some(()));
+                    }
                     tracing::warn!(
                         at = number,
                         again_from = self.chain.next(),

@@ -214,4 +214,79 @@ mod tests {
             assert_eq!(quantity(wrong), None, "{wrong}");
         }
     }
+
+    /// A server that answers once, with this and nothing else.
+    async fn answering(answer: String) -> Rpc {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await;
+            // The client may have hung up: that is what is tested.
+            let _ = stream.write_all(answer.as_bytes()).await;
+        });
+        Rpc::new(Endpoint::parse(&url).unwrap())
+    }
+
+    fn ok(body: &str) -> String {
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
+    #[tokio::test]
+    async fn answers_that_are_none_are_errors() {
+        let large = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{}",
+            "x".repeat(9 << 20)
+        );
+        for (answer, expected) in [
+            (String::new(), "the request failed"),
+            ("nonsense\r\n\r\n".to_owned(), "the request failed"),
+            (
+                "HTTP/1.1 301 Moved\r\nLocation: http://x\r\n\r\n".to_owned(),
+                "HTTP status 301",
+            ),
+            (large, "over 8388608 bytes"),
+            (ok("{"), "not what was asked for"),
+            (ok("{}"), "not a number"),
+            (ok(r#"{"result":16}"#), "not a number"),
+            (
+                ok(r#"{"error":{"code":-32000,"message":"busy"}}"#),
+                "error -32000: busy",
+            ),
+        ] {
+            let error = answering(answer)
+                .await
+                .head()
+                .await
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(expected), "{error} is not {expected}");
+        }
+        for body in [
+            r#"{"result":{"number":"0x6","hash":"0xab","parentHash":"0xcd"}}"#,
+            r#"{"result":{"number":"0x5","hash":"ab","parentHash":"0xcd"}}"#,
+            r#"{"result":{"number":"0x5","hash":"0xab"}}"#,
+            r#"{"result":[1]}"#,
+        ] {
+            assert!(answering(ok(body)).await.block(5).await.is_err(), "{body}");
+        }
+        assert_eq!(
+            answering(ok(r#"{"result":null}"#))
+                .await
+                .block(5)
+                .await
+                .unwrap(),
+            None
+        );
+        let body = r#"{"result":{"number":"0x5","hash":"0xAB","parentHash":"0xcd"}}"#;
+        let block = answering(ok(body)).await.block(5).await.unwrap().unwrap();
+        assert_eq!(
+            (block.hash.as_str(), block.parent.as_str()),
+            ("0xab", "0xcd")
+        );
+    }
 }

@@ -297,3 +297,81 @@ async fn what_others_made_is_used_as_it_is_or_refused() {
             .is_ok()
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_dispatchers_die_of_does_not_come_for_ever() {
+    let deployment = Deployment::with_stream().await;
+    let program = deployment.program("hang.sh", r#"touch "$DIR/began"; sleep 600"#);
+    let variables = [
+        ("INPUT_QUEUE", "blocks"),
+        ("OUTPUT_QUEUE", "proofs"),
+        ("MAX_DELIVER", "1"),
+        ("ACK_WAIT", "500ms"),
+    ];
+    let mut victim = deployment.dispatcher(&program, &variables);
+    deployment.publish("blocks", "7").await;
+    let began = deployment.directory.path().join("began");
+    deployment.until("it runs", async || began.exists()).await;
+    victim.kill();
+    let _heir = deployment.dispatcher(&program, &variables);
+    let dead = deployment.read("proofs.dlq", 1).await;
+    assert_eq!(dead[0].payload, "7");
+    let error = dead[0].headers.get("Proofmill-Error").unwrap().as_str();
+    assert!(error.contains("died"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_without_the_program_keeps_its_message_until_it_is_there() {
+    let deployment = Deployment::with_stream().await;
+    let program = deployment.directory.path().join("later.sh");
+    let variables = [
+        ("INPUT_QUEUE", "blocks"),
+        ("OUTPUT_QUEUE", "proofs"),
+        ("MAX_DELIVER", "1"),
+        ("ACK_WAIT", "500ms"),
+    ];
+    let role = deployment.dispatcher(&program, &variables);
+    deployment.publish("blocks", "7").await;
+    deployment
+        .until("it said so", async || role.log().contains("does not exist"))
+        .await;
+    deployment.program("later.sh", r#"printf '%s' "$input" > "$out""#);
+    assert_eq!(deployment.payloads("proofs", 1).await, ["7"]);
+    assert!(deployment.look("proofs.dlq").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_restarts_is_waited_for() {
+    let mut deployment = Deployment::with_stream().await;
+    let program = deployment.program(
+        "slow.sh",
+        r#"touch "$DIR/began"; sleep 1; printf '{"group_id":1,"block":%s}' "$input" > "$out""#,
+    );
+    let variables = [("INPUT_QUEUE", "blocks"), ("OUTPUT_QUEUE", "proofs")];
+    let _dispatcher = deployment.dispatcher(&program, &variables);
+    let _collector = deployment.role(
+        "collector",
+        &[
+            ("INPUT_QUEUE", "proofs"),
+            ("OUTPUT_QUEUE", "pairs"),
+            ("STRATEGY", "Match"),
+            ("NUM_INPUTS", "3"),
+            ("ACK_WAIT", "2s"),
+        ],
+    );
+    for block in 1..=3 {
+        deployment.publish("blocks", block.to_string()).await;
+    }
+    let began = deployment.directory.path().join("began");
+    deployment.until("it runs", async || began.exists()).await;
+    deployment.nats.restart();
+    let pairs = deployment.payloads("pairs", 1).await;
+    assert_eq!(pairs.len(), 1);
+    for block in 1..=3 {
+        assert!(
+            pairs[0].contains(&format!("\"block\":{block}")),
+            "{pairs:?}"
+        );
+    }
+    assert_eq!(deployment.look("proofs").await.len(), 3);
+}
