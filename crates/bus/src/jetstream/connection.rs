@@ -131,6 +131,11 @@ impl Connection {
         &self.options
     }
 
+    /// The client beneath, for streams that are not this cluster's own.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// For how long there has been a connection without a break; zero if there is none now.
     pub fn connected_for(&self) -> Duration {
         let since = *self

@@ -1,0 +1,166 @@
+//! Messages that wait for the rest of their group.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use async_nats::jetstream::stream::Stream;
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::queues::{Delivery, with_sources};
+
+/// Payloads kept in memory, in bytes. Beyond it they are read again from the stream when their group
+/// is complete: they are not acknowledged, so they are still there.
+pub(super) const MAX_BYTES: usize = 256 << 20;
+
+/// A message that waits.
+pub(super) struct Held {
+    pub(super) delivery: Delivery,
+    pub(super) since: Instant,
+    kept: bool,
+}
+
+/// Messages that wait, by their place in the stream.
+pub(super) struct Waiting {
+    messages: HashMap<u64, Held>,
+    bytes: usize,
+    most_bytes: usize,
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Nothing yet, and payloads of at most `most_bytes` in memory.
+    pub(super) fn new(most_bytes: usize) -> Self {
+        Self {
+            messages: HashMap::new(),
+            bytes: 0,
+            most_bytes,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(super) fn get(&self, sequence: u64) -> Option<&Held> {
+        self.messages.get(&sequence)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Held> {
+        self.messages.values()
+    }
+
+    pub(super) fn insert(&mut self, mut delivery: Delivery) {
+        let size = delivery.payload.len();
+        let kept = self.bytes + size <= self.most_bytes;
+        delivery.payload = if kept {
+            self.bytes += size;
+            // A copy: what was delivered is a slice of a larger buffer.
+            Bytes::copy_from_slice(&delivery.payload)
+        } else {
+            Bytes::new()
+        };
+        let since = Instant::now();
+        self.messages.insert(
+            delivery.sequence,
+            Held {
+                delivery,
+                since,
+                kept,
+            },
+        );
+    }
+
+    /// The same message again: from now on acknowledgements answer this delivery.
+    pub(super) fn renew(&mut self, mut delivery: Delivery) {
+        if let Some(held) = self.messages.get_mut(&delivery.sequence) {
+            delivery.payload = held.delivery.payload.clone();
+            held.delivery = delivery;
+        }
+    }
+
+    pub(super) fn remove(&mut self, sequence: u64) -> Option<Delivery> {
+        let held = self.messages.remove(&sequence)?;
+        if held.kept {
+            self.bytes -= held.delivery.payload.len();
+        }
+        Some(held.delivery)
+    }
+
+    /// When the youngest of these came.
+    pub(super) fn youngest(&self, sequences: &[u64]) -> Option<Instant> {
+        let held = sequences.iter().filter_map(|sequence| self.get(*sequence));
+        held.map(|held| held.since).max()
+    }
+
+    /// The payload of a message that waits.
+    pub(super) async fn payload(&self, sequence: u64, stream: &Stream) -> Result<Bytes, String> {
+        let held = self.get(sequence).ok_or("it is not held")?;
+        if held.kept {
+            return Ok(held.delivery.payload.clone());
+        }
+        let message = stream.get_raw_message(sequence).await;
+        Ok(message.map_err(|error| with_sources(&error))?.payload)
+    }
+
+    /// For how long a group may wait for another member, after `period`: the longer, the more often
+    /// its members were delivered, so that a group that takes long is not passed to and fro.
+    pub(super) fn patience(&self, sequences: &[u64], period: Duration) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(30);
+        let held = sequences.iter().filter_map(|sequence| self.get(*sequence));
+        let deliveries = held.map(|held| held.delivery.delivered).max().unwrap_or(1);
+        let doublings = u32::try_from(deliveries.saturating_sub(1))
+            .unwrap_or(u32::MAX)
+            .min(16);
+        (period * 2_u32.pow(doublings)).min(LONGEST.max(period))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream;
+
+    use super::*;
+    use crate::queues::{Consumer, ConsumerOptions, Streams};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_does_not_fit_into_memory_is_read_again() {
+        let nats = proofmill_nats_server::NatsServer::start();
+        let client = async_nats::connect(nats.url()).await.unwrap();
+        let context = jetstream::new(client);
+        let queue = "s.q".to_owned();
+        let streams = Streams::new(context.clone());
+        let stream = streams
+            .ensure("s", std::slice::from_ref(&queue))
+            .await
+            .unwrap();
+        let options = ConsumerOptions {
+            name: "c".to_owned(),
+            queues: vec![queue.clone()],
+            ack_wait: Duration::from_secs(30),
+            max_ack_pending: 10,
+        };
+        let consumer = Consumer::ensure(&stream, &options).await.unwrap();
+        let mut waiting = Waiting::new(10);
+        for payload in ["seven b", "too much", "abc"] {
+            let stored = context
+                .publish(queue.clone(), payload.into())
+                .await
+                .unwrap();
+            stored.await.unwrap();
+            let delivery = consumer.next().await.unwrap().unwrap();
+            waiting.insert(delivery);
+        }
+        assert_eq!(waiting.bytes, 10);
+        for (sequence, payload) in [(1, "seven b"), (2, "too much"), (3, "abc")] {
+            assert_eq!(waiting.payload(sequence, &stream).await.unwrap(), payload);
+            assert_eq!(waiting.get(sequence).unwrap().kept, sequence != 2);
+        }
+        for sequence in [2, 1, 3] {
+            assert!(waiting.remove(sequence).is_some());
+        }
+        assert_eq!((waiting.bytes, waiting.len()), (0, 0));
+        assert!(waiting.payload(1, &stream).await.is_err());
+    }
+}

@@ -1,0 +1,118 @@
+//! `proofmill collector`: gathers messages into groups, and emits one message for each.
+//!
+//! Members stay unacknowledged until their group is stored. So the server itself holds the state: it
+//! knows exactly which messages are in no emitted group yet, and delivers them again to whoever comes
+//! after a collector that died. A replay of the stream beside a consumer could not tell these from
+//! messages that are done with, unless it kept a second account, which could disagree.
+//!
+//! Between storing a group and acknowledging its members a collector may die. What it emitted names
+//! its members, so its successor reads the end of the output queue first and knows them.
+//!
+//! Members of one group must come to one process: of several collectors with one consumer one works,
+//! by a lease, and the others stand by.
+
+mod emitted;
+mod grouping;
+mod held;
+mod session;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_bus::Leases;
+use proofmill_orchestrator::shutdown::{Level, Shutdown};
+
+use crate::environment::{Config, Strategy};
+use crate::error::RunError;
+use crate::metrics::Metrics;
+use crate::queues::{Backoff, Outgoing, Streams, connect, message_id};
+use crate::source;
+use session::{Ended, Session};
+
+/// Runs a collector (with `STRATEGY=Block`, a [`source`]) until `shutdown`: what it holds is handed
+/// back, for the next to have at once.
+///
+/// # Errors
+/// [`RunError`]: it cannot begin. What goes wrong later is tried again.
+pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
+    let (collection, output) = config.collection()?;
+    if let Strategy::Block { .. } = collection.strategy {
+        return source::run(config, shutdown).await;
+    }
+    let name = config.consumer("collector");
+    let metrics = Metrics::new("collector", name.clone());
+    let role = gather(&config, output, &name, metrics.clone(), shutdown);
+    metrics.clone().beside(config.metrics_port, role).await
+}
+
+async fn gather(
+    config: &Config,
+    output: &str,
+    name: &str,
+    metrics: Arc<Metrics>,
+    mut shutdown: Shutdown,
+) -> Result<(), RunError> {
+    let Some((connection, context)) = connect(&config.nats_url, shutdown.clone()).await? else {
+        return Ok(());
+    };
+    let streams = Streams::new(context.clone());
+    let input = streams
+        .ensure(&config.input_stream, &config.input_queues)
+        .await?;
+    let outgoing = Outgoing::open(
+        &context,
+        &config.output_stream,
+        Some(output),
+        config.dead_letter_queue(),
+        shutdown.clone(),
+    )
+    .await?;
+    let leases = Leases::open(&connection).await?;
+    let (key, holder) = lease_names(&config.input_stream, name);
+    let mut began = false;
+    let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
+    while shutdown.level() == Level::Run {
+        let lease = tokio::select! {
+            () = shutdown.reached(Level::Drain) => break,
+            lease = leases.take(&key, &holder) => lease,
+        };
+        let session = Session::begin(config, name, &input, &streams, &outgoing, &metrics).await;
+        let ended = match session {
+            Ok(mut session) => {
+                began = true;
+                backoff.reset();
+                let ended = session.run(shutdown.clone(), &lease).await;
+                session.hand_all_back(connection.client()).await;
+                ended
+            }
+            // What it was configured with has worked before: the server is away.
+            Err(error) if began => {
+                tracing::warn!(%error, "not begun; tried again");
+                tokio::select! {
+                    () = shutdown.reached(Level::Drain) => {}
+                    () = backoff.wait() => {}
+                }
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        lease.give_back().await;
+        match ended {
+            Ended::Shutdown => break,
+            Ended::LeaseLost => tracing::warn!(consumer = name, "another collector took over"),
+        }
+    }
+    Ok(())
+}
+
+/// The lease of a consumer, and what this process is called there.
+pub(crate) fn lease_names(stream: &str, consumer: &str) -> (String, String) {
+    let digest = message_id(&[b"lease", stream.as_bytes(), consumer.as_bytes()]);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let holder = format!(
+        "{}-{}",
+        std::process::id(),
+        now.unwrap_or_default().as_nanos()
+    );
+    (format!("push0-{}", &digest[..32]), holder)
+}

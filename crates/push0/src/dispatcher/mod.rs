@@ -1,0 +1,323 @@
+//! `proofmill dispatcher`: runs a program on each message of the input queues.
+//!
+//! A message is acknowledged when what the program made of it is stored, and not before. While the
+//! program runs the server is told so, so that ACK_WAIT is about processes that went silent, not
+//! about programs that take long.
+
+mod scratch;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::jetstream::stream::Stream;
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use proofmill_orchestrator::executor::process::{
+    Outcome, ProcessExecutor, ProcessSpec, TaskContext,
+};
+use proofmill_orchestrator::shutdown::{Level, Shutdown};
+use tokio::time::MissedTickBehavior;
+
+use crate::environment::Config;
+use crate::error::RunError;
+use crate::metrics::Metrics;
+use crate::payload;
+use crate::queues::{
+    Backoff, Consumer, ConsumerOptions, Delivery, Outgoing, PublishError, Streams, connect,
+    message_id,
+};
+use scratch::ScratchRoot;
+
+/// `MAX_DELIVER` if it is not set.
+const MAX_DELIVER: u64 = 5;
+
+/// Waits before a failed message comes again: the first, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Messages that one consumer has delivered and nobody has acknowledged, at most: a bound on how
+/// many dispatchers can share it.
+const MAX_ACK_PENDING: i64 = 65_536;
+
+/// Runs a dispatcher until `shutdown`: at [`Level::Drain`] it finishes the program that runs, at
+/// [`Level::Stop`] it ends it and hands the message back.
+///
+/// # Errors
+/// [`RunError`]: it cannot begin. What goes wrong later is tried again.
+pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
+    let program = config.program()?.clone();
+    let name = config.consumer("dispatcher");
+    let metrics = Metrics::new("dispatcher", name.clone());
+    let role = async {
+        let scratch = ScratchRoot::claim().await?;
+        let mut spec = ProcessSpec::new(&program.binary);
+        // What is larger could not be published; room for an array of several messages.
+        spec.output_limit = 256 << 20;
+        let executor = ProcessExecutor::new(spec, scratch.path().to_owned())?;
+        let Some((_connection, context)) = connect(&config.nats_url, shutdown.clone()).await?
+        else {
+            return Ok(());
+        };
+        let stream = Streams::new(context.clone())
+            .ensure(&config.input_stream, &config.input_queues)
+            .await?;
+        let outgoing = Outgoing::open(
+            &context,
+            &config.output_stream,
+            config.output_queue.as_deref(),
+            config.dead_letter_queue(),
+            shutdown.clone(),
+        )
+        .await?;
+        let dispatcher = Dispatcher {
+            executor,
+            multiple_output: program.multiple_output,
+            outgoing,
+            stream,
+            max_deliver: config.max_deliver.map_or(MAX_DELIVER, u64::from),
+            metrics: metrics.clone(),
+            shutdown: shutdown.clone(),
+        };
+        let consumers = config.consumers("dispatcher").into_iter();
+        let loops = consumers.map(|(name, queues)| {
+            dispatcher.consume(ConsumerOptions {
+                name,
+                queues,
+                ack_wait: config.ack_wait,
+                max_ack_pending: MAX_ACK_PENDING,
+            })
+        });
+        try_join_all(loops).await?;
+        Ok(())
+    };
+    metrics.clone().beside(config.metrics_port, role).await
+}
+
+struct Dispatcher {
+    executor: ProcessExecutor,
+    multiple_output: bool,
+    outgoing: Outgoing,
+    stream: Stream,
+    max_deliver: u64,
+    metrics: Arc<Metrics>,
+    shutdown: Shutdown,
+}
+
+/// What becomes of a message.
+enum Verdict {
+    Done,
+    /// It comes again after a while.
+    Retry(String),
+    /// It goes to the dead letters.
+    Dead(String),
+    /// It was not worked on to the end, through no fault of its own.
+    HandedBack,
+}
+
+// === impl Dispatcher ===
+
+impl Dispatcher {
+    /// Works on what one consumer delivers, one message at a time.
+    async fn consume(&self, options: ConsumerOptions) -> Result<(), RunError> {
+        let mut consumer = Consumer::ensure(&self.stream, &options).await?;
+        tracing::info!(consumer = options.name, queues = ?options.queues, "dispatcher ready");
+        let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
+        while self.shutdown.level() == Level::Run {
+            match consumer.next().await {
+                Ok(Some(delivery)) if self.shutdown.level() == Level::Run => {
+                    backoff.reset();
+                    self.metrics.delivered(&delivery);
+                    self.metrics.held.add(1);
+                    self.work(&delivery, &consumer, &options.name).await;
+                    self.metrics.held.subtract(1);
+                }
+                Ok(Some(delivery)) => delivery.hand_back(None).await,
+                Ok(None) => backoff.reset(),
+                Err(why) => {
+                    tracing::warn!(consumer = options.name, why, "no messages; asked again");
+                    let mut shutdown = self.shutdown.clone();
+                    tokio::select! {
+                        () = shutdown.reached(Level::Drain) => break,
+                        () = backoff.wait() => {}
+                    }
+                    // It may have been removed.
+                    match Consumer::ensure(&self.stream, &options).await {
+                        Ok(found) => consumer = found,
+                        Err(error) => tracing::warn!(%error, "no consumer"),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn work(&self, delivery: &Delivery, consumer: &Consumer, name: &str) {
+        let mut tick = tokio::time::interval(consumer.ack_wait / 3);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.tick().await;
+        let mut handled = pin!(self.handle(delivery, consumer, name));
+        loop {
+            tokio::select! {
+                () = &mut handled => return,
+                _ = tick.tick() => delivery.progress().await,
+            }
+        }
+    }
+
+    /// Runs the program on a message, and acts on how that went.
+    async fn handle(&self, delivery: &Delivery, consumer: &Consumer, name: &str) {
+        // What the server would give up without a word goes to the dead letters before.
+        let most = self
+            .max_deliver
+            .min(consumer.max_deliver.unwrap_or(u64::MAX));
+        let verdict = if delivery.delivered > most {
+            let times = delivery.delivered - 1;
+            let why =
+                "but no attempt came to an end: the dispatchers that had it died or were stopped";
+            Verdict::Dead(format!("it was delivered {times} times, {why}"))
+        } else {
+            match self.attempt(delivery, name).await {
+                Verdict::Retry(why) if delivery.delivered >= most => {
+                    Verdict::Dead(format!("attempt {} of {most}: {why}", delivery.delivered))
+                }
+                verdict => verdict,
+            }
+        };
+        match verdict {
+            Verdict::Done => {
+                delivery.ack().await;
+                self.metrics.completed.add(1);
+            }
+            Verdict::Retry(why) => {
+                let delay = retry_delay(delivery.delivered);
+                tracing::warn!(
+                    queue = delivery.queue,
+                    sequence = delivery.sequence,
+                    attempt = delivery.delivered,
+                    ?delay,
+                    why,
+                    "tried again later"
+                );
+                delivery.hand_back(Some(delay)).await;
+            }
+            Verdict::Dead(why) => match self.outgoing.dead_letter(delivery, &why).await {
+                Ok(()) => {
+                    self.metrics.dead_lettered.add(1);
+                    delivery.ack().await;
+                }
+                Err(PublishError::Never(why)) => {
+                    // It came in, so it fits; only its headers can be what is too much.
+                    tracing::error!(why, "no dead letter");
+                    delivery.hand_back(Some(RETRY.1)).await;
+                }
+                Err(PublishError::Stopped) => delivery.hand_back(None).await,
+            },
+            Verdict::HandedBack => delivery.hand_back(None).await,
+        }
+    }
+
+    async fn attempt(&self, delivery: &Delivery, name: &str) -> Verdict {
+        let context = TaskContext {
+            id: format!("{}/{}", delivery.queue, delivery.sequence),
+            attempt: u32::try_from(delivery.delivered).unwrap_or(u32::MAX),
+            block: payload::block_of(&delivery.payload).unwrap_or(0),
+        };
+        let mut backoff = Backoff::new(RETRY.0, RETRY.1);
+        let output = loop {
+            let mut stop = self.shutdown.clone();
+            let run = self
+                .executor
+                .run(&context, &delivery.payload, stop.reached(Level::Stop))
+                .await;
+            let why = match run.outcome {
+                Outcome::Succeeded(output) => break output,
+                Outcome::Cancelled => return Verdict::HandedBack,
+                Outcome::Permanent { reason } => {
+                    self.metrics.failed.add(1);
+                    return Verdict::Dead(reason);
+                }
+                // Not the message's fault: it is kept, and no other is taken meanwhile.
+                Outcome::CouldNotStart { reason } => reason,
+                outcome @ (Outcome::Failed { .. } | Outcome::TimedOut) => {
+                    self.metrics.failed.add(1);
+                    return Verdict::Retry(outcome.to_string());
+                }
+            };
+            self.metrics.failed.add(1);
+            tracing::error!(why, "the program does not run on this machine; tried again");
+            let mut drain = self.shutdown.clone();
+            tokio::select! {
+                () = drain.reached(Level::Drain) => return Verdict::HandedBack,
+                () = backoff.wait() => {}
+            }
+        };
+        self.emit(delivery, name, &output).await
+    }
+
+    /// Publishes what a program wrote, each message under an id of its own that the next attempt
+    /// would give it too.
+    async fn emit(&self, delivery: &Delivery, name: &str, output: &[u8]) -> Verdict {
+        let outputs: Vec<Bytes> = if self.multiple_output {
+            match payload::elements(output) {
+                Ok(elements) => elements
+                    .iter()
+                    .map(|element| Bytes::copy_from_slice(element.get().as_bytes()))
+                    .collect(),
+                Err(why) => return self.fault(why),
+            }
+        } else {
+            match payload::one(output) {
+                Ok(value) => vec![Bytes::copy_from_slice(value.get().as_bytes())],
+                Err(why) => return self.fault(why),
+            }
+        };
+        let Some(queue) = self.outgoing.queue() else {
+            return Verdict::Done;
+        };
+        for (index, payload) in (0_u64..).zip(outputs) {
+            let id = message_id(&[
+                b"output",
+                name.as_bytes(),
+                delivery.queue.as_bytes(),
+                &delivery.sequence.to_le_bytes(),
+                &delivery.stored.to_le_bytes(),
+                queue.as_bytes(),
+                &index.to_le_bytes(),
+            ]);
+            match self.outgoing.publish(payload, &id, HeaderMap::new()).await {
+                Ok(()) => {}
+                Err(PublishError::Never(why)) => {
+                    self.metrics.failed.add(1);
+                    return Verdict::Dead(why);
+                }
+                Err(PublishError::Stopped) => return Verdict::HandedBack,
+            }
+        }
+        Verdict::Done
+    }
+
+    fn fault(&self, why: String) -> Verdict {
+        self.metrics.failed.add(1);
+        Verdict::Retry(why)
+    }
+}
+
+/// How long a message rests whose attempt `number` failed.
+fn retry_delay(number: u64) -> Duration {
+    let doublings = u32::try_from(number.saturating_sub(1))
+        .unwrap_or(u32::MAX)
+        .min(16);
+    (RETRY.0 * 2_u32.pow(doublings)).min(RETRY.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_waits_double_up_to_a_minute() {
+        let waits = [1, 2, 3, 6, 7, 8, u64::MAX].map(|number| retry_delay(number).as_secs());
+        assert_eq!(waits, [1, 2, 4, 32, 60, 60, 60]);
+    }
+}

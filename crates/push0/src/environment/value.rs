@@ -1,0 +1,246 @@
+//! The values of variables, one kind each.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Longest name of a subject, stream or consumer, in bytes; the server's own limit for names.
+const MAX_NAME: usize = 255;
+
+/// Longest `ACK_WAIT` and `COLLECT_TIMEOUT_PERIOD_MILLIS`.
+const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A place in a payload: the name of a field of an object, or a JSON pointer (RFC 6901).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field(String);
+
+/// Where JSON-RPC requests go. What it shows of itself leaves out the path: keys are kept there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Host and port.
+    pub(crate) authority: String,
+    /// Path and query.
+    pub(crate) path: String,
+}
+
+/// `true` or `false`, as people write it.
+pub(super) fn flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Some(true),
+        "0" | "false" | "no" | "off" => Some(false),
+        _ => None,
+    }
+}
+
+/// A whole number of seconds, or a number with its unit.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let millis = match unit.trim() {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    within(Duration::from_millis(number.checked_mul(millis)?))
+}
+
+/// A whole number of milliseconds.
+pub(super) fn millis(text: &str) -> Option<Duration> {
+    within(Duration::from_millis(text.parse().ok()?))
+}
+
+fn within(duration: Duration) -> Option<Duration> {
+    (duration > Duration::ZERO && duration <= MAX_DURATION).then_some(duration)
+}
+
+/// A subject without wildcards.
+pub(super) fn is_queue(text: &str) -> bool {
+    let token = |token: &str| {
+        let fine = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>');
+        !token.is_empty() && token.bytes().all(fine)
+    };
+    text.len() <= MAX_NAME && !text.starts_with('$') && text.split('.').all(token)
+}
+
+/// What may name a stream or a consumer.
+pub(super) fn is_name(text: &str) -> bool {
+    let fine =
+        |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>' | b'.' | b'/' | b'\\');
+    !text.is_empty() && text.len() <= MAX_NAME && text.bytes().all(fine)
+}
+
+/// A consumer's name made of subjects and other names; if that is long, the end is a digest.
+pub(super) fn durable_name(parts: &[&str]) -> String {
+    const LONGEST: usize = 120;
+    let name = parts
+        .join("-")
+        .replace(['.', '/', '\\', '*', '>', ' '], "_");
+    if name.len() <= LONGEST {
+        return name;
+    }
+    let digest = hex::encode(&Sha256::digest(name.as_bytes())[..8]);
+    let mut end = LONGEST - digest.len() - 1;
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}-{digest}", &name[..end])
+}
+
+// === impl Field ===
+
+impl Field {
+    /// `None` if it is neither a name nor a pointer.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let escapes_are_right = || {
+            text.split('~')
+                .skip(1)
+                .all(|rest| rest.starts_with(['0', '1']))
+        };
+        let fits = !text.is_empty() && text.len() <= MAX_NAME;
+        (fits && (!text.starts_with('/') || escapes_are_right())).then(|| Self(text.to_owned()))
+    }
+
+    /// What is there.
+    pub(crate) fn of<'a>(&self, payload: &'a Value) -> Option<&'a Value> {
+        if self.0.starts_with('/') {
+            payload.pointer(&self.0)
+        } else {
+            payload.get(&self.0)
+        }
+    }
+
+    /// As a JSON pointer.
+    pub(crate) fn pointer(&self) -> String {
+        if self.0.starts_with('/') {
+            self.0.clone()
+        } else {
+            format!("/{}", self.0.replace('~', "~0").replace('/', "~1"))
+        }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl Endpoint ===
+
+impl Endpoint {
+    /// An `http://` address; or what was expected instead.
+    pub(crate) fn parse(url: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "the address of an Ethereum JSON-RPC endpoint, as in \
+                                http://127.0.0.1:8545";
+        if url.starts_with("https://") {
+            return Err(
+                "an http:// address: requests go out without TLS, so put an HTTP proxy that \
+                 speaks TLS to the endpoint beside this process, and name the proxy here"
+                    .to_owned(),
+            );
+        }
+        let rest = url.strip_prefix("http://").ok_or(EXPECTED)?;
+        let uri: hyper::Uri = url.parse().map_err(|_| EXPECTED)?;
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or(EXPECTED)?;
+        let before_path = rest.split(['/', '?']).next().unwrap_or_default();
+        if before_path.contains('@') {
+            return Err("an address without a user: put the key into the path".to_owned());
+        }
+        let port = uri.port_u16().unwrap_or(80);
+        Ok(Self {
+            authority: format!("{host}:{port}"),
+            path: uri
+                .path_and_query()
+                .map_or_else(|| "/".to_owned(), ToString::to_string),
+        })
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority)
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn durations_have_units_and_limits() {
+        assert_eq!(duration("30"), Some(Duration::from_secs(30)));
+        assert_eq!(duration("1500ms"), Some(Duration::from_millis(1500)));
+        assert_eq!(duration("5 m"), Some(Duration::from_secs(300)));
+        for wrong in [
+            "",
+            "0",
+            "s",
+            "-1",
+            "1d",
+            "1.5s",
+            "99999999999999999999",
+            "25h",
+        ] {
+            assert_eq!(duration(wrong), None, "{wrong}");
+        }
+        assert_eq!(millis("500"), Some(Duration::from_millis(500)));
+        assert_eq!(millis("500ms"), None);
+    }
+
+    #[test]
+    fn subjects_and_names_are_told_from_nonsense() {
+        assert!(is_queue("modularorchestrator.block_proofs") && is_queue("blocks"));
+        for wrong in ["", ".", "a..b", "a.*", "a.>", "a b", "a.", "$JS.API", "é"] {
+            assert!(!is_queue(wrong), "{wrong}");
+        }
+        assert!(is_name("modular-orchestrator_1") && !is_name("a.b") && !is_name(""));
+        let long = "x".repeat(300);
+        let name = durable_name(&["dispatcher", &long]);
+        assert!(is_name(&name) && name.len() <= 120);
+        assert_ne!(name, durable_name(&["dispatcher", &long, "y"]));
+    }
+
+    #[test]
+    fn a_field_is_a_name_or_a_pointer() {
+        let payload = json!({"group_id": 7, "data": {"a/b": 8}});
+        let of = |text: &str| Field::parse(text).and_then(|field| field.of(&payload).cloned());
+        assert_eq!(of("group_id"), Some(json!(7)));
+        assert_eq!(of("/data/a~1b"), Some(json!(8)));
+        assert_eq!(of("data.a"), None);
+        assert_eq!(of("/a~2"), None);
+        assert_eq!(Field::parse("a/b").unwrap().pointer(), "/a~1b");
+    }
+
+    #[test]
+    fn endpoints_keep_their_secrets() {
+        let endpoint = Endpoint::parse("http://node:8545/v3/secret?x=1").unwrap();
+        assert_eq!(endpoint.authority, "node:8545");
+        assert_eq!(endpoint.path, "/v3/secret?x=1");
+        assert_eq!(format!("{endpoint:?}"), "Endpoint(http://node:8545)");
+        assert_eq!(
+            Endpoint::parse("http://[::1]").unwrap().authority,
+            "[::1]:80"
+        );
+        assert!(
+            Endpoint::parse("https://node")
+                .unwrap_err()
+                .contains("proxy")
+        );
+        for wrong in ["", "node:8545", "http://", "http:// x", "http://me:pw@node"] {
+            assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

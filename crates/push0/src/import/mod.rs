@@ -1,0 +1,317 @@
+//! `proofmill import-env`: the environments of a deployment, turned into a workflow file.
+//!
+//! ```no_run
+//! # fn example() -> Result<(), proofmill_push0::import::ImportError> {
+//! use std::path::Path;
+//!
+//! use proofmill_push0::import::{Deployment, to_workflow};
+//!
+//! let deployment = Deployment::read(Path::new("compose/docker-compose.yml"))?;
+//! let imported = to_workflow(&deployment)?;
+//! for remark in &imported.remarks {
+//!     eprintln!("{remark}");
+//! }
+//! print!("{}", imported.workflow);
+//! # Ok(()) }
+//! ```
+
+mod compose;
+mod model;
+mod variables;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+pub use model::to_workflow;
+
+use crate::environment::EnvError;
+
+/// Largest file that is read, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// Most services of a deployment.
+const MAX_SERVICES: usize = 256;
+
+/// The named environments of a deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deployment {
+    /// One for each process, in the order of their files.
+    pub services: Vec<Service>,
+    /// What was passed over, in words.
+    pub passed_over: Vec<String>,
+}
+
+/// One process of a deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// What it runs as.
+    pub role: Role,
+    /// Its variables.
+    pub variables: BTreeMap<String, String>,
+}
+
+/// What a process runs as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// `dispatcher`.
+    Dispatcher,
+    /// `collector`, which may be a source.
+    Collector,
+}
+
+/// A workflow that does what a deployment did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// The text of the workflow file, which is valid.
+    pub workflow: String,
+    /// What could not be carried over, or means something else there.
+    pub remarks: Vec<String>,
+}
+
+/// Why there is no workflow.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file does not hold what it should.
+    #[error("{}: {why}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// No environment of a dispatcher or collector is there.
+    #[error("{} holds no dispatcher or collector: give a compose file, or a directory with one file NAME.env for each process", path.display())]
+    Empty {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A service's environment is not right.
+    #[error("the service {service}: {source}")]
+    Environment {
+        /// Its name.
+        service: String,
+        /// What is wrong.
+        source: EnvError,
+    },
+    /// What the services do together is no workflow.
+    #[error(
+        "the services do not make a valid workflow:\n{faults}\nwhat was made of them:\n{workflow}"
+    )]
+    Invalid {
+        /// Every fault, in words.
+        faults: String,
+        /// The text that has them.
+        workflow: String,
+    },
+}
+
+// === impl Deployment ===
+
+impl Deployment {
+    /// Reads a compose file, or every compose file (`*.yml`, `*.yaml`) and every environment
+    /// (`NAME.env`) of a directory. The variables of a file named `.env` are shared: compose files
+    /// substitute them, environments inherit them.
+    ///
+    /// # Errors
+    /// A file cannot be read or understood, or there is nothing to import.
+    pub fn read(path: &Path) -> Result<Self, ImportError> {
+        let metadata = fs::metadata(path).map_err(|source| ImportError::File {
+            path: path.to_owned(),
+            source,
+        })?;
+        let mut deployment = Self::default();
+        if metadata.is_dir() {
+            let shared = shared(path)?;
+            for file in files(path)? {
+                let extension = file.extension().and_then(|extension| extension.to_str());
+                match extension {
+                    Some("yml" | "yaml") => deployment.add_compose(&file, &shared)?,
+                    Some("env") => deployment.add_environment(&file, &shared)?,
+                    _ => {}
+                }
+            }
+        } else if path.extension().is_some_and(|extension| extension == "env") {
+            deployment.add_environment(path, &BTreeMap::new())?;
+        } else {
+            let shared = shared(path.parent().unwrap_or(Path::new(".")))?;
+            deployment.add_compose(path, &shared)?;
+        }
+        if deployment.services.is_empty() {
+            return Err(ImportError::Empty {
+                path: path.to_owned(),
+            });
+        }
+        Ok(deployment)
+    }
+
+    fn add_environment(
+        &mut self,
+        file: &Path,
+        shared: &BTreeMap<String, String>,
+    ) -> Result<(), ImportError> {
+        let text = read(file)?;
+        let mut variables = shared.clone();
+        variables::parse(&text, &mut variables).map_err(|why| content(file, why))?;
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        match Role::of(None, &variables) {
+            Some(role) => self.add(file, name.into_owned(), role, variables),
+            None => {
+                let why = "neither BINARY nor STRATEGY is set: passed over";
+                self.passed_over.push(format!("{name}: {why}"));
+                Ok(())
+            }
+        }
+    }
+
+    fn add_compose(
+        &mut self,
+        file: &Path,
+        shared: &BTreeMap<String, String>,
+    ) -> Result<(), ImportError> {
+        let text = read(file)?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let services = compose::parse(&text).map_err(|why| content(file, why))?;
+        for found in services {
+            let mut variables = BTreeMap::new();
+            for env_file in &found.env_files {
+                let path = folder.join(env_file);
+                let text = read(&path)?;
+                variables::parse(&text, &mut variables).map_err(|why| content(&path, why))?;
+            }
+            for (name, value) in &found.variables {
+                let value = match value {
+                    // Named without a value: taken from around, as compose does.
+                    None => shared.get(name).cloned(),
+                    Some(text) => {
+                        let resolved = variables::substitute(text, shared);
+                        Some(resolved.map_err(|why| content(file, format!("{name}: {why}")))?)
+                    }
+                };
+                if let Some(value) = value {
+                    variables.insert(name.clone(), value);
+                }
+            }
+            match Role::of(found.command.as_deref(), &variables) {
+                Some(role) => self.add(file, found.name, role, variables)?,
+                None => {
+                    let why = "neither a dispatcher nor a collector: passed over";
+                    self.passed_over.push(format!("{}: {why}", found.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        file: &Path,
+        name: String,
+        role: Role,
+        variables: BTreeMap<String, String>,
+    ) -> Result<(), ImportError> {
+        if self.services.iter().any(|service| service.name == name) {
+            let why = format!(
+                "the service {name} is in another file too: put those that run together into a \
+                 directory of their own"
+            );
+            return Err(content(file, why));
+        }
+        if self.services.len() == MAX_SERVICES {
+            return Err(content(file, format!("over {MAX_SERVICES} services")));
+        }
+        self.services.push(Service {
+            name,
+            role,
+            variables,
+        });
+        Ok(())
+    }
+}
+
+// === impl Role ===
+
+impl Role {
+    /// By the command, or by what only one of the two needs.
+    fn of(command: Option<&str>, variables: &BTreeMap<String, String>) -> Option<Self> {
+        let mut words = command.unwrap_or_default().split_whitespace();
+        let named = words.find_map(|word| match word {
+            "dispatcher" => Some(Self::Dispatcher),
+            "collector" => Some(Self::Collector),
+            _ => None,
+        });
+        named.or_else(|| {
+            if variables.contains_key("STRATEGY") {
+                Some(Self::Collector)
+            } else if variables.contains_key("BINARY") {
+                Some(Self::Dispatcher)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+fn content(path: &Path, why: String) -> ImportError {
+    ImportError::Content {
+        path: path.to_owned(),
+        why,
+    }
+}
+
+/// The variables of the file `.env` of a folder, if there is one.
+fn shared(folder: &Path) -> Result<BTreeMap<String, String>, ImportError> {
+    let path = folder.join(".env");
+    let mut variables = BTreeMap::new();
+    if path.is_file() {
+        let text = read(&path)?;
+        variables::parse(&text, &mut variables).map_err(|why| content(&path, why))?;
+    }
+    Ok(variables)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let fault = |source| ImportError::File {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(fault)? {
+        files.push(entry.map_err(fault)?.path());
+    }
+    files.retain(|file| file.is_file());
+    files.sort();
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<String, ImportError> {
+    let fault = |source| ImportError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let file = fs::File::open(path).map_err(fault)?;
+    let mut text = String::new();
+    file.take(MAX_FILE + 1)
+        .read_to_string(&mut text)
+        .map_err(fault)?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(content(path, format!("it is over {MAX_FILE} bytes")));
+    }
+    Ok(text)
+}

@@ -1,0 +1,36 @@
+//! push0 in place: dispatchers and collectors on plain JetStream queues, configured wholly by the
+//! environment variables of the push0 paper and of its public demo, so that they can join or replace
+//! the processes of an existing deployment. No coordinator runs.
+//!
+//! A role reads its variables and runs until it is told to stop:
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use proofmill_orchestrator::shutdown;
+//! use proofmill_push0::{Environment, dispatcher};
+//!
+//! let config = Environment::read(|name| std::env::var(name).ok())?;
+//! let (_trigger, shutdown) = shutdown::channel();
+//! dispatcher::run(config, shutdown).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! What is promised rests on JetStream alone: a message is acknowledged when what came of it is
+//! stored, and what is stored twice has the same id. `docs/push0.md` says what that is worth, and
+//! which promises need a workflow instead; [`import`] makes one of a deployment's environments.
+
+pub mod collector;
+pub mod dispatcher;
+mod environment;
+mod error;
+pub mod import;
+mod metrics;
+mod payload;
+mod queues;
+pub mod source;
+
+pub use environment::{
+    Collection, Config, Endpoint, EnvError, Environment, Field, MAX_INPUTS, MAX_QUEUES, Program,
+    Start, Strategy,
+};
+pub use error::RunError;

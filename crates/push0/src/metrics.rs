@@ -1,0 +1,161 @@
+//! What a role counts, and the page on METRICS_PORT that shows it.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use proofmill_telemetry::{CONTENT_TYPE, Kind, Page};
+use tokio::net::TcpListener;
+
+use crate::error::RunError;
+
+/// One count.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+/// What a role counts.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    role: &'static str,
+    consumer: String,
+    /// Messages delivered.
+    pub(crate) received: Count,
+    /// Of these, such as had been delivered before.
+    pub(crate) redelivered: Count,
+    /// Messages done with: a program's outputs, a group's members, a source's blocks are stored.
+    pub(crate) completed: Count,
+    /// Runs of a program that failed; requests of a source that failed.
+    pub(crate) failed: Count,
+    /// Messages put beside the queue.
+    pub(crate) dead_lettered: Count,
+    /// Repeats of members, dropped.
+    pub(crate) repeated: Count,
+    /// Groups emitted.
+    pub(crate) groups: Count,
+    /// Messages held for groups that are not complete, or that a program works on.
+    pub(crate) held: Count,
+    /// The last block emitted.
+    pub(crate) block: Count,
+}
+
+// === impl Count ===
+
+impl Count {
+    pub(crate) fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn subtract(&self, less: u64) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub(crate) fn new(role: &'static str, consumer: String) -> Arc<Self> {
+        Arc::new(Self {
+            role,
+            consumer,
+            received: Count::default(),
+            redelivered: Count::default(),
+            completed: Count::default(),
+            failed: Count::default(),
+            dead_lettered: Count::default(),
+            repeated: Count::default(),
+            groups: Count::default(),
+            held: Count::default(),
+            block: Count::default(),
+        })
+    }
+
+    /// Counts a message that was delivered.
+    pub(crate) fn delivered(&self, delivery: &crate::queues::Delivery) {
+        self.received.add(1);
+        if delivery.delivered > 1 {
+            self.redelivered.add(1);
+        }
+    }
+
+    fn page(&self) -> String {
+        let mut page = Page::new("proofmill_push0");
+        let counters: [(&str, &str, &Count); 7] = [
+            ("received", "Messages delivered", &self.received),
+            (
+                "redelivered",
+                "Messages delivered that had been before",
+                &self.redelivered,
+            ),
+            ("completed", "Messages done with", &self.completed),
+            ("failed", "Failed runs or requests", &self.failed),
+            (
+                "dead_lettered",
+                "Messages put beside the queue",
+                &self.dead_lettered,
+            ),
+            (
+                "repeated",
+                "Repeated members of groups, dropped",
+                &self.repeated,
+            ),
+            ("groups_emitted", "Groups emitted", &self.groups),
+        ];
+        let gauges: [(&str, &str, &Count); 2] = [
+            ("held", "Messages worked on or held for groups", &self.held),
+            ("block", "Last block emitted", &self.block),
+        ];
+        let labels = || {
+            vec![
+                ("role", self.role.to_owned()),
+                ("consumer", self.consumer.clone()),
+            ]
+        };
+        for (name, help, count) in counters {
+            page.add(name, help, Kind::Counter, [(labels(), count.get())]);
+        }
+        for (name, help, count) in gauges {
+            page.add(name, help, Kind::Gauge, [(labels(), count.get())]);
+        }
+        page.render()
+    }
+
+    /// Runs `role`, and serves the page meanwhile if there is a port for it.
+    pub(crate) async fn beside(
+        self: Arc<Self>,
+        port: Option<u16>,
+        role: impl Future<Output = Result<(), RunError>>,
+    ) -> Result<(), RunError> {
+        let Some(port) = port else {
+            return role.await;
+        };
+        let fault = |source| RunError::Metrics { port, source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .map_err(fault)?;
+        let app = Router::new()
+            .route("/metrics", get(metrics))
+            .route("/healthz", get(|| async { "ok\n" }))
+            .with_state(self);
+        tokio::select! {
+            ended = role => ended,
+            served = async { axum::serve(listener, app).await } => served.map_err(fault),
+        }
+    }
+}
+
+async fn metrics(State(metrics): State<Arc<Metrics>>) -> Response {
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.page()).into_response()
+}

@@ -1,0 +1,16 @@
+//! Roles as processes of their own, configured by their environment, against a real server.
+
+mod chain;
+mod collector;
+mod demo;
+mod dispatcher;
+mod source;
+mod support;
+
+/// Not a test, but what the tests start: this program again, as one role.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn role() {
+    if let Ok(role) = std::env::var(support::ROLE) {
+        support::run_role(&role).await;
+    }
+}
