@@ -3,6 +3,7 @@
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use proofmill_orchestrator::executor::process::ProcessExecutor;
 
@@ -10,6 +11,8 @@ use crate::error::RunError;
 
 /// The file that a living process has locked.
 const LOCK: &str = "lock";
+/// How often a process that waits for its turn to sweep looks again.
+const TURN: Duration = Duration::from_millis(20);
 /// Where its runs are.
 const RUNS: &str = "runs";
 
@@ -43,6 +46,14 @@ impl ScratchRoot {
         if !metadata.is_dir() || metadata.uid() != own {
             let why = "it is not a directory of this user; remove it, or set TMPDIR";
             return Err(fault(std::io::Error::other(why)));
+        }
+        // A directory is not yet locked when it is made: who sweeps must not come between.
+        let turn = File::create(parent.join(LOCK)).map_err(fault)?;
+        while let Err(error) = turn.try_lock() {
+            match error {
+                TryLockError::WouldBlock => tokio::time::sleep(TURN).await,
+                TryLockError::Error(error) => return Err(fault(error)),
+            }
         }
         sweep(&parent).await;
         let made = || {
@@ -86,5 +97,25 @@ async fn sweep(parent: &Path) {
         }
         // Tried again by the next that comes.
         let _ = fs::remove_dir_all(&directory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn those_that_begin_at_once_leave_each_other_alone() {
+        let claims = (0..16).map(|_| tokio::spawn(ScratchRoot::claim()));
+        let mut roots = Vec::new();
+        for claim in claims.collect::<Vec<_>>() {
+            roots.push(claim.await.unwrap().unwrap());
+        }
+        for root in &roots {
+            assert!(root.directory.path().join(LOCK).is_file());
+        }
+        let left = roots[0].directory.path().to_owned();
+        drop(roots);
+        assert!(!left.exists());
     }
 }
