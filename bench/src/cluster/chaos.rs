@@ -86,6 +86,21 @@ impl Round<'_> {
         }
     }
 
+    /// Starts what has ended by itself again, as whatever looks after services does; but not a
+    /// source that has come to its end.
+    fn revive(&mut self) -> anyhow::Result<()> {
+        let mut ended = Vec::new();
+        for (name, child) in &mut self.running {
+            if child.try_wait()?.is_some_and(|status| !status.success()) {
+                ended.push(name.clone());
+            }
+        }
+        for name in ended {
+            self.start(&name)?;
+        }
+        Ok(())
+    }
+
     /// What was emitted: how many blocks, and how many gaps and overlaps.
     fn emitted(&self) -> (u64, usize) {
         let directory = self.dir.join(".proofmill/bitcoin-headers/proofs");
@@ -167,13 +182,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             if began.elapsed() < chaos {
                 let hit = strike(&mut round, &mut cluster, &names, &mut random).await?;
                 *hits.entry(hit).or_default() += 1;
+                round.revive()?;
             } else {
+                round.revive()?;
                 let since = *quiet_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > PATIENCE {
                     break;
-                }
-                if !round.running.contains_key("source-1") {
-                    round.start("source-1")?;
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

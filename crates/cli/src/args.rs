@@ -70,6 +70,12 @@ pub(crate) enum Command {
     Sequencer(cluster::Sequencer),
     /// Bring a workflow on a cluster its blocks.
     Source(cluster::SourceRole),
+    /// Gather messages of plain queues into groups, as the environment says (docs/push0.md).
+    ///
+    /// A workflow's own collectors need no process: they are in its coordinator.
+    Collector,
+    /// Turn the environments of a push0 deployment into a workflow file.
+    ImportEnv(cluster::ImportEnv),
     /// Check a workflow file, and draw it.
     Check(Check),
     /// What a mill is doing.
@@ -203,6 +209,8 @@ pub(crate) struct Run {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
+    #[command(flatten)]
+    pub(crate) bus: cluster::BusArgs,
 }
 
 #[derive(Debug, Args)]

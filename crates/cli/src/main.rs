@@ -60,6 +60,8 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Dispatcher(args) => commands::cluster::dispatcher(args).await,
             Command::Sequencer(args) => commands::cluster::sequencer(args).await,
             Command::Source(args) => commands::cluster::source(args).await,
+            Command::Collector => commands::push0::run_collector().await,
+            Command::ImportEnv(args) => commands::push0::import(&args),
             Command::Check(args) => commands::check::run(&args),
             Command::Status(args) => commands::look::status(args).await,
             Command::Queues(args) => commands::look::queues(args).await,

@@ -14,7 +14,7 @@ use object_store::{
 };
 use tokio::io::AsyncReadExt;
 
-use super::connection::Connection;
+use super::connection::{Connection, patiently, with_sources};
 use super::options::ConnectError;
 use super::stream::ensure_fits;
 use crate::blob::BlobStore;
@@ -33,20 +33,23 @@ pub async fn open_blobs(connection: &Connection) -> Result<BlobStore, ConnectErr
         why,
     };
     let context = &connection.context;
-    let store = match context.get_object_store(&bucket).await {
-        Ok(store) => store,
-        Err(_) => context
-            .create_object_store(nats::Config {
-                bucket: bucket.clone(),
-                description: Some("Proofmill: large payloads".into()),
-                num_replicas: options.replicas,
-                ..nats::Config::default()
-            })
-            .await
-            .map_err(|error| resource(super::connection::with_sources(&error)))?,
+    let config = nats::Config {
+        bucket: bucket.clone(),
+        description: Some("Proofmill: large payloads".into()),
+        num_replicas: options.replicas,
+        ..nats::Config::default()
     };
-    let stream = context.get_stream(format!("OBJ_{bucket}")).await;
-    let stream = stream.map_err(|error| resource(super::connection::with_sources(&error)))?;
+    let store = patiently(|| async {
+        match context.get_object_store(&bucket).await {
+            Ok(store) => Ok(store),
+            Err(_) => context.create_object_store(config.clone()).await,
+        }
+    });
+    let store = store
+        .await
+        .map_err(|error| resource(with_sources(&error)))?;
+    let stream = patiently(|| context.get_stream(format!("OBJ_{bucket}"))).await;
+    let stream = stream.map_err(|error| resource(with_sources(&error)))?;
     ensure_fits(&stream.cached_info().config, options.replicas).map_err(resource)?;
     Ok(BlobStore::over(std::sync::Arc::new(JetStreamObjects {
         store,

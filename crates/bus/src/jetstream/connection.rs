@@ -20,6 +20,9 @@ const LEAST_PAYLOAD: usize = 128 << 10;
 /// The largest message that is sent, whatever the server allows: a larger one delays those behind it.
 const LARGEST_MESSAGE: usize = 1 << 20;
 
+/// How long a server that has been reached may take to do what it is asked.
+const SETTLING: Duration = Duration::from_secs(8);
+
 /// Room for what a message has beside its payload: subject, headers.
 const HEADERS: usize = 1024;
 
@@ -97,7 +100,8 @@ impl Connection {
         }
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(5));
-        let account = context.query_account().await.map_err(|error| {
+        let account = patiently(|| context.query_account()).await;
+        let account = account.map_err(|error| {
             unfit(format!(
                 "JetStream does not answer ({}): start the server with `--jetstream` (or a \
                  `jetstream` block in its configuration), and enable it for this account",
@@ -319,6 +323,27 @@ async fn connect_options(
         connect = connect.add_client_certificate(certificate.clone(), key.clone());
     }
     Ok(connect)
+}
+
+/// Tries until it succeeds, or [`SETTLING`] has passed: a cluster that elects a leader answers late,
+/// or not at all.
+pub(super) async fn patiently<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
+where
+    F: Future<Output = Result<T, E>>,
+    E: std::error::Error,
+{
+    let until = Instant::now() + SETTLING;
+    loop {
+        match attempt().await {
+            Ok(done) => return Ok(done),
+            Err(error) if Instant::now() >= until => return Err(error),
+            Err(error) => {
+                let error = with_sources(&error);
+                tracing::info!(error, "the server is not ready; trying on");
+                tokio::time::sleep(Duration::from_millis(250)).await;
+            }
+        }
+    }
 }
 
 /// An error with all that caused it, on one line.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::connection::{Connection, with_sources};
+use super::connection::{Connection, patiently, with_sources};
 use super::options::ConnectError;
 use super::stream::ensure_fits;
 
@@ -62,16 +62,17 @@ impl Leases {
             what: format!("the bucket {bucket}"),
             why,
         };
-        let store = match connection.context.get_key_value(&bucket).await {
-            Ok(store) => store,
-            Err(_) => connection
-                .context
-                .create_key_value(config)
-                .await
-                .map_err(|error| resource(with_sources(&error)))?,
-        };
-        let status = store
-            .status()
+        let context = &connection.context;
+        let store = patiently(|| async {
+            match context.get_key_value(&bucket).await {
+                Ok(store) => Ok(store),
+                Err(_) => context.create_key_value(config.clone()).await,
+            }
+        });
+        let store = store
+            .await
+            .map_err(|error| resource(with_sources(&error)))?;
+        let status = patiently(|| store.status())
             .await
             .map_err(|error| resource(with_sources(&error)))?;
         let found = &status.info.config;

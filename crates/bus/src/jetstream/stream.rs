@@ -9,7 +9,7 @@ use async_nats::jetstream::stream::{
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::connection::{Connection, with_sources};
+use super::connection::{Connection, patiently, with_sources};
 use super::frame::{Assembly, Frame};
 use super::options::ConnectError;
 
@@ -46,9 +46,7 @@ impl LogStream {
             what: format!("the stream {stream_name}"),
             why,
         };
-        let stream = connection
-            .context
-            .get_or_create_stream(config)
+        let stream = patiently(|| connection.context.get_or_create_stream(config.clone()))
             .await
             .map_err(|error| resource(with_sources(&error)))?;
         let found = &stream.cached_info().config;

@@ -77,8 +77,9 @@ pub(crate) struct Coordinator {
 #[derive(Debug, Args)]
 #[command(after_help = ROLE_EXAMPLES)]
 pub(crate) struct Dispatcher {
-    /// The workflow file.
-    pub(crate) file: PathBuf,
+    /// The workflow file. Without one, the environment says what to do, as push0's dispatchers are
+    /// told: NATS_URL, INPUT_QUEUE, OUTPUT_QUEUE, BINARY and so on (docs/push0.md).
+    pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) bus: BusArgs,
     #[command(flatten)]
@@ -131,6 +132,20 @@ pub(crate) struct SourceRole {
     /// Print a summary as one JSON object on the last line of standard output.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `proofmill import-env`
+#[derive(Debug, Args)]
+pub(crate) struct ImportEnv {
+    /// A directory of `.env` files, or a compose file.
+    #[arg(value_name = "DIR_OR_COMPOSE")]
+    pub(crate) from: PathBuf,
+    /// Write the workflow to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Overwrite the file.
+    #[arg(long, requires = "output")]
+    pub(crate) force: bool,
 }
 
 /// What every role takes.

@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 
 use crate::args::MetricsArg;
 use crate::args::cluster::{Coordinator, Dispatcher, RoleArgs, Sequencer, SourceRole};
-use crate::commands::check;
 use crate::commands::run::key_notes;
+use crate::commands::{check, push0};
 use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::provers::Keys;
@@ -111,7 +111,10 @@ async fn until_forgotten(site: &Site, leading: &Leading) {
 }
 
 pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
-    let workflow = load(&args.file)?;
+    let Some(file) = &args.file else {
+        return push0::run_dispatcher().await;
+    };
+    let workflow = load(file)?;
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, &name).await?;
     let screen = Screen::open();

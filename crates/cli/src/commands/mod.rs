@@ -6,6 +6,7 @@ pub(crate) mod completions;
 pub(crate) mod dlq;
 pub(crate) mod look;
 pub(crate) mod prove;
+pub(crate) mod push0;
 pub(crate) mod run;
 pub(crate) mod setup;
 pub(crate) mod submit;

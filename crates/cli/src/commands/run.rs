@@ -20,7 +20,7 @@ use crate::commands::check;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, counted, span};
 use crate::provers::{Keys, Note, Watcher};
-use crate::{output, provers, signals, state};
+use crate::{bus, output, provers, signals, state};
 
 /// Between two looks at the status.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -54,8 +54,13 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         .iter()
         .any(|source| source.kind == SourceKind::Submit);
     let workers: BTreeMap<String, usize> = args.workers.into_iter().collect();
+    let bus = match &args.bus.url {
+        None => None,
+        Some(_) => Some(bus::connect(&args.bus, &workflow.name).await?),
+    };
     let options = || Options {
         workers: workers.clone(),
+        bus: bus.clone(),
         stay: args.stay || submits,
         ..Options::in_directory(&directory)
     };

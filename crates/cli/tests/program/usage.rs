@@ -27,10 +27,16 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 22] = [
+    let commands: [(&str, &[&str]); 28] = [
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
+        ("coordinator", &["coordinator"]),
+        ("dispatcher", &["dispatcher"]),
+        ("sequencer", &["sequencer"]),
+        ("source", &["source"]),
+        ("collector", &["collector"]),
+        ("import-env", &["import-env"]),
         ("check", &["check"]),
         ("status", &["status"]),
         ("queues", &["queues"]),
