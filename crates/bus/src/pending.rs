@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use bytes::Bytes;
+use tokio::sync::watch;
 
 use crate::error::{AppendError, LogFailure};
 use crate::key::Key;
-use crate::log::{Expect, Op, Seq};
+use crate::log::{Durable, Expect, Op, Seq, check_limits};
 
 /// Bytes a pending operation takes beside its key and value.
 const OP_OVERHEAD: usize = 64;
@@ -151,7 +152,7 @@ impl State {
 }
 
 /// What a batch counts for against the limit of pending bytes.
-pub(crate) fn weight(ops: &[Op]) -> usize {
+fn weight(ops: &[Op]) -> usize {
     let weigh = |op: &Op| {
         let value = if let Op::Put { value, .. } = op {
             value.len()
@@ -161,4 +162,62 @@ pub(crate) fn weight(ops: &[Op]) -> usize {
         OP_OVERHEAD + op.key().as_str().len() + value
     };
     ops.iter().map(weigh).sum()
+}
+
+/// A log that accepts into a [`State`], and has somebody else make it durable.
+pub(crate) trait Accepting {
+    fn lock(&self) -> MutexGuard<'_, State>;
+
+    fn watermark(&self) -> &watch::Sender<Durable>;
+
+    /// Something was accepted.
+    fn wake(&self);
+}
+
+/// Appends a batch, once no more than `limit` bytes are pending.
+pub(crate) async fn append(
+    log: &impl Accepting,
+    mut ops: Vec<Op>,
+    limit: usize,
+) -> Result<Seq, AppendError> {
+    check_limits(&ops)?;
+    let bytes = weight(&ops);
+    // Nearly always there is room: nobody watches then.
+    ops = match try_append(log, ops, bytes, limit) {
+        Ok(done) => return done,
+        Err(ops) => ops,
+    };
+    let mut watermark = log.watermark().subscribe();
+    loop {
+        // Marked as seen before the try, so that no move between the two is missed.
+        watermark.borrow_and_update();
+        ops = match try_append(log, ops, bytes, limit) {
+            Ok(done) => return done,
+            Err(ops) => ops,
+        };
+        watermark.changed().await.map_err(|_| AppendError::Closed)?;
+    }
+}
+
+/// One try: `Err` gives the batch back if it has to wait for room.
+fn try_append(
+    log: &impl Accepting,
+    ops: Vec<Op>,
+    bytes: usize,
+    limit: usize,
+) -> Result<Result<Seq, AppendError>, Vec<Op>> {
+    let mut state = log.lock();
+    if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
+        return Ok(Err(error));
+    }
+    if ops.is_empty() {
+        return Ok(Ok(state.last));
+    }
+    if !state.has_room(bytes, limit) {
+        return Err(ops);
+    }
+    let seq = state.accept(ops, bytes);
+    drop(state);
+    log.wake();
+    Ok(Ok(seq))
 }

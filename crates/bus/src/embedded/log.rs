@@ -18,8 +18,8 @@ use super::store::{Reader, Store, StoreError};
 use super::writer::{self, Shared};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
-use crate::log::{Durable, Entry, Log, Op, Seq, check_limits};
-use crate::pending::{State, weight};
+use crate::log::{Durable, Entry, Log, Op, Seq};
+use crate::pending::{Accepting, State, append};
 
 /// Records read in one go by a replay.
 const REPLAY_CHUNK: i64 = 256;
@@ -116,43 +116,6 @@ impl EmbeddedLog {
         }
     }
 
-    /// One try: `Err` gives the batch back if it has to wait for room.
-    fn try_append(&self, ops: Vec<Op>, bytes: usize) -> Result<Result<Seq, AppendError>, Vec<Op>> {
-        let mut state = self.shared.lock();
-        if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
-            return Ok(Err(error));
-        }
-        if ops.is_empty() {
-            return Ok(Ok(state.last));
-        }
-        if !state.has_room(bytes, self.options.max_pending_bytes) {
-            return Err(ops);
-        }
-        let seq = state.accept(ops, bytes);
-        drop(state);
-        self.shared.work.notify_one();
-        Ok(Ok(seq))
-    }
-
-    async fn append_when_room(&self, mut ops: Vec<Op>) -> Result<Seq, AppendError> {
-        check_limits(&ops)?;
-        let bytes = weight(&ops);
-        ops = match self.try_append(ops, bytes) {
-            Ok(done) => return done,
-            Err(ops) => ops,
-        };
-        let mut watermark = self.shared.watermark.subscribe();
-        loop {
-            // Marked as seen before the try, so that no move between the two is missed.
-            watermark.borrow_and_update();
-            ops = match self.try_append(ops, bytes) {
-                Ok(done) => return done,
-                Err(ops) => ops,
-            };
-            watermark.changed().await.map_err(|_| AppendError::Closed)?;
-        }
-    }
-
     fn get_now(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
             let seq = {
@@ -237,7 +200,7 @@ impl EmbeddedLog {
 
 impl Log for EmbeddedLog {
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
-        self.append_when_room(ops).boxed()
+        append(&*self.shared, ops, self.options.max_pending_bytes).boxed()
     }
 
     fn durable(&self) -> watch::Receiver<Durable> {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::store::{Store, StoreError};
 use crate::error::LogFailure;
 use crate::log::Durable;
-use crate::pending::State;
+use crate::pending::{Accepting, State};
 
 /// The log is idle once nothing has been appended for this long. A task's record and its result's
 /// come within a fraction of a millisecond where the prover is quick: tidying up between them would
@@ -44,11 +44,6 @@ impl Shared {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock panics half-way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn close(&self) {
         self.lock().closing = true;
         self.work.notify_all();
@@ -69,6 +64,21 @@ impl Shared {
         drop(state);
         self.watermark
             .send_modify(|durable| durable.failed = Some(failure));
+    }
+}
+
+impl Accepting for Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under this lock panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watermark(&self) -> &watch::Sender<Durable> {
+        &self.watermark
+    }
+
+    fn wake(&self) {
+        self.work.notify_one();
     }
 }
 

@@ -347,7 +347,7 @@ where
 }
 
 /// An error with all that caused it, on one line.
-pub(super) fn with_sources(error: &dyn std::error::Error) -> String {
+pub fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

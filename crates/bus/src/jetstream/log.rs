@@ -19,8 +19,8 @@ use super::stream::LogStream;
 use super::writer::{Shared, Writer};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
-use crate::log::{Durable, Entry, Log, Op, Seq, check_limits};
-use crate::pending::{State, weight};
+use crate::log::{Durable, Entry, Log, Op, Seq};
+use crate::pending::{Accepting, State, append};
 
 /// Bytes of keys and values that may be accepted and not yet durable; an append beyond them waits.
 const MAX_PENDING_BYTES: usize = 64 << 20;
@@ -189,38 +189,6 @@ impl JetStreamLog {
         self.shared.lock().failed.clone().map_or(Ok(()), Err)
     }
 
-    fn try_append(&self, ops: Vec<Op>, bytes: usize) -> Result<Result<Seq, AppendError>, Vec<Op>> {
-        let mut state = self.shared.lock();
-        if let Err(error) = state.is_open().and_then(|()| state.check(&ops)) {
-            return Ok(Err(error));
-        }
-        if ops.is_empty() {
-            return Ok(Ok(state.last));
-        }
-        if !state.has_room(bytes, MAX_PENDING_BYTES) {
-            return Err(ops);
-        }
-        let seq = state.accept(ops, bytes);
-        drop(state);
-        self.shared.work.notify_one();
-        Ok(Ok(seq))
-    }
-
-    async fn append_when_room(&self, mut ops: Vec<Op>) -> Result<Seq, AppendError> {
-        check_limits(&ops)?;
-        let bytes = weight(&ops);
-        let mut watermark = self.shared.watermark.subscribe();
-        loop {
-            // Marked as seen before the try, so that no move between the two is missed.
-            watermark.borrow_and_update();
-            ops = match self.try_append(ops, bytes) {
-                Ok(done) => return done,
-                Err(ops) => ops,
-            };
-            watermark.changed().await.map_err(|_| AppendError::Closed)?;
-        }
-    }
-
     async fn find(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
             let seq = {
@@ -323,7 +291,7 @@ impl JetStreamLog {
 
 impl Log for JetStreamLog {
     fn append(&self, ops: Vec<Op>) -> BoxFuture<'_, Result<Seq, AppendError>> {
-        self.append_when_room(ops).boxed()
+        append(&*self.shared, ops, MAX_PENDING_BYTES).boxed()
     }
 
     fn durable(&self) -> watch::Receiver<Durable> {

@@ -32,7 +32,7 @@ mod stream;
 mod writer;
 
 pub use blobs::open_blobs;
-pub use connection::{Connection, Request, RequestError};
+pub use connection::{Connection, Request, RequestError, with_sources};
 pub use lease::{Lease, LeaseError, Leases};
 pub use log::JetStreamLog;
 pub use options::{ConnectError, Credentials, NatsOptions};

@@ -18,7 +18,7 @@ use super::frames::Frames;
 use super::stream::LogStream;
 use crate::error::LogFailure;
 use crate::log::{Durable, Seq};
-use crate::pending::{Group, State};
+use crate::pending::{Accepting, Group, State};
 
 /// Messages on their way to the server, at most. Few: what waits meanwhile shares the next frame.
 const IN_FLIGHT: usize = 4;
@@ -87,11 +87,6 @@ impl Shared {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock panics half-way through a change.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
         // As above.
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
@@ -118,6 +113,21 @@ impl Shared {
         drop(state);
         self.watermark
             .send_modify(|durable| durable.failed = Some(failure));
+    }
+}
+
+impl Accepting for Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under this lock panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watermark(&self) -> &watch::Sender<Durable> {
+        &self.watermark
+    }
+
+    fn wake(&self) {
+        self.work.notify_one();
     }
 }
 

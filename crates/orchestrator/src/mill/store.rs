@@ -13,7 +13,7 @@ use crate::plan::Plan;
 /// A log that is open, and what keeps others from it.
 pub(super) enum Store {
     Directory(Arc<EmbeddedLog>),
-    Bus(Arc<JetStreamLog>, Lease),
+    Bus(Arc<JetStreamLog>, Box<Lease>),
 }
 
 // === impl Store ===
@@ -46,7 +46,7 @@ impl Store {
         };
         let log = JetStreamLog::open(connection, &plan.workflow).await?;
         let blobs = open_blobs(connection).await?;
-        Ok((Self::Bus(Arc::new(log), lease), blobs))
+        Ok((Self::Bus(Arc::new(log), Box::new(lease)), blobs))
     }
 
     pub(super) fn log(&self) -> Arc<dyn Log> {

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use proofmill_bus::BlobStore;
+use proofmill_bus::{BlobStore, with_sources};
 use tokio::sync::mpsc;
 
 use crate::coordinator::{CoordinatorGone, Emission, Handle};
-use crate::dispatcher::with_sources;
 use crate::executor::Resolved;
 use crate::payload::Encoding;
 use crate::shutdown::{Level, Shutdown};

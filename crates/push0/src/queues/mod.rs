@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::RunError;
 
+pub(crate) use proofmill_bus::with_sources;
+
 pub(crate) use consumer::{Consumer, ConsumerOptions};
 pub(crate) use delivery::Delivery;
 pub(crate) use publish::{Outgoing, PublishError};
@@ -89,19 +91,4 @@ impl Backoff {
     pub(crate) fn reset(&mut self) {
         self.next = self.first;
     }
-}
-
-/// An error with all that caused it, on one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
