@@ -122,6 +122,7 @@ fn dispatcher_plan(dispatcher: &file::Dispatcher) -> DispatcherPlan {
             jitter: policy.backoff.jitter,
         },
         batch: dispatcher.batch as usize,
+        speculation: super::model::Speculation::default(),
     }
 }
 
