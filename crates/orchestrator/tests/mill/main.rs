@@ -6,4 +6,5 @@ mod log_failure;
 mod resume;
 mod shutdown;
 mod sink;
+mod speculation;
 mod support;
