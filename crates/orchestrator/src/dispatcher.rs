@@ -321,7 +321,10 @@ impl Work {
     ) -> Result<(), CoordinatorGone> {
         let plan = self.coordinator.plan();
         let mut queues = plan.stage(stage).outputs.iter();
-        let collected = queues.any(|queue| plan.is_collected(*queue));
+        let several = plan.stage(stage).dispatcher();
+        let several = several.is_some_and(|of| of.speculation.accept > 1);
+        // Several results are one record in the end, as those that a collector gathers are.
+        let collected = several || queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);

@@ -36,12 +36,13 @@ pub enum Payload {
         /// Length in bytes.
         len: u64,
     },
-    /// The payloads of a collector's group, in order of (first block, queue, part).
+    /// The payloads of a collector's group, in order of (first block, queue, part); or several
+    /// results of one task, in order of what their workers count as.
     Group {
         /// Whether the collector reads several queues: then a process sees an object that maps
         /// each queue to an array, else one array.
         by_queue: bool,
-        /// Each member with the queue it came by.
+        /// Each member with the queue it came by, or with what its worker counts as.
         members: Vec<(Arc<str>, Payload)>,
     },
 }

@@ -5,6 +5,7 @@
 //! | `task.STAGE.BLOCK.PART` | [`TaskRecord`] | a live task |
 //! | `try.STAGE.BLOCK.PART` | attempts | the failed attempts of a live task |
 //! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | the task is finished; appended on condition that no other is, so the first result wins |
+//! | `part.STAGE.BLOCK.PART.NAME` | [`PartRecord`] | one result of a live task that takes several |
 //! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | the task is in the dead-letter queue |
 //! | `group.STAGE.KEY` | [`GroupRecord`] | a barrier fired; appended on the same condition |
 //! | `cursor` | block | the sequencer has emitted everything below it |
@@ -36,6 +37,8 @@ pub enum RecordKey {
     Done(TaskId),
     /// Its dead letter.
     Dead(TaskId),
+    /// One of its results, and the name that tells it from the others.
+    Part(TaskId, Part),
     /// The mark that a barrier fired: the collector stage, and the group's key.
     Group(Arc<str>, Part),
     /// The sequencer's position.
@@ -61,6 +64,8 @@ pub enum Record {
     Cursor(u64),
     /// The next block that the source will submit.
     Source(u64),
+    /// See [`PartRecord`].
+    Part(PartRecord),
 }
 
 /// A task, as accepted.
@@ -114,6 +119,23 @@ pub struct DoneRecord {
     /// The last block that the task spanned, inclusive: the mark is kept until the sequencer has
     /// passed it.
     pub last: u64,
+    /// When, milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+}
+
+/// A result of a task that takes several, until it has as many as it takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// What its worker counts as: no other result of the task has the same.
+    pub name: Arc<str>,
+    /// Who brought it.
+    pub worker: WorkerId,
+    /// In which attempt, from 1.
+    pub attempt: u32,
+    /// What is to go on.
+    pub payload: Payload,
+    /// The value at the grouping field, for each collector that reads it; by the stage's name.
+    pub grouping: Vec<(Arc<str>, Result<Arc<str>, String>)>,
     /// When, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
@@ -206,6 +228,7 @@ impl RecordKey {
             Self::Tries(id) => task_key("try", id),
             Self::Done(id) => task_key("done", id),
             Self::Dead(id) => task_key("dead", id),
+            Self::Part(id, name) => format!("{}.{name}", task_key("part", id)),
             Self::Group(stage, key) => format!("group.{stage}.{key}"),
             Self::Cursor => "cursor".to_owned(),
             Self::Source(name) => format!("source.{name}"),
@@ -233,6 +256,10 @@ impl RecordKey {
             return only.then_some(Self::Group(stage.into(), Part::new(key).ok()?));
         }
         let (stage, block, part) = (tokens.next()?, tokens.next()?, tokens.next()?);
+        let name = match kind {
+            "part" => Some(Part::new(tokens.next()?).ok()?),
+            _ => None,
+        };
         if tokens.next().is_some() {
             return None;
         }
@@ -246,6 +273,7 @@ impl RecordKey {
             "try" => Some(Self::Tries(id)),
             "done" => Some(Self::Done(id)),
             "dead" => Some(Self::Dead(id)),
+            "part" => Some(Self::Part(id, name?)),
             _ => None,
         }
     }
@@ -303,6 +331,7 @@ mod tests {
             RecordKey::Tries(id()),
             RecordKey::Done(id()),
             RecordKey::Dead(id()),
+            RecordKey::Part(id(), Part::from_text("prover:a b")),
             RecordKey::Group("batch".into(), Part::from_text("α")),
             RecordKey::Cursor,
             RecordKey::Source("blocks".into()),
@@ -320,6 +349,8 @@ mod tests {
             "task.a.1.0.extra",
             "thing.a.1.0",
             "task.a.1.",
+            "part.a.1.0",
+            "part.a.1.0.b.c",
         ] {
             assert!(RecordKey::parse(text).is_err(), "{text:?}");
         }

@@ -286,6 +286,7 @@ impl Real {
                 jitter: 0.0,
             },
             batch: 1,
+            speculation: Default::default(),
         };
         let plan = Plan {
             workflow: "model".into(),

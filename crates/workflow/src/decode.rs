@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
 use crate::fields::{Faults, Fields, MAX_COUNT};
-use crate::inner::{executor, path, queue_name, strategy, text, word};
+use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
 use crate::model::{
     Backoff, Collector, Defaults, Dispatcher, Policy, Queue, Sequencer, Source, SourceKind,
     Workflow, Writers,
@@ -378,6 +378,7 @@ fn dispatcher(
     let memory = fields.size("memory").unwrap_or(0);
     let memory_available = fields.size("memory_available");
     let time_limit = fields.duration("time_limit");
+    let speculation = speculation(&mut fields);
     let policy = policy(&mut fields, &defaults.policy);
     let example = "{ kind = \"process\", program = \"./prove.sh\" }";
     if !fields.has("executor") {
@@ -402,6 +403,7 @@ fn dispatcher(
         memory_available,
         time_limit,
         executor: executor?,
+        speculation,
         policy,
     })
 }

@@ -160,6 +160,14 @@ codes! {
     UnmetRequirement = "unmet-requirement",
     /// A stage's tasks need more memory than its workers offer.
     UnmetMemory = "unmet-memory",
+    /// More results asked for than copies given out.
+    AcceptAboveCopies = "accept-above-copies",
+    /// More copies than there are workers that differ.
+    TooFewWorkers = "too-few-workers",
+    /// Several results of a stage that makes many messages of one.
+    AcceptWithFanOut = "accept-with-fan-out",
+    /// Batches of tasks that several workers get.
+    BatchWithCopies = "batch-with-copies",
     /// Batches for a program, which takes one task at a time.
     BatchNeedsNative = "batch-needs-native",
     /// A batch larger than what a dispatcher may hold.

@@ -2,13 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::diagnostic::Code;
 use crate::fields::{Fields, MAX_COUNT};
-use crate::model::{Executor, MatchCount, ProcessExecutor, Program, Strategy};
+use crate::model::{Executor, Hedge, MatchCount, ProcessExecutor, Program, Speculation, Strategy};
 use crate::suggest::nearest;
+
+/// Workers that get the same task, at most.
+const MAX_COPIES: u32 = 16;
+
+/// No task is hedged before, unless the file says otherwise.
+const HEDGE_MIN: Duration = Duration::from_secs(1);
 
 /// One of a few words; a fault and `None` if it is none of them.
 pub(crate) fn word(
@@ -55,6 +62,28 @@ pub(crate) fn queue_name(
         fields.missing(key, example);
     }
     name
+}
+
+/// Who gets the same task.
+pub(crate) fn speculation(fields: &mut Fields<'_, '_>) -> Speculation {
+    let copies = fields.number32("copies", 1..=MAX_COPIES).unwrap_or(1);
+    let accept = fields.number32("accept", 1..=MAX_COPIES).unwrap_or(1);
+    let distinct_label = fields.token("distinct_label", "\"prover-\"", true);
+    let example = "{ percentile = 95, min = \"2s\" }";
+    let hedge = fields.table("hedge", example).map(|mut fields| {
+        let hedge = Hedge {
+            percentile: fields.number32("percentile", 1..=99).unwrap_or(95),
+            min: fields.duration("min").unwrap_or(HEDGE_MIN),
+        };
+        fields.finish();
+        hedge
+    });
+    Speculation {
+        copies,
+        accept,
+        distinct_label,
+        hedge,
+    }
 }
 
 pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Executor> {

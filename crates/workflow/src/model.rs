@@ -174,8 +174,35 @@ pub struct Dispatcher {
     pub time_limit: Option<Duration>,
     /// What runs.
     pub executor: Executor,
+    /// How many workers get the same task.
+    pub speculation: Speculation,
     /// Leases and retries.
     pub policy: Policy,
+}
+
+/// How many workers get the same task, and what becomes of their results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Speculation {
+    /// Workers that each task is given to, from 1 to 16.
+    pub copies: u32,
+    /// Results that complete it, from 1 to `copies`. One goes on as it is; several, as an array in
+    /// order of their workers' names, or labels.
+    pub accept: u32,
+    /// What the label begins with in which the workers of one task must differ; their names if
+    /// absent.
+    pub distinct_label: Option<String>,
+    /// When one more worker gets a task that takes long; never if absent.
+    pub hedge: Option<Hedge>,
+}
+
+/// When one more worker gets a task: it has taken longer than `percentile` of the stage's latest
+/// runs, and longer than `min`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hedge {
+    /// From 1 to 99.
+    pub percentile: u32,
+    /// No task is hedged before.
+    pub min: Duration,
 }
 
 /// What a dispatcher runs for each task.
@@ -334,6 +361,20 @@ impl Default for Policy {
             heartbeat: Duration::from_secs(5),
             r_max: 3,
             backoff: Backoff::default(),
+        }
+    }
+}
+
+// === impl Speculation ===
+
+impl Default for Speculation {
+    /// One worker, one result.
+    fn default() -> Self {
+        Self {
+            copies: 1,
+            accept: 1,
+            distinct_label: None,
+            hedge: None,
         }
     }
 }

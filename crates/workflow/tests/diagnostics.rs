@@ -463,6 +463,57 @@ fn workers() {
 }
 
 #[test]
+fn copies() {
+    let labels = "labels = [\"cpu\"]";
+    for (to, code, message) in [
+        (
+            "workers = 3\ncopies = 2\naccept = 3",
+            Code::AcceptAboveCopies,
+            "3 results cannot come of 2 copies of a task",
+        ),
+        (
+            "workers = 2\ncopies = 3",
+            Code::TooFewWorkers,
+            "each task is for 3 workers, and group \"prove\" has 2",
+        ),
+        (
+            "workers = 3\ncopies = 3\nlabels = [\"prover-a\"]\ndistinct_label = \"prover-\"",
+            Code::TooFewWorkers,
+            "each task is for workers with 3 different labels that begin with \"prover-\", and \
+             group \"prove\" has 1",
+        ),
+        (
+            "workers = 2\ncopies = 2\naccept = 2\nfan_out = true",
+            Code::AcceptWithFanOut,
+            "the elements of several results cannot be told which belongs to which",
+        ),
+        (
+            "workers = 2\ncopies = 2\nbatch = 4",
+            Code::BatchWithCopies,
+            "a task that several workers get is handed out alone",
+        ),
+        ("copies = 17", Code::OutOfRange, "17 is not from 1 to 16"),
+        (
+            "hedge = { percentile = 100 }",
+            Code::OutOfRange,
+            "100 is not from 1 to 99",
+        ),
+        (
+            "hedge = { after = \"2s\" }",
+            Code::UnknownField,
+            "there is no field `after` here",
+        ),
+    ] {
+        let first = |found: &Diagnostic| found.code == code;
+        let found = validate(&SOUND.replace(labels, to), "w.toml".as_ref(), &FakeHost);
+        let found = found.expect_err(to).into_iter().find(first);
+        assert_eq!(found.expect(to).message, message);
+    }
+    let sound = "workers = 3\ncopies = 3\naccept = 2\nhedge = { percentile = 90, min = \"2s\" }";
+    assert_eq!(codes(&SOUND.replace(labels, sound)), []);
+}
+
+#[test]
 fn executors() {
     let native = "executor = { kind = \"native\", prover = \"test.prove\" }";
     let found = spoiled("test.prove", "test.porve", Code::UnknownProver);

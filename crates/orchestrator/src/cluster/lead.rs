@@ -15,7 +15,7 @@ use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown};
 
 /// How long a new leader waits for workers to say what they are running: they hear of it at once.
-const ADOPT_GRACE: Duration = Duration::from_millis(500);
+const ADOPT_GRACE: Duration = Duration::from_millis(800);
 
 /// For each workflow that a process leads already it lets others go first for so long.
 const MODESTY: Duration = Duration::from_millis(300);

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::core::{Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, Settled, Status};
+use crate::core::{
+    Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, Settled, Status, Target,
+};
 use crate::id::{TaskId, WorkerId};
 use crate::message::Message;
 use crate::plan::{Plan, QueueIx};
@@ -56,6 +58,10 @@ pub(crate) enum Command {
     Dead {
         retry: bool,
         task: TaskId,
+        reply: oneshot::Sender<Reply>,
+    },
+    Cancel {
+        target: Target,
         reply: oneshot::Sender<Reply>,
     },
     Inspect(Box<dyn FnOnce(&Core) + Send>),
@@ -222,6 +228,28 @@ impl Handle {
             reply,
         })
         .await
+    }
+
+    /// Stops a live task and moves it to the dead-letter queue, from where
+    /// [`Handle::retry_dead`] brings it back. [`Reply::Accepted`] once that is durable,
+    /// [`Reply::NotFound`] if there is no such live task.
+    pub async fn cancel_task(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
+        self.cancel(Target::Task(task)).await
+    }
+
+    /// As [`Handle::cancel_task`], for every live task that is about this block, also where it is
+    /// about others too.
+    pub async fn cancel_block(&self, block: u64) -> Result<Reply, CoordinatorGone> {
+        self.cancel(Target::Block(block)).await
+    }
+
+    /// As [`Handle::cancel_task`], for every live task of the workflow.
+    pub async fn cancel_all(&self) -> Result<Reply, CoordinatorGone> {
+        self.cancel(Target::All).await
+    }
+
+    async fn cancel(&self, target: Target) -> Result<Reply, CoordinatorGone> {
+        self.ask(|reply| Command::Cancel { target, reply }).await
     }
 
     /// Looks at the core. `look` runs between two events: it should be quick.

@@ -218,6 +218,10 @@ impl Coordinator {
                     Event::DropDead { request, task }
                 }
             }
+            Command::Cancel { target, reply } => Event::Cancel {
+                request: self.expect_reply(reply),
+                target,
+            },
             Command::Inspect(look) => {
                 look(&self.core);
                 return Ok(());

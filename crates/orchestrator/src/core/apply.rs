@@ -1,5 +1,6 @@
 //! How records of the log change the state.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -66,9 +67,20 @@ impl Core {
                 self.next_no += 1;
                 self.by_id.insert(id.clone(), no);
                 let class = self.class_of(stage, task.needs.as_ref());
+                let dispatcher = self.plan.stage(stage).dispatcher();
+                let speculation = dispatcher.map(|dispatcher| &dispatcher.speculation);
+                let wanted = speculation.map_or(1, |of| of.copies);
+                let r_max = dispatcher.map_or(0, |dispatcher| dispatcher.r_max);
+                let copies = u32::try_from(wanted).unwrap_or(u32::MAX);
                 let task = Task {
                     class,
-                    reported: None,
+                    copies: Vec::new(),
+                    parts: BTreeMap::new(),
+                    wanted,
+                    accept: speculation.map_or(1, |of| of.accept),
+                    attempts_max: r_max.saturating_add(1).saturating_mul(copies),
+                    hedges: speculation.is_some_and(|of| of.hedge.is_some()),
+                    reported: Vec::new(),
                     key: None,
                     at_once: false,
                     no,
@@ -86,11 +98,19 @@ impl Core {
                 return Some(no);
             }
             (RecordKey::Tries(id), Record::Tries(attempts)) => {
-                let no = self.by_id.get(id)?;
-                self.tasks.get_mut(no)?.attempts = attempts;
+                let no = *self.by_id.get(id)?;
                 if self.started {
-                    self.retry_later(*no);
+                    // The task has them already, and perhaps more.
+                    self.retry_later(no);
+                } else {
+                    self.update(no, |task| task.attempts = attempts);
                 }
+            }
+            (RecordKey::Part(id, _), Record::Part(part)) => {
+                let no = *self.by_id.get(id)?;
+                self.update(no, |task| {
+                    task.parts.entry(part.name.clone()).or_insert(part);
+                });
             }
             (RecordKey::Done(id), Record::Done(done)) => {
                 let stage = self.stage_of(id)?;
@@ -182,7 +202,10 @@ impl Core {
                     }
                 }
             }
-            RecordKey::Tries(_) | RecordKey::Cursor | RecordKey::Source(_) => {}
+            RecordKey::Tries(_)
+            | RecordKey::Part(..)
+            | RecordKey::Cursor
+            | RecordKey::Source(_) => {}
         }
     }
 
@@ -191,6 +214,7 @@ impl Core {
         let Some(no) = self.by_id.remove(id) else {
             return;
         };
+        self.end_copies(no, None);
         self.set_phase(no, Phase::New);
         if let Some(task) = self.tasks.remove(&no) {
             self.present[task.stage.0].remove(id.block);

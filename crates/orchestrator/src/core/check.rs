@@ -64,12 +64,8 @@ impl Core {
             Ok(())
         };
         compare("present", &self.present, self.count(|_| true))?;
-        compare(
-            "waiting",
-            &self.waiting,
-            self.count(|task| task.phase.waits()),
-        )?;
-        let is_leased = |task: &Task| matches!(task.phase, Phase::Leased(_));
+        compare("waiting", &self.waiting, self.count(Task::waits))?;
+        let is_leased = |task: &Task| !task.copies.is_empty();
         compare("leased", &self.leased, self.count(is_leased))?;
         if self.pending.is_empty() && self.incoming.iter().any(|count| count.total() > 0) {
             return Err("tasks are coming, but nothing is on its way".to_owned());
@@ -105,7 +101,8 @@ impl Core {
             .values()
             .filter(|task| task.phase == Phase::Ready)
             .count();
-        if ready != self.ready.iter().map(|queue| queue.len()).sum::<usize>() {
+        let begun: usize = self.begun.iter().map(|begun| begun.len()).sum();
+        if ready != begun + self.ready.iter().map(|queue| queue.len()).sum::<usize>() {
             return Err("the count of claimable tasks is off".to_owned());
         }
         match self.ready.iter().all(|queue| queue.is_consistent()) {
@@ -122,8 +119,8 @@ impl Core {
             for (batch, tasks) in &worker.batches {
                 let holds = |no: &TaskNo| {
                     self.tasks.get(no).is_some_and(|task| {
-                        matches!(&task.phase, Phase::Leased(held)
-                            if held.worker == *name && held.batch == *batch)
+                        let mut copies = task.copies.iter();
+                        copies.any(|held| held.worker == *name && held.batch == *batch)
                     })
                 };
                 if tasks.is_empty() || !tasks.iter().all(holds) {
@@ -181,24 +178,23 @@ impl Core {
         if self.dead.contains_key(&task.record.id) {
             return Err("it is live and dead".to_owned());
         }
+        self.check_copies(task)?;
         match &task.phase {
             Phase::New => return Err("it has entered no phase".to_owned()),
             Phase::Ready => {
-                let listed = task.class.as_ref().is_some_and(|(group, class)| {
-                    self.ready[*group].contains(class, &task.priority())
-                });
+                let listed =
+                    task.class
+                        .as_ref()
+                        .is_some_and(|(group, class)| match task.is_begun() {
+                            true => self.begun[*group].contains(&task.priority()),
+                            false => self.ready[*group].contains(class, &task.priority()),
+                        });
                 if !listed {
                     return Err("it is claimable and not listed".to_owned());
                 }
             }
-            Phase::Leased(held) => {
-                let timer = |timer: &(super::Time, Timer)| {
-                    matches!(timer.1, Timer::Lease(no, attempt)
-                        if no == task.no && attempt == held.attempt)
-                };
-                if !self.timers.iter().any(timer) {
-                    return Err("its lease has no end".to_owned());
-                }
+            Phase::Leased if task.copies.is_empty() || !task.is_possible() => {
+                return Err("it is leased to too few".to_owned());
             }
             Phase::Delayed { until } if !self.timers.contains(&(*until, Timer::Wake(task.no))) => {
                 return Err("it is delayed and nothing wakes it".to_owned());
@@ -217,5 +213,37 @@ impl Core {
             _ => {}
         }
         Ok(())
+    }
+
+    fn check_copies(&self, task: &Task) -> Result<(), String> {
+        for (at, held) in task.copies.iter().enumerate() {
+            let timer = |timer: &(super::Time, Timer)| matches!(timer.1, Timer::Lease(no, batch) if no == task.no && batch == held.batch);
+            if !self.timers.iter().any(timer) {
+                return Err("a lease has no end".to_owned());
+            }
+            let same = |other: &&super::state::Held| {
+                other.worker == held.worker || other.name == held.name
+            };
+            if task.copies[..at].iter().any(|other| same(&other))
+                || task.parts.contains_key(&held.name)
+            {
+                return Err(format!("{} has it twice", held.name));
+            }
+        }
+        let most = task.wanted + usize::from(task.hedges);
+        // A result may come when others have been given the task in the worker's place.
+        if task.copies.len() > most || task.parts.len() >= task.accept {
+            return Err("too many have it".to_owned());
+        }
+        let since = task.copies.iter().map(|held| held.since).min();
+        let listed = |since| self.hedgeable[task.stage.0].contains(&(since, task.no));
+        if since.is_some_and(listed) != task.is_hedgeable() {
+            return Err("the index of tasks to hedge is off".to_owned());
+        }
+        match task.phase {
+            Phase::Ready | Phase::Leased | Phase::Delayed { .. } | Phase::Recording => Ok(()),
+            _ if task.copies.is_empty() => Ok(()),
+            _ => Err("it has ended, and some work on it".to_owned()),
+        }
     }
 }

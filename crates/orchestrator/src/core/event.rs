@@ -106,10 +106,29 @@ pub enum Event {
         /// Which one.
         task: TaskId,
     },
+    /// Stop live tasks and move them to the dead-letter queue. Answered with [`Reply::Accepted`] if
+    /// there was one, else with [`Reply::NotFound`].
+    Cancel {
+        /// To reply to.
+        request: RequestId,
+        /// Which ones.
+        target: Target,
+    },
     /// Lease nothing more; accept results of what is leased.
     Drain,
     /// Time passed.
     Tick,
+}
+
+/// Which live tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Target {
+    /// This one.
+    Task(TaskId),
+    /// Those that are about this block, also where they are about others too.
+    Block(u64),
+    /// All.
+    All,
 }
 
 /// A message for a queue, from outside the workflow or from one of its sources.
@@ -306,7 +325,7 @@ pub enum Reply {
         /// Why.
         why: String,
     },
-    /// There is no such dead letter.
+    /// There is no such dead letter, or no live task to cancel.
     NotFound,
     /// The core drains and takes nothing new.
     Draining,

@@ -24,6 +24,7 @@ impl Core {
             Event::Emitted { task } => self.emitted(&task),
             Event::RetryDead { request, task } => self.retry_dead(request, &task),
             Event::DropDead { request, task } => self.drop_dead(request, &task),
+            Event::Cancel { request, target } => self.cancel(request, target),
             Event::Drain => self.drain(),
             Event::Tick => {}
         }
@@ -49,8 +50,10 @@ impl Core {
                 return;
             };
             match timer {
-                Timer::Lease(no, attempt) => self.lease_due(no, attempt),
+                Timer::Lease(no, batch) => self.lease_due(no, batch),
                 Timer::Wake(no) => self.wake(no),
+                // What is overdue is looked for after each event.
+                Timer::Hedge(stage) => self.hedge_due[stage.0] = None,
                 Timer::Overdue(stage, key) => self.group_overdue(stage, &key, due),
                 Timer::Silent(worker) => self.silent(worker),
                 Timer::Adopted => self.adopting_until = None,
@@ -88,7 +91,10 @@ impl Core {
         let Some((key, refused)) = at.map(|at| pending.changes.remove(at)) else {
             return;
         };
-        if matches!(key, RecordKey::Done(_) | RecordKey::Group(..)) {
+        if matches!(
+            key,
+            RecordKey::Done(_) | RecordKey::Group(..) | RecordKey::Part(..)
+        ) {
             // Another coordinator's result came first; its records say what follows from it.
             return;
         }

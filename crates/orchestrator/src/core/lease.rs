@@ -1,14 +1,12 @@
 //! Workers, their leases, and what becomes of them.
 
-use std::collections::BTreeSet;
-
-use super::event::{Action, Complete, Fail, Join, LeaseRef, Timing};
-use super::limits::{excess, fit, truncate};
+use super::accept::forget_parts;
+use super::event::{Action, Fail, Join, LeaseRef};
+use super::limits::{fit, truncate};
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Then, Timer, Worker};
 use crate::id::{TaskId, WorkerId};
-use crate::message::{Message, tasks_of};
-use crate::record::{Attempt, DeadRecord, Failure, Finish, Record, RecordKey};
+use crate::record::{Attempt, DeadRecord, Failure, Record, RecordKey};
 
 /// A worker without leases is forgotten when it was silent for so many times the longest T_ack of
 /// its group; if it lives, it joins again.
@@ -93,7 +91,8 @@ impl Core {
             if let Some(task) = self.tasks.get_mut(&no) {
                 task.at_once = true;
             }
-            self.attempt_failed(no, &reason("the worker left or died while it had the task"));
+            let failure = reason("the worker left or died while it had the task");
+            self.attempt_failed(no, worker, &failure);
         }
         self.remove_worker(worker);
     }
@@ -140,67 +139,74 @@ impl Core {
                 continue;
             };
             let expires = now.plus(dispatcher.t_ack);
-            match &mut task.phase {
-                Phase::Leased(held) if held.worker == *name && held.attempt == lease.attempt => {
-                    held.expires = expires;
-                }
-                Phase::Ready | Phase::Delayed { .. }
-                    if task.reported.as_ref().is_some_and(|(worker, attempt)| {
-                        worker == name && *attempt == lease.attempt
-                    }) =>
-                {
-                    // It has ended this attempt itself: the heartbeat is older than that.
-                    self.actions.push(Action::Cancel {
-                        worker: name.clone(),
-                        lease,
-                    });
-                }
-                Phase::Ready | Phase::Delayed { .. } => {
-                    let batch = self.next_batch;
-                    self.next_batch += 1;
-                    self.lease(no, name, lease.attempt, batch, expires);
-                }
-                Phase::Leased(_) => {
-                    self.actions.push(Action::Cancel {
-                        worker: name.clone(),
-                        lease,
-                    });
-                }
-                _ => {}
+            let held = task.copies.iter_mut();
+            let mut held = held.filter(|held| held.worker == *name);
+            if let Some(held) = held.find(|held| held.attempt == lease.attempt) {
+                held.expires = expires;
+                continue;
+            }
+            if !matches!(
+                task.phase,
+                Phase::Ready | Phase::Delayed { .. } | Phase::Leased
+            ) {
+                continue;
+            }
+            if self.is_adoptable(no, name, &lease) {
+                let batch = self.next_batch;
+                self.next_batch += 1;
+                self.lease(no, name, lease.attempt, batch, expires);
+            } else {
+                self.actions.push(Action::Cancel {
+                    worker: name.clone(),
+                    lease,
+                });
             }
         }
     }
 
+    /// Whether a worker that says it has a task, of which the core does not know, may go on.
+    fn is_adoptable(&self, no: TaskNo, worker: &WorkerId, lease: &LeaseRef) -> bool {
+        let Some(task) = self.tasks.get(&no) else {
+            return false;
+        };
+        // It has ended this attempt itself: the heartbeat is older than that.
+        let ended = task
+            .reported
+            .iter()
+            .any(|(by, attempt)| by == worker && *attempt == lease.attempt);
+        // After a restart the last who has it may go on, also where no more may be tried.
+        let wanted = task.missing() > 0 || task.is_hedgeable() || !task.is_possible();
+        !ended && wanted && self.may_take(task, worker).is_some()
+    }
+
     /// The lease's timer fired: it has ended, unless it was renewed.
-    pub(super) fn lease_due(&mut self, no: TaskNo, attempt: u32) {
+    pub(super) fn lease_due(&mut self, no: TaskNo, batch: u64) {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
-        let Phase::Leased(held) = &task.phase else {
+        let Some(held) = task.copies.iter().find(|held| held.batch == batch) else {
             return;
         };
-        if held.attempt != attempt {
-            return;
-        }
         if held.expires > self.now.mono {
-            self.timers
-                .insert((held.expires, Timer::Lease(no, attempt)));
+            self.timers.insert((held.expires, Timer::Lease(no, batch)));
             return;
         }
         let worker = held.worker.clone();
         let lease = LeaseRef {
             task: task.record.id.clone(),
-            attempt,
+            attempt: held.attempt,
         };
         self.counters[task.stage.0].expired += 1;
-        self.attempt_failed(no, &reason("the lease ended without a heartbeat (T_ack)"));
+        let failure = reason("the lease ended without a heartbeat (T_ack)");
+        self.attempt_failed(no, &worker, &failure);
         self.actions.push(Action::Cancel { worker, lease });
     }
 
     pub(super) fn release(&mut self, worker: &WorkerId, lease: &LeaseRef) {
         self.heard_from(worker);
         if let Some(no) = self.held_under(worker, lease) {
-            self.set_phase(no, Phase::Ready);
+            self.end_copy(no, worker);
+            self.rest(no);
             self.note_reported(no, worker, lease);
         } else {
             self.actions.push(Action::Cancel {
@@ -213,7 +219,7 @@ impl Core {
     pub(super) fn fail(&mut self, fail: Fail) {
         self.heard_from(&fail.worker);
         if let Some(no) = self.held_under(&fail.worker, &fail.lease) {
-            self.attempt_failed(no, &fail.failure);
+            self.attempt_failed(no, &fail.worker, &fail.failure);
             self.note_reported(no, &fail.worker, &fail.lease);
         } else {
             self.actions.push(Action::Cancel {
@@ -223,13 +229,13 @@ impl Core {
         }
     }
 
-    fn note_reported(&mut self, no: TaskNo, worker: &WorkerId, lease: &LeaseRef) {
+    pub(super) fn note_reported(&mut self, no: TaskNo, worker: &WorkerId, lease: &LeaseRef) {
         if let Some(task) = self.tasks.get_mut(&no) {
-            task.reported = Some((worker.clone(), lease.attempt));
+            task.reported.push((worker.clone(), lease.attempt));
         }
     }
 
-    fn heard_from(&mut self, worker: &WorkerId) {
+    pub(super) fn heard_from(&mut self, worker: &WorkerId) {
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.heard = self.now.mono;
         }
@@ -237,58 +243,63 @@ impl Core {
 
     fn held_under(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<TaskNo> {
         let no = *self.by_id.get(&lease.task)?;
-        match &self.tasks.get(&no)?.phase {
-            Phase::Leased(held) if held.worker == *worker && held.attempt == lease.attempt => {
-                Some(no)
-            }
-            _ => None,
+        let mut copies = self.tasks.get(&no)?.copies.iter();
+        copies
+            .any(|held| held.worker == *worker && held.attempt == lease.attempt)
+            .then_some(no)
+    }
+
+    /// An attempt has failed, and with it the worker's copy. The others go on: the task dies when
+    /// no more may be tried and those that have it are too few.
+    pub(super) fn attempt_failed(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
+        self.end_copy(no, worker);
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        if self.plan.stage(task.stage).dispatcher().is_none() {
+            return;
         }
-    }
-
-    fn attempt_failed(&mut self, no: TaskNo, failure: &Failure) {
-        let Some(task) = self.tasks.get(&no) else {
-            return;
-        };
-        let Phase::Leased(held) = &task.phase else {
-            return;
-        };
-        let worker = held.worker.clone();
-        self.attempt_failed_by(no, worker, failure);
-    }
-
-    fn attempt_failed_by(&mut self, no: TaskNo, worker: WorkerId, failure: &Failure) {
-        let Some(task) = self.tasks.get(&no) else {
-            return;
-        };
-        let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else {
-            return;
-        };
-        let r_max = dispatcher.r_max;
-        let number = task.tried().saturating_add(1);
         let mut attempts = task.attempts.clone();
         attempts.push(Attempt {
-            number,
-            worker,
+            number: task.tried().saturating_add(1),
+            worker: worker.clone(),
             at_ms: self.now.wall_ms,
             failure: failure.clone(),
         });
         fit(&mut attempts);
         let (id, stage) = (task.record.id.clone(), task.stage);
         self.counters[stage.0].failed += 1;
-        if failure.permanent {
-            self.bury(
-                no,
-                format!("permanent failure: {}", failure.reason),
-                attempts,
-            );
-        } else if number > r_max {
-            let reason = format!("{number} attempts failed; last: {}", failure.reason);
-            self.bury(no, reason, attempts);
-        } else {
-            self.set_phase(no, Phase::Recording);
-            let tries = Change::put(Record::Tries(attempts));
-            self.append(vec![(RecordKey::Tries(id), tries)], Then::Nothing);
+        // It is not claimable until the attempt is recorded.
+        self.update(no, |task| {
+            task.attempts.clone_from(&attempts);
+            task.phase = Phase::Recording;
+        });
+        if self.bury_spent(no) {
+            return;
         }
+        let tries = Change::put(Record::Tries(attempts));
+        self.append(vec![(RecordKey::Tries(id), tries)], Then::Nothing);
+    }
+
+    /// Moves a task to the dead-letter queue if it cannot be completed any more.
+    pub(super) fn bury_spent(&mut self, no: TaskNo) -> bool {
+        let Some(task) = self.tasks.get(&no) else {
+            return false;
+        };
+        if task.is_possible() {
+            return false;
+        }
+        let attempts = task.attempts.clone();
+        let mut permanent = attempts.iter().filter(|attempt| attempt.failure.permanent);
+        let reason = match (permanent.next(), attempts.last()) {
+            (Some(attempt), _) => format!("permanent failure: {}", attempt.failure.reason),
+            (None, last) => {
+                let last = last.map_or("", |attempt| &attempt.failure.reason);
+                format!("{} attempts failed; last: {last}", task.tried())
+            }
+        };
+        self.bury(no, reason, attempts);
+        true
     }
 
     /// Moves a live task to the dead-letter queue.
@@ -304,12 +315,14 @@ impl Core {
             attempts,
             at_ms: self.now.wall_ms,
         };
-        self.set_phase(no, Phase::Finishing);
-        let changes = vec![
+        let mut changes = vec![
             (RecordKey::Dead(id.clone()), Change::put(Record::Dead(dead))),
             (RecordKey::Task(id.clone()), Change::Delete),
             (RecordKey::Tries(id.clone()), Change::Delete),
         ];
+        changes.extend(forget_parts(task));
+        self.end_copies(no, None);
+        self.set_phase(no, Phase::Finishing);
         self.append(changes, Then::Settled(vec![id]));
     }
 
@@ -322,11 +335,17 @@ impl Core {
             return;
         }
         let at_once = std::mem::take(&mut task.at_once);
-        let task = &*task;
+        let task = &self.tasks[&no];
         let Some(dispatcher) = self.plan.stage(task.stage).dispatcher() else {
             return;
         };
         let retry = task.tried();
+        if task.missing() == 0 {
+            // Others have it, a hedge among them perhaps.
+            self.set_phase(no, Phase::Ready);
+            self.rest(no);
+            return;
+        }
         if at_once {
             self.counters[task.stage.0].retried += 1;
             self.set_phase(no, Phase::Ready);
@@ -341,138 +360,9 @@ impl Core {
         self.set_phase(no, Phase::Delayed { until });
         self.timers.insert((until, Timer::Wake(no)));
     }
-
-    /// A result. The first for a task wins, whoever brings it, and whatever its lease.
-    pub(super) fn complete(&mut self, complete: Complete) {
-        self.heard_from(&complete.worker);
-        let id = complete.lease.task.clone();
-        let task = self.by_id.get(&id).and_then(|no| self.tasks.get(no));
-        if task.is_some_and(|task| task.phase == Phase::Finishing) {
-            // A result is being recorded, this one perhaps: whoever waits hears when it is.
-            return;
-        }
-        let task = task.filter(|task| self.plan.stage(task.stage).dispatcher().is_some());
-        let Some(task) = task else {
-            if let Some(stage) = self.stage_of(&id) {
-                self.counters[stage.0].stale_results += 1;
-            }
-            self.actions.push(Action::Cancel {
-                worker: complete.worker,
-                lease: complete.lease,
-            });
-            return;
-        };
-        let (no, stage, record) = (task.no, task.stage, task.record.clone());
-        let mut since = task.accepted;
-        if let Phase::Leased(held) = &task.phase {
-            since = held.since;
-            if held.worker != complete.worker || held.attempt != complete.lease.attempt {
-                self.actions.push(Action::Cancel {
-                    worker: held.worker.clone(),
-                    lease: LeaseRef {
-                        task: id.clone(),
-                        attempt: held.attempt,
-                    },
-                });
-            }
-        }
-        let timing = Timing {
-            waited: task.accepted.until(since),
-            leased: since.until(self.now.mono),
-            ran: complete.ran,
-            at: self.now.mono,
-        };
-        // A failed attempt may be on its way to the log, ahead of this.
-        let had_tries = !task.attempts.is_empty() || task.phase == Phase::Recording;
-        let worker = complete.worker;
-        let finish = Finish::Completed {
-            worker: worker.clone(),
-            attempt: complete.lease.attempt,
-        };
-        let mut changes = vec![
-            (RecordKey::Done(id.clone()), self.done(finish, record.last)),
-            (RecordKey::Task(id.clone()), Change::Delete),
-        ];
-        if had_tries {
-            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
-        }
-        let mut elements = BTreeSet::new();
-        let mut wrong = None;
-        for output in complete.outputs {
-            if !elements.insert(output.element) {
-                wrong = Some("the result has two messages of the same position".to_owned());
-                break;
-            }
-            let part = match output.element {
-                Some(index) => record.id.part.element(index),
-                None => record.id.part.clone(),
-            };
-            let message = Message {
-                first: record.id.block,
-                last: record.last,
-                part,
-                payload: output.payload,
-                needs: None,
-                grouping: output.grouping,
-            };
-            self.pass_on(stage, &message, &mut changes);
-        }
-        if let Some(why) = wrong.or_else(|| excess(&changes)) {
-            let failure = Failure {
-                permanent: true,
-                ..reason(&format!("its result: {why}"))
-            };
-            self.attempt_failed_by(no, worker, &failure);
-            return;
-        }
-        self.set_phase(no, Phase::Finishing);
-        self.append(
-            changes,
-            Then::Settle {
-                task: id,
-                timing: Some(timing),
-            },
-        );
-    }
-
-    /// The records that put a message into every output queue of `stage`, leaving out what is
-    /// there already.
-    pub(super) fn pass_on(
-        &self,
-        stage: crate::plan::StageIx,
-        message: &Message,
-        changes: &mut Vec<(RecordKey, Change)>,
-    ) {
-        let stage = self.plan.stage(stage);
-        for queue in &stage.outputs {
-            for (reader, task) in
-                tasks_of(&self.plan, *queue, &stage.name, message, self.now.wall_ms)
-            {
-                let (Ok(record) | Err((record, _))) = &task;
-                let id = record.id.clone();
-                let known = self.by_id.contains_key(&id) || self.dead.contains_key(&id);
-                if known || self.will_be_finished(reader, &id, record.last) {
-                    continue;
-                }
-                changes.push(match task {
-                    Ok(record) => (RecordKey::Task(id), Change::put_new(Record::Task(record))),
-                    Err((task, reason)) => {
-                        let at_ms = self.now.wall_ms;
-                        let dead = DeadRecord {
-                            task,
-                            reason,
-                            attempts: Vec::new(),
-                            at_ms,
-                        };
-                        (RecordKey::Dead(id), Change::put_new(Record::Dead(dead)))
-                    }
-                });
-            }
-        }
-    }
 }
 
-fn reason(text: &str) -> Failure {
+pub(super) fn reason(text: &str) -> Failure {
     Failure {
         reason: text.to_owned(),
         ..Failure::default()

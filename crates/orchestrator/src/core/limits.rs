@@ -4,8 +4,9 @@
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES};
 
 use super::state::Change;
+use crate::id::TaskId;
 use crate::payload::Payload;
-use crate::record::{Attempt, Record, RecordKey, TaskRecord};
+use crate::record::{Attempt, PartRecord, Record, RecordKey, TaskRecord};
 
 /// Bytes of a task's record, at most: its dead letter has to hold its attempts too.
 pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
@@ -48,6 +49,17 @@ pub(super) fn excess_of_task(task: &TaskRecord) -> Option<String> {
         format!(
             "task {} has {size} bytes, the limit is {TASK_MAX}: keep large payloads as blobs",
             task.id
+        )
+    })
+}
+
+/// Why one of several results is too large, if it is.
+pub(super) fn excess_of_part(id: &TaskId, part: &PartRecord) -> Option<String> {
+    let size = size_of_payload(&part.payload);
+    (size > TASK_MAX).then(|| {
+        format!(
+            "a result of task {id} has {size} bytes, the limit is {TASK_MAX}: keep large payloads \
+             as blobs"
         )
     })
 }

@@ -14,7 +14,9 @@
 //! the outside may see of it (replies, emissions) carries the sequence number that has to be
 //! durable first. A crash loses a suffix of what was accepted, and nothing that was shown.
 
+mod accept;
 mod apply;
+mod cancel;
 #[cfg(debug_assertions)]
 mod check;
 mod collect;
@@ -22,8 +24,10 @@ mod dead;
 mod event;
 mod forget;
 mod handle;
+mod hedge;
 mod lease;
 mod limits;
+mod phase;
 mod ready;
 mod schedule;
 mod sequence;
@@ -34,7 +38,7 @@ mod view;
 pub use collect::GROUP_MAX;
 pub use event::{
     Action, Complete, Event, Fail, Join, Lease, LeaseRef, Now, Output, Reply, RequestId, Settled,
-    Submit, Time, Timing, Token,
+    Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, ReplayError};

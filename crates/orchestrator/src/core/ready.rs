@@ -73,10 +73,6 @@ impl ReadyQueue {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// The first task of each class, in order of priority.
     pub(super) fn heads(&self) -> impl Iterator<Item = (&Class, Priority)> {
         self.heads

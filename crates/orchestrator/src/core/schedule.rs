@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::event::{Action, Lease, Time};
 use super::ready::{Class, Priority, TaskNo};
-use super::state::{Core, Held, Phase, Timer, Worker};
+use super::state::{Core, Held, Phase, Task, Timer, Worker};
 use crate::id::WorkerId;
 use crate::plan::{QueueIx, StageIx, StageKind};
 
@@ -15,20 +15,45 @@ impl Core {
             return;
         }
         for group in 0..self.groups.len() {
-            while !self.ready[group].is_empty() && !self.free[group].is_empty() {
+            while !self.free[group].is_empty() {
                 let Some((class, head, worker)) = self.next_assignment(group) else {
                     break;
                 };
-                self.assign(group, &class, head, &worker);
+                if !self.bury_spent(head.no) {
+                    self.assign(group, &class, head, &worker);
+                }
             }
         }
+        self.hedge();
     }
 
     /// The claimable task of the highest priority for which a worker is free.
     ///
     /// Only the head of each class competes: the tasks behind it can be run by the same workers
     /// and wait for the same queues downstream, so none of them may overtake it.
+    /// So do all that not every worker may have, since each of them is for other workers.
     fn next_assignment(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
+        let new = self.next_new(group);
+        let begun = self.begun[group]
+            .iter()
+            .take_while(|priority| new.as_ref().is_none_or(|(_, new, _)| *priority < new))
+            .find_map(|priority| {
+                let task = self.tasks.get(&priority.no)?;
+                let (_, class) = task.class.as_ref()?;
+                // One that a worker has adds nothing to what is on its way.
+                if task.copies.is_empty() && self.is_gated(class.0, priority.block) {
+                    return None;
+                }
+                let suits = |name: &WorkerId, worker: &Worker| {
+                    task.copies.is_empty() || !self.is_awaited(task, name, worker)
+                };
+                let worker = self.pick_worker(group, class, priority.no, suits)?;
+                Some((Arc::clone(class), *priority, worker))
+            });
+        begun.or(new)
+    }
+
+    fn next_new(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
         // A stage that is gated for a block is gated for every higher one.
         let mut gated: Vec<StageIx> = Vec::new();
         self.ready[group].heads().find_map(|(class, head)| {
@@ -39,7 +64,7 @@ impl Core {
                 gated.push(class.0);
                 return None;
             }
-            let worker = self.pick_worker(group, class, head.no)?;
+            let worker = self.pick_worker(group, class, head.no, |_, _| true)?;
             Some((Arc::clone(class), head, worker))
         })
     }
@@ -83,16 +108,41 @@ impl Core {
         })
     }
 
-    /// A free worker that can run `class`: not the one that failed the task last if another is
-    /// free, then the least busy, then the one unused for longest.
-    fn pick_worker(&self, group: usize, class: &Class, no: TaskNo) -> Option<WorkerId> {
-        let failed_by = self.tasks.get(&no).and_then(|task| task.attempts.last());
+    /// A free worker that can run `class` and may have the task: not the one that failed it last
+    /// if another is free, then the least busy, then the one unused for longest.
+    pub(super) fn pick_worker(
+        &self,
+        group: usize,
+        class: &Class,
+        no: TaskNo,
+        suits: impl Fn(&WorkerId, &Worker) -> bool,
+    ) -> Option<WorkerId> {
+        let task = self.tasks.get(&no)?;
+        let failed_by = task.attempts.last();
         self.candidates(group, class)
+            .filter(|(name, worker)| suits(name, worker) && self.may_take(task, name).is_some())
             .min_by_key(|(name, worker)| {
                 let failed = failed_by.is_some_and(|attempt| attempt.worker == **name);
                 (failed, worker.batches.len(), worker.last_used)
             })
             .map(|(name, _)| name.clone())
+    }
+
+    /// What a worker counts as among those that have the same task of `stage`.
+    pub(super) fn name_of(&self, stage: StageIx, worker: &WorkerId) -> Option<Arc<str>> {
+        let distinct = &self.plan.stage(stage).dispatcher()?.speculation.distinct;
+        let labels = &self.workers.get(worker)?.labels;
+        distinct.name_of(worker, labels)
+    }
+
+    /// What the worker counts as, if it may have the task: nobody of that name has it, has
+    /// completed it, or has failed it for good.
+    pub(super) fn may_take(&self, task: &Task, worker: &WorkerId) -> Option<Arc<str>> {
+        let name = self.name_of(task.stage, worker)?;
+        let failed = task
+            .failed_for_good()
+            .any(|by| by == worker || self.name_of(task.stage, by).as_ref() == Some(&name));
+        (!failed && !task.is_known_to(worker, &name)).then_some(name)
     }
 
     /// The free workers that can run `class` and have been heard from lately.
@@ -120,7 +170,8 @@ impl Core {
         let Some(dispatcher) = plan.stage(class.0).dispatcher() else {
             return;
         };
-        let size = if dispatcher.batch <= 1 {
+        let copies = dispatcher.speculation.copies;
+        let size = if dispatcher.batch <= 1 || copies > 1 {
             1
         } else {
             let free = self.candidates(group, class).count().max(1);
@@ -174,22 +225,32 @@ impl Core {
         expires: Time,
     ) {
         let since = self.now.mono;
+        let stage = self.tasks.get(&no).map(|task| task.stage);
+        let name = stage.and_then(|stage| self.name_of(stage, worker));
         let held = Held {
             worker: worker.clone(),
+            name: name.unwrap_or_else(|| worker.clone()),
             attempt,
             batch,
             expires,
             since,
         };
-        self.set_phase(no, Phase::Leased(held));
-        if let Some(task) = self.tasks.get_mut(&no) {
-            task.reported = None;
-        }
+        self.update(no, |task| {
+            if task.copies.is_empty() {
+                task.reported.clear();
+            } else {
+                task.reported.retain(|(by, _)| by != worker);
+            }
+            task.copies.push(held);
+            if task.missing() == 0 {
+                task.phase = Phase::Leased;
+            }
+        });
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.batches.entry(batch).or_default().insert(no);
         }
         self.note_free(worker);
-        self.timers.insert((expires, Timer::Lease(no, attempt)));
+        self.timers.insert((expires, Timer::Lease(no, batch)));
     }
 
     /// Keeps the index of free workers in step with a worker that has changed.

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use proofmill_bus::{Expect, Op, Seq};
 
-use super::event::{Action, Event, Now, Reply, RequestId, Settled, Submit, Time, Timing, Token};
+use super::event::{
+    Action, Event, Now, Reply, RequestId, Settled, Submit, Target, Time, Timing, Token,
+};
+use super::hedge::History;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::view::Counters;
@@ -13,7 +16,7 @@ use crate::collector::Strategy;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
 use crate::record::{
-    Attempt, DeadRecord, DoneRecord, Finish, Record, RecordError, RecordKey, TaskRecord,
+    Attempt, DeadRecord, DoneRecord, Finish, PartRecord, Record, RecordError, RecordKey, TaskRecord,
 };
 
 /// Settings of a core that no workflow file holds.
@@ -68,6 +71,9 @@ pub struct Core {
     pub(super) deciding: BTreeSet<TaskId>,
     /// By worker group.
     pub(super) ready: Vec<ReadyQueue>,
+    /// By worker group: claimable tasks that not every worker of their class may have, see
+    /// [`Task::is_begun`].
+    pub(super) begun: Vec<BTreeSet<Priority>>,
     /// By stage, as are those that follow: live tasks,
     pub(super) present: Vec<BlockCount>,
     /// those that count against Q_max,
@@ -76,6 +82,12 @@ pub struct Core {
     pub(super) incoming: Vec<BlockCount>,
     /// those that workers have,
     pub(super) leased: Vec<BlockCount>,
+    /// those that may be hedged, by the start of their oldest lease,
+    pub(super) hedgeable: Vec<BTreeSet<(Time, TaskNo)>>,
+    /// how long the latest runs took, where hedging asks for it,
+    pub(super) history: Vec<History>,
+    /// when hedging is looked at again,
+    pub(super) hedge_due: Vec<Option<Time>>,
     /// those that collectors hold,
     pub(super) held: Vec<usize>,
     /// and dead letters.
@@ -116,11 +128,22 @@ pub(super) struct Task {
     pub(super) seq: Seq,
     pub(super) accepted: Time,
     pub(super) phase: Phase,
+    /// Who has it.
+    pub(super) copies: Vec<Held>,
+    /// Results so far, by what their workers count as, where it takes several.
+    pub(super) parts: BTreeMap<Arc<str>, PartRecord>,
+    /// How many workers should have it, or have completed it.
+    pub(super) wanted: usize,
+    /// Results that complete it.
+    pub(super) accept: usize,
+    /// Attempts that may fail before no other is made.
+    pub(super) attempts_max: u32,
+    pub(super) hedges: bool,
     pub(super) attempts: Vec<Attempt>,
     /// Who runs it, where workers do.
     pub(super) class: Option<(usize, Class)>,
-    /// The worker that has last ended an attempt by its own word, and which.
-    pub(super) reported: Option<(WorkerId, u32)>,
+    /// Workers that have ended an attempt by their own word, and which.
+    pub(super) reported: Vec<(WorkerId, u32)>,
     /// The key of the group that it is held in.
     pub(super) key: Option<Arc<str>>,
     /// Whether the attempt that is being recorded as failed is followed by another without a wait.
@@ -131,12 +154,12 @@ pub(super) struct Task {
 pub(super) enum Phase {
     /// Just applied, or between two phases.
     New,
-    /// Claimable.
+    /// Claimable; where several workers are to have it, some may already.
     Ready,
     /// Waits for its backoff, or for the strategy that postponed it.
     Delayed { until: Time },
-    /// A worker has it.
-    Leased(Held),
+    /// As many workers as are wanted have it.
+    Leased,
     /// A failed attempt is being recorded.
     Recording,
     /// A collector has it.
@@ -152,6 +175,8 @@ pub(super) enum Phase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) worker: WorkerId,
+    /// What the worker counts as: no other copy's may.
+    pub(super) name: Arc<str>,
     pub(super) attempt: u32,
     pub(super) batch: u64,
     pub(super) expires: Time,
@@ -189,8 +214,10 @@ pub(super) struct Collector {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    Lease(TaskNo, u32),
+    /// Of the task, in this assignment.
+    Lease(TaskNo, u64),
     Wake(TaskNo),
+    Hedge(StageIx),
     Overdue(StageIx, Arc<str>),
     Silent(WorkerId),
     Adopted,
@@ -223,6 +250,13 @@ pub(super) enum Then {
     },
     Settled(Vec<TaskId>),
     Forgotten,
+    /// Look again for tasks to cancel.
+    Cancel {
+        request: RequestId,
+        target: Target,
+        found: bool,
+        rounds: u32,
+    },
 }
 
 // === impl Core ===
@@ -263,6 +297,7 @@ impl Core {
                 })
                 .collect(),
             ready: groups.iter().map(|_| ReadyQueue::default()).collect(),
+            begun: groups.iter().map(|_| BTreeSet::new()).collect(),
             free: groups.iter().map(|_| BTreeSet::new()).collect(),
             groups,
             now: Now::default(),
@@ -281,6 +316,9 @@ impl Core {
             waiting: block_counts(stages),
             incoming: block_counts(stages),
             leased: block_counts(stages),
+            hedgeable: vec![BTreeSet::new(); stages],
+            history: vec![History::default(); stages],
+            hedge_due: vec![None; stages],
             held: vec![0; stages],
             buried: vec![0; stages],
             moving: 0,
@@ -424,9 +462,16 @@ impl Core {
                 Change::Delete => self.delete(&key),
             }
         }
+        let mut cancelling = None;
         match pending.then {
             Then::Nothing => {}
             Then::Forgotten => self.forgetting = false,
+            Then::Cancel {
+                request,
+                target,
+                found,
+                rounds,
+            } => cancelling = Some((request, target, found, rounds)),
             Then::Reply { request, reply } => self.reply(request, seq, reply),
             Then::Settle { task, timing } => self.settle(task, seq, timing),
             Then::Settled(tasks) => {
@@ -436,6 +481,9 @@ impl Core {
             }
         }
         entering.into_iter().for_each(|no| self.enter(no));
+        if let Some((request, target, found, rounds)) = cancelling {
+            self.cancel_round(request, target, found, rounds);
+        }
         self.resume_deferred();
     }
 
@@ -485,71 +533,6 @@ impl Core {
         Some((*group, class))
     }
 
-    /// The one place where a task changes phase: keeps every index in step.
-    pub(super) fn set_phase(&mut self, no: TaskNo, phase: Phase) {
-        let Some(task) = self.tasks.get_mut(&no) else {
-            return;
-        };
-        let (stage, block) = (task.stage, task.record.id.block);
-        let old = std::mem::replace(&mut task.phase, phase);
-        let task = &self.tasks[&no];
-        let phase = &task.phase;
-        if let Some((group, class)) = &task.class {
-            match (old == Phase::Ready, *phase == Phase::Ready) {
-                (true, false) => self.ready[*group].remove(class, &task.priority()),
-                (false, true) => self.ready[*group].insert(class, task.priority()),
-                _ => {}
-            }
-        }
-        match (old.waits(), phase.waits()) {
-            (true, false) => self.waiting[stage.0].remove(block),
-            (false, true) => self.waiting[stage.0].add(block),
-            _ => {}
-        }
-        match (old == Phase::Queued, *phase == Phase::Queued) {
-            (true, false) => {
-                self.emission.remove(&(block, task.record.id.part.clone()));
-            }
-            (false, true) => {
-                self.emission
-                    .insert((block, task.record.id.part.clone()), no);
-            }
-            _ => {}
-        }
-        match (old.rests(), phase.rests()) {
-            (true, false) => self.moving += 1,
-            (false, true) => self.moving -= 1,
-            _ => {}
-        }
-        if let Phase::Leased(_) = phase {
-            self.leased[stage.0].add(block);
-        }
-        let (was_held, is_held) = (old == Phase::Held, *phase == Phase::Held);
-        if was_held && !is_held {
-            self.held[stage.0] -= 1;
-            self.unfile(no);
-        } else if is_held && !was_held {
-            self.held[stage.0] += 1;
-        }
-        if let Phase::Leased(held) = &old {
-            self.leased[stage.0].remove(block);
-            self.free_slot(no, held);
-        }
-    }
-
-    fn free_slot(&mut self, no: TaskNo, held: &Held) {
-        let Some(worker) = self.workers.get_mut(&held.worker) else {
-            return;
-        };
-        if let Some(batch) = worker.batches.get_mut(&held.batch) {
-            batch.remove(&no);
-            if batch.is_empty() {
-                worker.batches.remove(&held.batch);
-            }
-        }
-        self.note_free(&held.worker);
-    }
-
     pub(super) fn done(&self, finish: Finish, last: u64) -> Change {
         Change::put_new(Record::Done(DoneRecord {
             finish,
@@ -561,40 +544,6 @@ impl Core {
 
 fn block_counts(stages: usize) -> Vec<BlockCount> {
     (0..stages).map(|_| BlockCount::default()).collect()
-}
-
-// === impl Task ===
-
-impl Task {
-    pub(super) fn priority(&self) -> Priority {
-        Priority {
-            block: self.record.id.block,
-            first_attempt: self.attempts.is_empty(),
-            no: self.no,
-        }
-    }
-
-    /// How many attempts have failed.
-    pub(super) fn tried(&self) -> u32 {
-        self.attempts.last().map_or(0, |attempt| attempt.number)
-    }
-}
-
-// === impl Phase ===
-
-impl Phase {
-    /// Whether the task counts against its queue's Q_max.
-    pub(super) fn waits(&self) -> bool {
-        matches!(
-            self,
-            Self::Ready | Self::Delayed { .. } | Self::Recording | Self::Queued
-        )
-    }
-
-    /// Whether only another message moves it on.
-    pub(super) fn rests(&self) -> bool {
-        matches!(self, Self::Held | Self::Queued)
-    }
 }
 
 // === impl Collector ===

@@ -1,6 +1,6 @@
 //! What can be asked of the core.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -32,6 +32,10 @@ pub struct Counters {
     pub retried: u64,
     /// Leases that ended for want of a heartbeat.
     pub expired: u64,
+    /// Leases given beside another that lasts long.
+    pub hedged: u64,
+    /// Tasks that an operator cancelled.
+    pub cancelled: u64,
     /// Results that came after another had won, or for no task.
     pub stale_results: u64,
     /// Tasks that went to the dead-letter queue.
@@ -107,8 +111,14 @@ pub struct TaskView {
     pub record: Arc<TaskRecord>,
     /// What it is doing.
     pub phase: TaskPhase,
-    /// Who has it.
+    /// Who has it; of several, who was given it first.
     pub worker: Option<Arc<str>>,
+    /// Everybody who has it, and the attempt of each, in the order in which they were given it.
+    pub workers: Vec<(Arc<str>, u32)>,
+    /// What the workers count as whose results are kept until there are as many as it takes.
+    pub results: Vec<Arc<str>>,
+    /// Whether a worker is to get it now, besides those that have it.
+    pub claimable: bool,
     /// Its failed attempts.
     pub attempts: Vec<Attempt>,
 }
@@ -157,17 +167,26 @@ impl Core {
             .map(|task| TaskView {
                 record: task.record.clone(),
                 phase: match &task.phase {
+                    Phase::Ready | Phase::Delayed { .. } | Phase::Recording
+                        if !task.copies.is_empty() =>
+                    {
+                        TaskPhase::Leased
+                    }
                     Phase::New | Phase::Ready => TaskPhase::Waiting,
                     Phase::Delayed { .. } => TaskPhase::Delayed,
-                    Phase::Leased(_) => TaskPhase::Leased,
+                    Phase::Leased => TaskPhase::Leased,
                     Phase::Held => TaskPhase::Held,
                     Phase::Queued | Phase::Emitting => TaskPhase::Queued,
                     Phase::Recording | Phase::Finishing => TaskPhase::Recording,
                 },
-                worker: match &task.phase {
-                    Phase::Leased(held) => Some(held.worker.clone()),
-                    _ => None,
-                },
+                worker: task.copies.first().map(|held| held.worker.clone()),
+                workers: task
+                    .copies
+                    .iter()
+                    .map(|held| (held.worker.clone(), held.attempt))
+                    .collect(),
+                results: task.parts.keys().cloned().collect(),
+                claimable: task.phase == Phase::Ready,
                 attempts: task.attempts.clone(),
             })
             .collect();
@@ -207,7 +226,15 @@ impl Core {
                 .iter()
                 .flatten()
                 .all(|collector| collector.deadlines.is_empty())
-            && self.moving == self.ready.iter().map(ReadyQueue::len).sum::<usize>()
+            && self.moving
+                == self.ready.iter().map(ReadyQueue::len).sum::<usize>()
+                    + self.begun.iter().map(BTreeSet::len).sum::<usize>()
+            && self.begun.iter().flatten().all(|priority| {
+                let task = self.tasks.get(&priority.no);
+                task.is_some_and(|task| {
+                    task.copies.is_empty() && self.is_gated(task.stage, priority.block)
+                })
+            })
             && self
                 .ready
                 .iter()
@@ -228,7 +255,9 @@ impl Core {
         let live = self.tasks.values().map(|task| &task.record.payload);
         let dead = self.dead.values().map(|(dead, _)| &dead.task.payload);
         let mut blobs = HashSet::new();
-        for payload in live.chain(dead) {
+        let parts = self.tasks.values().flat_map(|task| task.parts.values());
+        let parts = parts.map(|part| &part.payload);
+        for payload in live.chain(dead).chain(parts) {
             payload.each_blob(&mut |digest| {
                 blobs.insert(*digest);
             });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proofmill_workflow as file;
 
 use super::model::{
-    Backoff, CollectorPlan, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx, StageKind,
-    StagePlan,
+    Backoff, CollectorPlan, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx, QueuePlan,
+    Speculation, StageIx, StageKind, StagePlan,
 };
 use crate::collector::{Expected, Match, Range, Sequential, StrategyFactory};
 
@@ -122,6 +122,22 @@ fn dispatcher_plan(dispatcher: &file::Dispatcher) -> DispatcherPlan {
             jitter: policy.backoff.jitter,
         },
         batch: dispatcher.batch as usize,
+        speculation: speculation(&dispatcher.speculation),
+    }
+}
+
+fn speculation(of: &file::Speculation) -> Speculation {
+    Speculation {
+        copies: of.copies as usize,
+        accept: of.accept as usize,
+        distinct: match &of.distinct_label {
+            Some(prefix) => Distinct::Label(prefix.as_str().into()),
+            None => Distinct::Worker,
+        },
+        hedge: of.hedge.as_ref().map(|hedge| Hedge {
+            percentile: hedge.percentile,
+            min: hedge.min,
+        }),
     }
 }
 

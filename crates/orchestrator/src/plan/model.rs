@@ -84,8 +84,45 @@ pub struct DispatcherPlan {
     pub r_max: u32,
     /// How long to wait before each retry.
     pub backoff: Backoff,
-    /// Tasks given to a worker in one assignment, at most.
+    /// Tasks given to a worker in one assignment, at most; one where `speculation` asks for copies.
     pub batch: usize,
+    /// How many workers get the same task.
+    pub speculation: Speculation,
+}
+
+/// How many workers get the same task, and what becomes of their results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Speculation {
+    /// Workers that a task is given to, at least 1, as soon as each is free.
+    pub copies: usize,
+    /// Results that complete a task, from 1 to `copies`. One goes on as it is; of several, a group
+    /// does, in order of [`Distinct`]'s names.
+    pub accept: usize,
+    /// What the workers of one task must differ in.
+    pub distinct: Distinct,
+    /// When one more worker gets a task that takes long.
+    pub hedge: Option<Hedge>,
+}
+
+/// What the workers that have the same task must differ in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Distinct {
+    /// Their names.
+    #[default]
+    Worker,
+    /// Their label that begins so; a worker without one is given no task of the stage. Of several
+    /// such labels the first in order counts.
+    Label(Arc<str>),
+}
+
+/// When a task is given to one more worker: the lease has lasted longer than `percentile` of the
+/// stage's latest runs and longer than `min`, and nothing that waits could be run instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hedge {
+    /// From 1 to 99.
+    pub percentile: u32,
+    /// No lease shorter than this is hedged.
+    pub min: Duration,
 }
 
 /// How a collector stage groups its messages.
@@ -222,6 +259,35 @@ impl StagePlan {
         match &self.kind {
             StageKind::Collector(plan) => Some(plan),
             _ => None,
+        }
+    }
+}
+
+// === impl Speculation ===
+
+impl Default for Speculation {
+    /// One worker, one result.
+    fn default() -> Self {
+        Self {
+            copies: 1,
+            accept: 1,
+            distinct: Distinct::Worker,
+            hedge: None,
+        }
+    }
+}
+
+// === impl Distinct ===
+
+impl Distinct {
+    /// What a worker counts as; `None` if it can be given no copy.
+    pub fn name_of(&self, worker: &Arc<str>, labels: &BTreeSet<String>) -> Option<Arc<str>> {
+        match self {
+            Self::Worker => Some(worker.clone()),
+            Self::Label(prefix) => labels
+                .iter()
+                .find(|label| label.starts_with(&**prefix))
+                .map(|label| label.as_str().into()),
         }
     }
 }

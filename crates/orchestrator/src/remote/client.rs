@@ -201,6 +201,7 @@ impl Client {
             }
             // See `open`: dropping the sender tells whoever asked.
             Command::Dead { .. }
+            | Command::Cancel { .. }
             | Command::Inspect(_)
             | Command::Flush(_)
             | Command::Observe(_)

@@ -68,7 +68,8 @@ fn leaders_go_and_nothing_is_proved_twice() {
     }
 }
 
-/// What a killed dispatcher had is given to another within a second.
+/// What a killed dispatcher had is given to another long before its leases end (30 s): how long it
+/// takes is measured by `proofmill-bench cluster recovery`.
 #[test]
 fn a_killed_dispatcher_is_replaced_at_once() {
     let (_server, dir, mut roles) = setup(9_999, 100);
@@ -109,9 +110,8 @@ fn a_killed_dispatcher_is_replaced_at_once() {
         roles.start("dispatcher-1");
         std::thread::sleep(Duration::from_millis(1500));
     }
-    println!("recovered after {took:?}");
     assert!(
-        took.iter().all(|took| *took < Duration::from_millis(1500)),
+        took.iter().all(|took| *took < Duration::from_secs(10)),
         "{took:?}\n{}",
         roles.logs()
     );

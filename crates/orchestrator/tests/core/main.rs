@@ -5,5 +5,6 @@ mod collectors;
 mod dead_letters;
 mod restart;
 mod sequencer;
+mod speculation;
 mod support;
 mod workers;

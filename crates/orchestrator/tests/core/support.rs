@@ -390,6 +390,7 @@ pub(crate) fn dispatcher() -> DispatcherPlan {
             jitter: 0.0,
         },
         batch: 1,
+        speculation: Default::default(),
     }
 }
 

@@ -6,6 +6,7 @@ mod log_failure;
 mod resume;
 mod shutdown;
 mod sink;
+mod speculation;
 mod support;
 
 /// Where the log is: in the mill's directory.

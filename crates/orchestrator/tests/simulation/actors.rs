@@ -11,7 +11,7 @@ use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::StageIx;
 use proofmill_orchestrator::record::{Failure, TaskRecord};
 
-use crate::plans::{Scene, Source};
+use crate::plans::{PROVER, PROVERS, Scene, Source};
 use crate::rng::Rng;
 use crate::world::{Ev, World};
 
@@ -89,17 +89,24 @@ impl SimWorker {
             .collect();
         let mut crew = Vec::new();
         for group in groups {
-            for number in 0..rng.within(1, 4) {
+            let mut stages = scene
+                .plan
+                .stages
+                .iter()
+                .filter_map(|stage| stage.dispatcher());
+            let several = stages.any(|plan| plan.group == group && plan.speculation.copies > 1);
+            let least = if several { PROVERS } else { 1 };
+            for number in 0..rng.within(least, 5) {
                 // The first of each group can run everything.
-                let able = number == 0 || rng.flip();
+                let able = number < least || rng.flip();
+                let mut labels = BTreeSet::from([format!("{PROVER}{}", number % PROVERS)]);
+                if able {
+                    labels.insert("gpu".to_owned());
+                }
                 crew.push(Self {
                     name: format!("{group}-{number}").into(),
                     group: group.clone(),
-                    labels: if able {
-                        ["gpu".to_owned()].into()
-                    } else {
-                        BTreeSet::new()
-                    },
+                    labels,
                     memory: if able { 2 } else { rng.within(0, 2) },
                     slots: rng.within(1, 3) as usize,
                     state: State::Down,

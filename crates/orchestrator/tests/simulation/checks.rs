@@ -6,7 +6,10 @@ use std::sync::Arc;
 use proofmill_bus::Op;
 use proofmill_orchestrator::core::{Action, Core, Event, Lease, TaskPhase, TaskView};
 use proofmill_orchestrator::id::TaskId;
-use proofmill_orchestrator::plan::{Needs, StageIx, StageKind};
+use proofmill_orchestrator::payload::Payload;
+use proofmill_orchestrator::plan::{
+    DispatcherPlan, Distinct, Needs, Speculation, StageIx, StageKind,
+};
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 
 use crate::plans::{Barrier, Scene, T_ACK_MS};
@@ -35,7 +38,12 @@ pub(crate) struct Monitor {
     newest: BTreeMap<Arc<str>, u64>,
     cursor: u64,
     workers: BTreeMap<Arc<str>, Known>,
-    assignments: BTreeMap<(TaskId, u32), (Arc<str>, u64)>,
+    assignments: BTreeMap<(TaskId, u32, Arc<str>), u64>,
+    parts: BTreeMap<TaskId, BTreeSet<Arc<str>>>,
+    /// How much of it the histories have seen.
+    pub(crate) hedged: u64,
+    pub(crate) several: u64,
+    pub(crate) cancelled: u64,
     next_assignment: u64,
 }
 
@@ -93,6 +101,7 @@ impl Monitor {
                 _ => {}
             }
         }
+        self.check_results(scene, &puts, &deletes)?;
         for (key, record) in &puts {
             match (key, record) {
                 (RecordKey::Task(id), _) => {
@@ -109,6 +118,7 @@ impl Monitor {
                     self.dropped |= done.finish == Finish::Dropped;
                 }
                 (RecordKey::Dead(id), Record::Dead(dead)) => {
+                    self.cancelled += u64::from(dead.reason.starts_with("cancelled"));
                     self.dead.insert(id.clone());
                     self.seen.insert(id.clone());
                     check_dead(scene, dead)?;
@@ -152,6 +162,75 @@ impl Monitor {
                     self.cursor = *next;
                 }
                 _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// (k) What takes several results has so many, of different workers, and keeps each until then.
+    fn check_results(
+        &mut self,
+        scene: &Scene,
+        puts: &[(RecordKey, Record)],
+        deletes: &BTreeSet<RecordKey>,
+    ) -> Result<(), String> {
+        for (key, record) in puts {
+            if let (RecordKey::Part(id, _), Record::Part(part)) = (key, record) {
+                let new = self
+                    .parts
+                    .entry(id.clone())
+                    .or_default()
+                    .insert(part.name.clone());
+                ensure!(new, "(k) {} has completed {id} twice", part.name);
+            }
+        }
+        for key in deletes {
+            let RecordKey::Task(id) = key else { continue };
+            let parts = self.parts.remove(id).unwrap_or_default();
+            let deleted = deletes
+                .iter()
+                .filter(|key| matches!(key, RecordKey::Part(of, _) if of == id))
+                .count();
+            ensure!(
+                deleted == parts.len(),
+                "(k) results of {id} were left behind"
+            );
+            let stage = scene
+                .plan
+                .stage_named(&id.stage)
+                .map(|ix| scene.plan.stage(ix));
+            let Some(plan) = stage.and_then(|stage| stage.dispatcher()) else {
+                continue;
+            };
+            let done = puts.iter().any(|(key, record)| match (key, record) {
+                (RecordKey::Done(of), Record::Done(done)) => {
+                    of == id && matches!(done.finish, Finish::Completed { .. })
+                }
+                _ => false,
+            });
+            if !done || plan.speculation.accept == 1 {
+                continue;
+            }
+            let accept = plan.speculation.accept;
+            ensure!(
+                parts.len() + 1 == accept,
+                "(k) {id} ended with {} results before its last, of {accept}",
+                parts.len()
+            );
+            self.several += 1;
+            for (key, record) in puts {
+                let (RecordKey::Task(_), Record::Task(task)) = (key, record) else {
+                    continue;
+                };
+                let Payload::Group { members, .. } = &task.payload else {
+                    return Err(format!("(k) {id} takes {accept} and passed one on"));
+                };
+                let names: BTreeSet<&Arc<str>> = members.iter().map(|(name, _)| name).collect();
+                let sorted = members.is_sorted_by(|(a, _), (b, _)| a < b);
+                ensure!(
+                    names.len() == accept && sorted && parts.iter().all(|p| names.contains(p)),
+                    "(k) {id} passed on {names:?}, {accept} were to be"
+                );
             }
         }
         Ok(())
@@ -222,12 +301,15 @@ impl Monitor {
         if assigns.is_empty() {
             return Ok(());
         }
+        let counters = core.status().stages.into_iter().map(|stage| stage.counters);
+        self.hedged = self
+            .hedged
+            .max(counters.map(|counters| counters.hedged).sum());
         for (worker, leases) in &assigns {
             self.next_assignment += 1;
             for lease in *leases {
-                let key = (lease.task.id.clone(), lease.attempt);
-                self.assignments
-                    .insert(key, ((*worker).clone(), self.next_assignment));
+                let key = (lease.task.id.clone(), lease.attempt, (*worker).clone());
+                self.assignments.insert(key, self.next_assignment);
             }
         }
         let views = core.tasks(|_| true);
@@ -282,8 +364,9 @@ impl Monitor {
                 needs.met_by(&known.labels, known.memory),
                 "(g) {worker} cannot run {id}: it needs {needs:?}"
             );
+            let copies = dispatcher.speculation.copies as u32;
             ensure!(
-                lease.attempt <= dispatcher.r_max + 1,
+                lease.attempt <= (dispatcher.r_max + 1) * copies,
                 "(h) attempt {} at {id}, R_max is {}",
                 lease.attempt,
                 dispatcher.r_max
@@ -292,9 +375,13 @@ impl Monitor {
             ensure!(!again, "(b) {id} has ended and was leased again");
             for view in views {
                 let record = &view.record;
-                let overtaken = view.phase == TaskPhase::Waiting
+                if record.id == *id {
+                    self.check_copies(dispatcher, view)?;
+                }
+                let overtaken = view.claimable
                     && record.id.stage == id.stage
-                    && record.id.block < id.block;
+                    && record.id.block < id.block
+                    && self.may_take(dispatcher, view, worker);
                 if overtaken {
                     let other = needs_of(scene, lease.stage, record.needs.as_ref());
                     let could = ix == 0 && other.met_by(&known.labels, known.memory);
@@ -307,6 +394,56 @@ impl Monitor {
             }
         }
         self.check_avoidance(scene, views, worker, first, now_ms)
+    }
+
+    /// What a worker counts as among those that have the same task.
+    fn name_of(&self, plan: &DispatcherPlan, worker: &Arc<str>) -> Option<Arc<str>> {
+        let known = self.workers.get(worker);
+        match &plan.speculation.distinct {
+            Distinct::Worker => Some(worker.clone()),
+            Distinct::Label(prefix) => {
+                let label = known?.labels.iter().find(|l| l.starts_with(&**prefix))?;
+                Some(label.as_str().into())
+            }
+        }
+    }
+
+    /// Whether a worker could be given one more copy.
+    fn may_take(&self, plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
+        let Some(name) = self.name_of(plan, worker) else {
+            return false;
+        };
+        let is_same =
+            |other: &Arc<str>| other == worker || self.name_of(plan, other).as_ref() == Some(&name);
+        let failed = view
+            .attempts
+            .iter()
+            .any(|a| a.failure.permanent && is_same(&a.worker));
+        let has = view.workers.iter().any(|(other, _)| is_same(other));
+        !failed && !has && !view.results.contains(&name)
+    }
+
+    /// (k) No two copies with the same worker, or with the same label.
+    fn check_copies(&self, plan: &DispatcherPlan, view: &TaskView) -> Result<(), String> {
+        let id = &view.record.id;
+        let most = plan.speculation.copies + usize::from(plan.speculation.hedge.is_some());
+        ensure!(
+            view.workers.len() <= most && view.results.len() < plan.speculation.accept,
+            "(k) {id} is with {:?}, results are {:?}",
+            view.workers,
+            view.results
+        );
+        let names = view
+            .workers
+            .iter()
+            .filter_map(|(w, _)| self.name_of(plan, w));
+        let all: Vec<Arc<str>> = names.chain(view.results.iter().cloned()).collect();
+        let different: BTreeSet<&Arc<str>> = all.iter().collect();
+        ensure!(
+            different.len() == all.len(),
+            "(k) {id} is twice with the same: {all:?}"
+        );
+        Ok(())
     }
 
     fn check_avoidance(
@@ -324,9 +461,9 @@ impl Monitor {
         let Some(dispatcher) = scene.plan.stage(lease.stage).dispatcher() else {
             return Ok(());
         };
-        if failed_by != Some(worker) {
+        let (Some(view), true) = (view, failed_by == Some(worker)) else {
             return Ok(());
-        }
+        };
         let needs = needs_of(scene, lease.stage, lease.task.needs.as_ref());
         for (name, known) in &self.workers {
             let able = name != worker
@@ -337,9 +474,10 @@ impl Monitor {
                 && now_ms.saturating_sub(known.heard_ms) <= T_ACK_MS
                 && views
                     .iter()
-                    .filter(|view| view.worker.as_ref() == Some(name))
+                    .filter(|view| view.workers.iter().any(|(has, _)| has == name))
                     .count()
-                    < known.slots;
+                    < known.slots
+                && self.may_take(dispatcher, view, name);
             ensure!(
                 !able,
                 "(h) {} went back to {worker}, which failed it, while {name} is free",
@@ -352,16 +490,15 @@ impl Monitor {
     /// Assignments that a worker has; a lease adopted from a heartbeat is one of its own.
     fn slots_in_use(&self, views: &[TaskView], worker: &Arc<str>) -> usize {
         let (mut assigned, mut adopted) = (BTreeSet::new(), 0);
-        for view in views
-            .iter()
-            .filter(|view| view.worker.as_ref() == Some(worker))
-        {
-            let attempt = view.attempts.last().map_or(0, |attempt| attempt.number) + 1;
-            match self.assignments.get(&(view.record.id.clone(), attempt)) {
-                Some((to, number)) if to == worker => {
+        for view in views {
+            let held = view.workers.iter().find(|(has, _)| has == worker);
+            let Some((_, attempt)) = held else { continue };
+            let key = (view.record.id.clone(), *attempt, worker.clone());
+            match self.assignments.get(&key) {
+                Some(number) => {
                     assigned.insert(*number);
                 }
-                _ => adopted += 1,
+                None => adopted += 1,
             }
         }
         assigned.len() + adopted
@@ -394,10 +531,11 @@ fn check_room(
             let stage = scene.plan.stages.iter().find(|stage| &*stage.name == name);
             stage.is_some_and(|stage| stage.outputs.iter().any(|output| output.0 == ix))
         };
-        let last = leases
-            .iter()
-            .rev()
-            .find(|lease| writes(&lease.task.id.stage));
+        let last = leases.iter().rev().find(|lease| {
+            // One more copy brings no more messages.
+            let mut of = views.iter().filter(|view| view.record.id == lease.task.id);
+            writes(&lease.task.id.stage) && of.any(|view| view.workers.len() <= 1)
+        });
         let Some(last) = last else { continue };
         for reader in &queue.readers {
             let stage = scene.plan.stage(*reader);
@@ -409,6 +547,7 @@ fn check_room(
                 .filter(|view| {
                     let id = &view.record.id;
                     let waits = id.stage == stage.name
+                        && view.workers.is_empty()
                         && matches!(view.phase, TaskPhase::Waiting | TaskPhase::Delayed);
                     let comes = view.phase == TaskPhase::Leased && writes(&id.stage);
                     (waits || comes) && *id != last.task.id
@@ -451,12 +590,25 @@ fn check_dead(
         .attempts
         .last()
         .is_some_and(|attempt| attempt.failure.permanent);
+    if dead.reason.starts_with("cancelled") {
+        return Ok(());
+    }
+    let Speculation {
+        copies,
+        accept,
+        ref hedge,
+        ..
+    } = dispatcher.speculation;
+    let alone = copies == 1 && hedge.is_none();
     ensure!(
-        permanent <= 1 && (permanent == 0 || last),
+        !alone || (permanent <= 1 && (permanent == 0 || last)),
         "(h) {id} outlived a permanent failure"
     );
+    let most = (dispatcher.r_max as usize + 1) * copies;
     ensure!(
-        last || dead.attempts.len() == dispatcher.r_max as usize + 1,
+        copies.saturating_sub(permanent) < accept
+            || dead.attempts.len() == most
+            || (!alone && dead.attempts.len() > most),
         "(h) {id} died after {} attempts, R_max is {}",
         dead.attempts.len(),
         dispatcher.r_max

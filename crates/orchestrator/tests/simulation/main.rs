@@ -5,7 +5,7 @@
 //! and all that was accepted must come to its end. The invariants are those of the design, lettered
 //! in the messages: (a) nothing accepted is lost, (b) one result for each task, (c) no overtaking,
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
-//! (h) retries, (i) determinism, (j) indices.
+//! (h) retries, (i) determinism, (j) indices, (k) several workers with one task.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
@@ -21,7 +21,16 @@ use world::World;
 
 const SEEDS: u64 = 10_000;
 
-fn live(seed: u64, print: bool) -> u64 {
+/// What a history has come to.
+#[derive(Clone, Copy, Default, PartialEq, Debug)]
+struct Lived {
+    digest: u64,
+    hedged: u64,
+    several: u64,
+    cancelled: u64,
+}
+
+fn live(seed: u64, print: bool) -> Lived {
     let mut world = World::new(seed, print);
     let outcome = (|| {
         let turmoil = world.rng.within(4_000, 20_000);
@@ -39,7 +48,12 @@ fn live(seed: u64, print: bool) -> u64 {
         let scene = world.scene.name;
         panic!("{}\nSEED={seed} ({scene}): {why}", world.story());
     }
-    world.digest
+    Lived {
+        digest: world.digest,
+        hedged: world.monitor.hedged,
+        several: world.monitor.several,
+        cancelled: world.monitor.cancelled,
+    }
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -59,17 +73,27 @@ fn histories_keep_the_invariants() {
     std::thread::scope(|scope| {
         let run = |thread: u64| {
             move || {
-                (thread..count).step_by(threads as usize).for_each(|seed| {
-                    live(seed, false);
-                })
+                let mut sum = Lived::default();
+                for seed in (thread..count).step_by(threads as usize) {
+                    let lived = live(seed, false);
+                    sum.hedged += lived.hedged;
+                    sum.several += lived.several;
+                    sum.cancelled += lived.cancelled;
+                }
+                sum
             }
         };
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(run(thread)))
             .collect();
         for handle in handles {
-            if let Err(panic) = handle.join() {
-                std::panic::resume_unwind(panic);
+            match handle.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(sum) if count >= 1_000 => assert!(
+                    sum.hedged > 0 && sum.several > 0 && sum.cancelled > 0,
+                    "the histories show too little: {sum:?}"
+                ),
+                Ok(_) => {}
             }
         }
     });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofmill_orchestrator::core::{Event, Reply, RequestId, Submit};
+use proofmill_orchestrator::core::{Event, Reply, RequestId, Submit, Target};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
@@ -205,6 +205,7 @@ impl World {
             self.rng.within(100, 4_000)
         };
         self.after(delay, Ev::Operate);
+        self.cancel_something();
         let Some(core) = &self.core else { return };
         let dead: Vec<TaskId> = core
             .dead_letters()
@@ -225,6 +226,32 @@ impl World {
             });
             self.lossy(|| Ev::ToCore(None, event.clone()));
         }
+    }
+
+    fn cancel_something(&mut self) {
+        let Some(core) = &self.core else { return };
+        if self.calm || !self.rng.per_mille(150) {
+            return;
+        }
+        let live: Vec<TaskId> = core
+            .tasks(|_| true)
+            .iter()
+            .map(|view| view.record.id.clone())
+            .collect();
+        if live.is_empty() {
+            return;
+        }
+        let one = live[self.rng.below(live.len())].clone();
+        let target = match self.rng.within(0, 9) {
+            0 => Target::All,
+            1..4 => Target::Block(one.block),
+            _ => Target::Task(one),
+        };
+        let event = self.ask(Asker::Operator, |request| Event::Cancel {
+            request,
+            target: target.clone(),
+        });
+        self.lossy(|| Ev::ToCore(None, event.clone()));
     }
 
     /// Somebody submits again what is known, the same or something else; or what is no use.
@@ -425,6 +452,13 @@ impl World {
                 && !keys.contains(&format!("task.{id}"))
             {
                 return Err(format!("(a) the attempts at {id} outlived it"));
+            }
+            if let Some((id, _)) = key
+                .strip_prefix("part.")
+                .and_then(|rest| rest.rsplit_once('.'))
+                && !keys.contains(&format!("task.{id}"))
+            {
+                return Err(format!("(a) a result of {id} outlived it"));
             }
         }
         if self.monitor.dropped {

@@ -9,8 +9,8 @@ use proofmill_orchestrator::collector::{
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{
-    Backoff, CollectorPlan, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx, StageKind,
-    StagePlan,
+    Backoff, CollectorPlan, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx, QueuePlan,
+    Speculation, StageIx, StageKind, StagePlan,
 };
 
 use crate::rng::Rng;
@@ -61,6 +61,10 @@ struct Builder<'a> {
 
 pub(crate) const T_ACK_MS: u64 = 3_000;
 
+/// Begins the label by which provers are told apart, and how many there are.
+pub(crate) const PROVER: &str = "prover:";
+pub(crate) const PROVERS: u64 = 3;
+
 impl Builder<'_> {
     fn queue(&mut self, name: &str) -> QueueIx {
         if let Some(ix) = self.queues.iter().position(|queue| &*queue.name == name) {
@@ -95,6 +99,28 @@ impl Builder<'_> {
         });
     }
 
+    /// Half of the stages give each task to one worker.
+    fn speculation(&mut self) -> Speculation {
+        if self.rng.flip() {
+            return Speculation::default();
+        }
+        let copies = self.rng.within(1, PROVERS);
+        let distinct = match self.rng.per_mille(300) {
+            true => Distinct::Label(PROVER.into()),
+            false => Distinct::Worker,
+        };
+        let hedge = self.rng.flip().then(|| Hedge {
+            percentile: self.rng.within(50, 95) as u32,
+            min: Duration::from_millis(self.rng.within(1, 300)),
+        });
+        Speculation {
+            copies: copies as usize,
+            accept: self.rng.within(1, copies) as usize,
+            distinct,
+            hedge,
+        }
+    }
+
     fn dispatcher(&mut self, name: &str, input: &str, outputs: &[&str], group: &str) {
         let labels: BTreeSet<String> = if self.rng.per_mille(250) {
             ["gpu".to_owned()].into()
@@ -120,8 +146,19 @@ impl Builder<'_> {
             } else {
                 self.rng.within(2, 4) as usize
             },
+            speculation: self.speculation(),
         };
         self.stage(name, &[input], outputs, StageKind::Dispatcher(plan));
+    }
+
+    /// A stage that makes many messages of one cannot take several results.
+    fn one_message(&mut self, name: &str) {
+        let stages = self.stages.iter_mut();
+        for stage in stages.filter(|stage| &*stage.name == name) {
+            if let StageKind::Dispatcher(plan) = &mut stage.kind {
+                plan.speculation.accept = 1;
+            }
+        }
     }
 
     fn collector(
@@ -163,7 +200,7 @@ fn source(name: &'static str, queue: &'static str, spans: Vec<(u64, u64)>) -> So
 pub(crate) const SCENES: usize = 9;
 
 pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
-    let mut end = rng.within(6, 14);
+    let mut end = rng.within(6, 20);
     let shared = rng.flip();
     let second = if shared { "one" } else { "two" };
     let mut b = Builder {
@@ -202,6 +239,7 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             b.dispatcher("wrap", "joined", &["wrapped"], "one");
             b.sequencer("wrapped");
             fan_out.insert("split", 3);
+            b.one_message("split");
             barriers.insert("join", Barrier::OfBlock(3));
             "fan-out, fan-in"
         }

@@ -526,6 +526,12 @@ impl World {
                 .map(|t| &t.attempts)
                 .eq(b.iter().map(|t| &t.attempts)),
         )?;
+        same(
+            "results",
+            a.iter()
+                .map(|t| &t.results)
+                .eq(b.iter().map(|t| &t.results)),
+        )?;
         for source in &self.scene.sources {
             same(
                 "sources",

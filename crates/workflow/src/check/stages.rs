@@ -1,6 +1,8 @@
 //! Each table by itself: durations that fit together, workers that can do the work, and what the
 //! stage needs of the machine.
 
+use std::collections::BTreeSet;
+
 use super::checker::Checker;
 use crate::diagnostic::Code;
 use crate::document::Field;
@@ -127,6 +129,7 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
         let help = "make `memory_available` at least `memory`";
         checker.push(Code::UnmetMemory, &at.child("memory"), message, help);
     }
+    speculation(checker, at, stage);
     if stage.fan_out && stage.outputs.is_empty() {
         let message = "the stage makes many messages of one, and nobody gets them";
         let help = "add `output`, or remove `fan_out`";
@@ -155,6 +158,63 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
                 );
             }
         }
+    }
+}
+
+fn speculation(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
+    let of = &stage.speculation;
+    if of.accept > of.copies {
+        let message = format!(
+            "{} results cannot come of {} copies of a task",
+            of.accept, of.copies
+        );
+        let help = format!("make `copies` at least {}, or `accept` smaller", of.accept);
+        let key = if checker.document().has(&at.child("accept")) {
+            "accept"
+        } else {
+            "copies"
+        };
+        checker.push(Code::AcceptAboveCopies, &at.child(key), message, help);
+    }
+    let all = checker.workflow.dispatchers.iter();
+    let peers = all.filter(|peer| peer.group == stage.group);
+    if let Some(prefix) = &of.distinct_label {
+        let labels: BTreeSet<&String> = peers
+            .flat_map(|peer| &peer.labels)
+            .filter(|label| label.starts_with(prefix.as_str()))
+            .collect();
+        let needed = of.copies.max(1) as usize;
+        if labels.len() < needed {
+            let message = format!(
+                "each task is for workers with {needed} different labels that begin with \
+                 {prefix:?}, and group {:?} has {}",
+                stage.group,
+                labels.len()
+            );
+            let help = "give stages of the group such `labels`, or make `copies` smaller";
+            let field = at.child("distinct_label");
+            checker.push(Code::TooFewWorkers, &field, message, help);
+        }
+    } else {
+        let workers: u64 = peers.map(|peer| u64::from(peer.workers)).sum();
+        if of.copies > 1 && u64::from(of.copies) > workers {
+            let message = format!(
+                "each task is for {} workers, and group {:?} has {workers}",
+                of.copies, stage.group
+            );
+            let help = "raise `workers`, or make `copies` smaller";
+            checker.push(Code::TooFewWorkers, &at.child("copies"), message, help);
+        }
+    }
+    if of.accept > 1 && stage.fan_out {
+        let message = "the elements of several results cannot be told which belongs to which";
+        let help = "remove `fan_out`, or make `accept` 1";
+        checker.push(Code::AcceptWithFanOut, &at.child("accept"), message, help);
+    }
+    if of.copies > 1 && stage.batch > 1 {
+        let message = "a task that several workers get is handed out alone";
+        let help = "remove `batch`, or make `copies` 1";
+        checker.push(Code::BatchWithCopies, &at.child("batch"), message, help);
     }
 }
 

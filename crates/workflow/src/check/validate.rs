@@ -96,7 +96,10 @@ fn asks_host(code: Code) -> bool {
 }
 
 fn rests_on_graph(code: Code) -> bool {
-    matches!(code, Code::FanOutToNobody | Code::EmptyRange)
+    matches!(
+        code,
+        Code::FanOutToNobody | Code::AcceptWithFanOut | Code::EmptyRange
+    )
 }
 
 fn in_order(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {

@@ -1,0 +1,94 @@
+//! An operator stops live tasks.
+
+use super::event::{Reply, RequestId, Target};
+use super::ready::TaskNo;
+use super::state::{Core, Phase, Task, Then};
+use crate::record::TaskRecord;
+
+/// Why a cancelled task is in the dead-letter queue.
+const REASON: &str = "cancelled by an operator";
+
+/// A task that is completed while it is cancelled passes something on: that is looked for again,
+/// so many times at most.
+const ROUNDS: u32 = 8;
+
+impl Core {
+    pub(super) fn cancel(&mut self, request: RequestId, target: Target) {
+        self.cancel_round(request, target, false, ROUNDS);
+    }
+
+    /// Cancels what is there, then, when all that is on its way to the log has come to be, what
+    /// has followed from it.
+    pub(super) fn cancel_round(
+        &mut self,
+        request: RequestId,
+        target: Target,
+        found: bool,
+        rounds: u32,
+    ) {
+        let mut chosen: Vec<TaskNo> = match &target {
+            Target::Task(id) => self.by_id.get(id).copied().into_iter().collect(),
+            _ => {
+                let live = self.tasks.values();
+                let meant = live.filter(|task| target.means(&task.record));
+                meant.map(|task| task.no).collect()
+            }
+        };
+        chosen.retain(|no| self.tasks.get(no).is_some_and(Task::is_cancellable));
+        chosen.sort_unstable();
+        for no in &chosen {
+            self.cancel_task(*no);
+        }
+        let found = found || !chosen.is_empty();
+        if rounds > 0 && !self.pending.is_empty() {
+            let rounds = rounds - 1;
+            let again = Then::Cancel {
+                request,
+                target,
+                found,
+                rounds,
+            };
+            self.append(Vec::new(), again);
+            return;
+        }
+        let reply = if found {
+            Reply::Accepted
+        } else {
+            Reply::NotFound
+        };
+        self.reply(request, self.applied, reply);
+    }
+
+    fn cancel_task(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        self.counters[task.stage.0].cancelled += 1;
+        let attempts = task.attempts.clone();
+        if let Some(collector) = self.collectors[task.stage.0].as_mut() {
+            collector.strategy.forget(&task.record.id);
+        }
+        self.bury(no, REASON.to_owned(), attempts);
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    fn means(&self, task: &TaskRecord) -> bool {
+        match self {
+            Self::Task(id) => task.id == *id,
+            Self::Block(block) => (task.id.block..=task.last).contains(block),
+            Self::All => true,
+        }
+    }
+}
+
+// === impl Task ===
+
+impl Task {
+    /// Whether it can still be stopped: it has not ended, and the sink has not been given it.
+    fn is_cancellable(&self) -> bool {
+        !matches!(self.phase, Phase::Finishing | Phase::Emitting)
+    }
+}

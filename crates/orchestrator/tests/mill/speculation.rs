@@ -1,0 +1,295 @@
+//! Several workers for one task: what it does to the tail, and what becomes of the losers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use proofmill_bus::{BlobStore, MemoryLog};
+use proofmill_orchestrator::coordinator::{self, Coordinator};
+use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::dispatcher::{self, Dispatcher};
+use proofmill_orchestrator::executor::{Execution, Executor, Product};
+use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::payload::Encoding;
+use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
+use proofmill_orchestrator::record::Failure;
+use proofmill_orchestrator::shutdown::{self, Level};
+use tokio::sync::mpsc;
+
+use crate::support::{Background, PATIENCE, Script, request, stage, workflow};
+
+const FAST: Duration = Duration::from_millis(20);
+const WORKERS: usize = 4;
+/// Until the stage's history says how long a task takes.
+const WARM_UP: u64 = 20;
+const MEASURED: u64 = 120;
+
+/// Takes its time, unless it is told that nobody wants the result.
+struct Timed(Duration);
+
+impl Executor for Timed {
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
+        Box::pin(async move {
+            let mut products = Vec::new();
+            for mut execution in batch {
+                tokio::select! {
+                    () = tokio::time::sleep(self.0) => {}
+                    () = execution.cancel.raised() => {}
+                }
+                products.push(Ok(Product {
+                    outputs: vec![(Encoding::Json, "{}".into())],
+                    fan_out: false,
+                    ran: self.0,
+                }));
+            }
+            products
+        })
+    }
+}
+
+/// The 99th percentile of the time from acceptance to completion, over a crew of which one is ten
+/// times slower than the others.
+async fn p99(settings: &str) -> Duration {
+    let text = format!(
+        r#"
+        name = "tail"
+        [[source]]
+        name = "in"
+        kind = "submit"
+        output = "blocks"
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        workers = {WORKERS}
+        executor = {{ kind = "native", prover = "test" }}
+        {settings}
+    "#
+    );
+    let plan = Arc::new(Plan::compile(&workflow(&text), &BTreeMap::new()).expect("a plan"));
+    let log = Arc::new(MemoryLog::new());
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let blobs = Arc::new(BlobStore::open(dir.path()).expect("a store"));
+    let (coordinator, handle) = Coordinator::open(plan, log, coordinator::Options::default())
+        .await
+        .expect("an empty log");
+    let (stop, shutdown) = shutdown::channel();
+    let run = tokio::spawn(coordinator.run(shutdown.clone()));
+    let mut crew = Vec::new();
+    for number in 0..WORKERS {
+        let executor: Arc<dyn Executor> = Arc::new(Timed(match number {
+            0 => FAST * 10,
+            _ => FAST,
+        }));
+        let options = dispatcher::Options {
+            name: format!("prove-{number}").into(),
+            group: "prove".into(),
+            labels: BTreeSet::new(),
+            memory: 0,
+            f_max: 1,
+            heartbeat: Duration::from_secs(1),
+        };
+        let executors = Arc::new(BTreeMap::from([(StageIx(0), executor)]));
+        let dispatcher = Dispatcher::new(options, executors, blobs.clone(), handle.clone());
+        crew.push(tokio::spawn(dispatcher.run(shutdown.clone())));
+    }
+    let (observer, mut settled) = mpsc::unbounded_channel();
+    handle.observe(observer).await.expect("it runs");
+    let mut tick = tokio::time::interval(FAST + FAST / 2);
+    for block in 0..WARM_UP + MEASURED {
+        tick.tick().await;
+        let submitted = handle.submit(request(QueueIx(0), block)).await;
+        assert_eq!(submitted.expect("it runs"), Reply::Accepted);
+    }
+    let mut took = Vec::new();
+    for _ in 0..WARM_UP + MEASURED {
+        let next = tokio::time::timeout(PATIENCE, settled.recv()).await;
+        let settled = next.expect("it goes on").expect("it runs");
+        let timing = settled.timing.expect("a worker completed it");
+        if settled.task.block >= WARM_UP {
+            took.push(timing.waited + timing.leased);
+        }
+    }
+    stop.raise(Level::Stop);
+    for worker in crew {
+        // The coordinator may have gone first.
+        let _ = worker.await.expect("no panic");
+    }
+    run.await.expect("no panic").expect("no error");
+    took.sort_unstable();
+    took[took.len() * 99 / 100]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_slow_worker_does_not_make_the_tail() {
+    let plain = p99("").await;
+    let hedged = p99("hedge = { percentile = 90, min = \"30ms\" }").await;
+    let two_of_three = p99("copies = 3\naccept = 2").await;
+    println!("P99 with one of {WORKERS} workers 10x slower ({FAST:?} a task):");
+    println!("  one worker for each task  {plain:?}");
+    println!("  hedged at P90             {hedged:?}");
+    println!("  2 of 3                    {two_of_three:?}");
+    assert!(plain >= FAST * 10, "{plain:?}");
+    assert!(hedged < plain / 2, "{hedged:?} against {plain:?}");
+    assert!(
+        two_of_three < plain / 2,
+        "{two_of_three:?} against {plain:?}"
+    );
+}
+
+/// Whether a process runs: neither gone nor a zombie that its parent has not reaped yet.
+fn runs(pid: &str) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return false;
+    };
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+    !matches!(state.as_bytes().first(), Some(b'Z' | b'X') | None)
+}
+
+fn pids(dir: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(dir.join("pids")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+async fn until(what: &str, is: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is() {
+        assert!(began.elapsed() < PATIENCE, "it never comes to: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The first who comes waits for the other, and wins; the other sleeps until it is killed.
+const RACE: &str = r#"
+if mkdir "$DIR/won" 2>/dev/null; then
+  while [ ! -s "$DIR/pids" ]; do sleep 0.01; done
+  cp "$2" "$4"
+else
+  sleep 1000 & printf '%s\n%s\n' $$ $! > "$DIR/new"; mv "$DIR/new" "$DIR/pids"; wait
+fi
+"#;
+
+fn race(dir: &Path, settings: &str) -> String {
+    format!(
+        r#"
+        name = "race"
+        [[source]]
+        name = "in"
+        kind = "submit"
+        output = "blocks"
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        output = "proofs"
+        {settings}
+        executor = {{ kind = "process", program = "/bin/sh", args = ["-c", '''{RACE}''', "x"], env = {{ DIR = {dir:?} }} }}
+        [sequencer]
+        input = "proofs"
+    "#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_loser_of_a_race_is_killed_with_its_children() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let text = race(dir.path(), "workers = 2\ncopies = 2");
+    let mut mill = Background::start(&text, &Script::open(), &dir.path().join("state"), true).await;
+    assert_eq!(mill.submit("blocks", 0, "{}").await, Reply::Accepted);
+    assert_eq!(mill.next().await.first, 0);
+    let losers = pids(dir.path());
+    assert_eq!(losers.len(), 2, "the shell and its child");
+    until("the loser is gone", || !losers.iter().any(|pid| runs(pid))).await;
+    let status = mill.handle.status().await.expect("it runs");
+    let counters = stage(&status, "prove").counters;
+    assert_eq!(
+        (counters.leased, counters.completed, counters.failed),
+        (2, 1, 0)
+    );
+    mill.stop.raise(Level::Stop);
+    mill.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_block_is_killed_and_can_be_retried() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    std::fs::create_dir(dir.path().join("won")).expect("a directory");
+    let text = race(dir.path(), "");
+    let mut mill = Background::start(&text, &Script::open(), &dir.path().join("state"), true).await;
+    assert_eq!(mill.submit("blocks", 0, "{}").await, Reply::Accepted);
+    until("it sleeps", || pids(dir.path()).len() == 2).await;
+    let sleepers = pids(dir.path());
+    assert!(sleepers.iter().all(|pid| runs(pid)));
+
+    let handle = &mill.handle;
+    assert_eq!(
+        handle.cancel_block(7).await.expect("it runs"),
+        Reply::NotFound
+    );
+    assert_eq!(
+        handle.cancel_block(0).await.expect("it runs"),
+        Reply::Accepted
+    );
+    until("it is gone", || !sleepers.iter().any(|pid| runs(pid))).await;
+    let task = TaskId {
+        stage: "prove".into(),
+        block: 0,
+        part: Part::whole(),
+    };
+    let dead = task.clone();
+    let reason = handle
+        .inspect(move |core| core.dead_letter(&dead).map(|dead| dead.reason.clone()))
+        .await
+        .expect("it runs");
+    assert_eq!(reason.as_deref(), Some("cancelled by an operator"));
+    assert_eq!(
+        handle.cancel_task(task.clone()).await.expect("it runs"),
+        Reply::NotFound
+    );
+    assert_eq!(handle.cancel_all().await.expect("it runs"), Reply::NotFound);
+
+    std::fs::remove_dir(dir.path().join("won")).expect("it is there");
+    assert_eq!(
+        handle.retry_dead(task).await.expect("it runs"),
+        Reply::Accepted
+    );
+    assert_eq!(mill.next().await.first, 0);
+    mill.stop.raise(Level::Stop);
+    mill.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_results_of_three_go_on_as_an_array() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let text = r#"
+        name = "two"
+        [[source]]
+        name = "in"
+        kind = "submit"
+        output = "blocks"
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        output = "proofs"
+        workers = 3
+        copies = 3
+        accept = 2
+        executor = { kind = "native", prover = "test" }
+        [sequencer]
+        input = "proofs"
+    "#;
+    let mut mill = Background::start(text, &Script::open(), dir.path(), true).await;
+    for block in 0..10 {
+        assert_eq!(
+            mill.submit("blocks", block, "{\"a\":1}").await,
+            Reply::Accepted
+        );
+    }
+    for block in 0..10 {
+        let emitted = mill.next().await;
+        assert_eq!(emitted.first, block);
+        assert_eq!(&emitted.bytes[..], b"[{\"a\":1},{\"a\":1}]");
+    }
+    mill.stop.raise(Level::Stop);
+    mill.ended().await;
+}
