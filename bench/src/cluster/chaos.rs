@@ -41,6 +41,8 @@ struct Round<'a> {
     file: PathBuf,
     dir: PathBuf,
     bus: String,
+    /// Of everything on the servers: a log of its own for each round.
+    prefix: String,
     running: BTreeMap<String, Child>,
 }
 
@@ -58,6 +60,7 @@ impl Round<'_> {
             .args(["--log", "info", role])
             .arg(&self.file)
             .args(["--bus", &self.bus, "--replicas", "3"])
+            .args(["--bus-prefix", &self.prefix])
             .current_dir(&self.dir)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -165,11 +168,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             program: &program,
             file: file.clone(),
             dir,
-            bus: format!("{}", cluster.url()),
+            bus: cluster.url(),
+            prefix: format!("round-{rounds}"),
             running: BTreeMap::new(),
         };
-        // A log of its own for each round.
-        purge(&cluster).await;
         for name in &names {
             round.start(name)?;
         }
@@ -230,22 +232,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.must_be_zero("missing", "blocks not emitted", missing);
     report.must_be_zero("out_of_order", "out of order, or twice", wrong);
     report.finish(&args.common)
-}
-
-/// Removes what an earlier round left on the servers.
-async fn purge(cluster: &Cluster) {
-    let Ok(client) = async_nats::connect(cluster.url()).await else {
-        return;
-    };
-    let context = async_nats::jetstream::new(client);
-    // They are not there in the first round.
-    for stream in [
-        "proofmill_log_bitcoin-headers",
-        "KV_proofmill_leases",
-        "OBJ_proofmill_blobs",
-    ] {
-        let _ = context.delete_stream(stream).await;
-    }
 }
 
 /// Kills or stops one process for a moment, and names it.
