@@ -44,6 +44,9 @@ pub(crate) struct Monitor {
     pub(crate) hedged: u64,
     pub(crate) several: u64,
     pub(crate) cancelled: u64,
+    pub(crate) missed: u64,
+    pub(crate) given_up: u64,
+    slots: BTreeSet<u64>,
     next_assignment: u64,
 }
 
@@ -102,6 +105,7 @@ impl Monitor {
             }
         }
         self.check_results(scene, &puts, &deletes)?;
+        self.check_slots(scene, &puts, &deletes)?;
         for (key, record) in &puts {
             match (key, record) {
                 (RecordKey::Task(id), _) => {
@@ -119,6 +123,7 @@ impl Monitor {
                 }
                 (RecordKey::Dead(id), Record::Dead(dead)) => {
                     self.cancelled += u64::from(dead.reason.starts_with("cancelled"));
+                    self.given_up += u64::from(dead.reason.starts_with("its block"));
                     self.dead.insert(id.clone());
                     self.seen.insert(id.clone());
                     check_dead(scene, dead)?;
@@ -232,6 +237,44 @@ impl Monitor {
                     "(k) {id} passed on {names:?}, {accept} were to be"
                 );
             }
+        }
+        Ok(())
+    }
+
+    /// (l) A block's deadline is counted from its first message until nothing of it is left.
+    fn check_slots(
+        &mut self,
+        scene: &Scene,
+        puts: &[(RecordKey, Record)],
+        deletes: &BTreeSet<RecordKey>,
+    ) -> Result<(), String> {
+        for key in deletes {
+            let RecordKey::Slot(first) = key else {
+                continue;
+            };
+            let open = self.slots.remove(first);
+            ensure!(open, "(l) the slot of block {first} ended twice");
+            match scene.plan.sequencer() {
+                Some(_) => ensure!(
+                    *first < self.cursor,
+                    "(l) the slot of block {first} ended before it was emitted"
+                ),
+                None => ensure!(
+                    !self.live.iter().any(|id| id.block == *first),
+                    "(l) the slot of block {first} ended while it lives"
+                ),
+            }
+        }
+        for (key, record) in puts {
+            let (RecordKey::Slot(first), Record::Slot(slot)) = (key, record) else {
+                continue;
+            };
+            let new = self.slots.insert(*first);
+            ensure!(
+                new != slot.missed,
+                "(l) the slot of block {first} was opened twice, or missed unopened"
+            );
+            self.missed += u64::from(slot.missed);
         }
         Ok(())
     }
@@ -477,7 +520,14 @@ impl Monitor {
                     .filter(|view| view.workers.iter().any(|(has, _)| has == name))
                     .count()
                     < known.slots
-                && self.may_take(dispatcher, view, name);
+                && self.may_take(dispatcher, view, name)
+                // It may be kept for a lower block that a full queue keeps back.
+                && !views.iter().any(|other| {
+                    other.claimable
+                        && other.record.id.stage == view.record.id.stage
+                        && other.record.id.block < view.record.id.block
+                        && self.may_take(dispatcher, other, name)
+                });
             ensure!(
                 !able,
                 "(h) {} went back to {worker}, which failed it, while {name} is free",
@@ -590,7 +640,7 @@ fn check_dead(
         .attempts
         .last()
         .is_some_and(|attempt| attempt.failure.permanent);
-    if dead.reason.starts_with("cancelled") {
+    if dead.reason.starts_with("cancelled") || dead.reason.starts_with("its block") {
         return Ok(());
     }
     let Speculation {

@@ -5,7 +5,8 @@
 //! and all that was accepted must come to its end. The invariants are those of the design, lettered
 //! in the messages: (a) nothing accepted is lost, (b) one result for each task, (c) no overtaking,
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
-//! (h) retries, (i) determinism, (j) indices, (k) several workers with one task.
+//! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
+//! (l) deadlines.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
@@ -28,6 +29,8 @@ struct Lived {
     hedged: u64,
     several: u64,
     cancelled: u64,
+    missed: u64,
+    given_up: u64,
 }
 
 fn live(seed: u64, print: bool) -> Lived {
@@ -53,6 +56,8 @@ fn live(seed: u64, print: bool) -> Lived {
         hedged: world.monitor.hedged,
         several: world.monitor.several,
         cancelled: world.monitor.cancelled,
+        missed: world.monitor.missed,
+        given_up: world.monitor.given_up,
     }
 }
 
@@ -79,6 +84,8 @@ fn histories_keep_the_invariants() {
                     sum.hedged += lived.hedged;
                     sum.several += lived.several;
                     sum.cancelled += lived.cancelled;
+                    sum.missed += lived.missed;
+                    sum.given_up += lived.given_up;
                 }
                 sum
             }
@@ -90,7 +97,15 @@ fn histories_keep_the_invariants() {
             match handle.join() {
                 Err(panic) => std::panic::resume_unwind(panic),
                 Ok(sum) if count >= 1_000 => assert!(
-                    sum.hedged > 0 && sum.several > 0 && sum.cancelled > 0,
+                    [
+                        sum.hedged,
+                        sum.several,
+                        sum.cancelled,
+                        sum.missed,
+                        sum.given_up
+                    ]
+                    .iter()
+                    .all(|seen| *seen > 0),
                     "the histories show too little: {sum:?}"
                 ),
                 Ok(_) => {}
