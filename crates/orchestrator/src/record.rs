@@ -128,6 +128,9 @@ pub struct DoneRecord {
     pub at_ms: u64,
 }
 
+/// A stage that groups by a field, and the value there, or why there is none.
+pub type GroupingOf = (Arc<str>, Result<Arc<str>, String>);
+
 /// A result of a task that takes several, until it has as many as it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRecord {
@@ -140,7 +143,7 @@ pub struct PartRecord {
     /// What is to go on.
     pub payload: Payload,
     /// The value at the grouping field, for each collector that reads it; by the stage's name.
-    pub grouping: Vec<(Arc<str>, Result<Arc<str>, String>)>,
+    pub grouping: Vec<GroupingOf>,
     /// When, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }

@@ -73,7 +73,9 @@ impl Core {
             self.set_phase(no, Phase::New);
             self.enter(no);
         } else {
+            // A late result may have made up for what was missing.
             self.set_phase(no, Phase::Ready);
+            self.rest(no);
         }
     }
 

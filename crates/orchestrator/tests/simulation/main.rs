@@ -16,6 +16,7 @@ mod log;
 mod outside;
 mod plans;
 mod rng;
+mod several;
 mod world;
 
 use world::World;
