@@ -8,6 +8,7 @@
 //! | `part.STAGE.BLOCK.PART.NAME` | [`PartRecord`] | one result of a live task that takes several |
 //! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | the task is in the dead-letter queue |
 //! | `group.STAGE.KEY` | [`GroupRecord`] | a barrier fired; appended on the same condition |
+//! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline runs, or is missed |
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
 //!
@@ -41,6 +42,8 @@ pub enum RecordKey {
     Part(TaskId, Part),
     /// The mark that a barrier fired: the collector stage, and the group's key.
     Group(Arc<str>, Part),
+    /// The deadline of the blocks from this one on.
+    Slot(u64),
     /// The sequencer's position.
     Cursor,
     /// A source's position.
@@ -66,6 +69,8 @@ pub enum Record {
     Source(u64),
     /// See [`PartRecord`].
     Part(PartRecord),
+    /// See [`SlotRecord`].
+    Slot(SlotRecord),
 }
 
 /// A task, as accepted.
@@ -123,6 +128,9 @@ pub struct DoneRecord {
     pub at_ms: u64,
 }
 
+/// A stage that groups by a field, and the value there, or why there is none.
+pub type GroupingOf = (Arc<str>, Result<Arc<str>, String>);
+
 /// A result of a task that takes several, until it has as many as it takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartRecord {
@@ -135,9 +143,21 @@ pub struct PartRecord {
     /// What is to go on.
     pub payload: Payload,
     /// The value at the grouping field, for each collector that reads it; by the stage's name.
-    pub grouping: Vec<(Arc<str>, Result<Arc<str>, String>)>,
+    pub grouping: Vec<GroupingOf>,
     /// When, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
+}
+
+/// A block, or a span of them that came as one message, whose deadline is counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotRecord {
+    /// The last block, inclusive.
+    pub last: u64,
+    /// When its first message was accepted, milliseconds since 1970-01-01 UTC. After a restart the
+    /// rest of its time is reckoned from this.
+    pub at_ms: u64,
+    /// Whether the deadline has passed.
+    pub missed: bool,
 }
 
 /// The mark of a barrier that fired.
@@ -230,6 +250,7 @@ impl RecordKey {
             Self::Dead(id) => task_key("dead", id),
             Self::Part(id, name) => format!("{}.{name}", task_key("part", id)),
             Self::Group(stage, key) => format!("group.{stage}.{key}"),
+            Self::Slot(block) => format!("slot.{block}"),
             Self::Cursor => "cursor".to_owned(),
             Self::Source(name) => format!("source.{name}"),
         };
@@ -248,6 +269,9 @@ impl RecordKey {
         let (kind, rest) = text.split_once('.')?;
         if kind == "source" {
             return Some(Self::Source(rest.into()));
+        }
+        if kind == "slot" {
+            return Some(Self::Slot(rest.parse().ok()?));
         }
         let mut tokens = rest.split('.');
         if kind == "group" {
@@ -333,6 +357,7 @@ mod tests {
             RecordKey::Dead(id()),
             RecordKey::Part(id(), Part::from_text("prover:a b")),
             RecordKey::Group("batch".into(), Part::from_text("α")),
+            RecordKey::Slot(7),
             RecordKey::Cursor,
             RecordKey::Source("blocks".into()),
         ] {

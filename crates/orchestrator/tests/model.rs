@@ -303,6 +303,7 @@ impl Real {
                 q_max: 1_000,
             }],
             retain_blocks: 1_000,
+            deadline: None,
         };
         let mut core = Core::new(Arc::new(plan), CoreOptions::default());
         core.start(Now::default());

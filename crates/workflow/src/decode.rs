@@ -10,8 +10,8 @@ use crate::document::{Document, Field};
 use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
 use crate::model::{
-    Backoff, Collector, Defaults, Dispatcher, Policy, Queue, Sequencer, Source, SourceKind,
-    Workflow, Writers,
+    Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Source,
+    SourceKind, Workflow, Writers,
 };
 use crate::template::Template;
 
@@ -126,6 +126,9 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
     let sequencer = top
         .table("sequencer", "{ input = \"verified\" }")
         .and_then(sequencer);
+    let deadline = top
+        .table("deadline", "{ slot = \"12s\" }")
+        .and_then(deadline);
     top.finish();
 
     let queues = queues(
@@ -145,6 +148,7 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
         dispatchers,
         collectors,
         sequencer,
+        deadline,
         document: faults.document.clone(),
     }
 }
@@ -258,6 +262,26 @@ fn policy(fields: &mut Fields<'_, '_>, inherited: &Policy) -> Policy {
         r_max,
         backoff,
     }
+}
+
+fn deadline(mut fields: Fields<'_, '_>) -> Option<Deadline> {
+    let slot = fields.duration("slot");
+    if !fields.has("slot") {
+        fields.missing("slot", "\"12s\"");
+    }
+    let on_missed = match fields.has("on_missed") {
+        true => word(&mut fields, "on_missed", &["keep", "drop"]),
+        false => fields.string("on_missed", "").and(None),
+    };
+    fields.finish();
+    let on_missed = match on_missed {
+        Some("drop") => OnMissed::Drop,
+        _ => OnMissed::Keep,
+    };
+    Some(Deadline {
+        slot: slot?,
+        on_missed,
+    })
 }
 
 /// The field `name`, or a fault.

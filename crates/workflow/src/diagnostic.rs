@@ -168,6 +168,8 @@ codes! {
     AcceptWithFanOut = "accept-with-fan-out",
     /// Batches of tasks that several workers get.
     BatchWithCopies = "batch-with-copies",
+    /// Blocks are dropped that the sequencer would wait for.
+    DropWithSequencer = "drop-with-sequencer",
     /// Batches for a program, which takes one task at a time.
     BatchNeedsNative = "batch-needs-native",
     /// A batch larger than what a dispatcher may hold.

@@ -60,8 +60,9 @@ pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
 pub use host::{Host, LocalHost, ProgramFault};
 pub use model::{
-    Backoff, Collector, Defaults, Dispatcher, Executor, Hedge, MatchCount, Policy, ProcessExecutor,
-    Program, Queue, Sequencer, Source, SourceKind, Speculation, Strategy, Workflow, Writers,
+    Backoff, Collector, Deadline, Defaults, Dispatcher, Executor, Hedge, MatchCount, OnMissed,
+    Policy, ProcessExecutor, Program, Queue, Sequencer, Source, SourceKind, Speculation, Strategy,
+    Workflow, Writers,
 };
 pub use plan::{Plan, PlanQueue, PlanStage, QueueId, StageId, StageKind};
 pub use template::Template;

@@ -33,6 +33,8 @@ pub struct Workflow {
     pub collectors: Vec<Collector>,
     /// Emits in chain order.
     pub sequencer: Option<Sequencer>,
+    /// How long a block may take; not counted if absent.
+    pub deadline: Option<Deadline>,
     pub(crate) document: Document,
 }
 
@@ -70,6 +72,26 @@ pub struct Backoff {
     pub factor: f64,
     /// Share of the wait that is random, from 0 to 1.
     pub jitter: f64,
+}
+
+/// The table `[deadline]`: how long a block may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deadline {
+    /// From its first accepted message until the sequencer has emitted it, or, without one, until
+    /// nothing of it is left.
+    pub slot: Duration,
+    /// What becomes of a block that takes longer.
+    pub on_missed: OnMissed,
+}
+
+/// What becomes of a block that has missed its deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnMissed {
+    /// It goes on.
+    #[default]
+    Keep,
+    /// What is left of it goes to the dead-letter queue; only where no sequencer waits for it.
+    Drop,
 }
 
 /// A queue.

@@ -40,6 +40,10 @@ pub struct PlanStage {
 }
 
 /// What a stage does.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a workflow has a few stages, and they are not moved about"
+)]
 #[derive(Clone, Debug)]
 pub enum StageKind {
     /// Makes messages.

@@ -514,6 +514,22 @@ fn copies() {
 }
 
 #[test]
+fn deadlines() {
+    let sequencer = "[sequencer]";
+    let at = |text: &str| format!("[deadline]\n{text}\n[sequencer]");
+    spoiled(sequencer, &at(""), Code::MissingField);
+    spoiled(sequencer, &at("slot = \"12\""), Code::BadDuration);
+    let twice = "slot = \"12s\"\non_missed = \"skip\"";
+    let found = spoiled(sequencer, &at(twice), Code::UnknownKind);
+    assert_eq!(found.help, "use one of: \"keep\", \"drop\"");
+    let drop = "slot = \"12s\"\non_missed = \"drop\"";
+    let found = spoiled(sequencer, &at(drop), Code::DropWithSequencer);
+    assert_eq!(found.field, "deadline.on_missed");
+    let sound = at("slot = \"12s\"\non_missed = \"keep\"");
+    assert_eq!(codes(&SOUND.replace(sequencer, &sound)), []);
+}
+
+#[test]
 fn executors() {
     let native = "executor = { kind = \"native\", prover = \"test.prove\" }";
     let found = spoiled("test.prove", "test.porve", Code::UnknownProver);

@@ -12,7 +12,9 @@ use crate::id::{Part, TaskId};
 use crate::message::{Message, tasks_of};
 use crate::payload::Payload;
 use crate::plan::StageIx;
-use crate::record::{DeadRecord, Failure, Finish, PartRecord, Record, RecordKey, TaskRecord};
+use crate::record::{
+    DeadRecord, Failure, Finish, GroupingOf, PartRecord, Record, RecordKey, TaskRecord,
+};
 
 impl Core {
     /// A result, which counts whatever its lease. Where a task takes one, the first wins, whoever
@@ -207,7 +209,7 @@ impl Core {
         self.attempt_failed(no, &complete.worker, &failure);
     }
 
-    fn by_name(&self, output: &Output) -> Vec<(Arc<str>, Result<Arc<str>, String>)> {
+    fn by_name(&self, output: &Output) -> Vec<GroupingOf> {
         let grouping = output.grouping.iter();
         grouping
             .map(|(reader, value)| (self.plan.stage(*reader).name.clone(), value.clone()))

@@ -91,6 +91,7 @@ impl Core {
                     phase: Phase::New,
                     attempts: Vec::new(),
                 };
+                self.count_in_slots(&task.record, true);
                 self.tasks.insert(no, task);
                 self.present[stage.0].add(id.block);
                 self.moving += 1;
@@ -155,6 +156,12 @@ impl Core {
                 self.emit_next = self.emit_next.max(next);
                 self.note_outdated();
             }
+            (RecordKey::Slot(first), Record::Slot(slot)) => {
+                // Else it is known since it was decided, and may have ended by now.
+                if !self.started {
+                    self.put_slot(*first, slot);
+                }
+            }
             (RecordKey::Source(name), Record::Source(next)) => {
                 self.sources.insert(name.clone(), next);
             }
@@ -170,10 +177,11 @@ impl Core {
             RecordKey::Task(id) => self.forget(id),
             RecordKey::Dead(id) => {
                 self.deciding.remove(id);
-                if self.dead.remove(id).is_some()
+                if let Some((dead, _)) = self.dead.remove(id)
                     && let Some(stage) = self.stage_of(id)
                 {
                     self.buried[stage.0] -= 1;
+                    self.note_ripe(&dead.task);
                 }
             }
             RecordKey::Done(id) => {
@@ -204,6 +212,7 @@ impl Core {
             }
             RecordKey::Tries(_)
             | RecordKey::Part(..)
+            | RecordKey::Slot(_)
             | RecordKey::Cursor
             | RecordKey::Source(_) => {}
         }
@@ -219,6 +228,7 @@ impl Core {
         if let Some(task) = self.tasks.remove(&no) {
             self.present[task.stage.0].remove(id.block);
             self.moving -= 1;
+            self.count_in_slots(&task.record, false);
         }
     }
 }

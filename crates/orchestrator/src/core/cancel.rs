@@ -37,7 +37,9 @@ impl Core {
         chosen.retain(|no| self.tasks.get(no).is_some_and(Task::is_cancellable));
         chosen.sort_unstable();
         for no in &chosen {
-            self.cancel_task(*no);
+            let stage = self.tasks[no].stage;
+            self.counters[stage.0].cancelled += 1;
+            self.stop_task(*no, REASON);
         }
         let found = found || !chosen.is_empty();
         if rounds > 0 && !self.pending.is_empty() {
@@ -59,16 +61,16 @@ impl Core {
         self.reply(request, self.applied, reply);
     }
 
-    fn cancel_task(&mut self, no: TaskNo) {
+    /// Moves a live task to the dead-letter queue, wherever it is.
+    pub(super) fn stop_task(&mut self, no: TaskNo, reason: &str) {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
-        self.counters[task.stage.0].cancelled += 1;
         let attempts = task.attempts.clone();
         if let Some(collector) = self.collectors[task.stage.0].as_mut() {
             collector.strategy.forget(&task.record.id);
         }
-        self.bury(no, REASON.to_owned(), attempts);
+        self.bury(no, reason.to_owned(), attempts);
     }
 }
 
@@ -88,7 +90,7 @@ impl Target {
 
 impl Task {
     /// Whether it can still be stopped: it has not ended, and the sink has not been given it.
-    fn is_cancellable(&self) -> bool {
+    pub(super) fn is_cancellable(&self) -> bool {
         !matches!(self.phase, Phase::Finishing | Phase::Emitting)
     }
 }

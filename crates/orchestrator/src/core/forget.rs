@@ -5,7 +5,7 @@ use crate::id::TaskId;
 use crate::record::RecordKey;
 
 /// Marks removed in one append, at most: a batch of the log is bounded.
-const FORGET_MAX: usize = 500;
+pub(super) const FORGET_MAX: usize = 500;
 
 /// Marks are looked for after so many ends of work, so that removing them costs few appends.
 const FORGET_EVERY: usize = 32;

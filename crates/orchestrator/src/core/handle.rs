@@ -52,6 +52,7 @@ impl Core {
             match timer {
                 Timer::Lease(no, batch) => self.lease_due(no, batch),
                 Timer::Wake(no) => self.wake(no),
+                Timer::Slot(first) => self.slot_due(first),
                 // What is overdue is looked for after each event.
                 Timer::Hedge(stage) => self.hedge_due[stage.0] = None,
                 Timer::Overdue(stage, key) => self.group_overdue(stage, &key, due),
@@ -72,7 +73,9 @@ impl Core {
             self.set_phase(no, Phase::New);
             self.enter(no);
         } else {
+            // A late result may have made up for what was missing.
             self.set_phase(no, Phase::Ready);
+            self.rest(no);
         }
     }
 

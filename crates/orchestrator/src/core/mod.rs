@@ -21,6 +21,7 @@ mod cancel;
 mod check;
 mod collect;
 mod dead;
+mod deadline;
 mod event;
 mod forget;
 mod handle;

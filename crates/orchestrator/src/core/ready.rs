@@ -133,6 +133,11 @@ impl BlockCount {
         }
     }
 
+    /// Whether there are tasks of these blocks.
+    pub(super) fn has(&self, blocks: &std::ops::RangeInclusive<u64>) -> bool {
+        self.by_block.range(blocks.clone()).next().is_some()
+    }
+
     pub(super) fn total(&self) -> usize {
         self.total
     }

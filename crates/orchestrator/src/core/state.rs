@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use proofmill_bus::{Expect, Op, Seq};
 
+use super::deadline::Slot;
 use super::event::{
     Action, Event, Now, Reply, RequestId, Settled, Submit, Target, Time, Timing, Token,
 };
@@ -115,6 +116,12 @@ pub struct Core {
     pub(super) sources: BTreeMap<Arc<str>, u64>,
     pub(super) parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submit>>,
     pub(super) next_park: u64,
+    /// By first block: blocks whose deadline is counted.
+    pub(super) slots: BTreeMap<u64, Slot>,
+    /// Those that may have ended.
+    pub(super) ripe_slots: BTreeSet<u64>,
+    pub(super) blocks_met: u64,
+    pub(super) blocks_missed: u64,
     /// Messages that wait for an append that decides about their tasks.
     pub(super) deferred: Vec<Submit>,
     pub(super) counters: Vec<Counters>,
@@ -218,6 +225,7 @@ pub(super) enum Timer {
     Lease(TaskNo, u64),
     Wake(TaskNo),
     Hedge(StageIx),
+    Slot(u64),
     Overdue(StageIx, Arc<str>),
     Silent(WorkerId),
     Adopted,
@@ -345,6 +353,10 @@ impl Core {
             sources: BTreeMap::new(),
             parked: BTreeMap::new(),
             next_park: 0,
+            slots: BTreeMap::new(),
+            ripe_slots: BTreeSet::new(),
+            blocks_met: 0,
+            blocks_missed: 0,
             deferred: Vec::new(),
             counters: vec![Counters::default(); stages],
             actions: Vec::new(),
@@ -365,6 +377,7 @@ impl Core {
         self.emit_next = self.cursor;
         self.cursor_ahead = self.cursor;
         self.note_all_outdated();
+        self.resume_slots(now);
         if !self.options.adopt_grace.is_zero() {
             let until = now.mono.plus(self.options.adopt_grace);
             self.adopting_until = Some(until);
@@ -405,6 +418,7 @@ impl Core {
         self.pump_emission();
         self.schedule();
         self.forget_outdated();
+        self.end_slots();
     }
 
     pub(super) fn stage_of(&self, id: &TaskId) -> Option<StageIx> {
@@ -515,6 +529,12 @@ impl Core {
         if task.phase != Phase::New {
             return;
         }
+        if self.is_given_up(no) {
+            return;
+        }
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
         let stage = task.stage;
         match self.plan.stage(stage).kind {
             StageKind::Dispatcher(_) => self.set_phase(no, Phase::Ready),

@@ -104,6 +104,7 @@ impl Core {
             self.deferred.push(submit);
             return;
         }
+        let (first, last) = (submit.message.first, submit.message.last);
         let Submit {
             request,
             producer,
@@ -167,6 +168,12 @@ impl Core {
                 let key = RecordKey::Source(producer);
                 changes.push((key, Change::put(Record::Source(next))));
             }
+        }
+        if reply == Reply::Accepted
+            && let Some(slot) = self.open_slot(first, last)
+        {
+            // Ahead of the tasks, so that a replay counts them in it.
+            changes.insert(0, slot);
         }
         if changes.is_empty() {
             self.reply(request, self.applied, reply);

@@ -82,6 +82,10 @@ pub struct Status {
     pub next_block: Option<u64>,
     /// Producers that wait for room in a queue.
     pub producers_waiting: usize,
+    /// Blocks that were done within their deadline, since the coordinator started.
+    pub blocks_met: u64,
+    /// Blocks that were not.
+    pub blocks_missed: u64,
     /// Whether the core leases nothing more.
     pub draining: bool,
 }
@@ -146,7 +150,10 @@ impl Core {
                 counters: self.counters[ix],
             })
             .collect();
+        let (blocks_met, blocks_missed) = self.deadlines();
         Status {
+            blocks_met,
+            blocks_missed,
             workflow: self.plan.workflow.clone(),
             stages,
             live: self.tasks.len(),

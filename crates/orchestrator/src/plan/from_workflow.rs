@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proofmill_workflow as file;
 
 use super::model::{
-    Backoff, CollectorPlan, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx, QueuePlan,
-    Speculation, StageIx, StageKind, StagePlan,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
+    QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 use crate::collector::{Expected, Match, Range, Sequential, StrategyFactory};
 
@@ -101,6 +101,10 @@ impl Plan {
             stages,
             queues,
             retain_blocks: RETAIN_BLOCKS,
+            deadline: workflow.deadline.as_ref().map(|deadline| Deadline {
+                slot: deadline.slot,
+                drop_missed: deadline.on_missed == file::OnMissed::Drop,
+            }),
         })
     }
 }

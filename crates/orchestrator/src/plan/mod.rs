@@ -5,6 +5,6 @@ mod model;
 
 pub use from_workflow::{PlanError, StrategyMaker};
 pub use model::{
-    Backoff, CollectorPlan, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx, QueuePlan,
-    Speculation, StageIx, StageKind, StagePlan,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
+    QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };

@@ -29,6 +29,19 @@ pub struct Plan {
     /// For stages that no path leads from to the sequencer, finished task ids are remembered for
     /// this many blocks below the newest one.
     pub retain_blocks: u64,
+    /// How long a block may take, where that is counted.
+    pub deadline: Option<Deadline>,
+}
+
+/// How long a block may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// From its first accepted message until the sequencer has emitted it, or, without one, until
+    /// nothing of it is left.
+    pub slot: Duration,
+    /// Whether what is left of a block that has missed its deadline goes to the dead-letter queue.
+    /// Without effect where a sequencer waits for the block.
+    pub drop_missed: bool,
 }
 
 /// A queue: who reads it, who writes it.
@@ -169,7 +182,8 @@ impl Plan {
     /// Tells plans apart that were made from different workflows: processes that work together
     /// must have the same.
     pub fn digest(&self) -> [u8; 16] {
-        let said = format!("{:?}", (&self.workflow, &self.queues, &self.stages));
+        let parts = (&self.workflow, &self.queues, &self.stages, &self.deadline);
+        let said = format!("{parts:?}");
         let digest: [u8; 32] = sha2::Sha256::digest(said.as_bytes()).into();
         let mut short = [0; 16];
         short.copy_from_slice(&digest[..16]);

@@ -3,6 +3,7 @@
 mod backpressure;
 mod collectors;
 mod dead_letters;
+mod deadlines;
 mod restart;
 mod sequencer;
 mod speculation;

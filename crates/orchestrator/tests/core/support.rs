@@ -15,8 +15,8 @@ use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{
-    Backoff, CollectorPlan, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx, StageKind,
-    StagePlan,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx,
+    StageKind, StagePlan,
 };
 use proofmill_orchestrator::record::Failure;
 
@@ -375,6 +375,7 @@ impl Mill {
 pub(crate) struct Draft {
     stages: Vec<StagePlan>,
     queues: Vec<QueuePlan>,
+    deadline: Option<Deadline>,
 }
 
 pub(crate) fn dispatcher() -> DispatcherPlan {
@@ -471,12 +472,19 @@ impl Draft {
         self.stage("emit", &[input], &[], StageKind::Sequencer { start: 0 })
     }
 
+    pub(crate) fn deadline(mut self, slot: u64, drop_missed: bool) -> Self {
+        let slot = Duration::from_millis(slot);
+        self.deadline = Some(Deadline { slot, drop_missed });
+        self
+    }
+
     pub(crate) fn mill(self) -> Mill {
         Mill::new(Plan {
             workflow: "test".into(),
             stages: self.stages,
             queues: self.queues,
             retain_blocks: 100,
+            deadline: self.deadline,
         })
     }
 }

@@ -6,20 +6,17 @@ use std::sync::Arc;
 use proofmill_bus::Op;
 use proofmill_orchestrator::core::{Action, Core, Event, Lease, TaskPhase, TaskView};
 use proofmill_orchestrator::id::TaskId;
-use proofmill_orchestrator::payload::Payload;
-use proofmill_orchestrator::plan::{
-    DispatcherPlan, Distinct, Needs, Speculation, StageIx, StageKind,
-};
+use proofmill_orchestrator::plan::{Needs, Speculation, StageIx, StageKind};
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 
 use crate::plans::{Barrier, Scene, T_ACK_MS};
 
 /// What the core was told of a worker.
-struct Known {
+pub(super) struct Known {
     group: Arc<str>,
-    labels: BTreeSet<String>,
+    pub(super) labels: BTreeSet<String>,
     memory: u64,
-    slots: usize,
+    pub(super) slots: usize,
     retired: bool,
     heard_ms: u64,
     /// After a long silence the core may have forgotten it, until it joins again.
@@ -29,21 +26,24 @@ struct Known {
 #[derive(Default)]
 pub(crate) struct Monitor {
     pub(crate) seen: BTreeSet<TaskId>,
-    live: BTreeSet<TaskId>,
+    pub(super) live: BTreeSet<TaskId>,
     ended: BTreeSet<TaskId>,
     pub(crate) dead: BTreeSet<TaskId>,
     pub(crate) dropped: bool,
     fired: BTreeSet<(Arc<str>, String)>,
     tries: BTreeMap<TaskId, usize>,
     newest: BTreeMap<Arc<str>, u64>,
-    cursor: u64,
-    workers: BTreeMap<Arc<str>, Known>,
+    pub(super) cursor: u64,
+    pub(super) workers: BTreeMap<Arc<str>, Known>,
     assignments: BTreeMap<(TaskId, u32, Arc<str>), u64>,
-    parts: BTreeMap<TaskId, BTreeSet<Arc<str>>>,
+    pub(super) parts: BTreeMap<TaskId, BTreeSet<Arc<str>>>,
     /// How much of it the histories have seen.
     pub(crate) hedged: u64,
     pub(crate) several: u64,
     pub(crate) cancelled: u64,
+    pub(crate) missed: u64,
+    pub(crate) given_up: u64,
+    pub(super) slots: BTreeSet<u64>,
     next_assignment: u64,
 }
 
@@ -54,6 +54,8 @@ macro_rules! ensure {
         }
     };
 }
+
+pub(super) use ensure;
 
 impl Monitor {
     pub(crate) fn coordinator_died(&mut self) {
@@ -102,6 +104,7 @@ impl Monitor {
             }
         }
         self.check_results(scene, &puts, &deletes)?;
+        self.check_slots(scene, &puts, &deletes)?;
         for (key, record) in &puts {
             match (key, record) {
                 (RecordKey::Task(id), _) => {
@@ -119,6 +122,7 @@ impl Monitor {
                 }
                 (RecordKey::Dead(id), Record::Dead(dead)) => {
                     self.cancelled += u64::from(dead.reason.starts_with("cancelled"));
+                    self.given_up += u64::from(dead.reason.starts_with("its block"));
                     self.dead.insert(id.clone());
                     self.seen.insert(id.clone());
                     check_dead(scene, dead)?;
@@ -162,75 +166,6 @@ impl Monitor {
                     self.cursor = *next;
                 }
                 _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// (k) What takes several results has so many, of different workers, and keeps each until then.
-    fn check_results(
-        &mut self,
-        scene: &Scene,
-        puts: &[(RecordKey, Record)],
-        deletes: &BTreeSet<RecordKey>,
-    ) -> Result<(), String> {
-        for (key, record) in puts {
-            if let (RecordKey::Part(id, _), Record::Part(part)) = (key, record) {
-                let new = self
-                    .parts
-                    .entry(id.clone())
-                    .or_default()
-                    .insert(part.name.clone());
-                ensure!(new, "(k) {} has completed {id} twice", part.name);
-            }
-        }
-        for key in deletes {
-            let RecordKey::Task(id) = key else { continue };
-            let parts = self.parts.remove(id).unwrap_or_default();
-            let deleted = deletes
-                .iter()
-                .filter(|key| matches!(key, RecordKey::Part(of, _) if of == id))
-                .count();
-            ensure!(
-                deleted == parts.len(),
-                "(k) results of {id} were left behind"
-            );
-            let stage = scene
-                .plan
-                .stage_named(&id.stage)
-                .map(|ix| scene.plan.stage(ix));
-            let Some(plan) = stage.and_then(|stage| stage.dispatcher()) else {
-                continue;
-            };
-            let done = puts.iter().any(|(key, record)| match (key, record) {
-                (RecordKey::Done(of), Record::Done(done)) => {
-                    of == id && matches!(done.finish, Finish::Completed { .. })
-                }
-                _ => false,
-            });
-            if !done || plan.speculation.accept == 1 {
-                continue;
-            }
-            let accept = plan.speculation.accept;
-            ensure!(
-                parts.len() + 1 == accept,
-                "(k) {id} ended with {} results before its last, of {accept}",
-                parts.len()
-            );
-            self.several += 1;
-            for (key, record) in puts {
-                let (RecordKey::Task(_), Record::Task(task)) = (key, record) else {
-                    continue;
-                };
-                let Payload::Group { members, .. } = &task.payload else {
-                    return Err(format!("(k) {id} takes {accept} and passed one on"));
-                };
-                let names: BTreeSet<&Arc<str>> = members.iter().map(|(name, _)| name).collect();
-                let sorted = members.is_sorted_by(|(a, _), (b, _)| a < b);
-                ensure!(
-                    names.len() == accept && sorted && parts.iter().all(|p| names.contains(p)),
-                    "(k) {id} passed on {names:?}, {accept} were to be"
-                );
             }
         }
         Ok(())
@@ -396,56 +331,6 @@ impl Monitor {
         self.check_avoidance(scene, views, worker, first, now_ms)
     }
 
-    /// What a worker counts as among those that have the same task.
-    fn name_of(&self, plan: &DispatcherPlan, worker: &Arc<str>) -> Option<Arc<str>> {
-        let known = self.workers.get(worker);
-        match &plan.speculation.distinct {
-            Distinct::Worker => Some(worker.clone()),
-            Distinct::Label(prefix) => {
-                let label = known?.labels.iter().find(|l| l.starts_with(&**prefix))?;
-                Some(label.as_str().into())
-            }
-        }
-    }
-
-    /// Whether a worker could be given one more copy.
-    fn may_take(&self, plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
-        let Some(name) = self.name_of(plan, worker) else {
-            return false;
-        };
-        let is_same =
-            |other: &Arc<str>| other == worker || self.name_of(plan, other).as_ref() == Some(&name);
-        let failed = view
-            .attempts
-            .iter()
-            .any(|a| a.failure.permanent && is_same(&a.worker));
-        let has = view.workers.iter().any(|(other, _)| is_same(other));
-        !failed && !has && !view.results.contains(&name)
-    }
-
-    /// (k) No two copies with the same worker, or with the same label.
-    fn check_copies(&self, plan: &DispatcherPlan, view: &TaskView) -> Result<(), String> {
-        let id = &view.record.id;
-        let most = plan.speculation.copies + usize::from(plan.speculation.hedge.is_some());
-        ensure!(
-            view.workers.len() <= most && view.results.len() < plan.speculation.accept,
-            "(k) {id} is with {:?}, results are {:?}",
-            view.workers,
-            view.results
-        );
-        let names = view
-            .workers
-            .iter()
-            .filter_map(|(w, _)| self.name_of(plan, w));
-        let all: Vec<Arc<str>> = names.chain(view.results.iter().cloned()).collect();
-        let different: BTreeSet<&Arc<str>> = all.iter().collect();
-        ensure!(
-            different.len() == all.len(),
-            "(k) {id} is twice with the same: {all:?}"
-        );
-        Ok(())
-    }
-
     fn check_avoidance(
         &self,
         scene: &Scene,
@@ -477,7 +362,14 @@ impl Monitor {
                     .filter(|view| view.workers.iter().any(|(has, _)| has == name))
                     .count()
                     < known.slots
-                && self.may_take(dispatcher, view, name);
+                && self.may_take(dispatcher, view, name)
+                // It may be kept for a lower block that a full queue keeps back.
+                && !views.iter().any(|other| {
+                    other.claimable
+                        && other.record.id.stage == view.record.id.stage
+                        && other.record.id.block < view.record.id.block
+                        && self.may_take(dispatcher, other, name)
+                });
             ensure!(
                 !able,
                 "(h) {} went back to {worker}, which failed it, while {name} is free",
@@ -590,7 +482,7 @@ fn check_dead(
         .attempts
         .last()
         .is_some_and(|attempt| attempt.failure.permanent);
-    if dead.reason.starts_with("cancelled") {
+    if dead.reason.starts_with("cancelled") || dead.reason.starts_with("its block") {
         return Ok(());
     }
     let Speculation {

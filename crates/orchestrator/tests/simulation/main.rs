@@ -5,7 +5,8 @@
 //! and all that was accepted must come to its end. The invariants are those of the design, lettered
 //! in the messages: (a) nothing accepted is lost, (b) one result for each task, (c) no overtaking,
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
-//! (h) retries, (i) determinism, (j) indices, (k) several workers with one task.
+//! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
+//! (l) deadlines.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
@@ -15,6 +16,7 @@ mod log;
 mod outside;
 mod plans;
 mod rng;
+mod several;
 mod world;
 
 use world::World;
@@ -28,6 +30,8 @@ struct Lived {
     hedged: u64,
     several: u64,
     cancelled: u64,
+    missed: u64,
+    given_up: u64,
 }
 
 fn live(seed: u64, print: bool) -> Lived {
@@ -53,6 +57,8 @@ fn live(seed: u64, print: bool) -> Lived {
         hedged: world.monitor.hedged,
         several: world.monitor.several,
         cancelled: world.monitor.cancelled,
+        missed: world.monitor.missed,
+        given_up: world.monitor.given_up,
     }
 }
 
@@ -79,6 +85,8 @@ fn histories_keep_the_invariants() {
                     sum.hedged += lived.hedged;
                     sum.several += lived.several;
                     sum.cancelled += lived.cancelled;
+                    sum.missed += lived.missed;
+                    sum.given_up += lived.given_up;
                 }
                 sum
             }
@@ -86,16 +94,22 @@ fn histories_keep_the_invariants() {
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(run(thread)))
             .collect();
+        let mut seen = [0; 5];
         for handle in handles {
-            match handle.join() {
-                Err(panic) => std::panic::resume_unwind(panic),
-                Ok(sum) if count >= 1_000 => assert!(
-                    sum.hedged > 0 && sum.several > 0 && sum.cancelled > 0,
-                    "the histories show too little: {sum:?}"
-                ),
-                Ok(_) => {}
-            }
+            let sum = handle
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let of = [
+                sum.hedged,
+                sum.several,
+                sum.cancelled,
+                sum.missed,
+                sum.given_up,
+            ];
+            seen.iter_mut().zip(of).for_each(|(seen, of)| *seen += of);
         }
+        let enough = count < 1_000 || seen.iter().all(|seen| *seen > 0);
+        assert!(enough, "the histories show too little: {seen:?}");
     });
 }
 

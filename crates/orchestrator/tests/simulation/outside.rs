@@ -464,8 +464,13 @@ impl World {
         if self.monitor.dropped {
             return Ok(());
         }
+        if let Some(slot) = keys.iter().find(|key| key.starts_with("slot.")) {
+            return Err(format!("(l) {slot} outlived its block"));
+        }
         let status = core.status();
-        if status.live > 0 || status.dead > 0 || self.sink.next != self.scene.end {
+        let unsequenced = self.scene.plan.sequencer().is_none();
+        let emitted = unsequenced || self.sink.next == self.scene.end;
+        if status.live > 0 || status.dead > 0 || !emitted {
             let rest: Vec<Arc<str>> = core
                 .tasks(|_| true)
                 .iter()

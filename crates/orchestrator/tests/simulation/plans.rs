@@ -9,8 +9,8 @@ use proofmill_orchestrator::collector::{
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{
-    Backoff, CollectorPlan, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx, QueuePlan,
-    Speculation, StageIx, StageKind, StagePlan,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
+    QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 
 use crate::rng::Rng;
@@ -197,7 +197,7 @@ fn source(name: &'static str, queue: &'static str, spans: Vec<(u64, u64)>) -> So
 }
 
 /// How many scenes there are.
-pub(crate) const SCENES: usize = 9;
+pub(crate) const SCENES: usize = 10;
 
 pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     let mut end = rng.within(6, 20);
@@ -352,6 +352,12 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             b.queues[blocks.0].many_writers = true;
             "two writers"
         }
+        8 => {
+            b.dispatcher("witness", "blocks", &["witnesses"], "one");
+            b.dispatcher("prove", "witnesses", &[], second);
+            retain_blocks = 100_000;
+            "no sequencer"
+        }
         _ => {
             end = end / 2 * 2;
             sources = vec![source("headers", "blocks", singles(end))];
@@ -374,11 +380,16 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     if matches!(which, 3..=5) {
         sources[0].spans = singles(end);
     }
+    let deadline = b.rng.flip().then(|| Deadline {
+        slot: Duration::from_millis(b.rng.within(1, 6_000)),
+        drop_missed: b.rng.flip(),
+    });
     let plan = Plan {
         workflow: "simulated".into(),
         stages: b.stages,
         queues: b.queues,
         retain_blocks,
+        deadline,
     };
     let plan = Arc::new(plan);
     let partial = which == 4;

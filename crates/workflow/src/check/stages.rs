@@ -8,7 +8,8 @@ use crate::diagnostic::Code;
 use crate::document::Field;
 use crate::host::ProgramFault;
 use crate::model::{
-    Collector, Dispatcher, Executor, Policy, Program, SourceKind, Strategy, Workflow,
+    Collector, Deadline, Dispatcher, Executor, OnMissed, Policy, Program, SourceKind, Strategy,
+    Workflow,
 };
 use crate::suggest::nearest;
 use crate::value::format_duration;
@@ -20,6 +21,13 @@ pub(super) fn check(checker: &mut Checker<'_>) {
         &Field::table("defaults"),
         &workflow.defaults.policy,
     );
+    let drops = |deadline: &Deadline| deadline.on_missed == OnMissed::Drop;
+    if workflow.deadline.as_ref().is_some_and(drops) && workflow.sequencer.is_some() {
+        let message = "the sequencer would wait for ever for a block that is dropped";
+        let help = "remove `on_missed`, or the sequencer";
+        let field = Field::table("deadline").child("on_missed");
+        checker.push(Code::DropWithSequencer, &field, message, help);
+    }
     for (index, source) in workflow.sources.iter().enumerate() {
         let at = checker.document().origin("source", index);
         source_kind(checker, &at, &source.kind);
