@@ -36,7 +36,7 @@ pub(crate) fn import(args: &ImportEnv) -> Result<(), Failure> {
         screen.note(&format!("note: {remark}"));
     }
     match &args.output {
-        None => output::line(imported.workflow.trim_end().to_owned()),
+        None => output::line(imported.workflow.trim_end()),
         Some(path) if path.exists() && !args.force => Err(Failure::usage(format!(
             "{} is there already",
             path.display()
