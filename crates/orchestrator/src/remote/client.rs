@@ -412,31 +412,3 @@ impl Caller {
         }
     }
 }
-
-/// The state of a workflow as its leader knows it, as JSON; `None` if nobody leads it.
-pub async fn status(
-    connection: &Connection,
-    blobs: &BlobStore,
-    plan: &Plan,
-) -> Result<Option<String>, RemoteError> {
-    let subjects = Subjects::new(connection, &plan.workflow);
-    let call = Call {
-        plan: plan.digest(),
-        term: 0,
-        client: "status".into(),
-        what: What::Status,
-    };
-    let bytes = encode(&call, connection, blobs).await?;
-    match connection
-        .request(&subjects.leader, bytes, CALL_TIMEOUT)
-        .await
-    {
-        Ok(answer) => match decode::<Answer>(&answer, blobs).await? {
-            Answer::Status(json) => Ok(Some(json)),
-            Answer::OtherPlan => Err(RemoteError::OtherPlan(plan.workflow.to_string())),
-            _ => Ok(None),
-        },
-        Err(RequestError::NoResponders(_)) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}

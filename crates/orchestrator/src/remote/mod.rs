@@ -17,6 +17,6 @@ mod client;
 mod server;
 mod wire;
 
-pub use client::{Client, status};
+pub use client::Client;
 pub use server::Server;
 pub use wire::{RemoteError, decode, encode};

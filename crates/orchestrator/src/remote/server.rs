@@ -60,11 +60,20 @@ pub struct Server {
     outdated: Arc<watch::Sender<bool>>,
 }
 
+/// A call with events that was taken.
+struct Taken {
+    number: u64,
+    /// Whom it named that is not known.
+    unknown: Vec<WorkerId>,
+    sink_unknown: bool,
+}
+
 type PendingReply = Shared<BoxFuture<'static, Option<Reply>>>;
 
 struct Client {
-    /// The last call with events that was taken, and whom it named that is not known.
-    taken: Option<(u64, Vec<WorkerId>, bool)>,
+    /// The last call with events. Held while its events are said: calls are taken one by one, and
+    /// none is answered before all of it has been said, however often it is made.
+    taken: Arc<tokio::sync::Mutex<Option<Taken>>>,
     workers: Vec<WorkerId>,
     has_sink: bool,
     tell: mpsc::UnboundedSender<Told>,
@@ -171,11 +180,6 @@ impl Server {
                 let next = self.handle.source_next(&source).await?;
                 Ok(Answer::SourceNext(next))
             }
-            What::Status => {
-                let status = self.handle.status().await?;
-                let json = serde_json::to_string(&status).unwrap_or_default();
-                Ok(Answer::Status(json))
-            }
         }
     }
 
@@ -185,30 +189,29 @@ impl Server {
         number: u64,
         events: Vec<Said>,
     ) -> Result<Answer, CoordinatorGone> {
-        let again = {
+        let taken = {
             let mut clients = self.lock();
-            let client = self.client(&mut clients, &name);
-            let again = client.taken.clone().filter(|(taken, ..)| *taken == number);
-            if again.is_none() {
-                client.taken = Some((number, Vec::new(), false));
-            }
-            again
+            self.client(&mut clients, &name).taken.clone()
         };
-        let (unknown, sink_unknown) = match again {
-            Some((_, unknown, sink_unknown)) => (unknown, sink_unknown),
-            None => {
+        let mut taken = taken.lock().await;
+        let (unknown, sink_unknown) = match &*taken {
+            Some(taken) if taken.number == number => (taken.unknown.clone(), taken.sink_unknown),
+            _ => {
                 let mut unknown = Vec::new();
                 let mut sink_unknown = false;
                 for said in events {
                     self.say(&name, said, &mut unknown, &mut sink_unknown)
                         .await?;
                 }
-                let mut clients = self.lock();
-                let client = self.client(&mut clients, &name);
-                client.taken = Some((number, unknown.clone(), sink_unknown));
+                *taken = Some(Taken {
+                    number,
+                    unknown: unknown.clone(),
+                    sink_unknown,
+                });
                 (unknown, sink_unknown)
             }
         };
+        drop(taken);
         self.handle.flush().await?;
         Ok(Answer::Done {
             unknown,
@@ -320,7 +323,7 @@ impl Server {
             };
             tokio::spawn(notices.run(told));
             Client {
-                taken: None,
+                taken: Arc::default(),
                 workers: Vec::new(),
                 has_sink: false,
                 tell,

@@ -41,8 +41,6 @@ pub(super) enum What {
     Submit { number: u64, request: SubmitRequest },
     /// Where a source goes on.
     SourceNext(Arc<str>),
-    /// The whole at this moment, as JSON.
-    Status,
 }
 
 /// Something that happened at a client.
@@ -86,7 +84,6 @@ pub(super) enum Answer {
     },
     Reply(Reply),
     SourceNext(Option<u64>),
-    Status(String),
     /// The client runs another workflow.
     OtherPlan,
     /// Not carried out, and perhaps never: the leader is stopping.
