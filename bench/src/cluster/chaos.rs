@@ -140,6 +140,10 @@ impl Drop for Round<'_> {
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        args.common.is_embedded(),
+        "this experiment starts a cluster of its own: leave --bus away"
+    );
     let place = Place::fresh(&args.common)?;
     let beside = std::env::current_exe()?.with_file_name("proofmill");
     let program = args.proofmill.clone().unwrap_or(beside);

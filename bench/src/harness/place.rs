@@ -28,6 +28,13 @@ pub(crate) struct Common {
     pub(crate) json: bool,
 }
 
+impl Common {
+    /// Whether nothing is between the roles.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.bus == Bus::Embedded
+    }
+}
+
 /// Where the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Bus {
@@ -76,7 +83,7 @@ impl Place {
             "--servers: 1 or 3, not {}",
             common.servers
         );
-        let servers = (common.bus == Bus::Jetstream).then(|| {
+        let servers = (!common.is_embedded()).then(|| {
             // Every message is synced before it is acknowledged.
             let store = dir.path().join("nats-$NAME");
             let config = format!(

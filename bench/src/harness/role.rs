@@ -46,6 +46,14 @@ impl Process {
         let _ = self.0.wait();
     }
 
+    /// An error if it has ended by itself; why, it has said.
+    pub(crate) fn ensure_alive(&mut self) -> anyhow::Result<()> {
+        match self.0.try_wait()? {
+            None => Ok(()),
+            Some(status) => anyhow::bail!("a process of dispatchers has ended: {status}"),
+        }
+    }
+
     /// Its number.
     pub(crate) fn id(&self) -> u32 {
         self.0.id()
@@ -87,12 +95,7 @@ pub(crate) fn spawn(
 }
 
 /// Starts one process.
-pub(crate) fn start(
-    file: &Path,
-    bus: &NatsOptions,
-    state: &Path,
-    workers: &str,
-) -> anyhow::Result<Process> {
+fn start(file: &Path, bus: &NatsOptions, state: &Path, workers: &str) -> anyhow::Result<Process> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let child = Command::new(program)
         .arg("role")

@@ -99,7 +99,7 @@ impl Running {
         leader.observe(observer).await?;
         let (stop, listener) = shutdown::channel();
         let run = tokio::spawn(async move { Ok(mill.run(listener).await?) });
-        let (handle, dispatchers) = match bus {
+        let (handle, mut dispatchers) = match bus {
             None => (leader.clone(), Vec::new()),
             Some(bus) => {
                 let dispatchers = role::spawn(workflow, &bus, state)?;
@@ -115,6 +115,9 @@ impl Running {
         while leader.status().await?.workers < workers as usize {
             if run.is_finished() {
                 break;
+            }
+            for process in &mut dispatchers {
+                process.ensure_alive()?;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }

@@ -20,10 +20,10 @@ use crate::{over_bus, socket};
 
 /// How long a question that only looks may take: a mill that is stopped (SIGSTOP) or that hangs
 /// must not hang whoever asks.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Largest answer that is read, in bytes.
-const ANSWER_MAX: usize = 256 * 1024 * 1024;
+pub(crate) const ANSWER_MAX: usize = 256 * 1024 * 1024;
 
 /// Why a running mill gave no answer.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,8 @@
 //!
 //! [`Operations`] is what can be asked of an open mill. A running mill offers them over HTTP on a
 //! socket in its state directory that only its user can open ([`control`]); [`Client`] is the other
-//! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Metrics and health are on a TCP port, when asked for ([`metrics`]).
+//! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Metrics
+//! and health are on a TCP port, when asked for ([`metrics`]).
 
 mod client;
 pub mod control;

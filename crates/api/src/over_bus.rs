@@ -2,8 +2,8 @@
 //! socket, carried in messages.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use bytes::Bytes;
@@ -14,14 +14,9 @@ use proofmill_orchestrator::remote::{RemoteError, decode, encode};
 use serde::{Deserialize, Serialize};
 use tower_service::Service;
 
+use crate::client::{ANSWER_MAX, PATIENCE};
 use crate::control::router;
 use crate::operations::Operations;
-
-/// How long an answer may take. A submission may wait for room in a queue; asking again is safe.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Largest answer, in bytes.
-const ANSWER_MAX: usize = 256 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
 struct Ask {
@@ -48,15 +43,16 @@ pub async fn serve(
     operations: Operations,
 ) -> Result<(), RemoteError> {
     let mut asked = connection.listen(&subject(connection, workflow)).await?;
+    let router = router(operations);
     let mut answering = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
             request = asked.next() => {
                 let Some(request) = request else { return Ok(()) };
                 let (connection, blobs) = (connection.clone(), blobs.clone());
-                let operations = operations.clone();
+                let router = router.clone();
                 answering.spawn(async move {
-                    match answer(&request.payload, &connection, &blobs, operations).await {
+                    match answer(&request.payload, &connection, &blobs, router).await {
                         Ok(bytes) => request.reply(bytes).await,
                         Err(error) => tracing::warn!(%error, "a question is not answered"),
                     }
@@ -71,7 +67,7 @@ async fn answer(
     bytes: &Bytes,
     connection: &Connection,
     blobs: &BlobStore,
-    operations: Operations,
+    mut router: Router,
 ) -> Result<Bytes, RemoteError> {
     let ask: Ask = decode(bytes, blobs).await?;
     let malformed = |error: axum::http::Error| RemoteError::Malformed(error.to_string());
@@ -81,7 +77,7 @@ async fn answer(
         .header("content-type", "application/json")
         .body(Body::from(ask.body))
         .map_err(malformed)?;
-    let Ok(response) = router(operations).call(request).await;
+    let Ok(response) = router.call(request).await;
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), ANSWER_MAX)
         .collect()
@@ -91,7 +87,8 @@ async fn answer(
     encode(&Answer { status, body }, connection, blobs).await
 }
 
-/// Asks whoever leads the workflow.
+/// Asks whoever leads the workflow. A submission may wait for room in a queue for longer than an
+/// answer is waited for: asking again is safe.
 pub(crate) async fn ask(
     connection: &Connection,
     blobs: &BlobStore,

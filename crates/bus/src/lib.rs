@@ -30,7 +30,7 @@ mod memory;
 mod pending;
 
 pub use blob::{BlobError, BlobStore, Digest, InvalidDigest, Swept};
-pub use embedded::{EmbeddedLog, LockError, OpenError, Options};
+pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::{
     ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, Leases, NatsOptions,

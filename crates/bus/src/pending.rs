@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::error::{AppendError, LogFailure};
 use crate::key::Key;
-use crate::log::{Durable, Expect, Op, Seq, check_limits};
+use crate::log::{Durable, Entry, Expect, Op, Seq, check_limits};
 
 /// Bytes a pending operation takes beside its key and value.
 const OP_OVERHEAD: usize = 64;
@@ -20,6 +20,8 @@ const OP_OVERHEAD: usize = 64;
 pub(crate) struct State {
     pub(crate) live: HashMap<Key, Seq>,
     pub(crate) last: Seq,
+    /// The last place when it was opened.
+    opened: Seq,
     pub(crate) durable: Seq,
     /// Live records that may not be in the store yet.
     pub(crate) recent: BTreeMap<Seq, (Key, Bytes)>,
@@ -63,6 +65,7 @@ impl State {
         Self {
             live,
             last,
+            opened: last,
             durable: last,
             recent: BTreeMap::new(),
             ended: BTreeMap::new(),
@@ -79,6 +82,24 @@ impl State {
             None if self.closing => Err(AppendError::Closed),
             None => Ok(()),
         }
+    }
+
+    /// Whether nothing has been accepted yet.
+    pub(crate) fn is_as_opened(&self) -> bool {
+        self.last == self.opened
+    }
+
+    /// The record that lives under `key`: itself, or only its place if it may be in the store alone.
+    pub(crate) fn find(&self, key: &Key) -> Option<Result<Entry, Seq>> {
+        let seq = *self.live.get(key)?;
+        Some(match self.recent.get(&seq) {
+            Some((key, value)) => Ok(Entry {
+                seq,
+                key: key.clone(),
+                value: value.clone(),
+            }),
+            None => Err(seq),
+        })
     }
 
     /// Whether `bytes` more may be pending.

@@ -155,14 +155,8 @@ pub(crate) struct Demo {
         default_value = ".proofmill/demo"
     )]
     pub(crate) state: PathBuf,
-    /// Where proving keys are kept between runs.
-    #[arg(
-        long,
-        env = "PROOFMILL_KEYS",
-        value_name = "DIR",
-        default_value = ".proofmill/keys"
-    )]
-    pub(crate) keys: PathBuf,
+    #[command(flatten)]
+    pub(crate) keys: KeysArg,
     /// Forget the state of an earlier run and begin anew.
     #[arg(long)]
     pub(crate) fresh: bool,
@@ -180,14 +174,8 @@ pub(crate) struct MetricsArg {
     pub(crate) metrics: Option<SocketAddr>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Run {
-    /// The workflow file.
-    pub(crate) file: PathBuf,
-    /// Where the log, the blobs and everything to resume from are kept [default: .proofmill/NAME,
-    /// by the workflow's name].
-    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
-    pub(crate) state: Option<PathBuf>,
+#[derive(Clone, Debug, Args)]
+pub(crate) struct KeysArg {
     /// Where proving keys are kept between runs.
     #[arg(
         long,
@@ -196,9 +184,27 @@ pub(crate) struct Run {
         default_value = ".proofmill/keys"
     )]
     pub(crate) keys: PathBuf,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkersArg {
     /// Run so many dispatchers of a stage, such as prove=4, instead of what the file says.
     #[arg(long, value_name = "STAGE=N", value_parser = stage_and_count)]
     pub(crate) workers: Vec<(String, usize)>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The workflow file.
+    pub(crate) file: PathBuf,
+    /// Where the log, the blobs and everything to resume from are kept [default: .proofmill/NAME,
+    /// by the workflow's name].
+    #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keys: KeysArg,
+    #[command(flatten)]
+    pub(crate) workers: WorkersArg,
     /// Keep running when the sources have ended and nothing moves.
     ///
     /// Without it a run ends when all work is done; a workflow with a `submit` source always stays.

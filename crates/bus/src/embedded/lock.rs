@@ -5,9 +5,9 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The lock; the system releases it when the process ends, however it ends.
+/// A directory that no other process uses: the system releases it when the process ends, however it ends.
 #[derive(Debug)]
-pub(super) struct DirectoryLock {
+pub struct DirectoryLock {
     file: File,
 }
 
@@ -23,8 +23,11 @@ pub struct LockError {
 }
 
 impl DirectoryLock {
-    /// Locks `dir`; `Ok(Err(_))` if somebody else has it.
-    pub(super) fn acquire(dir: &Path) -> io::Result<Result<Self, LockError>> {
+    /// Locks `dir`, which must be there; `Ok(Err(_))` if somebody else has it.
+    ///
+    /// # Errors
+    /// The file `lock` in it cannot be used.
+    pub fn acquire(dir: &Path) -> io::Result<Result<Self, LockError>> {
         let mut options = OpenOptions::new();
         options
             .read(true)
@@ -58,7 +61,7 @@ impl Drop for DirectoryLock {
         // Closing is not enough: a process being started from another thread has a copy of the
         // file, and with it the lock, from its fork to its exec.
         if let Err(error) = self.file.unlock() {
-            tracing::warn!(%error, "cannot unlock the log's directory");
+            tracing::warn!(%error, "cannot unlock the directory");
         }
     }
 }

@@ -118,19 +118,10 @@ impl EmbeddedLog {
 
     fn get_now(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
-            let seq = {
-                let state = self.shared.lock();
-                let Some(seq) = state.live.get(key).copied() else {
-                    return Ok(None);
-                };
-                if let Some((key, value)) = state.recent.get(&seq) {
-                    return Ok(Some(Entry {
-                        seq,
-                        key: key.clone(),
-                        value: value.clone(),
-                    }));
-                }
-                seq
+            let seq = match self.shared.lock().find(key) {
+                None => return Ok(None),
+                Some(Ok(entry)) => return Ok(Some(entry)),
+                Some(Err(seq)) => seq,
             };
             let found = {
                 let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);

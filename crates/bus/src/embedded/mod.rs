@@ -7,6 +7,6 @@ mod options;
 mod store;
 mod writer;
 
-pub use lock::LockError;
+pub use lock::{DirectoryLock, LockError};
 pub use log::EmbeddedLog;
 pub use options::{OpenError, Options};

@@ -21,7 +21,7 @@ const LEAST_PAYLOAD: usize = 128 << 10;
 const LARGEST_MESSAGE: usize = 1 << 20;
 
 /// How long a server that has been reached may take to do what it is asked.
-const SETTLING: Duration = Duration::from_secs(8);
+const SETTLING: Duration = Duration::from_secs(15);
 
 /// Room for what a message has beside its payload: subject, headers.
 const HEADERS: usize = 1024;
@@ -325,23 +325,40 @@ async fn connect_options(
     Ok(connect)
 }
 
-/// Tries until it succeeds, or [`SETTLING`] has passed: a cluster that elects a leader answers late,
-/// or not at all.
+/// How long failures are borne: a cluster that elects a leader answers late, or not at all.
+pub(super) struct Patience(Instant);
+
+// === impl Patience ===
+
+impl Patience {
+    /// From now on, for [`SETTLING`].
+    pub(super) fn new() -> Self {
+        Self(Instant::now() + SETTLING)
+    }
+
+    /// Waits a moment before another try. False: it has been tried for long enough.
+    pub(super) async fn bears(&self, why: &str) -> bool {
+        if Instant::now() >= self.0 {
+            return false;
+        }
+        tracing::info!(why, "the server is not ready; trying on");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        true
+    }
+}
+
+/// Tries until it succeeds, or [`Patience`] has ended.
 pub(super) async fn patiently<T, E, F>(mut attempt: impl FnMut() -> F) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
     E: std::error::Error,
 {
-    let until = Instant::now() + SETTLING;
+    let patience = Patience::new();
     loop {
         match attempt().await {
             Ok(done) => return Ok(done),
-            Err(error) if Instant::now() >= until => return Err(error),
-            Err(error) => {
-                let error = with_sources(&error);
-                tracing::info!(error, "the server is not ready; trying on");
-                tokio::time::sleep(Duration::from_millis(250)).await;
-            }
+            Err(error) if !patience.bears(&with_sources(&error)).await => return Err(error),
+            Err(_) => {}
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The handle.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use async_nats::jetstream::context::PublishErrorKind;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -11,7 +12,7 @@ use futures_util::{FutureExt, StreamExt};
 use rand::Rng;
 use tokio::sync::watch;
 
-use super::connection::Connection;
+use super::connection::{Connection, Patience, with_sources};
 use super::frame::{Assembly, Frame};
 use super::frames::Frames;
 use super::options::ConnectError;
@@ -39,12 +40,17 @@ const FENCE_TRIES: usize = 1000;
 #[derive(Debug)]
 pub struct JetStreamLog {
     shared: Arc<Shared>,
+    /// What was read when it was opened, for the replay that follows: the stream is read once.
+    opened: Mutex<Option<Records>>,
 }
+
+/// Records in order.
+type Records = BTreeMap<Seq, (Key, Bytes)>;
 
 /// The records of the stream, while it is read from its beginning.
 #[derive(Default)]
 struct Reading {
-    records: BTreeMap<Seq, (Key, Bytes)>,
+    records: Records,
     last: Seq,
     frames: Frames,
     assembly: Assembly,
@@ -60,11 +66,7 @@ impl Reading {
         message: &Bytes,
     ) -> Result<(), ConnectError> {
         let taken = self.assembly.take(sequence, message);
-        let taken = taken.map_err(|why| ConnectError::Damaged {
-            stream: stream.name().to_owned(),
-            sequence,
-            why: why.to_string(),
-        })?;
+        let taken = taken.map_err(|why| stream.damaged(sequence, why))?;
         if let Some((first, frame)) = taken {
             self.apply(first, sequence, frame);
         }
@@ -94,6 +96,7 @@ impl JetStreamLog {
         let id: u64 = rand::rng().random();
         let mut reading = Reading::default();
         let mut read_to = 0;
+        let patience = Patience::new();
         for _ in 0..FENCE_TRIES {
             let (first, last) = stream.bounds().await?;
             stream
@@ -102,7 +105,15 @@ impl JetStreamLog {
                 })
                 .await?;
             read_to = last;
-            if Self::fence(&stream, id, &mut reading, last).await? {
+            let fenced = match Self::fence(&stream, id, last, reading.last).await {
+                Ok(fenced) => fenced,
+                // It may have been stored all the same: then the next look finds it, as any other
+                // writer's.
+                Err(why) if patience.bears(&why).await => None,
+                Err(why) => return Err(stream.unusable(why)),
+            };
+            if let Some(message) = fenced {
+                reading.take(&stream, last + 1, &message)?;
                 let live = reading
                     .records
                     .iter()
@@ -118,63 +129,38 @@ impl JetStreamLog {
                     purged: first,
                 };
                 tokio::spawn(writer.run());
-                return Ok(Self { shared });
+                return Ok(Self {
+                    shared,
+                    opened: Mutex::new(Some(reading.records)),
+                });
             }
         }
-        Err(ConnectError::Resource {
-            what: format!("the stream {}", stream.name()),
-            why: "another process writes to it without pause".into(),
-        })
+        Err(stream.unusable("another process writes to it without pause".into()))
     }
 
-    /// Writes an empty frame after message `last`. Not, if another process was quicker.
+    /// Writes an empty frame after message `last`, and returns it. `None`: another process was
+    /// quicker.
     async fn fence(
         stream: &LogStream,
         id: u64,
-        reading: &mut Reading,
         last: u64,
-    ) -> Result<bool, ConnectError> {
-        use async_nats::jetstream::context::PublishErrorKind;
-        use async_nats::jetstream::message::PublishMessage;
-
-        use super::connection::with_sources;
-        use super::frame::Origin;
-
+        last_record: Seq,
+    ) -> Result<Option<Bytes>, String> {
         let frame = Frame {
-            last: reading.last,
+            last: last_record,
             ..Frame::default()
         };
-        let message = frame
-            .encode(id, 0, stream.connection.max_message())
-            .remove(0);
-        let failed = |why: String| ConnectError::Resource {
-            what: format!("the stream {}", stream.name()),
-            why,
-        };
-        let publish = PublishMessage::build()
-            .payload(message.clone())
-            .expected_last_sequence(last);
-        let context = &stream.connection.context;
-        let ack = match context.send_publish(stream.subject.clone(), publish).await {
+        let limit = stream.connection.max_message();
+        let message = frame.encode(id, 0, limit).remove(0);
+        let ack = match stream.publish(&message, last + 1).await {
             Ok(ack) => ack.await,
             Err(error) => Err(error),
         };
         match ack {
-            Ok(_) => {}
-            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                return Ok(false);
-            }
-            // It may have been stored: then the next look finds it, as any other writer's.
-            Err(error) if error.kind() == PublishErrorKind::TimedOut => {
-                let found = stream.message(last + 1).await.map_err(failed)?;
-                if found.and_then(|found| Origin::of(&found)) != Origin::of(&message) {
-                    return Ok(false);
-                }
-            }
-            Err(error) => return Err(failed(with_sources(&error))),
+            Ok(_) => Ok(Some(message)),
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
+            Err(error) => Err(with_sources(&error)),
         }
-        reading.take(stream, last + 1, &message)?;
-        Ok(true)
     }
 
     /// Accepts nothing more, and returns when everything accepted is durable or the log has failed.
@@ -191,22 +177,17 @@ impl JetStreamLog {
 
     async fn find(&self, key: &Key) -> Result<Option<Entry>, ReadError> {
         loop {
-            let seq = {
+            let found = {
                 let state = self.shared.lock();
                 if state.closing {
                     return Err(ReadError::Closed);
                 }
-                let Some(seq) = state.live.get(key).copied() else {
-                    return Ok(None);
-                };
-                if let Some((key, value)) = state.recent.get(&seq) {
-                    return Ok(Some(Entry {
-                        seq,
-                        key: key.clone(),
-                        value: value.clone(),
-                    }));
-                }
-                seq
+                state.find(key)
+            };
+            let seq = match found {
+                None => return Ok(None),
+                Some(Ok(entry)) => return Ok(Some(entry)),
+                Some(Err(seq)) => seq,
             };
             let place = self.shared.frames().of(seq);
             let found = match place {
@@ -225,11 +206,19 @@ impl JetStreamLog {
     }
 
     async fn snapshot(&self) -> Result<Vec<Entry>, ReadError> {
+        let opened = self
+            .opened
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let reading = ReaderGuard::new(&self.shared);
         let (live, recent) = {
             let state = self.shared.lock();
             if state.closing {
                 return Err(ReadError::Closed);
+            }
+            if let Some(records) = opened.filter(|_| state.is_as_opened()) {
+                return Ok(entries(records));
             }
             let live: HashMap<Seq, Key> = state
                 .live
@@ -239,20 +228,14 @@ impl JetStreamLog {
             (live, state.recent.clone())
         };
         let stream = &self.shared.stream;
-        let mut records = Reading::default();
+        let (mut assembly, mut records) = (Assembly::default(), BTreeMap::new());
         // Removals are left out: what lives at this moment may be removed while this reads.
         let mut keep = |sequence, message: &Bytes| {
-            let taken = records.assembly.take(sequence, message);
-            let taken = taken.map_err(|why| ConnectError::Damaged {
-                stream: stream.name().to_owned(),
-                sequence,
-                why: why.to_string(),
-            })?;
+            let taken = assembly.take(sequence, message);
+            let taken = taken.map_err(|why| stream.damaged(sequence, why))?;
             if let Some((_, frame)) = taken {
                 let wanted = frame.puts.into_iter();
-                records
-                    .records
-                    .extend(wanted.filter(|(seq, _)| live.contains_key(seq)));
+                records.extend(wanted.filter(|(seq, _)| live.contains_key(seq)));
             }
             Ok(())
         };
@@ -263,14 +246,11 @@ impl JetStreamLog {
         };
         read.map_err(|error| self.unavailable(error.to_string()))?;
         drop(reading);
-        records.records.extend(recent);
-        if let Some(seq) = live.keys().find(|seq| !records.records.contains_key(seq)) {
+        records.extend(recent);
+        if let Some(seq) = live.keys().find(|seq| !records.contains_key(seq)) {
             return Err(self.corrupt(*seq, "it is live and not in the stream".into()));
         }
-        let entries = records.records.into_iter();
-        Ok(entries
-            .map(|(seq, (key, value))| Entry { seq, key, value })
-            .collect())
+        Ok(entries(records))
     }
 
     fn corrupt(&self, seq: Seq, reason: String) -> ReadError {
@@ -316,6 +296,13 @@ impl Drop for JetStreamLog {
     fn drop(&mut self) {
         self.shared.close();
     }
+}
+
+fn entries(records: Records) -> Vec<Entry> {
+    let records = records.into_iter();
+    records
+        .map(|(seq, (key, value))| Entry { seq, key, value })
+        .collect()
 }
 
 /// Keeps the stream from being purged while it is read.

@@ -3,18 +3,20 @@
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
+use async_nats::jetstream::context::{PublishAckFuture, PublishError};
+use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{
     self, Config, DirectGetErrorKind, RetentionPolicy, StorageType, Stream,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::connection::{Connection, patiently, with_sources};
-use super::frame::{Assembly, Frame};
+use super::connection::{Connection, Patience, patiently, with_sources};
+use super::frame::{Assembly, Frame, Malformed};
 use super::options::ConnectError;
 
-/// How long a message of the stream may take to come.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a message of the stream may take to come before a new consumer is made.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The stream of one log.
 #[derive(Clone, Debug)]
@@ -68,55 +70,76 @@ impl LogStream {
 
     /// Its first and last sequence numbers, as its leader knows them.
     pub(super) async fn bounds(&self) -> Result<(u64, u64), ConnectError> {
-        let info = self.stream.get_info().await;
-        let info = info.map_err(|error| self.unreadable(with_sources(&error)))?;
+        let info = patiently(|| self.stream.get_info()).await;
+        let info = info.map_err(|error| self.unusable(with_sources(&error)))?;
         Ok((info.state.first_sequence, info.state.last_sequence))
     }
 
-    /// Hands every message from sequence number `from` to `last` to `take`.
+    /// Hands every message from sequence number `from` to `last` to `take`, each once. Goes on where
+    /// it was when a server has gone away meanwhile.
     pub(super) async fn read(
         &self,
         from: u64,
         last: u64,
         mut take: impl FnMut(u64, &Bytes) -> Result<(), ConnectError>,
     ) -> Result<(), ConnectError> {
-        if from > last {
-            return Ok(());
-        }
-        let consumer = self
-            .stream
-            .create_consumer(pull::OrderedConfig {
-                deliver_policy: DeliverPolicy::ByStartSequence {
-                    start_sequence: from.max(1),
-                },
-                ..pull::OrderedConfig::default()
-            })
-            .await
-            .map_err(|error| self.unreadable(with_sources(&error)))?;
-        let mut messages = consumer
-            .messages()
-            .await
-            .map_err(|error| self.unreadable(with_sources(&error)))?;
-        loop {
-            let next = tokio::time::timeout(MESSAGE_TIMEOUT, messages.next()).await;
-            let message = match next {
-                Ok(Some(Ok(message))) => message,
-                Ok(Some(Err(error))) => return Err(self.unreadable(with_sources(&error))),
-                Ok(None) => return Err(self.unreadable("its messages end early".into())),
-                Err(_) => return Err(self.unreadable("no message came in time".into())),
+        let mut next = from.max(1);
+        let mut patience = Patience::new();
+        while next <= last {
+            let before = next;
+            let Err(stopped) = self.read_on(&mut next, last, &mut take).await else {
+                return Ok(());
             };
-            let sequence = message
-                .info()
-                .map_err(|error| self.unreadable(error.to_string()))?
+            if next > before {
+                patience = Patience::new();
+            }
+            match stopped {
+                Stopped::Refused(error) => return Err(error),
+                Stopped::Unread(why) => {
+                    if !patience.bears(&why).await {
+                        return Err(self.unusable(why));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads with one consumer; `next` is the first message that has not been taken.
+    async fn read_on(
+        &self,
+        next: &mut u64,
+        last: u64,
+        take: &mut impl FnMut(u64, &Bytes) -> Result<(), ConnectError>,
+    ) -> Result<(), Stopped> {
+        let unread = |error: &dyn std::error::Error| Stopped::Unread(with_sources(error));
+        let config = pull::OrderedConfig {
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: *next,
+            },
+            ..pull::OrderedConfig::default()
+        };
+        let consumer = self.stream.create_consumer(config).await;
+        let consumer = consumer.map_err(|error| unread(&error))?;
+        let messages = consumer.messages().await;
+        let mut messages = messages.map_err(|error| unread(&error))?;
+        while *next <= last {
+            let message = tokio::time::timeout(MESSAGE_TIMEOUT, messages.next())
+                .await
+                .map_err(|_| Stopped::Unread("no message came in time".into()))?
+                .ok_or_else(|| Stopped::Unread("its messages end early".into()))?
+                .map_err(|error| unread(&error))?;
+            let info = message.info();
+            let sequence = info
+                .map_err(|error| Stopped::Unread(error.to_string()))?
                 .stream_sequence;
             if sequence > last {
                 return Ok(());
             }
-            take(sequence, &message.payload)?;
-            if sequence == last {
-                return Ok(());
-            }
+            take(sequence, &message.payload).map_err(Stopped::Refused)?;
+            *next = sequence + 1;
         }
+        Ok(())
     }
 
     /// One message, from any server that has a copy: one that lags may not have a new message yet.
@@ -128,8 +151,20 @@ impl LogStream {
         }
     }
 
-    /// The frame whose messages have these sequence numbers.
+    /// The frame whose messages have these sequence numbers. The answer may come late, when a server
+    /// has gone away.
     pub(super) async fn frame(&self, first: u64, last: u64) -> Result<Frame, String> {
+        let patience = Patience::new();
+        loop {
+            match self.frame_now(first, last).await {
+                Ok(frame) => return Ok(frame),
+                Err(why) if !patience.bears(&why).await => return Err(why),
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn frame_now(&self, first: u64, last: u64) -> Result<Frame, String> {
         let mut assembly = Assembly::default();
         for sequence in first..=last {
             let message = self.message(sequence).await?;
@@ -142,18 +177,47 @@ impl LogStream {
         Err(format!("messages {first} to {last} are not a frame"))
     }
 
+    /// Sends a message that must get the sequence number `sequence`.
+    pub(super) async fn publish(
+        &self,
+        payload: &Bytes,
+        sequence: u64,
+    ) -> Result<PublishAckFuture, PublishError> {
+        let message = PublishMessage::build()
+            .payload(payload.clone())
+            .expected_last_sequence(sequence - 1);
+        let context = &self.connection.context;
+        context.send_publish(self.subject.clone(), message).await
+    }
+
+    pub(super) fn damaged(&self, sequence: u64, why: Malformed) -> ConnectError {
+        ConnectError::Damaged {
+            stream: self.name().to_owned(),
+            sequence,
+            why: why.to_string(),
+        }
+    }
+
     /// Removes every message before `sequence`.
     pub(super) async fn purge_before(&self, sequence: u64) -> Result<(), String> {
         let purged = self.stream.purge().sequence(sequence).await;
         purged.map(|_| ()).map_err(|error| with_sources(&error))
     }
 
-    fn unreadable(&self, why: String) -> ConnectError {
+    pub(super) fn unusable(&self, why: String) -> ConnectError {
         ConnectError::Resource {
             what: format!("the stream {}", self.name()),
             why,
         }
     }
+}
+
+/// Why messages are not read on.
+enum Stopped {
+    /// They do not come.
+    Unread(String),
+    /// One is not as it should be.
+    Refused(ConnectError),
 }
 
 /// Whether a stream that was there already keeps what it is given.

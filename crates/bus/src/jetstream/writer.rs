@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishErrorKind};
-use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -270,11 +269,7 @@ impl Writer {
         let stream = &self.shared.stream;
         let mut pause = Duration::from_millis(10);
         loop {
-            let message = PublishMessage::build()
-                .payload(payload.clone())
-                .expected_last_sequence(sequence - 1);
-            let context = &stream.connection.context;
-            match context.send_publish(stream.subject.clone(), message).await {
+            match stream.publish(payload, sequence).await {
                 Ok(ack) => return ack.into_future(),
                 Err(error) => {
                     // The client itself has no room, or is reconnecting.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{MetricsArg, stage_and_count};
+use super::{KeysArg, MetricsArg, WorkersArg};
 
 const BUS_HELP: &str = "Bus";
 
@@ -85,23 +85,16 @@ pub(crate) struct Dispatcher {
     #[command(flatten)]
     pub(crate) role: RoleArgs,
     /// Work for these stages only [default: all].
-    #[arg(long = "stage", value_name = "STAGE")]
+    #[arg(long = "stage", value_name = "STAGE", requires = "file")]
     pub(crate) stages: Vec<String>,
-    /// Run so many dispatchers of a stage, such as prove=4, instead of what the file says.
-    #[arg(long, value_name = "STAGE=N", value_parser = stage_and_count)]
-    pub(crate) workers: Vec<(String, usize)>,
+    #[command(flatten)]
+    pub(crate) workers: WorkersArg,
     /// Where programs have their files [default: .proofmill/NAME/dispatcher-N, by the workflow's
     /// name, N the first that no other process has].
     #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Where proving keys are kept between runs.
-    #[arg(
-        long,
-        env = "PROOFMILL_KEYS",
-        value_name = "DIR",
-        default_value = ".proofmill/keys"
-    )]
-    pub(crate) keys: PathBuf,
+    #[command(flatten)]
+    pub(crate) keys: KeysArg,
 }
 
 /// `proofmill sequencer`

@@ -1,11 +1,10 @@
 //! `proofmill coordinator`, `dispatcher`, `sequencer` and `source`
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use proofmill_api::{Operations, metrics, over_bus};
-use proofmill_bus::Connection;
+use proofmill_bus::{Connection, DirectoryLock};
 use proofmill_orchestrator::cluster::{self, Leading, Site};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_workflow::Workflow;
@@ -118,7 +117,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, &name).await?;
     let screen = Screen::open();
-    let registry = provers::registry_with(Keys::in_directory(&args.keys), key_notes(&screen));
+    let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
     let (state, _held) = match args.state {
         Some(state) => hold(&state)?.ok_or_else(|| {
             Failure::new(format!("{} is used by another process", state.display()))
@@ -130,7 +129,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("dispatcher {name}: ready"));
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
-    let workers: BTreeMap<String, usize> = args.workers.into_iter().collect();
+    let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
     Ok(cluster::run_dispatchers(site, stages, workers, shutdown).await?)
 }
 
@@ -210,7 +209,7 @@ fn process_name(args: &RoleArgs) -> String {
 }
 
 /// The first directory `dispatcher-N` in `parent` that no other process has.
-fn first_free(parent: &Path) -> Result<(PathBuf, File), Failure> {
+fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
     let mut number = 1_u32;
     loop {
         if let Some(held) = hold(&parent.join(format!("dispatcher-{number}")))? {
@@ -220,8 +219,8 @@ fn first_free(parent: &Path) -> Result<(PathBuf, File), Failure> {
     }
 }
 
-/// Makes `directory` and holds it until the file is dropped. `None` if another process has it.
-fn hold(directory: &Path) -> Result<Option<(PathBuf, File)>, Failure> {
+/// Makes `directory` and holds it until the lock is dropped. `None` if another process has it.
+fn hold(directory: &Path) -> Result<Option<(PathBuf, DirectoryLock)>, Failure> {
     use std::os::unix::fs::DirBuilderExt;
     let failed = |error: std::io::Error| {
         Failure::new(format!("cannot use {}: {error}", directory.display()))
@@ -229,15 +228,6 @@ fn hold(directory: &Path) -> Result<Option<(PathBuf, File)>, Failure> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(directory).map_err(failed)?;
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(directory.join("lock"))
-        .map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(Some((directory.to_owned(), lock))),
-        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
-        Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
-    }
+    let lock = DirectoryLock::acquire(directory).map_err(failed)?;
+    Ok(lock.ok().map(|lock| (directory.to_owned(), lock)))
 }

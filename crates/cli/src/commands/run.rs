@@ -33,7 +33,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let (workflow, warnings) =
         check::validate(&args.file).map_err(|found| check::refused(&args.file, &found))?;
     check::warn(&warnings);
-    for (stage, _) in &args.workers {
+    for (stage, _) in &args.workers.workers {
         if workflow.dispatcher(stage).is_none() {
             let names: Vec<&str> = workflow
                 .dispatchers
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         .sources
         .iter()
         .any(|source| source.kind == SourceKind::Submit);
-    let workers: BTreeMap<String, usize> = args.workers.into_iter().collect();
+    let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
     let bus = match &args.bus.url {
         None => None,
         Some(_) => Some(bus::connect(&args.bus, &workflow.name).await?),
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     };
     state::claim(&directory, &workflow.name)?;
     let screen = Screen::open();
-    let registry = provers::registry_with(Keys::in_directory(&args.keys), key_notes(&screen));
+    let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
     let mill = state::open(&workflow, &registry, options).await?;
     state::save(&directory, &workflow, &args.file)?;
 

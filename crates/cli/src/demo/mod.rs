@@ -76,7 +76,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let mut shutdown = signals::listen(screen.clone())?;
     let work = Arc::new(Mutex::new(Work::default()));
     let watcher = watcher(&screen, &work);
-    let keys = Keys::in_directory(&args.keys);
+    let keys = Keys::in_directory(&args.keys.keys);
     tokio::select! {
         made = make_keys(&keys, args.chunk as usize, &screen) => made?,
         // Keys are made by threads that nothing can interrupt, and are kept only when complete:

@@ -11,6 +11,7 @@ use super::site::Site;
 use crate::coordinator::{Coordinator, CoordinatorError, Handle, Options};
 use crate::core::CoreOptions;
 use crate::mill::sweep_blobs;
+use crate::plan::Plan;
 use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown};
 
@@ -72,15 +73,14 @@ pub async fn lead(
     mut shutdown: Shutdown,
 ) -> Result<(), ClusterError> {
     let workflow = site.plan.workflow.clone();
-    let key = site.plan.lease_of_leader();
     loop {
         let modesty = MODESTY * u32::try_from(leading.count()).unwrap_or(u32::MAX);
-        let lease = tokio::select! {
-            lease = async {
-                tokio::time::sleep(modesty).await;
-                site.leases.take(&key, &site.name).await
-            } => lease,
+        tokio::select! {
+            () = tokio::time::sleep(modesty) => {}
             () = shutdown.reached(Level::Drain) => return Ok(()),
+        }
+        let Some(lease) = site.turn(Plan::LEADER, &mut shutdown).await else {
+            return Ok(());
         };
         tracing::info!(%workflow, term = lease.term(), "leading");
         let led = tokio::select! {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use proofmill_workflow::{Source, SourceKind};
 use tokio::task::JoinSet;
 
 use super::error::ClusterError;
 use super::site::Site;
-use crate::mill::{MillError, SourceSummary};
+use crate::mill::{self, MillError, SourceSummary};
 use crate::shutdown::{self, Level, Shutdown};
 use crate::sink::{self, Sink};
 use crate::source;
@@ -72,28 +73,22 @@ pub async fn run_sequencer(
     mut sinks: Vec<Box<dyn Sink>>,
     mut shutdown: Shutdown,
 ) -> Result<(), ClusterError> {
-    let key = format!("{}.sequencer", site.plan.workflow);
-    loop {
-        let lease = tokio::select! {
-            lease = site.leases.take(&key, &site.name) => lease,
-            () = shutdown.reached(Level::Drain) => return Ok(()),
-        };
+    if let Some(directory) = mill::directory(&site.workflow, &site.state)? {
+        sinks.insert(0, Box::new(directory));
+    }
+    let mut options = sink::Options {
+        sinks,
+        stream: None,
+    };
+    while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
         let (mut client, handle) = site.client("sequencer").await?;
         client.set_sink_term(lease.term());
-        let mut all = std::mem::take(&mut sinks);
-        if let Some(directory) = site.roles(&handle).directory()? {
-            all.insert(0, Box::new(directory));
-        }
         let (stop, stopping) = shutdown::channel();
-        let options = sink::Options {
-            sinks: all,
-            stream: None,
-        };
         let blobs = site.blobs.clone();
         let sinking = tokio::spawn(async move {
-            let mut options = options;
-            let ended = sink::run(&mut options, handle, blobs, stopping).await;
-            (options, ended)
+            // That the client has gone is told by the client.
+            let _ = sink::run(&mut options, handle, blobs, stopping).await;
+            options
         });
         let mut carrying = tokio::spawn(client.run());
         let carried = tokio::select! {
@@ -103,17 +98,7 @@ pub async fn run_sequencer(
         };
         stop.raise(Level::Stop);
         let panicked = |error: tokio::task::JoinError| MillError::Panicked(error.to_string());
-        let (options, _) = sinking.await.map_err(panicked)?;
-        // The directory is opened again if its turn comes again.
-        sinks = options.sinks;
-        if site
-            .workflow
-            .sequencer
-            .as_ref()
-            .is_some_and(|sequencer| sequencer.directory.is_some())
-        {
-            sinks.remove(0);
-        }
+        options = sinking.await.map_err(panicked)?;
         let carried = match carried {
             Some(carried) => carried,
             // What was handed out is still confirmed.
@@ -127,10 +112,8 @@ pub async fn run_sequencer(
         };
         lease.give_back().await;
         carried.map_err(panicked)??;
-        if shutdown.level() >= Level::Drain {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 /// Runs each source of the workflow whenever no other process does, until all have come to their
@@ -139,23 +122,17 @@ pub async fn run_sources(
     site: Site,
     shutdown: Shutdown,
 ) -> Result<BTreeMap<String, SourceSummary>, ClusterError> {
-    let names: Vec<String> = {
-        let (_client, handle) = site.client("source").await?;
-        let sources = site.roles(&handle).sources()?;
-        sources
-            .iter()
-            .map(|(_, options)| options.name.to_string())
-            .collect()
-    };
-    if names.is_empty() {
+    let sources = site.workflow.sources.iter();
+    let own = sources.filter(|source| !matches!(source.kind, SourceKind::Submit));
+    let mut running = JoinSet::new();
+    for stage in own {
+        running.spawn(run_source(site.clone(), stage.clone(), shutdown.clone()));
+    }
+    if running.is_empty() {
         return Err(ClusterError::Nothing {
             workflow: site.workflow.name.clone(),
             what: "no source that runs by itself".into(),
         });
-    }
-    let mut running = JoinSet::new();
-    for name in names {
-        running.spawn(run_source(site.clone(), name, shutdown.clone()));
     }
     let mut summaries = BTreeMap::new();
     while let Some(joined) = running.join_next().await {
@@ -167,23 +144,14 @@ pub async fn run_sources(
 
 async fn run_source(
     site: Site,
-    name: String,
+    stage: Source,
     mut shutdown: Shutdown,
 ) -> Result<(String, SourceSummary), ClusterError> {
-    let key = format!("{}.source.{name}", site.plan.workflow);
-    let mut total = source::Summary::default();
-    loop {
-        let lease = tokio::select! {
-            lease = site.leases.take(&key, &site.name) => lease,
-            () = shutdown.reached(Level::Drain) => return Ok((name, total.into())),
-        };
-        let (client, handle) = site.client(&format!("source-{name}")).await?;
-        let sources = site.roles(&handle).sources()?;
-        let Some((source, options)) = sources
-            .into_iter()
-            .find(|(_, options)| *options.name == *name)
-        else {
-            return Ok((name, total.into()));
+    let what = format!("source.{}", stage.name);
+    while let Some(lease) = site.turn(&what, &mut shutdown).await {
+        let (client, handle) = site.client(&format!("source-{}", stage.name)).await?;
+        let Some((source, options)) = site.roles(&handle).source(&stage)? else {
+            break;
         };
         let (stop, stopping) = shutdown::channel();
         let carrying = tokio::spawn(client.run());
@@ -214,20 +182,14 @@ async fn run_source(
         }
         lease.give_back().await;
         match ran {
-            Some(Ok(summary)) => {
-                total.accepted += summary.accepted;
-                total.duplicates += summary.duplicates;
-                total.rejected += summary.rejected;
-                total.ended = summary.ended;
-                return Ok((name, total.into()));
-            }
+            Some(Ok(summary)) => return Ok((stage.name, summary.into())),
             Some(Err(source::SourceError::Gone(_))) => match carrying.await {
                 Ok(carried) => carried?,
                 Err(error) => return Err(MillError::Panicked(error.to_string()).into()),
             },
             Some(Err(error)) => return Err(MillError::from(error).into()),
-            None if shutdown.level() >= Level::Drain => return Ok((name, total.into())),
             None => {}
         }
     }
+    Ok((stage.name, source::Summary::default().into()))
 }

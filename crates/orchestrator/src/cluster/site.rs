@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proofmill_bus::{BlobStore, Connection, Leases, open_blobs};
+use proofmill_bus::{BlobStore, Connection, Lease, Leases, open_blobs};
 use proofmill_workflow as file;
 
 use super::error::ClusterError;
@@ -11,6 +11,7 @@ use crate::coordinator::Handle;
 use crate::mill::{MillError, Registry, Roles, make_private};
 use crate::plan::Plan;
 use crate::remote::Client;
+use crate::shutdown::{Level, Shutdown};
 
 /// A process's part in a workflow that runs on a cluster.
 #[derive(Clone)]
@@ -59,6 +60,16 @@ impl Site {
             state,
             name: name.into(),
         })
+    }
+
+    /// Waits until this process is the one that does `what` for the workflow; `None` if it is told to
+    /// drain first.
+    pub(super) async fn turn(&self, what: &str, shutdown: &mut Shutdown) -> Option<Lease> {
+        let key = self.plan.lease(what);
+        tokio::select! {
+            lease = self.leases.take(&key, &self.name) => Some(lease),
+            () = shutdown.reached(Level::Drain) => None,
+        }
     }
 
     /// A way to whoever leads the workflow, for the role `role` of this process.

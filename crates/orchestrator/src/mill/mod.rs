@@ -22,6 +22,6 @@ mod store;
 
 pub use options::{MillError, Options, SourceSummary, Summary};
 pub use registry::{ExecutorMaker, Registry, SourceMaker};
-pub(crate) use roles::Roles;
+pub(crate) use roles::{Roles, directory};
 pub use run::Mill;
 pub(crate) use run::{make_private, sweep_blobs};

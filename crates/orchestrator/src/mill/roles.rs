@@ -110,58 +110,64 @@ impl Roles<'_> {
 
     /// The sources, those that are submitted to left out.
     pub(crate) fn sources(&self) -> Result<Vec<ReadySource>, MillError> {
-        let plan = self.handle.plan();
-        let mut sources = Vec::new();
-        for stage in &self.workflow.sources {
-            let setup = |why: String| MillError::Setup {
-                what: format!("source {:?}", stage.name),
-                why,
-            };
-            let source: Box<dyn Source> = match &stage.kind {
-                file::SourceKind::Submit => continue,
-                file::SourceKind::Range {
-                    start,
-                    end,
-                    chunk,
-                    payload,
-                } => {
-                    let payload = payload.clone();
-                    let make = move |first, last| {
-                        serde_json::to_vec(&payload.render(first, last))
-                            .unwrap_or_default()
-                            .into()
-                    };
-                    Box::new(source::Range::new(*start, *end, u64::from(*chunk), make))
-                }
-                file::SourceKind::Jsonl { file } => Box::new(source::Jsonl::new(file)),
-                kind => match self.registry.make_source(kind) {
-                    Some(made) => made.map_err(setup)?,
-                    None => {
-                        return Err(setup("this program has no source of this kind".to_owned()));
-                    }
-                },
-            };
-            let outputs = stage
-                .outputs
-                .iter()
-                .filter_map(|queue| plan.queue_named(queue));
-            let options = source::Options {
-                name: stage.name.as_str().into(),
-                outputs: outputs.collect(),
-                pace: stage.rate.map(|rate| Pace::new(rate.interval())),
-            };
-            sources.push((source, options));
-        }
-        Ok(sources)
+        let stages = self.workflow.sources.iter();
+        let made = stages.map(|stage| self.source(stage));
+        made.filter_map(Result::transpose).collect()
     }
 
-    /// The sequencer's directory, if the workflow has one.
-    pub(crate) fn directory(&self) -> Result<Option<Directory>, MillError> {
-        let sequencer = self.workflow.sequencer.as_ref();
-        let directory = sequencer.and_then(|sequencer| sequencer.directory.as_ref());
-        let opened = directory.map(|directory| Directory::open(&self.state.join(directory)));
-        Ok(opened.transpose()?)
+    /// One of the workflow's sources; `None` if it is submitted to.
+    pub(crate) fn source(&self, stage: &file::Source) -> Result<Option<ReadySource>, MillError> {
+        let setup = |why: String| MillError::Setup {
+            what: format!("source {:?}", stage.name),
+            why,
+        };
+        let source: Box<dyn Source> = match &stage.kind {
+            file::SourceKind::Submit => return Ok(None),
+            file::SourceKind::Range {
+                start,
+                end,
+                chunk,
+                payload,
+            } => {
+                let payload = payload.clone();
+                let make = move |first, last| {
+                    serde_json::to_vec(&payload.render(first, last))
+                        .unwrap_or_default()
+                        .into()
+                };
+                Box::new(source::Range::new(*start, *end, u64::from(*chunk), make))
+            }
+            file::SourceKind::Jsonl { file } => Box::new(source::Jsonl::new(file)),
+            kind => match self.registry.make_source(kind) {
+                Some(made) => made.map_err(setup)?,
+                None => {
+                    return Err(setup("this program has no source of this kind".to_owned()));
+                }
+            },
+        };
+        let plan = self.handle.plan();
+        let outputs = stage
+            .outputs
+            .iter()
+            .filter_map(|queue| plan.queue_named(queue));
+        let options = source::Options {
+            name: stage.name.as_str().into(),
+            outputs: outputs.collect(),
+            pace: stage.rate.map(|rate| Pace::new(rate.interval())),
+        };
+        Ok(Some((source, options)))
     }
+}
+
+/// The sequencer's directory in `state`, if the workflow has one.
+pub(crate) fn directory(
+    workflow: &file::Workflow,
+    state: &Path,
+) -> Result<Option<Directory>, MillError> {
+    let sequencer = workflow.sequencer.as_ref();
+    let directory = sequencer.and_then(|sequencer| sequencer.directory.as_ref());
+    let opened = directory.map(|directory| Directory::open(&state.join(directory)));
+    Ok(opened.transpose()?)
 }
 
 fn program(

@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::options::{MillError, Options, SourceSummary, Summary};
 use super::registry::Registry;
-use super::roles::Roles;
+use super::roles::{Roles, directory};
 use super::store::Store;
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
 use crate::plan::Plan;
@@ -121,7 +121,7 @@ impl Mill {
         } else {
             Vec::new()
         };
-        if let Some(directory) = roles.directory()? {
+        if let Some(directory) = directory(&self.workflow, &self.options.state)? {
             sinks.insert(0, Box::new(directory));
         }
 

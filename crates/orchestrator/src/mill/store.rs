@@ -33,7 +33,7 @@ impl Store {
         plan: &Plan,
     ) -> Result<(Self, BlobStore), MillError> {
         let leases = Leases::open(connection).await?;
-        let key = plan.lease_of_leader();
+        let key = plan.lease(Plan::LEADER);
         let holder = format!("a mill, process {}", std::process::id());
         let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder)).await;
         let Ok(lease) = lease else {

@@ -174,10 +174,13 @@ pub struct Backoff {
 // === impl Plan ===
 
 impl Plan {
-    /// The name of the lease that whoever leads the workflow holds.
-    pub(crate) fn lease_of_leader(&self) -> String {
-        format!("{}.leader", self.workflow)
+    /// The name of the lease that whoever does `what` for the workflow holds.
+    pub(crate) fn lease(&self, what: &str) -> String {
+        format!("{}.{what}", self.workflow)
     }
+
+    /// See [`Plan::lease`].
+    pub(crate) const LEADER: &str = "leader";
 
     /// Tells plans apart that were made from different workflows: processes that work together
     /// must have the same.
