@@ -66,14 +66,12 @@ pub(crate) enum Command {
     Coordinator(cluster::Coordinator),
     /// Prove what a workflow on a cluster needs.
     Dispatcher(cluster::Dispatcher),
+    /// Gather what a workflow on a cluster joins, in place of its coordinator.
+    Collector(cluster::Collector),
     /// Hand out what a workflow on a cluster emits, in chain order.
     Sequencer(cluster::Sequencer),
     /// Bring a workflow on a cluster its blocks.
     Source(cluster::SourceRole),
-    /// Gather messages of plain queues into groups, as the environment says (docs/push0.md).
-    ///
-    /// A workflow's own collectors need no process: they are in its coordinator.
-    Collector,
     /// Turn the environments of a push0 deployment into a workflow file.
     ImportEnv(cluster::ImportEnv),
     /// Check a workflow file, and draw it.

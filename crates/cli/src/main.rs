@@ -60,7 +60,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Dispatcher(args) => commands::cluster::dispatcher(args).await,
             Command::Sequencer(args) => commands::cluster::sequencer(args).await,
             Command::Source(args) => commands::cluster::source(args).await,
-            Command::Collector => commands::push0::run_collector().await,
+            Command::Collector(args) => commands::cluster::collector(args).await,
             Command::ImportEnv(args) => commands::push0::import(&args),
             Command::Check(args) => commands::check::run(&args),
             Command::Status(args) => commands::look::status(args).await,

@@ -21,6 +21,12 @@ pub struct Part(Arc<str>);
 #[error("invalid part {0:?}: use 1 to {MAX_PART} ASCII letters, digits, `_`, `-`, `:`, `~` or `=`")]
 pub struct InvalidPart(String);
 
+/// A number that no other process has drawn.
+pub(crate) fn fresh_number() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0)
+}
+
 // === impl Part ===
 
 impl Part {

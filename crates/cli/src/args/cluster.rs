@@ -13,6 +13,7 @@ Examples, each line a process, on one machine or on many:
   nats-server --jetstream
   proofmill coordinator workflow.toml --bus nats://127.0.0.1:4222
   proofmill dispatcher  workflow.toml --bus nats://127.0.0.1:4222 --workers prove=2
+  proofmill collector   workflow.toml --bus nats://127.0.0.1:4222
   proofmill sequencer   workflow.toml --bus nats://127.0.0.1:4222
   proofmill source      workflow.toml --bus nats://127.0.0.1:4222
   proofmill status      --bus nats://127.0.0.1:4222 --workflow NAME";
@@ -95,6 +96,22 @@ pub(crate) struct Dispatcher {
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keys: KeysArg,
+}
+
+/// `proofmill collector`
+#[derive(Debug, Args)]
+#[command(after_help = ROLE_EXAMPLES)]
+pub(crate) struct Collector {
+    /// The workflow file. Without one, the environment says what to do, as push0's collectors are
+    /// told: NATS_URL, STRATEGY, INPUT_QUEUE, OUTPUT_QUEUE and so on (docs/push0.md).
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) bus: BusArgs,
+    #[command(flatten)]
+    pub(crate) role: RoleArgs,
+    /// Work for these collectors only [default: all].
+    #[arg(long = "stage", value_name = "STAGE", requires = "file")]
+    pub(crate) stages: Vec<String>,
 }
 
 /// `proofmill sequencer`

@@ -1,4 +1,4 @@
-//! `proofmill coordinator`, `dispatcher`, `sequencer` and `source`
+//! `proofmill coordinator`, `dispatcher`, `collector`, `sequencer` and `source`
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::args::MetricsArg;
-use crate::args::cluster::{Coordinator, Dispatcher, RoleArgs, Sequencer, SourceRole};
+use crate::args::cluster::{Collector, Coordinator, Dispatcher, RoleArgs, Sequencer, SourceRole};
 use crate::commands::run::key_notes;
 use crate::commands::{check, push0};
 use crate::failure::Failure;
@@ -131,6 +131,22 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
     Ok(cluster::run_dispatchers(site, stages, workers, shutdown).await?)
+}
+
+pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
+    let Some(file) = &args.file else {
+        return push0::run_collector().await;
+    };
+    let workflow = load(file)?;
+    let name = process_name(&args.role);
+    let connection = bus::connect(&args.bus, &name).await?;
+    let registry = provers::registry(Path::new(""));
+    let site = site(&connection, &workflow, registry, None, &name).await?;
+    let screen = Screen::open();
+    let shutdown = signals::listen(screen.clone())?;
+    screen.note(&format!("collector {name}: ready"));
+    let stages: BTreeSet<String> = args.stages.into_iter().collect();
+    Ok(cluster::run_collectors(site, stages, shutdown).await?)
 }
 
 pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {

@@ -116,6 +116,7 @@ async fn lead_once(
     let options = Options {
         core: CoreOptions {
             adopt_grace: ADOPT_GRACE,
+            routing: site.routing,
         },
     };
     let opened = Coordinator::open(site.plan.clone(), log.clone() as Arc<dyn Log>, options).await;

@@ -8,7 +8,9 @@ use tokio::task::JoinSet;
 
 use super::error::ClusterError;
 use super::site::Site;
+use crate::collector;
 use crate::mill::{self, MillError, SourceSummary};
+use crate::plan::StageIx;
 use crate::shutdown::{self, Level, Shutdown};
 use crate::sink::{self, Sink};
 use crate::source;
@@ -63,6 +65,42 @@ pub async fn run_dispatchers(
             return Err(MillError::Panicked(error.to_string()).into());
         }
     }
+    Ok(carried?)
+}
+
+/// Keeps partitions of the collectors in `stages` (all, if there are none), until `shutdown` says
+/// [`Level::Drain`].
+pub async fn run_collectors(
+    site: Site,
+    stages: BTreeSet<String>,
+    shutdown: Shutdown,
+) -> Result<(), ClusterError> {
+    let nothing = |what: String| ClusterError::Nothing {
+        workflow: site.workflow.name.clone(),
+        what,
+    };
+    let is_collector = |ix: &StageIx| site.plan.stage(*ix).collector().is_some();
+    let all = (0..site.plan.stages.len())
+        .map(StageIx)
+        .filter(is_collector);
+    let chosen = if stages.is_empty() {
+        all.collect()
+    } else {
+        let named = stages.iter().map(|name| {
+            let found = site.plan.stage_named(name).filter(is_collector);
+            found.ok_or_else(|| nothing(format!("no collector {name:?}")))
+        });
+        named.collect::<Result<Vec<StageIx>, ClusterError>>()?
+    };
+    if chosen.is_empty() {
+        return Err(nothing("no collectors to run here".into()));
+    }
+    let (client, handle) = site.client("collector").await?;
+    let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
+    // It holds the handle: the client ends after it.
+    let keeping = tokio::spawn(collector::run(host, handle, shutdown));
+    let carried = client.run().await;
+    keeping.abort();
     Ok(carried?)
 }
 

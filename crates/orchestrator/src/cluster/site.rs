@@ -8,6 +8,7 @@ use proofmill_workflow as file;
 
 use super::error::ClusterError;
 use crate::coordinator::Handle;
+use crate::core::Routing;
 use crate::mill::{MillError, Registry, Roles, make_private};
 use crate::plan::Plan;
 use crate::remote::Client;
@@ -32,6 +33,8 @@ pub struct Site {
     pub state: PathBuf,
     /// This process's name, different from all others.
     pub name: Arc<str>,
+    /// For an experiment: how messages find their collector, if this process leads.
+    pub routing: Routing,
 }
 
 // === impl Site ===
@@ -59,6 +62,7 @@ impl Site {
             registry,
             state,
             name: name.into(),
+            routing: Routing::default(),
         })
     }
 

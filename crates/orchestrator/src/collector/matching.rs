@@ -43,6 +43,10 @@ impl StrategyFactory for Match {
             keys: HashMap::new(),
         })
     }
+
+    fn affinity(&self, message: &Member) -> Option<String> {
+        Some(MatchState::key_of(message))
+    }
 }
 
 // === impl MatchState ===

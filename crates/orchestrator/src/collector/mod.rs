@@ -5,13 +5,25 @@
 //! every message that is not yet part of a finished group once more, in log order. [`Match`],
 //! [`Sequential`] and [`Range`] come with the crate; a custom one implements [`Strategy`] and is
 //! registered by name.
+//!
+//! The core evaluates strategies itself, unless other processes offer to: then a collector has
+//! [`PARTITIONS`] partitions, each kept by one [`Host`] at a time. The core goes on holding the
+//! messages and firing the barriers, so a host has nothing that could be lost: a partition that
+//! passes to another is begun anew there, with every message that is held.
 
+mod host;
 mod matching;
+mod partition;
 mod range;
 mod sequential;
+mod service;
 mod strategy;
 
+pub use host::Host;
 pub use matching::{Expected, Match};
+pub use partition::{Do, HostJoin, Judged, PARTITIONS, PartitionRef, ToHost, Verdict, Verdicts};
+pub(crate) use partition::{keeper, partition_of};
 pub use range::Range;
 pub use sequential::Sequential;
+pub use service::run;
 pub use strategy::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};

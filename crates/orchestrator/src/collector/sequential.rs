@@ -30,6 +30,10 @@ impl StrategyFactory for Sequential {
             groups: BTreeMap::new(),
         })
     }
+
+    fn affinity(&self, message: &Member) -> Option<String> {
+        Some((message.first / self.n).to_string())
+    }
 }
 
 /// Whether the spans of `members` cover every block of `first..=last`.

@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::TaskId;
 use crate::payload::Payload;
 
 /// A message as a strategy sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// The message's task id at the collector.
     pub id: TaskId,
@@ -25,7 +27,7 @@ pub struct Member {
 }
 
 /// A finished group: its members are consumed, and one message with their payloads goes on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
     /// Identifies the group at this collector: a group with a key that was emitted before is not
     /// emitted again. That is remembered until the sequencer has passed the group's last block,
@@ -40,7 +42,7 @@ pub struct Group {
 }
 
 /// What a strategy says of a message offered to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// Kept: the group with this key waits for more.
     InProgress {
@@ -58,7 +60,7 @@ pub enum Outcome {
 }
 
 /// What becomes of a group whose T_collect has passed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Overdue {
     /// Emit what there is.
     Emit(Group),
@@ -93,6 +95,14 @@ pub trait Strategy: Send {
 pub trait StrategyFactory: Send + Sync + fmt::Debug {
     /// A strategy with no messages.
     fn build(&self) -> Box<dyn Strategy>;
+
+    /// What all messages that may come into one group have in common, where that can be told from
+    /// each by itself: messages that differ in it may be offered to different instances. `None`:
+    /// that cannot be told, and one instance gets all.
+    fn affinity(&self, message: &Member) -> Option<String> {
+        let _ = message;
+        None
+    }
 }
 
 impl<F> StrategyFactory for F

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::core::{
     Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, Settled, Status, Target,
 };
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Join(Join, mpsc::UnboundedSender<ToWorker>),
     Worker(Event),
     Leave(WorkerId),
+    HostJoin(HostJoin, mpsc::UnboundedSender<ToHost>),
+    HostLeave(WorkerId),
     Dead {
         retry: bool,
         task: TaskId,
@@ -186,6 +189,31 @@ impl Handle {
     pub async fn release(&self, worker: WorkerId, lease: LeaseRef) -> Result<(), CoordinatorGone> {
         self.send(Command::Worker(Event::Release { worker, lease }))
             .await
+    }
+
+    /// Offers to keep partitions of collectors; the coordinator talks to the host through `to_host`.
+    pub async fn host_join(
+        &self,
+        join: HostJoin,
+        to_host: mpsc::UnboundedSender<ToHost>,
+    ) -> Result<(), CoordinatorGone> {
+        self.send(Command::HostJoin(join, to_host)).await
+    }
+
+    /// The host is alive.
+    pub async fn host_beat(&self, host: WorkerId, session: u64) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::HostBeat { host, session }))
+            .await
+    }
+
+    /// The host is gone, or hands its partitions over.
+    pub async fn host_leave(&self, host: WorkerId) -> Result<(), CoordinatorGone> {
+        self.send(Command::HostLeave(host)).await
+    }
+
+    /// What a host has decided.
+    pub async fn verdicts(&self, verdicts: Verdicts) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::Verdicts(verdicts))).await
     }
 
     /// Receives what the sequencer emits, in order. One receiver at a time: a new one takes the

@@ -10,6 +10,7 @@ use proofmill_bus::{AppendError, Durable, Log, LogFailure, ReadError, Seq};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Emission, Handle, ToWorker};
+use crate::collector::ToHost;
 use crate::core::{
     Action, Core, CoreOptions, Event, Now, ReplayError, Reply, RequestId, Settled, Submit, Time,
     Token,
@@ -57,6 +58,7 @@ pub struct Coordinator {
     next_request: u64,
     replies: HashMap<RequestId, oneshot::Sender<Reply>>,
     workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
+    hosts: HashMap<WorkerId, mpsc::UnboundedSender<ToHost>>,
     sink: Option<mpsc::UnboundedSender<Emission>>,
     observers: Vec<mpsc::UnboundedSender<Settled>>,
     waiters: Vec<(Condition, oneshot::Sender<()>)>,
@@ -108,6 +110,7 @@ impl Coordinator {
             next_request: 0,
             replies: HashMap::new(),
             workers: HashMap::new(),
+            hosts: HashMap::new(),
             sink: None,
             observers: Vec::new(),
             waiters: Vec::new(),
@@ -210,6 +213,14 @@ impl Coordinator {
                 self.workers.remove(&worker);
                 Event::Leave { worker }
             }
+            Command::HostJoin(join, to_host) => {
+                self.hosts.insert(join.host.clone(), to_host);
+                Event::HostJoin(join)
+            }
+            Command::HostLeave(host) => {
+                self.hosts.remove(&host);
+                Event::HostLeave { host }
+            }
             Command::Dead { retry, task, reply } => {
                 let request = self.expect_reply(reply);
                 if retry {
@@ -299,6 +310,12 @@ impl Coordinator {
                 }
                 Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
                 Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
+                Action::Host { host, message } => {
+                    if let Some(sender) = self.hosts.get(&host) {
+                        // If it is gone it owes verdicts, and loses its partitions.
+                        let _ = sender.send(message);
+                    }
+                }
                 Action::Reply {
                     request,
                     after,

@@ -67,9 +67,7 @@ impl Core {
             return;
         };
         let attempts = task.attempts.clone();
-        if let Some(collector) = self.collectors[task.stage.0].as_mut() {
-            collector.strategy.forget(&task.record.id);
-        }
+        self.forget_member(no);
         self.bury(no, reason.to_owned(), attempts);
     }
 }

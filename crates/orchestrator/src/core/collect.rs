@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::hosts::Gathering;
 use super::limits::excess;
 use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Then, Timer};
-use crate::collector::{Group, Member, Outcome, Overdue};
+use super::state::{Change, Core, Phase, Task, Then, Timer};
+use crate::collector::{Do, Group, Member, Outcome, Overdue};
 use crate::id::{Part, TaskId};
 use crate::message::Message;
 use crate::payload::Payload;
@@ -35,30 +36,45 @@ impl Core {
             self.bury(no, why, Vec::new());
             return;
         }
+        self.set_phase(no, Phase::Held);
         let Some(collector) = self.collectors[stage.0].as_mut() else {
             return;
         };
-        match collector.strategy.offer(&member) {
-            Outcome::InProgress { key } => {
-                if collector.fired.contains_key(&Part::from_text(&key)) {
-                    collector.strategy.forget(&member.id);
-                    self.skip(no, format!("group {key:?} was already emitted"));
-                    return;
-                }
-                self.set_phase(no, Phase::Held);
-                self.hold(no, stage, key.into());
+        match &mut collector.gathering {
+            Gathering::Here(strategy) => {
+                let outcome = strategy.offer(&member);
+                self.judge(stage, Some(no), outcome);
             }
-            Outcome::Finished(groups) => {
-                self.set_phase(no, Phase::Held);
-                let consumed: usize = groups
-                    .into_iter()
-                    .map(|group| self.fire(stage, group))
-                    .sum();
-                // Where none of the groups took it, it waits in one that the strategy names now.
-                let task = self.tasks.get(&no);
-                let left = task.is_some_and(|task| task.phase == Phase::Held && task.key.is_none());
-                if left && consumed > 0 {
-                    self.offer(no);
+            Gathering::Hosted(_) => {
+                self.unfile(no);
+                self.ask_host(no, Do::Offer(member));
+            }
+        }
+    }
+
+    /// What a strategy says of a message; `None`, if the collector does not hold that any more.
+    pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: Outcome) {
+        if let Outcome::Finished(groups) = outcome {
+            let fire = |group| self.fire(stage, group);
+            let consumed: usize = groups.into_iter().map(fire).sum();
+            // Where none of the groups took it, it waits in one that the strategy names now.
+            let task = no.and_then(|no| self.tasks.get(&no));
+            let is_left = |task: &&Task| task.phase == Phase::Held && task.key.is_none();
+            if let Some(left) = task.filter(is_left).map(|task| task.no)
+                && consumed > 0
+            {
+                self.offer(left);
+            }
+            return;
+        }
+        let Some(no) = no else { return };
+        match outcome {
+            Outcome::InProgress { key } => {
+                if self.has_fired(stage, &key) {
+                    self.forget_member(no);
+                    self.skip(no, format!("group {key:?} was already emitted"));
+                } else {
+                    self.hold(no, stage, key.into());
                 }
             }
             Outcome::Postpone(delay) => {
@@ -67,6 +83,29 @@ impl Core {
                 self.timers.insert((until, Timer::Wake(no)));
             }
             Outcome::Skip(why) => self.skip(no, why),
+            Outcome::Finished(_) => {}
+        }
+    }
+
+    fn has_fired(&self, stage: StageIx, key: &str) -> bool {
+        let collector = self.collectors[stage.0].as_ref();
+        collector.is_some_and(|collector| collector.fired.contains_key(&Part::from_text(key)))
+    }
+
+    /// The strategy is not to count on a message any more, which is removed from outside.
+    pub(super) fn forget_member(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        let (stage, id) = (task.stage, task.record.id.clone());
+        let is_held = task.phase == Phase::Held;
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return;
+        };
+        match &mut collector.gathering {
+            Gathering::Here(strategy) => strategy.forget(&id),
+            Gathering::Hosted(_) if is_held => self.ask_host(no, Do::Forget(id)),
+            Gathering::Hosted(_) => {}
         }
     }
 
@@ -121,7 +160,23 @@ impl Core {
             return;
         }
         collector.deadlines.remove(key);
-        match collector.strategy.overdue(key) {
+        match &mut collector.gathering {
+            Gathering::Here(strategy) => {
+                let overdue = strategy.overdue(key);
+                self.judge_overdue(stage, overdue);
+            }
+            Gathering::Hosted(_) => {
+                let any = collector.held.get(key).and_then(BTreeSet::first).copied();
+                if let Some(no) = any {
+                    self.ask_host(no, Do::Overdue(key.to_string()));
+                }
+            }
+        }
+    }
+
+    /// What a strategy says of a group whose time is up.
+    pub(super) fn judge_overdue(&mut self, stage: StageIx, overdue: Overdue) {
+        match overdue {
             Overdue::Emit(group) => {
                 self.fire(stage, group);
             }
@@ -137,7 +192,7 @@ impl Core {
     }
 
     /// The task, if the collector `stage` holds it.
-    fn held_at(&self, stage: StageIx, id: &TaskId) -> Option<TaskNo> {
+    pub(super) fn held_at(&self, stage: StageIx, id: &TaskId) -> Option<TaskNo> {
         let task = self.tasks.get(self.by_id.get(id)?)?;
         (task.stage == stage && task.phase == Phase::Held).then_some(task.no)
     }
@@ -288,7 +343,7 @@ impl Core {
     }
 }
 
-fn member_of(task: &TaskRecord) -> Member {
+pub(super) fn member_of(task: &TaskRecord) -> Member {
     Member {
         id: task.id.clone(),
         queue: task.queue.clone(),

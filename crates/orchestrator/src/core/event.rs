@@ -7,6 +7,7 @@ use std::time::Duration;
 use proofmill_bus::{Op, Seq};
 use serde::{Deserialize, Serialize};
 
+use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::id::{TaskId, WorkerId};
 use crate::message::Message;
 use crate::payload::Payload;
@@ -73,6 +74,22 @@ pub enum Event {
         /// The lease that ends.
         lease: LeaseRef,
     },
+    /// A host offers to keep partitions of collectors. Joining again replaces the earlier offer.
+    HostJoin(HostJoin),
+    /// A host is alive.
+    HostBeat {
+        /// Which one.
+        host: WorkerId,
+        /// In which session.
+        session: u64,
+    },
+    /// A host is gone: others keep its partitions.
+    HostLeave {
+        /// Which one.
+        host: WorkerId,
+    },
+    /// A host has decided.
+    Verdicts(Verdicts),
     /// The log accepted an append.
     Accepted {
         /// Of which [`Action::Append`].
@@ -245,6 +262,13 @@ pub enum Action {
     Unknown {
         /// Whom.
         worker: WorkerId,
+    },
+    /// Tell a host, after all that it was told before.
+    Host {
+        /// Whom.
+        host: WorkerId,
+        /// What.
+        message: ToHost,
     },
     /// Answer a request, once the log is durable up to `after`.
     Reply {

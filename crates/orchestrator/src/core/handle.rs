@@ -19,6 +19,10 @@ impl Core {
             Event::Complete(complete) => self.complete(complete),
             Event::Fail(fail) => self.fail(fail),
             Event::Release { worker, lease } => self.release(&worker, &lease),
+            Event::HostJoin(join) => self.host_join(join),
+            Event::HostBeat { host, .. } => self.host_beat(&host),
+            Event::HostLeave { host } => self.host_leave(&host),
+            Event::Verdicts(verdicts) => self.verdicts(verdicts),
             Event::Accepted { token, seq } => self.accepted(token, seq),
             Event::Conflicted { token, key } => self.conflicted(token, &key),
             Event::Emitted { task } => self.emitted(&task),
@@ -57,6 +61,7 @@ impl Core {
                 Timer::Hedge(stage) => self.hedge_due[stage.0] = None,
                 Timer::Overdue(stage, key) => self.group_overdue(stage, &key, due),
                 Timer::Silent(worker) => self.silent(worker),
+                Timer::Host(host) => self.host_due(host),
                 Timer::Adopted => self.adopting_until = None,
             }
         }

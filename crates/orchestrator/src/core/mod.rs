@@ -26,6 +26,7 @@ mod event;
 mod forget;
 mod handle;
 mod hedge;
+mod hosts;
 mod lease;
 mod limits;
 mod phase;
@@ -42,5 +43,5 @@ pub use event::{
     Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
-pub use state::{Core, CoreOptions, ReplayError};
-pub use view::{Counters, StageStatus, Status, TaskPhase, TaskView};
+pub use state::{Core, CoreOptions, ReplayError, Routing};
+pub use view::{Counters, HostStatus, StageStatus, Status, TaskPhase, TaskView};

@@ -198,12 +198,12 @@ impl Core {
                 break;
             }
             next = self.ready[group].head_of(class).filter(|priority| {
-                let failed_here = self.tasks.get(&priority.no).is_some_and(|task| {
-                    task.attempts
-                        .last()
-                        .is_some_and(|attempt| attempt.worker == *worker)
+                let fits = self.tasks.get(&priority.no).is_some_and(|task| {
+                    let last = task.attempts.last();
+                    // A restart may have left one that nobody is to try again.
+                    task.is_possible() && last.is_none_or(|attempt| attempt.worker != *worker)
                 });
-                !failed_here && !self.is_gated(class.0, priority.block)
+                fits && !self.is_gated(class.0, priority.block)
             });
         }
         if let Some(worker) = self.workers.get_mut(worker) {
@@ -242,7 +242,8 @@ impl Core {
                 task.reported.retain(|(by, _)| by != worker);
             }
             task.copies.push(held);
-            if task.missing() == 0 {
+            // While workers are adopted others may come that have it too.
+            if task.missing() == 0 && task.is_possible() {
                 task.phase = Phase::Leased;
             }
         });

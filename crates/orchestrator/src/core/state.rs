@@ -10,10 +10,10 @@ use super::event::{
     Action, Event, Now, Reply, RequestId, Settled, Submit, Target, Time, Timing, Token,
 };
 use super::hedge::History;
+use super::hosts::{Gathering, Host};
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::view::Counters;
-use crate::collector::Strategy;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
 use crate::record::{
@@ -27,6 +27,19 @@ pub struct CoreOptions {
     /// given by an earlier coordinator, before their tasks are leased again. Zero where no worker
     /// outlives the coordinator.
     pub adopt_grace: std::time::Duration,
+    /// How messages find the partition of a collector.
+    pub routing: Routing,
+}
+
+/// How messages find the partition of a collector, where hosts keep them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// All of a group go to one partition.
+    #[default]
+    Affine,
+    /// One after the other to each host, whatever they belong to: groups do not come together. For
+    /// an experiment that shows this.
+    RoundRobin,
 }
 
 /// The log does not fit the workflow, or is not ours.
@@ -105,6 +118,9 @@ pub struct Core {
     pub(super) timers: BTreeSet<(Time, Timer)>,
     pub(super) pending: BTreeMap<Token, Pending>,
     pub(super) collectors: Vec<Option<Collector>>,
+    /// Processes that keep partitions of collectors.
+    pub(super) hosts: BTreeMap<WorkerId, Host>,
+    pub(super) next_epoch: u64,
     pub(super) cursor: u64,
     /// The cursor, once every append on its way has been accepted.
     pub(super) cursor_ahead: u64,
@@ -210,7 +226,7 @@ pub(super) struct Finished {
 }
 
 pub(super) struct Collector {
-    pub(super) strategy: Box<dyn Strategy>,
+    pub(super) gathering: Gathering,
     /// Keys of the groups that fired, with the last block of each.
     pub(super) fired: HashMap<Part, u64>,
     pub(super) fired_by_last: BTreeMap<u64, BTreeSet<Part>>,
@@ -228,6 +244,7 @@ pub(super) enum Timer {
     Slot(u64),
     Overdue(StageIx, Arc<str>),
     Silent(WorkerId),
+    Host(WorkerId),
     Adopted,
 }
 
@@ -340,9 +357,11 @@ impl Core {
                 .map(|stage| {
                     stage
                         .collector()
-                        .map(|plan| Collector::new(plan.strategy.build()))
+                        .map(|plan| Collector::new(Gathering::Here(plan.strategy.build())))
                 })
                 .collect(),
+            hosts: BTreeMap::new(),
+            next_epoch: 0,
             cursor: start,
             cursor_ahead: start,
             emit_next: start,
@@ -569,9 +588,9 @@ fn block_counts(stages: usize) -> Vec<BlockCount> {
 // === impl Collector ===
 
 impl Collector {
-    fn new(strategy: Box<dyn Strategy>) -> Self {
+    fn new(gathering: Gathering) -> Self {
         Self {
-            strategy,
+            gathering,
             fired: HashMap::new(),
             fired_by_last: BTreeMap::new(),
             held: BTreeMap::new(),

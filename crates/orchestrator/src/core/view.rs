@@ -65,6 +65,17 @@ pub struct StageStatus {
     pub counters: Counters,
 }
 
+/// A process that keeps partitions of collectors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostStatus {
+    /// Its name.
+    pub host: Arc<str>,
+    /// How many partitions it keeps, over all collectors.
+    pub partitions: usize,
+    /// Verdicts that it owes.
+    pub owes: usize,
+}
+
 /// The whole at this moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
@@ -80,6 +91,8 @@ pub struct Status {
     pub workers: usize,
     /// The next block that the sequencer will emit.
     pub next_block: Option<u64>,
+    /// Processes that keep partitions of collectors; none: the coordinator does.
+    pub hosts: Vec<HostStatus>,
     /// Producers that wait for room in a queue.
     pub producers_waiting: usize,
     /// Blocks that were done within their deadline, since the coordinator started.
@@ -159,6 +172,7 @@ impl Core {
             live: self.tasks.len(),
             dead: self.dead.len(),
             workers: self.workers.len(),
+            hosts: self.hosts_status(),
             next_block: self.plan.sequencer().map(|_| self.cursor),
             producers_waiting: self.parked.values().map(BTreeMap::len).sum(),
             draining: self.draining,
@@ -233,6 +247,7 @@ impl Core {
                 .iter()
                 .flatten()
                 .all(|collector| collector.deadlines.is_empty())
+            && self.hosts.values().all(|host| host.owes == 0)
             && self.moving
                 == self.ready.iter().map(ReadyQueue::len).sum::<usize>()
                     + self.begun.iter().map(BTreeSet::len).sum::<usize>()

@@ -16,9 +16,10 @@ use super::wire::{
     Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
     encode,
 };
+use crate::collector::ToHost;
 use crate::coordinator::{Command, Emission, Handle, SubmitRequest, ToWorker};
 use crate::core::{Event, Reply};
-use crate::id::WorkerId;
+use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
 
 /// Commands that may wait before their senders wait.
@@ -47,6 +48,7 @@ pub struct Client {
     notices: BoxStream<'static, Request>,
     hellos: BoxStream<'static, Request>,
     workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
+    hosts: HashMap<WorkerId, mpsc::UnboundedSender<ToHost>>,
     sink: Option<mpsc::UnboundedSender<Emission>>,
     sink_term: u64,
     /// What has not been said yet.
@@ -96,13 +98,14 @@ impl Client {
                 plan: plan.digest(),
                 workflow: plan.workflow.clone(),
                 // Another process of this name must not be taken for this one.
-                number: Arc::new(AtomicU64::new(random())),
+                number: Arc::new(AtomicU64::new(fresh_number())),
                 term: Arc::default(),
             },
             commands,
             notices,
             hellos,
             workers: HashMap::new(),
+            hosts: HashMap::new(),
             sink: None,
             sink_term: 0,
             said: VecDeque::new(),
@@ -189,6 +192,14 @@ impl Client {
                 self.workers.remove(&worker);
                 self.said.push_back(Said::Leave(worker));
             }
+            Command::HostJoin(join, to_host) => {
+                self.hosts.insert(join.host.clone(), to_host);
+                self.said.push_back(Said::HostJoin(join));
+            }
+            Command::HostLeave(host) => {
+                self.hosts.remove(&host);
+                self.said.push_back(Said::HostLeave(host));
+            }
             Command::AttachSink(sink) => {
                 self.sink = Some(sink);
                 let attach = self.attach();
@@ -211,10 +222,9 @@ impl Client {
     }
 
     fn say(&mut self, said: Said) {
-        if let Said::Heartbeat { worker, .. } = &said {
+        if let Some(who) = said.beats_for() {
             // While nobody leads they would pile up; the newest says it all.
-            let is_older = |other: &Said| matches!(other, Said::Heartbeat { worker: other, .. } if other == worker);
-            self.said.retain(|other| !is_older(other));
+            self.said.retain(|other| other.beats_for() != Some(who));
         }
         self.said.push_back(said);
     }
@@ -227,8 +237,9 @@ impl Client {
         else {
             return;
         };
-        for worker in unknown {
-            self.tell(&worker, ToWorker::Unknown);
+        for who in unknown {
+            self.tell(&who, ToWorker::Unknown);
+            self.tell_host(&who, ToHost::Unknown);
         }
         if sink_unknown && self.sink.is_some() {
             let attach = self.attach();
@@ -256,6 +267,10 @@ impl Client {
             // A dispatcher that has ended has said so.
             let _ = worker.send(ToWorker::Unknown);
         }
+        for host in self.hosts.values() {
+            // As above.
+            let _ = host.send(ToHost::Unknown);
+        }
         if self.sink.is_some() {
             let attach = self.attach();
             self.said.push_back(attach);
@@ -264,6 +279,13 @@ impl Client {
 
     fn tell(&self, worker: &WorkerId, message: ToWorker) {
         if let Some(sender) = self.workers.get(worker) {
+            // As above.
+            let _ = sender.send(message);
+        }
+    }
+
+    fn tell_host(&self, host: &WorkerId, message: ToHost) {
+        if let Some(sender) = self.hosts.get(host) {
             // As above.
             let _ = sender.send(message);
         }
@@ -297,6 +319,7 @@ impl Client {
         for told in told {
             match told {
                 Told::Worker(worker, message) => self.tell(&worker, message),
+                Told::Host(host, message) => self.tell_host(&host, message),
                 Told::Emit(task) => {
                     if let Some(sink) = &self.sink {
                         // As above.
@@ -306,11 +329,6 @@ impl Client {
             }
         }
     }
-}
-
-fn random() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0)
 }
 
 /// What there is to say of an event at a worker.
@@ -329,6 +347,8 @@ fn said(event: Event) -> Option<Said> {
         Event::Complete(complete) => Said::Complete(complete),
         Event::Fail(fail) => Said::Fail(fail),
         Event::Release { worker, lease } => Said::Release(worker, lease),
+        Event::HostBeat { host, session } => Said::HostBeat { host, session },
+        Event::Verdicts(verdicts) => Said::Verdicts(verdicts),
         Event::Emitted { task } => Said::Emitted(task),
         _ => return None,
     })

@@ -16,7 +16,7 @@ use super::wire::{
     Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
     encode,
 };
-use crate::coordinator::{CoordinatorGone, Emission, Handle, ToWorker};
+use crate::coordinator::{CoordinatorGone, Emission, Handle};
 use crate::core::Reply;
 use crate::id::WorkerId;
 use crate::shutdown::{Level, Shutdown};
@@ -75,6 +75,7 @@ struct Client {
     /// none is answered before all of it has been said, however often it is made.
     taken: Arc<tokio::sync::Mutex<Option<Taken>>>,
     workers: Vec<WorkerId>,
+    hosts: Vec<WorkerId>,
     has_sink: bool,
     tell: mpsc::UnboundedSender<Told>,
     replies: BTreeMap<u64, PendingReply>,
@@ -239,7 +240,10 @@ impl Server {
                     }
                     client.tell.clone()
                 };
-                tokio::spawn(forward_worker(join.worker.clone(), receiver, tell));
+                let worker = join.worker.clone();
+                forward(receiver, tell, move |message| {
+                    Told::Worker(worker.clone(), message)
+                });
                 handle.join(join, sender).await
             }
             Said::Heartbeat {
@@ -267,6 +271,43 @@ impl Server {
                 }
                 handle.leave(worker).await
             }
+            Said::HostJoin(join) => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let tell = {
+                    let mut clients = self.lock();
+                    let client = self.client(&mut clients, name);
+                    if !client.hosts.contains(&join.host) {
+                        client.hosts.push(join.host.clone());
+                    }
+                    client.tell.clone()
+                };
+                let host = join.host.clone();
+                forward(receiver, tell, move |message| {
+                    Told::Host(host.clone(), message)
+                });
+                handle.host_join(join, sender).await
+            }
+            Said::HostBeat { host, session } => {
+                let known = {
+                    let mut clients = self.lock();
+                    self.client(&mut clients, name).hosts.contains(&host)
+                };
+                if known {
+                    handle.host_beat(host, session).await
+                } else {
+                    unknown.push(host);
+                    Ok(())
+                }
+            }
+            Said::HostLeave(host) => {
+                {
+                    let mut clients = self.lock();
+                    let client = self.client(&mut clients, name);
+                    client.hosts.retain(|other| *other != host);
+                }
+                handle.host_leave(host).await
+            }
+            Said::Verdicts(verdicts) => handle.verdicts(verdicts).await,
             Said::Complete(complete) => handle.complete(complete).await,
             Said::Fail(fail) => handle.fail(fail).await,
             Said::Release(worker, lease) => handle.release(worker, lease).await,
@@ -285,7 +326,9 @@ impl Server {
                     client.has_sink = true;
                     client.tell.clone()
                 };
-                tokio::spawn(forward_sink(receiver, tell));
+                forward(receiver, tell, |emission: Emission| {
+                    Told::Emit(emission.task)
+                });
                 handle.attach_sink(sender).await
             }
             Said::Emitted(task) => {
@@ -325,6 +368,7 @@ impl Server {
             Client {
                 taken: Arc::default(),
                 workers: Vec::new(),
+                hosts: Vec::new(),
                 has_sink: false,
                 tell,
                 replies: BTreeMap::new(),
@@ -333,27 +377,19 @@ impl Server {
     }
 }
 
-async fn forward_worker(
-    worker: WorkerId,
-    mut from: mpsc::UnboundedReceiver<ToWorker>,
+/// Has a client told what comes for one of those behind it.
+fn forward<T: Send + 'static>(
+    mut from: mpsc::UnboundedReceiver<T>,
     to: mpsc::UnboundedSender<Told>,
+    told: impl Fn(T) -> Told + Send + 'static,
 ) {
-    while let Some(message) = from.recv().await {
-        if to.send(Told::Worker(worker.clone(), message)).is_err() {
-            return;
+    tokio::spawn(async move {
+        while let Some(message) = from.recv().await {
+            if to.send(told(message)).is_err() {
+                return;
+            }
         }
-    }
-}
-
-async fn forward_sink(
-    mut from: mpsc::UnboundedReceiver<Emission>,
-    to: mpsc::UnboundedSender<Told>,
-) {
-    while let Some(emission) = from.recv().await {
-        if to.send(Told::Emit(emission.task)).is_err() {
-            return;
-        }
-    }
+    });
 }
 
 /// Tells one client what there is to tell, and notices when it is gone.
@@ -441,14 +477,20 @@ impl Notices {
         }
     }
 
-    /// The client is gone, and its workers with it.
+    /// The client is gone, and its workers and hosts with it.
     async fn forget(&self) {
         let client = {
             let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
             clients.remove(&self.name)
         };
-        for worker in client.into_iter().flat_map(|client| client.workers) {
+        let Some(client) = client else { return };
+        for worker in client.workers {
             if self.handle.leave(worker).await.is_err() {
+                return;
+            }
+        }
+        for host in client.hosts {
+            if self.handle.host_leave(host).await.is_err() {
                 return;
             }
         }

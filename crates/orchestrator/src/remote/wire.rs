@@ -7,13 +7,14 @@ use proofmill_bus::{BlobStore, Connection, Digest, RequestError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::coordinator::{SubmitRequest, ToWorker};
 use crate::core::{Complete, Fail, Join, LeaseRef, Reply};
 use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
 /// The version of what follows.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The bytes follow.
 const HERE: u8 = 0;
@@ -57,6 +58,13 @@ pub(super) enum Said {
     Complete(Complete),
     Fail(Fail),
     Release(WorkerId, LeaseRef),
+    HostJoin(HostJoin),
+    HostBeat {
+        host: WorkerId,
+        session: u64,
+    },
+    HostLeave(WorkerId),
+    Verdicts(Verdicts),
     /// The client's sink is to get what is emitted, unless another of a later term does.
     AttachSink {
         term: u64,
@@ -65,6 +73,15 @@ pub(super) enum Said {
 }
 
 impl Said {
+    /// Who says with this that it is alive, and no more.
+    pub(super) fn beats_for(&self) -> Option<&WorkerId> {
+        match self {
+            Self::Heartbeat { worker, .. } => Some(worker),
+            Self::HostBeat { host, .. } => Some(host),
+            _ => None,
+        }
+    }
+
     /// Whether something would be lost, if only work, were it not heard.
     pub(super) fn matters(&self) -> bool {
         matches!(
@@ -77,7 +94,8 @@ impl Said {
 /// What the leader answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The events' consequences are durable. These workers are not known: they should join.
+    /// The events' consequences are durable. These workers and hosts are not known: they should
+    /// join.
     Done {
         unknown: Vec<WorkerId>,
         sink_unknown: bool,
@@ -115,13 +133,14 @@ pub(super) struct Notice {
 pub(super) enum Tell {
     /// Are you there?
     Ping,
-    /// For workers and the sink, in order.
+    /// For workers, hosts and the sink, in order.
     All(Vec<Told>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Told {
     Worker(WorkerId, ToWorker),
+    Host(WorkerId, ToHost),
     Emit(Arc<TaskRecord>),
 }
 

@@ -1,23 +1,10 @@
 //! Leaders and workers that go.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
-use proofmill_nats_server::NatsServer;
 use rustix::process::Signal;
 
-use crate::roles::WORKFLOW;
-use crate::support::{PATIENCE, Roles, emitted, proved, wait_for};
-
-fn setup(end: u64, millis: u64) -> (NatsServer, tempfile::TempDir, Roles) {
-    let server = NatsServer::start();
-    let dir = tempfile::tempdir().expect("a directory");
-    let text = WORKFLOW.replace("END", &end.to_string());
-    fs::write(dir.path().join("workflow.toml"), text).expect("written");
-    fs::write(dir.path().join("millis"), millis.to_string()).expect("written");
-    let roles = Roles::new(server.url(), 1, dir.path());
-    (server, dir, roles)
-}
+use crate::support::{PATIENCE, Roles, emitted, proved, setup, wait_for};
 
 /// Waits until at least so many tasks have begun.
 fn begun(dir: &std::path::Path, count: usize, roles: &Roles) {

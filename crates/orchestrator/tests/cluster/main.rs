@@ -6,6 +6,7 @@
 )]
 
 mod chaos;
+mod collectors;
 mod failover;
 mod roles;
 mod support;

@@ -48,6 +48,8 @@ fn blocks_go_through_processes_of_their_own() {
         "coordinator-1",
         "dispatcher-1",
         "dispatcher-2",
+        "collector-1",
+        "collector-2",
         "sequencer-1",
     ]);
     roles.start("source-1");

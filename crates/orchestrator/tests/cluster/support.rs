@@ -7,13 +7,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use proofmill_bus::{Connection, NatsOptions};
+use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::cluster::{self, Leading, Site};
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::mill::Registry;
-use proofmill_orchestrator::shutdown;
+use proofmill_orchestrator::shutdown::{self, Level};
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::roles::WORKFLOW;
 
 const ROLE: &str = "PROOFMILL_TEST_ROLE";
 const BUS: &str = "PROOFMILL_TEST_BUS";
@@ -94,13 +98,22 @@ fn child_plays_a_role() {
         .expect("a runtime");
     let ended = runtime.block_on(async {
         let site = site(&bus, replicas, &dir, &name).await;
-        let (_trigger, shutdown) = shutdown::channel();
+        let (trigger, shutdown) = shutdown::channel();
+        let mut term = signal(SignalKind::terminate()).expect("a signal");
+        tokio::spawn(async move {
+            if term.recv().await.is_some() {
+                trigger.raise(Level::Drain);
+            }
+            // A trigger that is dropped stops everything.
+            std::future::pending::<()>().await;
+        });
         let kind = role.split_once('-').map_or(&*role, |(kind, _)| kind);
         match kind {
             "coordinator" => cluster::lead(site, Leading::default(), shutdown).await,
             "dispatcher" => {
                 cluster::run_dispatchers(site, Default::default(), BTreeMap::new(), shutdown).await
             }
+            "collector" => cluster::run_collectors(site, Default::default(), shutdown).await,
             "sequencer" => {
                 // One directory, however many write to it.
                 let directory = proofmill_orchestrator::sink::Directory::open(&dir.join("emitted"))
@@ -199,6 +212,18 @@ impl Drop for Roles {
             let _ = child.wait();
         }
     }
+}
+
+/// A server, a directory with the workflow, and nobody yet. `end` is the last block, `millis` how long
+/// a task takes.
+pub(crate) fn setup(end: u64, millis: u64) -> (NatsServer, tempfile::TempDir, Roles) {
+    let server = NatsServer::start();
+    let dir = tempfile::tempdir().expect("a directory");
+    let text = WORKFLOW.replace("END", &end.to_string());
+    fs::write(dir.path().join("workflow.toml"), text).expect("written");
+    fs::write(dir.path().join("millis"), millis.to_string()).expect("written");
+    let roles = Roles::new(server.url(), 1, dir.path());
+    (server, dir, roles)
 }
 
 /// The blocks that were emitted, in order of their files' names.

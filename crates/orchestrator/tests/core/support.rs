@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
-use proofmill_orchestrator::collector::StrategyFactory;
+use proofmill_orchestrator::collector::{Host, StrategyFactory, ToHost};
 use proofmill_orchestrator::core::{
     Action, Complete, Core, CoreOptions, Event, Fail, Join, LeaseRef, Now, Output, Reply,
-    RequestId, Submit, Time, Token,
+    RequestId, Submit, Target, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
@@ -33,6 +33,10 @@ pub(crate) struct Mill {
     pub(crate) emitted: Vec<TaskId>,
     pub(crate) cancelled: Vec<(String, LeaseRef)>,
     pub(crate) unknown: Vec<String>,
+    hosts: BTreeMap<String, Host>,
+    /// What hosts have been told and have not looked at, with whom.
+    pub(crate) told: Vec<(String, ToHost)>,
+    sessions: u64,
     replies: BTreeMap<RequestId, Reply>,
     /// With a log that takes its time: appends on their way to it.
     pub(crate) on_the_way: Option<Vec<(Token, Vec<Op>)>>,
@@ -59,6 +63,9 @@ impl Mill {
             emitted: Vec::new(),
             cancelled: Vec::new(),
             unknown: Vec::new(),
+            hosts: BTreeMap::new(),
+            told: Vec::new(),
+            sessions: 0,
             replies: BTreeMap::new(),
             on_the_way: None,
         }
@@ -103,6 +110,7 @@ impl Mill {
                     self.replies.insert(request, reply);
                 }
                 Action::Emit { task, .. } => self.emitted.push(task.id.clone()),
+                Action::Host { host, message } => self.told.push((host.to_string(), message)),
                 Action::Settle { .. } => {}
             }
         }
@@ -171,7 +179,11 @@ impl Mill {
 
     /// The process dies and comes back with what the log holds.
     pub(crate) fn restart(&mut self, adopt_grace: Duration) {
-        let mut core = Core::new(self.plan.clone(), CoreOptions { adopt_grace });
+        let options = CoreOptions {
+            adopt_grace,
+            ..CoreOptions::default()
+        };
+        let mut core = Core::new(self.plan.clone(), options);
         let mut entries: Vec<_> = self.log.iter().collect();
         entries.sort_by_key(|(_, (seq, _))| *seq);
         for (key, (seq, value)) in entries {
@@ -211,6 +223,47 @@ impl Mill {
             memory,
             slots,
         }));
+    }
+
+    /// A host for all collectors joins; again, if it is there.
+    pub(crate) fn host(&mut self, name: &str) {
+        self.sessions += 1;
+        let stages = (0..self.plan.stages.len()).map(StageIx);
+        let is_collector = |ix: &StageIx| self.plan.stage(*ix).collector().is_some();
+        let stages = stages.filter(is_collector).collect();
+        let mut host = Host::new(self.plan.clone(), name.into(), stages);
+        let join = host.join(self.sessions);
+        self.hosts.insert(name.to_owned(), host);
+        self.tell(Event::HostJoin(join));
+    }
+
+    pub(crate) fn host_leaves(&mut self, name: &str) {
+        self.hosts.remove(name);
+        self.tell(Event::HostLeave { host: name.into() });
+    }
+
+    /// The hosts do what they have been told until there is nothing left.
+    pub(crate) fn hosts_work(&mut self) {
+        while !self.told.is_empty() {
+            for said in self.verdicts() {
+                self.tell(said);
+            }
+        }
+    }
+
+    /// What the hosts say of what they have been told.
+    pub(crate) fn verdicts(&mut self) -> Vec<Event> {
+        let mut said = Vec::new();
+        for (name, message) in std::mem::take(&mut self.told) {
+            let Some(host) = self.hosts.get_mut(&name) else {
+                continue;
+            };
+            let verdicts = host.take([message]).expect("it is known");
+            if !verdicts.is_empty() {
+                said.push(Event::Verdicts(host.say(verdicts)));
+            }
+        }
+        said
     }
 
     pub(crate) fn beat(&mut self, worker: &str, running: &[(&str, u32)]) {
@@ -281,6 +334,14 @@ impl Mill {
             request,
             task: id(task),
         });
+        self.replies.remove(&request)
+    }
+
+    pub(crate) fn cancel(&mut self, task: &str) -> Option<Reply> {
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        let target = Target::Task(id(task));
+        self.tell(Event::Cancel { request, target });
         self.replies.remove(&request)
     }
 

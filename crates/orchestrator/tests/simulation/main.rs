@@ -12,6 +12,7 @@
 
 mod actors;
 mod checks;
+mod hosts;
 mod log;
 mod outside;
 mod plans;
@@ -32,6 +33,7 @@ struct Lived {
     cancelled: u64,
     missed: u64,
     given_up: u64,
+    gathered: u64,
 }
 
 fn live(seed: u64, print: bool) -> Lived {
@@ -59,6 +61,7 @@ fn live(seed: u64, print: bool) -> Lived {
         cancelled: world.monitor.cancelled,
         missed: world.monitor.missed,
         given_up: world.monitor.given_up,
+        gathered: world.gathered,
     }
 }
 
@@ -87,6 +90,7 @@ fn histories_keep_the_invariants() {
                     sum.cancelled += lived.cancelled;
                     sum.missed += lived.missed;
                     sum.given_up += lived.given_up;
+                    sum.gathered += lived.gathered;
                 }
                 sum
             }
@@ -94,7 +98,7 @@ fn histories_keep_the_invariants() {
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(run(thread)))
             .collect();
-        let mut seen = [0; 5];
+        let mut seen = [0; 6];
         for handle in handles {
             let sum = handle
                 .join()
@@ -105,6 +109,7 @@ fn histories_keep_the_invariants() {
                 sum.cancelled,
                 sum.missed,
                 sum.given_up,
+                sum.gathered,
             ];
             seen.iter_mut().zip(of).for_each(|(seen, of)| *seen += of);
         }

@@ -383,6 +383,7 @@ impl World {
                 self.note(|| format!("the clock jumps backwards by {by} ms"));
                 self.jump(false, by);
             }
+            76..86 => self.host_fault(),
             74..76 => {
                 // A drain ends with the coordinator's end.
                 self.after(0, Ev::ToCore(None, Event::Drain));
@@ -411,6 +412,7 @@ impl World {
                 State::Up => {}
             }
         }
+        self.hosts_calm_down();
         self.after(0, Ev::SinkUp);
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use proofmill_bus::Seq;
+use proofmill_orchestrator::collector::ToHost;
 use proofmill_orchestrator::core::{
     Action, Core, CoreOptions, Event, LeaseRef, Now, Reply, RequestId, Time,
 };
@@ -12,6 +13,7 @@ use proofmill_orchestrator::record::TaskRecord;
 
 use crate::actors::{Producer, SimWorker, Sink, ToWorker};
 use crate::checks::Monitor;
+use crate::hosts::{SimHost, finished_groups};
 use crate::log::SimLog;
 use crate::plans::{self, Scene};
 use crate::rng::Rng;
@@ -33,6 +35,10 @@ pub(crate) enum Ev {
     WorkerUp(usize),
     WorkerResumes(usize),
     WorkerGone(usize, u64),
+    ToHost(usize, u64, ToHost),
+    HostBeat(usize, u64),
+    HostUp(usize),
+    HostResumes(usize),
     ProducerUp(usize),
     Operate,
     Strange,
@@ -81,6 +87,10 @@ pub(crate) struct World {
     pub(crate) next_request: u64,
     pub(crate) workers: Vec<SimWorker>,
     pub(crate) producers: Vec<Producer>,
+    pub(crate) hosts: Vec<SimHost>,
+    pub(crate) next_session: u64,
+    /// Groups that hosts have finished.
+    pub(crate) gathered: u64,
     pub(crate) sink: Sink,
     pub(crate) monitor: Monitor,
     pub(crate) calm: bool,
@@ -98,6 +108,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let scene = plans::scene(seed as usize % plans::SCENES, &mut rng);
         let workers = SimWorker::crew(&scene, &mut rng);
+        let hosts = SimHost::crew(&scene, &mut rng);
         let producers = scene.sources.iter().map(Producer::new).collect();
         let mut world = Self {
             seed,
@@ -122,6 +133,9 @@ impl World {
             next_request: 0,
             workers,
             producers,
+            hosts,
+            next_session: 0,
+            gathered: 0,
             sink: Sink::default(),
             monitor: Monitor::default(),
             calm: false,
@@ -135,6 +149,10 @@ impl World {
         for worker in 0..world.workers.len() {
             let delay = world.rng.within(0, 50);
             world.after(delay, Ev::WorkerUp(worker));
+        }
+        for host in 0..world.hosts.len() {
+            let delay = world.rng.within(0, 2_000);
+            world.after(delay, Ev::HostUp(host));
         }
         for producer in 0..world.producers.len() {
             world.after(1, Ev::ProducerUp(producer));
@@ -244,6 +262,10 @@ impl World {
                 self.worker_event(ev);
                 Ok(())
             }
+            Ev::ToHost(..) | Ev::HostBeat(..) | Ev::HostUp(_) | Ev::HostResumes(_) => {
+                self.host_event(ev);
+                Ok(())
+            }
             Ev::Produce(..) | Ev::ProducerUp(_) | Ev::Strange | Ev::Operate => {
                 self.outside_event(ev);
                 Ok(())
@@ -292,13 +314,18 @@ impl World {
         self.core_ms = self.now().mono.0 / 1000;
         let actions = core.start(self.now());
         self.core = Some(core);
+        self.hosts_hear_of_a_coordinator();
         let mut todo = VecDeque::new();
         self.perform(actions, &mut todo)?;
         self.work_off(todo)
     }
 
     fn replayed(&self, adopt_grace: Duration) -> Result<Core, String> {
-        let mut core = Core::new(self.scene.plan.clone(), CoreOptions { adopt_grace });
+        let options = CoreOptions {
+            adopt_grace,
+            ..CoreOptions::default()
+        };
+        let mut core = Core::new(self.scene.plan.clone(), options);
         for (seq, key, value) in self.log.replay() {
             core.replay(&key, &value, seq)
                 .map_err(|error| error.to_string())?;
@@ -337,6 +364,7 @@ impl World {
         while let Some(event) = todo.pop_front() {
             let dull = match &event {
                 Event::Tick => true,
+                Event::HostBeat { .. } => true,
                 Event::Heartbeat { running, .. } => running.is_empty() || self.calm,
                 _ => false,
             };
@@ -346,6 +374,7 @@ impl World {
             let now = self.now();
             self.core_ms = self.core_ms.max(now.mono.0 / 1000);
             self.monitor.hears(&event, self.core_ms);
+            self.gathered += finished_groups(&event);
             if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
                 self.unanswered -= 1;
             }
@@ -411,6 +440,10 @@ impl World {
                     self.post(&worker, &ToWorker::Cancel(lease));
                 }
                 Action::Unknown { worker } => self.post(&worker, &ToWorker::Unknown),
+                Action::Host { host, message } => {
+                    self.note(|| format!("tell {host} {message:?}"));
+                    self.tell_host(&host, &message);
+                }
                 Action::Reply {
                     request,
                     after,
@@ -502,7 +535,8 @@ impl World {
         let Some(core) = &self.core else {
             return Ok(());
         };
-        if self.unanswered > 0 {
+        // What a host owes it may finish here at once.
+        if self.unanswered > 0 || core.status().hosts.iter().any(|host| host.owes > 0) {
             return Ok(());
         }
         let mut other = self.replayed(Duration::ZERO)?;

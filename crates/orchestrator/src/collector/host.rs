@@ -1,0 +1,140 @@
+//! The state machine of a process that keeps partitions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{Do, HostJoin, Judged, PartitionRef, Strategy, ToHost, Verdict, Verdicts};
+use crate::id::WorkerId;
+use crate::plan::{Plan, StageIx};
+
+/// Keeps partitions of collectors, without input or output.
+///
+/// It has no state that matters: whatever it loses is offered again.
+pub struct Host {
+    plan: Arc<Plan>,
+    name: WorkerId,
+    stages: Vec<StageIx>,
+    session: u64,
+    heard: u64,
+    said: u64,
+    partitions: HashMap<PartitionRef, Kept>,
+}
+
+struct Kept {
+    epoch: u64,
+    strategy: Box<dyn Strategy>,
+}
+
+// === impl Host ===
+
+impl Host {
+    /// A host of the collectors `stages` of `plan`. [`Host::join`] begins its first session.
+    pub fn new(plan: Arc<Plan>, name: WorkerId, stages: Vec<StageIx>) -> Self {
+        Self {
+            plan,
+            name,
+            stages,
+            session: 0,
+            heard: 0,
+            said: 0,
+            partitions: HashMap::new(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &WorkerId {
+        &self.name
+    }
+
+    /// The present session.
+    pub fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// How many partitions it keeps.
+    pub fn partitions(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// Forgets everything and begins a session; `session` differs from all before, whoever had
+    /// this name.
+    pub fn join(&mut self, session: u64) -> HostJoin {
+        self.session = session;
+        self.heard = 0;
+        self.said = 0;
+        self.partitions.clear();
+        HostJoin {
+            host: self.name.clone(),
+            session,
+            stages: self.stages.iter().copied().collect(),
+        }
+    }
+
+    /// Does what it is told. `None`: it has to join again, with a new session.
+    pub fn take(&mut self, told: impl IntoIterator<Item = ToHost>) -> Option<Vec<Verdict>> {
+        let mut verdicts = Vec::new();
+        for told in told {
+            let ToHost::Do {
+                session,
+                number,
+                at,
+                epoch,
+                what,
+            } = told
+            else {
+                return None;
+            };
+            if session != self.session || number <= self.heard {
+                continue;
+            }
+            if number > self.heard + 1 {
+                return None;
+            }
+            self.heard = number;
+            let judged = self.act(at, epoch, what);
+            verdicts.extend(judged.map(|what| Verdict { at, epoch, what }));
+        }
+        Some(verdicts)
+    }
+
+    /// What is to be said of verdicts: [`Host::take`]'s, in its order.
+    pub fn say(&mut self, verdicts: Vec<Verdict>) -> Verdicts {
+        self.said += 1;
+        Verdicts {
+            host: self.name.clone(),
+            session: self.session,
+            number: self.said,
+            verdicts,
+        }
+    }
+
+    fn act(&mut self, at: PartitionRef, epoch: u64, what: Do) -> Option<Judged> {
+        match what {
+            Do::Begin => {
+                let collector = self.plan.stages.get(at.stage.0)?.collector()?;
+                let strategy = collector.strategy.build();
+                self.partitions.insert(at, Kept { epoch, strategy });
+                return None;
+            }
+            Do::End => {
+                self.partitions.remove(&at);
+                return None;
+            }
+            _ => {}
+        }
+        let kept = self.partitions.get_mut(&at);
+        let strategy = &mut kept.filter(|kept| kept.epoch == epoch)?.strategy;
+        Some(match what {
+            Do::Offer(message) => {
+                let outcome = strategy.offer(&message);
+                Judged::Offered(message.id, outcome)
+            }
+            Do::Forget(id) => {
+                strategy.forget(&id);
+                Judged::Forgotten
+            }
+            Do::Overdue(key) => Judged::Overdue(strategy.overdue(&key)),
+            Do::Begin | Do::End => return None,
+        })
+    }
+}

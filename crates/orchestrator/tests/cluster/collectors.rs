@@ -1,0 +1,73 @@
+//! Collectors come and go.
+
+use std::time::Instant;
+
+use proofmill_orchestrator::cluster::{self, Leading};
+use proofmill_orchestrator::shutdown::{self, Level};
+use rustix::process::Signal;
+
+use crate::support::{PATIENCE, Roles, emitted, proved, setup, site, wait_for};
+
+/// Processes that keep partitions, as the coordinator knows them.
+async fn hosts(leading: &Leading) -> usize {
+    let handle = leading.leads("chain").await;
+    handle.status().await.map_or(0, |status| status.hosts.len())
+}
+
+/// Until there are so many.
+async fn until(leading: &Leading, count: usize, roles: &Roles) {
+    let began = Instant::now();
+    while hosts(leading).await != count {
+        assert!(
+            began.elapsed() < PATIENCE,
+            "{} collectors, not {count}\n{}",
+            hosts(leading).await,
+            roles.logs()
+        );
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Up and down in any order, by drain and by SIGKILL, under load: every barrier fires once.
+#[test]
+fn collectors_are_resized_under_load() {
+    let (server, dir, mut roles) = setup(999_999, 5);
+    let url = server.url();
+    roles.start_all(&["dispatcher-1", "sequencer-1", "source-1"]);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let site = site(&url, 1, dir.path(), "leader").await;
+        let leading = Leading::default();
+        let (stop, shutdown) = shutdown::channel();
+        let leader = tokio::spawn(cluster::lead(site, leading.clone(), shutdown));
+        let mut up: Vec<String> = Vec::new();
+        let mut born = 0;
+        for (step, count) in [1, 4, 3, 7, 2, 0, 2].into_iter().enumerate() {
+            while up.len() > count {
+                let name = up.remove(0);
+                if step % 2 == 0 {
+                    roles.signal(&name, Signal::TERM);
+                } else {
+                    roles.kill(&name);
+                }
+            }
+            while up.len() < count {
+                born += 1;
+                up.push(format!("collector-{born}"));
+                roles.start(&format!("collector-{born}"));
+            }
+            until(&leading, count, &roles).await;
+            let so_far = emitted(dir.path()).last().map_or(0, |(_, last)| *last);
+            wait_for(dir.path(), so_far + 40, PATIENCE, &roles);
+        }
+        stop.raise(Level::Drain);
+        leader.await.expect("it runs").expect("it leads");
+    });
+    drop(roles);
+    for (task, (begun, ended)) in proved(dir.path()) {
+        assert!(
+            begun == 1 && ended <= 1,
+            "{task}: {begun} begun, {ended} ended"
+        );
+    }
+}
