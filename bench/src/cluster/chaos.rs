@@ -106,7 +106,7 @@ impl Round<'_> {
 
     /// What was emitted: how many blocks, and how many gaps and overlaps.
     fn emitted(&self) -> (u64, usize) {
-        let directory = self.dir.join(".proofmill/bitcoin-headers/proofs");
+        let directory = self.dir.join(".proofmill/bitcoin-bundles/proofs");
         let mut found: Vec<(u64, u64)> = std::fs::read_dir(directory)
             .into_iter()
             .flatten()
@@ -153,10 +153,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         program.display()
     );
     let mut cluster = Cluster::start(3, "");
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/bitcoin-headers");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/bitcoin-bundles");
     let file = examples.join("workflow.toml").canonicalize()?;
     let mut random = StdRng::seed_from_u64(args.seed);
-    let names: Vec<String> = [("coordinator", 2), ("dispatcher", 4), ("sequencer", 2)]
+    let roles = [
+        ("coordinator", 2),
+        ("dispatcher", 4),
+        ("collector", 3),
+        ("sequencer", 2),
+    ];
+    let names: Vec<String> = roles
         .into_iter()
         .flat_map(|(role, count)| (1..=count).map(move |n| format!("{role}-{n}")))
         .chain(["source-1".to_owned()])
@@ -206,8 +212,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("round {rounds}: {blocks} of {BLOCKS} blocks");
     }
     let mut report = Report::new(
-        "Chaos: 3 servers, 2 coordinators, 4 dispatchers, 2 sequencers, 1 source; SIGKILL or \
-         SIGSTOP of one each second",
+        "Chaos: 3 servers, 2 coordinators, 4 dispatchers, 3 collectors, 2 sequencers, 1 source; \
+         SIGKILL or SIGSTOP of one each second",
         &place,
     );
     report.figure(

@@ -108,7 +108,7 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
     for (name, help, value) in gauges {
         page.add(name, help, Kind::Gauge, each(value));
     }
-    let counters: [(&str, &str, Value); 7] = [
+    let counters: [(&str, &str, Value); 9] = [
         ("tasks_accepted", "Tasks accepted", |s| {
             s.counters.accepted as f64
         }),
@@ -124,6 +124,14 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
             "Leases that ended without a heartbeat",
             |s| s.counters.expired as f64,
         ),
+        (
+            "tasks_hedged",
+            "Leases given beside one that lasts long",
+            |s| s.counters.hedged as f64,
+        ),
+        ("tasks_cancelled", "Tasks that an operator cancelled", |s| {
+            s.counters.cancelled as f64
+        }),
         ("results_stale", "Results that came too late", |s| {
             s.counters.stale_results as f64
         }),
@@ -140,6 +148,24 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
         "Dispatchers that have joined",
         Kind::Gauge,
         whole(status.workers as f64),
+    );
+    page.add(
+        "collectors",
+        "Processes that keep partitions of collectors",
+        Kind::Gauge,
+        whole(status.hosts.len() as f64),
+    );
+    page.add(
+        "blocks_met",
+        "Blocks done within their deadline, since the coordinator started",
+        Kind::Counter,
+        whole(status.blocks_met as f64),
+    );
+    page.add(
+        "blocks_missed",
+        "Blocks whose deadline passed before they were done, since the coordinator started",
+        Kind::Counter,
+        whole(status.blocks_missed as f64),
     );
     if let Some(next) = status.next_block {
         page.add(
