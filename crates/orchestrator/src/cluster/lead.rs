@@ -1,7 +1,8 @@
 //! Leading a workflow, or waiting to.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proofmill_bus::{AppendError, JetStreamLog, Log};
 use tokio::sync::watch;
@@ -74,9 +75,8 @@ pub async fn lead(
 ) -> Result<(), ClusterError> {
     let workflow = site.plan.workflow.clone();
     loop {
-        let modesty = MODESTY * u32::try_from(leading.count()).unwrap_or(u32::MAX);
         tokio::select! {
-            () = tokio::time::sleep(modesty) => {}
+            () = be_modest(&site, &leading) => {}
             () = shutdown.reached(Level::Drain) => return Ok(()),
         }
         let Some(lease) = site.turn(Plan::LEADER, &mut shutdown).await else {
@@ -103,6 +103,23 @@ pub async fn lead(
             Err(error) => return Err(error),
         }
         tracing::info!(%workflow, "not leading any more");
+    }
+}
+
+/// Lets those go first that lead fewer workflows.
+async fn be_modest(site: &Site, leading: &Leading) {
+    let begun = Instant::now();
+    // Processes that start together do not all reach for the same workflow first.
+    let mut hasher = DefaultHasher::new();
+    (&site.name, &site.plan.workflow).hash(&mut hasher);
+    let stagger = MODESTY * (hasher.finish() % 64) as u32 / 64;
+    loop {
+        let count = u32::try_from(leading.count()).unwrap_or(u32::MAX);
+        let wait = stagger + MODESTY.saturating_mul(count);
+        let Some(left) = wait.checked_sub(begun.elapsed()) else {
+            return;
+        };
+        tokio::time::sleep(left).await;
     }
 }
 

@@ -47,6 +47,10 @@ impl StrategyFactory for Match {
     fn affinity(&self, message: &Member) -> Option<String> {
         Some(MatchState::key_of(message))
     }
+
+    fn reads_payloads(&self) -> bool {
+        false
+    }
 }
 
 // === impl MatchState ===

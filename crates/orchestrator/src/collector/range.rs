@@ -35,6 +35,10 @@ impl StrategyFactory for Range {
             waiting: BTreeMap::new(),
         })
     }
+
+    fn reads_payloads(&self) -> bool {
+        false
+    }
 }
 
 // === impl RangeState ===

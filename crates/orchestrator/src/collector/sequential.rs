@@ -34,6 +34,10 @@ impl StrategyFactory for Sequential {
     fn affinity(&self, message: &Member) -> Option<String> {
         Some((message.first / self.n).to_string())
     }
+
+    fn reads_payloads(&self) -> bool {
+        false
+    }
 }
 
 /// Whether the spans of `members` cover every block of `first..=last`.

@@ -22,7 +22,8 @@ pub struct Member {
     pub last: u64,
     /// Its value at the collector's grouping pointer, where the stage has one.
     pub group: Option<Arc<str>>,
-    /// What it carries: inline bytes, or a reference to a blob.
+    /// What it carries: inline bytes, or a reference to a blob. Nothing, where the strategy does not
+    /// look at it and is in another process ([`StrategyFactory::reads_payloads`]).
     pub payload: Payload,
 }
 
@@ -102,6 +103,11 @@ pub trait StrategyFactory: Send + Sync + fmt::Debug {
     fn affinity(&self, message: &Member) -> Option<String> {
         let _ = message;
         None
+    }
+
+    /// Whether its strategies look at what messages carry.
+    fn reads_payloads(&self) -> bool {
+        true
     }
 }
 

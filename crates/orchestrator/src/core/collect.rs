@@ -28,8 +28,9 @@ impl Core {
             return;
         };
         let stage = task.stage;
-        let member = member_of(&task.record);
+        let mut member = member_of(&task.record);
         let plan = self.plan.stage(stage).collector();
+        let reads_payloads = plan.is_some_and(|plan| plan.strategy.reads_payloads());
         if let (None, Some(pointer)) = (&member.group, plan.and_then(|plan| plan.group_by.as_ref()))
         {
             let why = format!("it has no value of grouping field {pointer:?}; submit it anew");
@@ -47,6 +48,9 @@ impl Core {
             }
             Gathering::Hosted(_) => {
                 self.unfile(no);
+                if !reads_payloads {
+                    member.payload = Payload::json("");
+                }
                 self.ask_host(no, Do::Offer(member));
             }
         }

@@ -9,4 +9,5 @@ mod chaos;
 mod collectors;
 mod failover;
 mod roles;
+mod spread;
 mod support;
