@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
+};
 
 /// An authority of its own.
 #[derive(Debug)]
@@ -31,6 +33,9 @@ impl Authority {
     pub fn new(dir: &Path, name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("no names are valid names");
+        let mut named = DistinguishedName::new();
+        named.push(DnType::CommonName, name);
+        params.distinguished_name = named;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let signed = params.self_signed(&key).expect("it signs itself");
         let certificate = dir.join(format!("{name}.pem"));

@@ -94,26 +94,14 @@ impl NatsServer {
     }
 
     /// A server with a configuration file as it is, and variables of the environment that it refers
-    /// to. Where it listens and keeps its files is said on the command line.
-    pub fn with_file(config: &Path, variables: &[(&str, &str)]) -> Self {
+    /// to. `prepare` gets the server's directory, and returns them.
+    pub fn with_file(config: &Path, prepare: impl FnOnce(&Path) -> Vec<(String, String)>) -> Self {
         let (dir, port) = (temporary(), free_port());
-        let store = dir.path().join("store").display().to_string();
-        let port_text = port.to_string();
-        let arguments = [
-            "--addr",
-            "127.0.0.1",
-            "--port",
-            &port_text,
-            "--store_dir",
-            &store,
-        ];
-        let variables = variables.iter();
+        let listen = ["--addr", "127.0.0.1", "--port", &port.to_string()];
         let launch = Launch {
             config: config.to_owned(),
-            arguments: arguments.map(str::to_owned).to_vec(),
-            variables: variables
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            arguments: listen.map(str::to_owned).to_vec(),
+            variables: prepare(dir.path()),
         };
         Self::launched(launch, dir, port)
     }

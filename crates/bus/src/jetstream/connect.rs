@@ -26,22 +26,45 @@ pub(super) async fn connect(
     let connected = connect.connect(options.servers.clone()).await;
     connected.map_err(|error| {
         let mut why = with_sources(&error);
-        match error.kind() {
-            ConnectErrorKind::AuthorizationViolation => {
-                why += "; it does not know this user, or not with this secret: see --bus-user, \
-                        --bus-nkey, --bus-creds";
-            }
-            ConnectErrorKind::Tls if why.contains("UnknownIssuer") => {
-                why += "; its certificate is of an authority that is not trusted here: name that \
-                        authority's certificate with --bus-ca";
-            }
-            _ => {}
+        if let Some(remedy) = remedy(options, error.kind(), &why) {
+            why = format!("{why}; {remedy}");
         }
         ConnectError::Unreachable {
             servers: options.shown(),
             why,
         }
     })
+}
+
+/// What to do about a server that does not let us in, or that we do not trust.
+fn remedy(options: &NatsOptions, kind: ConnectErrorKind, why: &str) -> Option<String> {
+    let remedy = match kind {
+        ConnectErrorKind::AuthorizationViolation => {
+            "it does not know this user, or not with this secret: see --bus-user, --bus-nkey, \
+             --bus-creds"
+        }
+        ConnectErrorKind::Authentication => {
+            return match &options.credentials {
+                Credentials::NkeyFile(path) | Credentials::CredentialsFile(path) => {
+                    Some(format!("{} holds no seed of an nkey", path.display()))
+                }
+                _ => None,
+            };
+        }
+        _ if why.contains("not valid for name") => {
+            "connect to it by a name that its certificate has"
+        }
+        _ if why.contains("invalid peer certificate") => {
+            "its certificate is not of an authority that is trusted here: name the certificate of \
+             its authority with --bus-ca"
+        }
+        _ if why.contains("received fatal alert") => {
+            "it wants a certificate of an authority that it trusts: name one with --bus-cert and \
+             --bus-key"
+        }
+        _ => return None,
+    };
+    Some(remedy.into())
 }
 
 fn check(options: &NatsOptions) -> Result<(), ConnectError> {
