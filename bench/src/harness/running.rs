@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use proofmill_bus::{BlobStore, Connection};
+use proofmill_bus::{BlobStore, Connection, Role};
 use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
 use proofmill_orchestrator::core::Settled;
 use proofmill_orchestrator::id::Part;
@@ -105,7 +105,8 @@ impl Running {
                 let dispatchers = role::spawn(workflow, &bus, state)?;
                 let connection = Connection::open(bus).await?;
                 let plan = leader.plan().clone();
-                let opened = Client::open(connection, blobs.clone(), plan, "submitter").await;
+                let opened =
+                    Client::open(connection, blobs.clone(), plan, Role::Source, "submitter").await;
                 let (client, handle) = opened?;
                 tokio::spawn(client.run());
                 (handle, dispatchers)

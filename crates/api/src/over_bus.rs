@@ -32,7 +32,7 @@ struct Answer {
 }
 
 fn subject(connection: &Connection, workflow: &str) -> String {
-    connection.subject(&[workflow, "control"])
+    connection.subject(&["control", workflow])
 }
 
 /// Answers for the workflow until the future is dropped: whoever leads it does.

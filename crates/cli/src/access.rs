@@ -8,7 +8,7 @@ use proofmill_api::{
     Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission, SubmitAnswer,
     TaskSummary, TasksQuery,
 };
-use proofmill_bus::{OpenError, open_blobs};
+use proofmill_bus::{OpenError, Role, open_blobs};
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
 
 use crate::args::Look;
@@ -34,7 +34,7 @@ impl Access {
         let Some(workflow) = &args.workflow else {
             return Self::to(args.state.state.clone()).await;
         };
-        let connection = bus::connect(&args.bus, "asks").await?;
+        let connection = bus::connect(&args.bus, Role::Operator, workflow).await?;
         let blobs = Arc::new(open_blobs(&connection).await?);
         Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
     }

@@ -1,6 +1,6 @@
 //! The bus, as the command line describes it.
 
-use proofmill_bus::{Connection, Credentials, NatsOptions};
+use proofmill_bus::{Connection, Credentials, NatsOptions, Role};
 
 use crate::args::cluster::BusArgs;
 use crate::failure::Failure;
@@ -9,8 +9,8 @@ use crate::failure::Failure;
 const PASSWORD: &str = "PROOFMILL_BUS_PASSWORD";
 const TOKEN: &str = "PROOFMILL_BUS_TOKEN";
 
-/// Connects; `name` is what the server shows.
-pub(crate) async fn connect(args: &BusArgs, name: &str) -> Result<Connection, Failure> {
+/// Connects as a role; `name` is what the server shows.
+pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Connection, Failure> {
     let url = args.url.as_deref().ok_or_else(|| {
         Failure::usage("no bus to connect to")
             .help("name a NATS server with --bus nats://HOST:4222, or in PROOFMILL_BUS")
@@ -40,6 +40,7 @@ pub(crate) async fn connect(args: &BusArgs, name: &str) -> Result<Connection, Fa
     options.client_certificate = args.bus_cert.clone().zip(args.bus_key.clone());
     options.prefix.clone_from(&args.bus_prefix);
     options.replicas = args.replicas;
-    options.name = format!("proofmill {name}");
+    options.role = role;
+    options.name = format!("proofmill {role} {name}");
     Ok(Connection::open(options).await?)
 }

@@ -8,6 +8,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "waits for a process to start")]
 
+mod authority;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,17 +19,27 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+pub use authority::{Authority, Certificate};
+
 /// How long a server may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server.
 #[derive(Debug)]
 pub struct NatsServer {
-    program: PathBuf,
+    launch: Launch,
     dir: tempfile::TempDir,
     port: u16,
     child: Child,
     guard: Child,
+}
+
+/// How it is started.
+#[derive(Debug)]
+struct Launch {
+    config: PathBuf,
+    arguments: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 /// Servers that form a cluster.
@@ -81,11 +93,21 @@ impl NatsServer {
         Self::named("n1", free_port(), prepare)
     }
 
+    /// A server with a configuration file as it is, and variables of the environment that it refers
+    /// to. `prepare` gets the server's directory, and returns them.
+    pub fn with_file(config: &Path, prepare: impl FnOnce(&Path) -> Vec<(String, String)>) -> Self {
+        let (dir, port) = (temporary(), free_port());
+        let listen = ["--addr", "127.0.0.1", "--port", &port.to_string()];
+        let launch = Launch {
+            config: config.to_owned(),
+            arguments: listen.map(str::to_owned).to_vec(),
+            variables: prepare(dir.path()),
+        };
+        Self::launched(launch, dir, port)
+    }
+
     fn named(name: &str, port: u16, prepare: impl FnOnce(&Path) -> String) -> Self {
-        let dir = tempfile::Builder::new()
-            .prefix("proofmill-nats-")
-            .tempdir()
-            .expect("a temporary directory");
+        let dir = temporary();
         let more = prepare(dir.path())
             .replace("$DIR", &dir.path().display().to_string())
             .replace("$NAME", name);
@@ -98,11 +120,20 @@ impl NatsServer {
         let config = format!(
             "server_name: {name}\nlisten: 127.0.0.1:{port}\n{jetstream}\nwrite_deadline: \"10s\"\n{more}\n",
         );
-        fs::write(dir.path().join("server.conf"), config).expect("the directory can be written");
-        let program = program();
-        let (child, guard) = spawn(&program, dir.path());
+        let file = dir.path().join("server.conf");
+        fs::write(&file, config).expect("the directory can be written");
+        let launch = Launch {
+            config: file,
+            arguments: Vec::new(),
+            variables: Vec::new(),
+        };
+        Self::launched(launch, dir, port)
+    }
+
+    fn launched(launch: Launch, dir: tempfile::TempDir, port: u16) -> Self {
+        let (child, guard) = spawn(&launch, dir.path());
         let server = Self {
-            program,
+            launch,
             dir,
             port,
             child,
@@ -162,7 +193,7 @@ impl NatsServer {
     /// Starts it again, on the same port and files.
     pub fn restart(&mut self) {
         self.kill();
-        (self.child, self.guard) = spawn(&self.program, self.dir.path());
+        (self.child, self.guard) = spawn(&self.launch, self.dir.path());
         self.wait();
     }
 
@@ -190,16 +221,26 @@ impl Drop for NatsServer {
     }
 }
 
+fn temporary() -> tempfile::TempDir {
+    tempfile::Builder::new()
+        .prefix("proofmill-nats-")
+        .tempdir()
+        .expect("a temporary directory")
+}
+
 /// The server, and a guard that kills it when this process has ended, however it did.
-fn spawn(program: &Path, dir: &Path) -> (Child, Child) {
+fn spawn(launch: &Launch, dir: &Path) -> (Child, Child) {
     let log = fs::OpenOptions::new()
         .create(true)
         .append(true)
         .open(dir.join("server.log"))
         .expect("the directory can be written");
-    let server = Command::new(program)
+    let variables = launch.variables.iter();
+    let server = Command::new(program())
         .arg("--config")
-        .arg(dir.join("server.conf"))
+        .arg(&launch.config)
+        .args(&launch.arguments)
+        .envs(variables.map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)

@@ -221,7 +221,8 @@ impl BlobStore {
                     swept.bytes += meta.size;
                 }
                 Some(_) => swept.kept += 1,
-                None => {}
+                // Gone by now, or never finished: pieces of it may be there.
+                None => self.delete(&digest).await?,
             }
         }
         if let Some(root) = &self.root {

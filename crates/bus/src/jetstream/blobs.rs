@@ -1,111 +1,226 @@
-//! Blobs in a JetStream object store.
+//! Blobs in a JetStream stream.
+//!
+//! A blob is cut into pieces of one size, each a message under a subject of its own, of which the
+//! stream keeps the last: the same blob put again is the same messages again, which are young then
+//! and whole. The first piece is written last, and says how long the blob is: without it there is no
+//! blob. Nothing but publishing is needed to put, and nothing that a publisher may say removes
+//! anything: in the server's own object stores one header does.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use async_nats::jetstream::object_store as nats;
+use async_nats::header::HeaderMap;
+use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::context::PublishError;
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
+use async_nats::jetstream::stream::{Config, DirectGetErrorKind, LastRawMessageErrorKind, Stream};
 use async_trait::async_trait;
-use futures_util::stream::{self, BoxStream, StreamExt};
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
     Attributes, CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult,
     MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload,
     PutResult, Result,
 };
-use tokio::io::AsyncReadExt;
 
-use super::connection::{Connection, patiently, with_sources};
+use super::connection::{Connection, HEADERS, LEAST_PAYLOAD};
 use super::options::ConnectError;
-use super::stream::ensure_fits;
+use super::refusal::Refusal;
+use super::resource::open_stream;
 use crate::blob::BlobStore;
 
 const STORE: &str = "JetStream";
 
-/// The blobs of this cluster, in the server's object store, which is made if it is not there.
+/// Bytes of a piece, all but the last: what fits into a message of every server.
+const PIECE: usize = LEAST_PAYLOAD - HEADERS;
+
+/// Pieces on their way at a time.
+const AT_ONCE: usize = 8;
+
+/// On the first piece: bytes of the whole blob.
+const SIZE: &str = "Proofmill-Size";
+
+/// The blobs of this cluster, on the server.
 ///
 /// # Errors
 /// [`ConnectError`].
 pub async fn open_blobs(connection: &Connection) -> Result<BlobStore, ConnectError> {
-    let options = connection.options();
-    let bucket = format!("{}_blobs", options.prefix);
-    let resource = |why: String| ConnectError::Resource {
-        what: format!("the object store {bucket}"),
-        why,
-    };
-    let context = &connection.context;
-    let config = nats::Config {
-        bucket: bucket.clone(),
+    let config = Config {
+        name: format!("{}_blobs", connection.options().prefix),
         description: Some("Proofmill: large payloads".into()),
-        num_replicas: options.replicas,
-        ..nats::Config::default()
+        subjects: vec![connection.subject(&["blob", "*", "*"])],
+        max_messages_per_subject: 1,
+        allow_direct: true,
+        ..Config::default()
     };
-    let store = patiently(|| async {
-        match context.get_object_store(&bucket).await {
-            Ok(store) => Ok(store),
-            Err(_) => context.create_object_store(config.clone()).await,
-        }
-    });
-    let store = store
-        .await
-        .map_err(|error| resource(with_sources(&error)))?;
-    let stream = patiently(|| context.get_stream(format!("OBJ_{bucket}"))).await;
-    let stream = stream.map_err(|error| resource(with_sources(&error)))?;
-    ensure_fits(&stream.cached_info().config, options.replicas).map_err(resource)?;
-    Ok(BlobStore::over(std::sync::Arc::new(JetStreamObjects {
-        store,
-        bucket,
+    let stream = open_stream(connection, config).await?;
+    Ok(BlobStore::over(Arc::new(JetStreamObjects {
+        connection: connection.clone(),
+        stream,
     })))
 }
 
 /// The part of an object store that blobs need.
+#[derive(Clone)]
 struct JetStreamObjects {
-    store: nats::ObjectStore,
-    bucket: String,
+    connection: Connection,
+    stream: Stream,
 }
 
 impl fmt::Debug for JetStreamObjects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JetStreamObjects({})", self.bucket)
+        write!(f, "JetStreamObjects({self})")
     }
 }
 
 impl fmt::Display for JetStreamObjects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the JetStream object store {}", self.bucket)
+        write!(f, "the stream {}", self.stream.cached_info().config.name)
     }
 }
+
+// === impl JetStreamObjects ===
 
 impl JetStreamObjects {
-    async fn meta(&self, location: &Path) -> Result<ObjectMeta> {
-        use nats::InfoErrorKind;
-        match self.store.info(location.as_ref()).await {
-            Ok(info) if info.deleted => Err(missing(location, "it was deleted".into())),
-            Ok(info) => Ok(meta_of(&info)),
-            Err(error) if error.kind() == InfoErrorKind::NotFound => {
-                Err(missing(location, Box::new(error)))
+    /// The subject of a piece, or of all of an object's.
+    fn subject(&self, location: &Path, piece: &str) -> String {
+        let name = location.as_ref().replace('/', "");
+        self.connection.subject(&["blob", &name, piece])
+    }
+
+    /// The object and the piece that a subject names.
+    fn named(&self, subject: &str) -> Option<(Path, usize)> {
+        let mut tokens = subject.rsplitn(3, '.');
+        let piece = tokens.next()?.parse().ok()?;
+        let (folder, name) = tokens.next()?.split_at_checked(2)?;
+        Some((Path::from(format!("{folder}/{name}")), piece))
+    }
+
+    async fn publish(&self, subject: String, message: PublishMessage) -> Result<(), PublishError> {
+        let context = &self.connection.context;
+        context.send_publish(subject, message).await?.await?;
+        Ok(())
+    }
+
+    async fn put(&self, location: &Path, content: Bytes) -> Result<()> {
+        let size = content.len();
+        let piece = |number: usize| {
+            let begin = number * PIECE;
+            content.slice(begin..size.min(begin + PIECE))
+        };
+        let rest = stream::iter(1..size.div_ceil(PIECE)).map(|number| {
+            let message = PublishMessage::build().payload(piece(number));
+            self.publish(self.subject(location, &number.to_string()), message)
+        });
+        let all = async {
+            rest.buffer_unordered(AT_ONCE).try_collect::<()>().await?;
+            let first = PublishMessage::build()
+                .payload(piece(0))
+                .header(SIZE, size.to_string());
+            self.publish(self.subject(location, "0"), first).await
+        };
+        self.unless_refused(all).await?.map_err(failed)
+    }
+
+    /// A piece. Any server that has a copy may answer; one that lags does not know of it yet, so that
+    /// only the stream's leader is believed that it is not there.
+    async fn piece(&self, location: &Path, number: usize) -> Result<StreamMessage> {
+        let subject = self.subject(location, &number.to_string());
+        let looked = async {
+            let found = self.stream.direct_get_last_for_subject(&*subject).await;
+            match found {
+                Err(error) if error.kind() == DirectGetErrorKind::NotFound => {}
+                found => return found.map_err(failed),
             }
-            Err(error) => Err(failed(error)),
+            let found = self.stream.get_last_raw_message_by_subject(&subject).await;
+            found.map_err(|error| match error.kind() {
+                LastRawMessageErrorKind::NoMessageFound => Error::NotFound {
+                    path: location.to_string(),
+                    source: Box::new(error),
+                },
+                _ => failed(error),
+            })
+        };
+        self.unless_refused(looked).await?
+    }
+
+    async fn content(&self, location: &Path, first: Bytes, size: usize) -> Result<Bytes> {
+        if size <= PIECE {
+            return Ok(first);
         }
+        // Not reserved at once: that the blob is as long as it says is seen when its pieces come.
+        let mut content = BytesMut::from(first);
+        let rest = stream::iter(1..size.div_ceil(PIECE)).map(|number| self.piece(location, number));
+        let mut rest = rest.buffered(AT_ONCE);
+        while let Some(piece) = rest.try_next().await? {
+            content.extend_from_slice(&piece.payload);
+        }
+        Ok(content.freeze())
+    }
+
+    /// Removes all pieces.
+    async fn remove(&self, location: &Path) -> Result<()> {
+        let purge = self.stream.purge().filter(self.subject(location, "*"));
+        let purged = self.unless_refused(purge.into_future()).await?;
+        purged.map(|_| ()).map_err(failed)
+    }
+
+    /// Every object, and what an interrupted put has left of one.
+    async fn all(&self) -> Result<Vec<ObjectMeta>> {
+        let config = pull::OrderedConfig {
+            headers_only: true,
+            ..pull::OrderedConfig::default()
+        };
+        let consumer = self.unless_refused(self.stream.create_consumer(config));
+        let mut consumer = consumer.await?.map_err(failed)?;
+        let mut found: BTreeMap<Path, ObjectMeta> = BTreeMap::new();
+        if consumer.info().await.map_err(failed)?.num_pending == 0 {
+            return Ok(Vec::new());
+        }
+        let mut messages = consumer.messages().await.map_err(failed)?;
+        while let Some(message) = messages.next().await {
+            let message = message.map_err(failed)?;
+            let info = message.info().map_err(|source| Error::Generic {
+                store: STORE,
+                source,
+            })?;
+            if let Some((location, piece)) = self.named(&message.subject) {
+                let time = SystemTime::from(info.published);
+                let meta = found
+                    .entry(location.clone())
+                    .or_insert_with(|| meta(location, time, 0));
+                meta.last_modified = meta.last_modified.max(time.into());
+                if piece == 0 {
+                    meta.size = message.headers.as_ref().and_then(size_of).unwrap_or(0);
+                }
+            }
+            if info.pending == 0 {
+                break;
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    async fn unless_refused<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        let done = self.connection.unless_refused(work).await;
+        done.map_err(|refusal: Refusal| failed(refusal))
     }
 }
 
-fn meta_of(info: &nats::ObjectInfo) -> ObjectMeta {
-    let modified = info
-        .modified
-        .map_or(SystemTime::UNIX_EPOCH, SystemTime::from);
+fn size_of(headers: &HeaderMap) -> Option<u64> {
+    headers.get(SIZE)?.as_str().parse().ok()
+}
+
+fn meta(location: Path, time: SystemTime, size: u64) -> ObjectMeta {
     ObjectMeta {
-        location: Path::from(info.name.as_str()),
-        last_modified: modified.into(),
-        size: info.size as u64,
-        e_tag: info.digest.clone(),
+        location,
+        last_modified: time.into(),
+        size,
+        e_tag: None,
         version: None,
-    }
-}
-
-fn missing(location: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
-    Error::NotFound {
-        path: location.to_string(),
-        source,
     }
 }
 
@@ -134,11 +249,9 @@ impl ObjectStore for JetStreamObjects {
         if options.mode != PutMode::Overwrite {
             return Err(unsupported("a conditional put"));
         }
-        let content = bytes::Bytes::from(payload);
-        let put = self.store.put(location.as_ref(), &mut &content[..]).await;
-        let info = put.map_err(failed)?;
+        self.put(location, Bytes::from(payload)).await?;
         Ok(PutResult {
-            e_tag: info.digest,
+            e_tag: None,
             version: None,
             extensions: Default::default(),
         })
@@ -156,19 +269,16 @@ impl ObjectStore for JetStreamObjects {
         if options.range.is_some() {
             return Err(unsupported("a range"));
         }
-        let meta = self.meta(location).await?;
+        let first = self.piece(location, 0).await?;
+        let size = size_of(&first.headers).unwrap_or(first.payload.len() as u64);
+        let meta = meta(location.clone(), first.time.into(), size);
         options.check_preconditions(&meta)?;
         let content = if options.head {
             stream::empty().boxed()
         } else {
-            let got = self.store.get(location.as_ref()).await;
-            let mut object = got.map_err(|error| match error.kind() {
-                nats::GetErrorKind::NotFound => missing(location, Box::new(error)),
-                _ => failed(error),
-            })?;
-            let mut content = Vec::with_capacity(object.info().size);
-            object.read_to_end(&mut content).await.map_err(failed)?;
-            stream::iter([Ok(content.into())]).boxed()
+            let size = usize::try_from(size).map_err(failed)?;
+            let content = self.content(location, first.payload, size).await?;
+            stream::iter([Ok(content)]).boxed()
         };
         Ok(GetResult {
             range: 0..meta.size,
@@ -183,48 +293,29 @@ impl ObjectStore for JetStreamObjects {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        use nats::DeleteErrorKind;
-        let store = self.store.clone();
+        let store = self.clone();
         let deleted = locations.then(move |location| {
             let store = store.clone();
             async move {
                 let location = location?;
-                match store.delete(location.as_ref()).await {
-                    Ok(()) => Ok(location),
-                    Err(error) if error.kind() == DeleteErrorKind::NotFound => {
-                        Err(missing(&location, Box::new(error)))
-                    }
-                    Err(error) => Err(failed(error)),
-                }
+                store.remove(&location).await?;
+                Ok(location)
             }
         });
         deleted.boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        let store = self.store.clone();
-        let prefix = prefix.cloned();
+        let (store, prefix) = (self.clone(), prefix.cloned());
         let listed = stream::once(async move {
-            let mut found = Vec::new();
-            let mut list = store.list().await.map_err(failed)?;
-            while let Some(info) = list.next().await {
-                let meta = meta_of(&info.map_err(failed)?);
-                if prefix
-                    .as_ref()
-                    .is_none_or(|prefix| meta.location.prefix_matches(prefix))
-                {
-                    found.push(Ok(meta));
-                }
-            }
-            Ok::<_, Error>(stream::iter(found))
+            let mut found = store.all().await?;
+            found.retain(|meta| {
+                let prefix = prefix.as_ref();
+                prefix.is_none_or(|prefix| meta.location.prefix_matches(prefix))
+            });
+            Ok::<_, Error>(stream::iter(found).map(Ok))
         });
-        listed
-            .map(|listed| match listed {
-                Ok(found) => found.boxed(),
-                Err(error) => stream::iter([Err(error)]).boxed(),
-            })
-            .flatten()
-            .boxed()
+        listed.try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {

@@ -5,17 +5,19 @@ use std::time::{Duration, Instant};
 
 use async_nats::client::RequestErrorKind;
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, Event, Subscriber};
+use async_nats::{Client, Subscriber};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt};
 
-use super::options::{ConnectError, Credentials, NatsOptions};
+use super::connect::connect;
+use super::options::{ConnectError, NatsOptions};
+use super::refusal::{INBOX, Refusal, Refusals};
 
 /// The oldest server that is known to work, and is tested for.
 const OLDEST: (i64, i64, i64) = (2, 11, 0);
 
 /// The smallest limit of a message's payload with which a frame has room for a record.
-const LEAST_PAYLOAD: usize = 128 << 10;
+pub(super) const LEAST_PAYLOAD: usize = 128 << 10;
 
 /// The largest message that is sent, whatever the server allows: a larger one delays those behind it.
 const LARGEST_MESSAGE: usize = 1 << 20;
@@ -24,7 +26,11 @@ const LARGEST_MESSAGE: usize = 1 << 20;
 const SETTLING: Duration = Duration::from_secs(15);
 
 /// Room for what a message has beside its payload: subject, headers.
-const HEADERS: usize = 1024;
+pub(super) const HEADERS: usize = 1024;
+
+/// Since when there has been a connection, if there is one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Connected(Arc<Mutex<Option<Instant>>>);
 
 /// A connection to a NATS server or cluster. Reconnects by itself; cheap to clone.
 #[derive(Clone, Debug)]
@@ -32,12 +38,15 @@ pub struct Connection {
     pub(super) client: Client,
     pub(super) context: Context,
     pub(super) options: Arc<NatsOptions>,
-    connected: Arc<Mutex<Option<Instant>>>,
+    connected: Connected,
+    refusals: Refusals,
 }
 
 /// A request that another process made.
 #[derive(Debug)]
 pub struct Request {
+    /// The subject that it was sent to.
+    pub subject: String,
     /// What it asks.
     pub payload: Bytes,
     client: Client,
@@ -53,6 +62,9 @@ pub enum RequestError {
     /// No answer came in time.
     #[error("no answer from {0} in time")]
     TimedOut(String),
+    /// The server does not let this user ask.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The connection failed.
     #[error("the request to {subject} failed: {why}")]
     Failed {
@@ -63,6 +75,18 @@ pub enum RequestError {
     },
 }
 
+// === impl Connected ===
+
+impl Connected {
+    pub(super) fn set(&self, since: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    fn since(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 // === impl Connection ===
 
 impl Connection {
@@ -71,16 +95,9 @@ impl Connection {
     /// # Errors
     /// [`ConnectError`], which says what to change.
     pub async fn open(options: NatsOptions) -> Result<Self, ConnectError> {
-        check(&options)?;
-        let connected = Arc::new(Mutex::new(None));
-        let client = connect_options(&options, connected.clone())
-            .await?
-            .connect(options.servers.clone())
-            .await
-            .map_err(|error| ConnectError::Unreachable {
-                servers: options.shown(),
-                why: with_sources(&error),
-            })?;
+        let connected = Connected::default();
+        let refusals = Refusals::new(options.role);
+        let client = connect(&options, connected.clone(), refusals.clone()).await?;
         let info = client.server_info();
         let server = format!("nats-server {} at {}", info.version, options.shown());
         let unfit = |why: String| ConnectError::Unfit {
@@ -100,7 +117,7 @@ impl Connection {
         }
         let mut context = jetstream::new(client.clone());
         context.set_timeout(Duration::from_secs(5));
-        let account = patiently(|| context.query_account()).await;
+        let account = refusals.or(patiently(|| context.query_account())).await?;
         let account = account.map_err(|error| {
             unfit(format!(
                 "JetStream does not answer ({}): start the server with `--jetstream` (or a \
@@ -127,6 +144,7 @@ impl Connection {
             context,
             options: Arc::new(options),
             connected,
+            refusals,
         })
     }
 
@@ -142,11 +160,22 @@ impl Connection {
 
     /// For how long there has been a connection without a break; zero if there is none now.
     pub fn connected_for(&self) -> Duration {
-        let since = *self
-            .connected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let since = self.connected.since();
         since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Waits until the server has refused something that this process's role needs.
+    pub async fn refused(&self) -> Refusal {
+        self.refusals.first().await
+    }
+
+    /// What `work` on this connection comes to, unless the server refuses something first: the work
+    /// itself would just get no answer.
+    ///
+    /// # Errors
+    /// What was refused.
+    pub async fn unless_refused<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
+        self.refusals.or(work).await
     }
 
     /// A subject of this cluster of processes: the prefix, then `tokens`.
@@ -177,8 +206,8 @@ impl Connection {
         let request = async_nats::Request::new()
             .payload(payload)
             .timeout(Some(timeout));
-        let answer = self.client.send_request(subject.to_owned(), request).await;
-        match answer {
+        let answer = self.client.send_request(subject.to_owned(), request);
+        match self.unless_refused(answer).await? {
             Ok(message) => Ok(message.payload),
             Err(error) => Err(match error.kind() {
                 RequestErrorKind::NoResponders => RequestError::NoResponders(subject.into()),
@@ -222,10 +251,16 @@ impl Connection {
             .await
             .map_err(|error| failed(with_sources(&error)))?;
         let client = self.client.clone();
-        let requests = subscriber.map(move |message| Request {
-            payload: message.payload,
-            client: client.clone(),
-            reply: message.reply,
+        let requests = subscriber.filter_map(move |message| {
+            // Nobody here sends headers. The server does, in answers that somebody without the right
+            // to speak on this subject has made it send here.
+            let request = message.headers.is_none().then(|| Request {
+                subject: message.subject.into_string(),
+                payload: message.payload,
+                client: client.clone(),
+                reply: message.reply,
+            });
+            std::future::ready(request)
         });
         Ok(requests.boxed())
     }
@@ -234,95 +269,18 @@ impl Connection {
 // === impl Request ===
 
 impl Request {
-    /// Answers it.
+    /// Answers it, unless the answer is wanted elsewhere than where answers go: this process may
+    /// speak where whoever asks may not.
     pub async fn reply(self, payload: impl Into<Bytes>) {
-        if let Some(reply) = self.reply {
+        let is_inbox = |reply: &async_nats::Subject| {
+            let rest = reply.strip_prefix(INBOX);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        if let Some(reply) = self.reply.filter(is_inbox) {
             // If the connection is gone the asker hears nothing, and asks again.
             let _ = self.client.publish(reply, payload.into()).await;
         }
     }
-}
-
-fn check(options: &NatsOptions) -> Result<(), ConnectError> {
-    let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if options.prefix.is_empty() || !options.prefix.bytes().all(is_name_byte) {
-        return Err(ConnectError::Setting(format!(
-            "the prefix {:?} does not name streams: use ASCII letters, digits, `_` and `-`",
-            options.prefix
-        )));
-    }
-    if !matches!(options.replicas, 1 | 3 | 5) {
-        return Err(ConnectError::Setting(format!(
-            "{} replicas: 1, 3 or 5 are possible",
-            options.replicas
-        )));
-    }
-    Ok(())
-}
-
-async fn connect_options(
-    options: &NatsOptions,
-    connected: Arc<Mutex<Option<Instant>>>,
-) -> Result<ConnectOptions, ConnectError> {
-    let unreadable = |path: &std::path::Path| {
-        let path = path.to_owned();
-        move |source| ConnectError::File { path, source }
-    };
-    let mut connect = ConnectOptions::new()
-        .name(&options.name)
-        .ping_interval(Duration::from_secs(2))
-        .connection_timeout(Duration::from_secs(3))
-        .request_timeout(Some(Duration::from_secs(5)))
-        // A server that was full or gone for long is tried again all the same.
-        .max_reconnects(None)
-        .reconnect_delay_callback(|attempts| {
-            let millis = 20 << attempts.min(6);
-            Duration::from_millis(millis)
-        })
-        .event_callback(move |event| {
-            let mut since = connected.lock().unwrap_or_else(PoisonError::into_inner);
-            match &event {
-                Event::Connected => {
-                    *since = Some(Instant::now());
-                    tracing::info!("connected to the bus");
-                }
-                Event::Disconnected => {
-                    *since = None;
-                    tracing::warn!("the connection to the bus is lost");
-                }
-                other => tracing::debug!(event = %other, "bus"),
-            }
-            async {}
-        });
-    connect = match &options.credentials {
-        Credentials::None => connect,
-        Credentials::UserPassword { user, password } => {
-            connect.user_and_password(user.clone(), password.clone())
-        }
-        Credentials::Token(token) => connect.token(token.clone()),
-        Credentials::NkeyFile(path) => {
-            let seed = tokio::fs::read_to_string(path)
-                .await
-                .map_err(unreadable(path))?;
-            connect.nkey(seed.trim().to_owned())
-        }
-        Credentials::CredentialsFile(path) => connect
-            .credentials_file(path)
-            .await
-            .map_err(unreadable(path))?,
-    };
-    if let Some(path) = &options.ca_file {
-        tokio::fs::metadata(path).await.map_err(unreadable(path))?;
-        connect = connect.add_root_certificates(path.clone());
-        connect = connect.require_tls(true);
-    }
-    if let Some((certificate, key)) = &options.client_certificate {
-        for path in [certificate, key] {
-            tokio::fs::metadata(path).await.map_err(unreadable(path))?;
-        }
-        connect = connect.add_client_certificate(certificate.clone(), key.clone());
-    }
-    Ok(connect)
 }
 
 /// How long failures are borne: a cluster that elects a leader answers late, or not at all.

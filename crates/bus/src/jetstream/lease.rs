@@ -3,22 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, Store, UpdateErrorKind};
+use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_STREAM};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::connection::{Connection, patiently, with_sources};
+use super::connection::{Connection, with_sources};
 use super::options::ConnectError;
-use super::stream::ensure_fits;
+use super::resource::open_stream;
 
 /// A lease is renewed so many times while it lives.
 const RENEWALS: u32 = 4;
 
-/// The leases of a cluster of processes, in a bucket whose keys vanish when they are not renewed.
+/// The leases of a cluster of processes: a stream with one message for each, which vanishes when it
+/// is not renewed.
+///
+/// Not a bucket of the server's own kind: whoever may write one key of such a bucket may remove all
+/// of them. Here a user's permission for a subject is a permission for that lease alone.
 #[derive(Clone, Debug)]
 pub struct Leases {
-    store: Store,
+    entries: Entries,
     ttl: Duration,
 }
 
@@ -29,9 +36,10 @@ pub struct Leases {
 #[derive(Debug)]
 pub struct Lease {
     key: Arc<str>,
+    holder: Bytes,
     term: u64,
     lost: watch::Receiver<bool>,
-    store: Store,
+    entries: Entries,
     renewing: tokio::task::JoinHandle<()>,
 }
 
@@ -43,43 +51,103 @@ pub struct LeaseError {
     why: String,
 }
 
+/// The stream, as a map.
+#[derive(Clone, Debug)]
+struct Entries {
+    connection: Connection,
+    stream: Stream,
+}
+
+/// The last word on a lease.
+struct Entry {
+    revision: u64,
+    /// Empty: it was given back.
+    holder: Bytes,
+}
+
+// === impl Entries ===
+
+impl Entries {
+    fn subject(&self, key: &str) -> String {
+        self.connection.subject(&["lease", key])
+    }
+
+    async fn last(&self, key: &str) -> Result<Option<Entry>, LeaseError> {
+        let subject = self.subject(key);
+        match self.stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => {
+                // An answer of the server's that somebody has made it send here says nothing.
+                let headers = &message.headers;
+                let is_ours = headers.get(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE).is_some()
+                    && headers.get(NATS_STREAM).is_none();
+                Ok(Some(Entry {
+                    revision: message.sequence,
+                    holder: if is_ours {
+                        message.payload
+                    } else {
+                        Bytes::new()
+                    },
+                }))
+            }
+            Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(LeaseError::new(key, &error)),
+        }
+    }
+
+    /// Writes if the last word has this revision (0: there is none), and returns the new one. `None`:
+    /// there is a later word.
+    async fn write(&self, key: &str, holder: Bytes, after: u64) -> Result<Option<u64>, LeaseError> {
+        let message = PublishMessage::build()
+            .payload(holder)
+            .expected_last_subject_sequence(after);
+        let context = &self.connection.context;
+        let sent = context.send_publish(self.subject(key), message).await;
+        let written = match sent {
+            Ok(acknowledged) => acknowledged.await,
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(written) => Ok(Some(written.sequence)),
+            Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Ok(None),
+            Err(error) => Err(LeaseError::new(key, &error)),
+        }
+    }
+
+    /// Takes the lease if nobody has it, and returns the revision.
+    async fn take(&self, key: &str, holder: &Bytes) -> Result<Option<u64>, LeaseError> {
+        let after = match self.last(key).await? {
+            Some(entry) if entry.holder.is_empty() => entry.revision,
+            Some(_) => return Ok(None),
+            None => 0,
+        };
+        self.write(key, holder.clone(), after).await
+    }
+}
+
 // === impl Leases ===
 
 impl Leases {
-    /// The leases on the server, whose bucket is made if it is not there.
+    /// The leases on the server.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
     pub async fn open(connection: &Connection) -> Result<Self, ConnectError> {
         let options = connection.options();
-        let bucket = format!("{}_leases", options.prefix);
-        let config = kv::Config {
-            bucket: bucket.clone(),
-            description: "Proofmill: who does what only one process may do".into(),
-            history: 1,
+        let config = Config {
+            name: format!("{}_leases", options.prefix),
+            description: Some("Proofmill: who does what only one process may do".into()),
+            subjects: vec![connection.subject(&["lease", ">"])],
+            max_messages_per_subject: 1,
             max_age: options.lease_ttl,
-            num_replicas: options.replicas,
-            ..kv::Config::default()
+            ..Config::default()
         };
-        let resource = |why: String| ConnectError::Resource {
-            what: format!("the bucket {bucket}"),
-            why,
-        };
-        let context = &connection.context;
-        let store = patiently(|| async {
-            match context.get_key_value(&bucket).await {
-                Ok(store) => Ok(store),
-                Err(_) => context.create_key_value(config.clone()).await,
-            }
-        });
-        let store = store
-            .await
-            .map_err(|error| resource(with_sources(&error)))?;
-        let status = patiently(|| store.status())
-            .await
-            .map_err(|error| resource(with_sources(&error)))?;
-        let found = &status.info.config;
-        ensure_fits(found, options.replicas).map_err(resource)?;
+        let stream = open_stream(connection, config).await?;
         Ok(Self {
-            store,
-            ttl: found.max_age,
+            ttl: stream.cached_info().config.max_age,
+            entries: Entries {
+                connection: connection.clone(),
+                stream,
+            },
         })
     }
 
@@ -88,33 +156,27 @@ impl Leases {
         self.ttl
     }
 
-    /// Takes the lease `key` if nobody has it. `holder` is what others see, and should be different
-    /// for each process.
+    /// Takes the lease `key` if nobody has it: tokens of a subject. `holder` is what others see, and
+    /// should be different for each process.
     pub async fn try_take(&self, key: &str, holder: &str) -> Result<Option<Lease>, LeaseError> {
-        let value = Bytes::copy_from_slice(holder.as_bytes());
-        let term = match self.store.create(key, value.clone()).await {
-            Ok(revision) => revision,
-            Err(error) if error.kind() == CreateErrorKind::AlreadyExists => return Ok(None),
-            Err(error) => {
-                return Err(LeaseError {
-                    key: key.into(),
-                    why: with_sources(&error),
-                });
-            }
+        let holder = Bytes::copy_from_slice(holder.as_bytes());
+        let Some(term) = self.entries.take(key, &holder).await? else {
+            return Ok(None);
         };
         let (sender, lost) = watch::channel(false);
         let renewing = Renewing {
-            store: self.store.clone(),
+            entries: self.entries.clone(),
             key: key.into(),
-            value,
+            holder: holder.clone(),
             revision: term,
             every: self.ttl / RENEWALS,
         };
         Ok(Some(Lease {
             key: key.into(),
+            holder,
             term,
             lost,
-            store: self.store.clone(),
+            entries: self.entries.clone(),
             renewing: tokio::spawn(async move {
                 renewing.run().await;
                 sender.send_replace(true);
@@ -137,12 +199,9 @@ impl Leases {
 
     /// Who holds the lease.
     pub async fn holder(&self, key: &str) -> Result<Option<String>, LeaseError> {
-        let entry = self.store.entry(key).await.map_err(|error| LeaseError {
-            key: key.into(),
-            why: with_sources(&error),
-        })?;
-        let held = entry.filter(|entry| entry.operation == Operation::Put);
-        Ok(held.map(|entry| String::from_utf8_lossy(&entry.value).into_owned()))
+        let entry = self.entries.last(key).await?;
+        let held = entry.filter(|entry| !entry.holder.is_empty());
+        Ok(held.map(|entry| String::from_utf8_lossy(&entry.holder).into_owned()))
     }
 }
 
@@ -167,8 +226,13 @@ impl Lease {
             return;
         }
         self.renewing.abort();
-        // It ends by itself otherwise.
-        let _ = self.store.purge(&*self.key).await;
+        // It ends by itself if this fails.
+        if let Ok(Some(entry)) = self.entries.last(&self.key).await
+            && entry.holder == self.holder
+        {
+            let given = self.entries.write(&self.key, Bytes::new(), entry.revision);
+            let _ = given.await;
+        }
     }
 }
 
@@ -178,10 +242,21 @@ impl Drop for Lease {
     }
 }
 
+// === impl LeaseError ===
+
+impl LeaseError {
+    fn new(key: &str, error: &dyn std::error::Error) -> Self {
+        Self {
+            key: key.into(),
+            why: with_sources(error),
+        }
+    }
+}
+
 struct Renewing {
-    store: Store,
+    entries: Entries,
     key: Arc<str>,
-    value: Bytes,
+    holder: Bytes,
     revision: u64,
     every: Duration,
 }
@@ -191,19 +266,17 @@ impl Renewing {
     async fn run(mut self) {
         loop {
             tokio::time::sleep(self.every).await;
-            let update = self
-                .store
-                .update(&*self.key, self.value.clone(), self.revision);
-            match tokio::time::timeout(self.every * 2, update).await {
-                Ok(Ok(revision)) => self.revision = revision,
-                Ok(Err(error)) if error.kind() == UpdateErrorKind::WrongLastRevision => {
+            let renewal = self
+                .entries
+                .write(&self.key, self.holder.clone(), self.revision);
+            match tokio::time::timeout(self.every * 2, renewal).await {
+                Ok(Ok(Some(revision))) => self.revision = revision,
+                Ok(Ok(None)) => {
                     if !self.look().await {
                         return;
                     }
                 }
-                Ok(Err(error)) => {
-                    tracing::debug!(key = %self.key, error = %with_sources(&error), "not renewed");
-                }
+                Ok(Err(error)) => tracing::debug!(%error, "not renewed"),
                 Err(_) => tracing::debug!(key = %self.key, "not renewed in time"),
             }
         }
@@ -211,18 +284,19 @@ impl Renewing {
 
     /// The revision is not what it was: an answer was lost, or the lease. Whether it is still held.
     async fn look(&mut self) -> bool {
-        match self.store.entry(&*self.key).await {
-            Ok(Some(entry)) if entry.operation == Operation::Put => {
+        match self.entries.last(&self.key).await {
+            Ok(Some(entry)) if !entry.holder.is_empty() => {
                 self.revision = entry.revision;
-                entry.value == self.value
+                entry.holder == self.holder
             }
             // It ended, and nobody has taken it: the server was away, or this process was.
-            Ok(_) => match self.store.create(&*self.key, self.value.clone()).await {
-                Ok(revision) => {
+            Ok(_) => match self.entries.take(&self.key, &self.holder).await {
+                Ok(Some(revision)) => {
                     self.revision = revision;
                     true
                 }
-                Err(error) => error.kind() != CreateErrorKind::AlreadyExists,
+                Ok(None) => false,
+                Err(_) => true,
             },
             Err(_) => true,
         }

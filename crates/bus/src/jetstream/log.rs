@@ -92,6 +92,11 @@ impl JetStreamLog {
     /// # Errors
     /// [`ConnectError`].
     pub async fn open(connection: &Connection, name: &str) -> Result<Self, ConnectError> {
+        let opened = Self::open_allowed(connection, name);
+        connection.unless_refused(opened).await?
+    }
+
+    async fn open_allowed(connection: &Connection, name: &str) -> Result<Self, ConnectError> {
         let stream = LogStream::open(connection, name).await?;
         let id: u64 = rand::rng().random();
         let mut reading = Reading::default();

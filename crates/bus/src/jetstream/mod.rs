@@ -1,5 +1,5 @@
 //! The log on a NATS server or cluster, in one JetStream stream, and what goes with it there: blobs
-//! in an object store, leases in a bucket of keys, requests between processes.
+//! and leases in a stream each, requests between processes.
 //!
 //! # The stream is a journal
 //!
@@ -22,12 +22,16 @@
 //! each; the server would sync, replicate and index several messages for each task.
 
 mod blobs;
+mod connect;
 mod connection;
 mod frame;
 mod frames;
 mod lease;
 mod log;
 mod options;
+mod refusal;
+mod resource;
+mod role;
 mod stream;
 mod writer;
 
@@ -36,3 +40,5 @@ pub use connection::{Connection, Request, RequestError, with_sources};
 pub use lease::{Lease, LeaseError, Leases};
 pub use log::JetStreamLog;
 pub use options::{ConnectError, Credentials, NatsOptions};
+pub use refusal::Refusal;
+pub use role::Role;

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::refusal::{INBOX, Refusal};
+use super::role::Role;
+
 /// Who connects.
 #[derive(Clone, Default)]
 pub enum Credentials {
@@ -50,6 +53,8 @@ pub struct NatsOptions {
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// What the server shows as the connection's name.
     pub name: String,
+    /// What this process does.
+    pub role: Role,
     /// First token of every subject, and of the names of streams and buckets: several clusters may
     /// share a server. ASCII letters, digits, `_` and `-`.
     pub prefix: String,
@@ -91,7 +96,10 @@ pub enum ConnectError {
         /// What is missing, and what to change.
         why: String,
     },
-    /// A stream or a bucket cannot be made, or is not as it must be.
+    /// The server does not let this user do what the role needs.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A stream cannot be made, or is not as it must be.
     #[error("cannot use {what} on the server: {why}")]
     Resource {
         /// Which.
@@ -122,10 +130,16 @@ impl NatsOptions {
             ca_file: None,
             client_certificate: None,
             name: "proofmill".into(),
+            role: Role::default(),
             prefix: "proofmill".into(),
             replicas: 1,
             lease_ttl: Duration::from_millis(1500),
         }
+    }
+
+    /// Where answers go: nobody else's role may listen there.
+    pub(super) fn inbox(&self) -> String {
+        format!("{INBOX}.{}.{}", self.prefix, self.role)
     }
 
     /// The addresses as they may be shown: without a user's password.

@@ -5,15 +5,15 @@ use std::time::Duration;
 use async_nats::jetstream::consumer::{DeliverPolicy, pull};
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use async_nats::jetstream::message::PublishMessage;
-use async_nats::jetstream::stream::{
-    self, Config, DirectGetErrorKind, RetentionPolicy, StorageType, Stream,
-};
+use async_nats::jetstream::stream::{Config, DirectGetErrorKind, RetentionPolicy, Stream};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use rand::Rng;
 
 use super::connection::{Connection, Patience, patiently, with_sources};
 use super::frame::{Assembly, Frame, Malformed};
 use super::options::ConnectError;
+use super::resource::open_stream;
 
 /// How long a message of the stream may take to come before a new consumer is made.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,33 +30,31 @@ pub(super) struct LogStream {
 
 impl LogStream {
     /// The stream of the log `name`, which is made if it is not there.
+    ///
+    /// Its subject ends with a word that nobody can guess: the server sends its answers wherever an
+    /// asker wants them, whatever the asker itself may publish to.
     pub(super) async fn open(connection: &Connection, name: &str) -> Result<Self, ConnectError> {
-        let options = connection.options();
-        let stream_name = format!("{}_log_{name}", options.prefix);
-        let subject = connection.subject(&["log", name]);
+        let word: u128 = rand::rng().random();
         let config = Config {
-            name: stream_name.clone(),
+            name: format!("{}_log_{name}", connection.options().prefix),
             description: Some(format!("Proofmill: the log of {name}")),
-            subjects: vec![subject.clone()],
+            subjects: vec![connection.subject(&["log", name, &format!("{word:032x}")])],
             retention: RetentionPolicy::Limits,
-            storage: StorageType::File,
-            num_replicas: options.replicas,
             allow_direct: true,
             ..Config::default()
         };
-        let resource = |why: String| ConnectError::Resource {
-            what: format!("the stream {stream_name}"),
-            why,
-        };
-        let stream = patiently(|| connection.context.get_or_create_stream(config.clone()))
-            .await
-            .map_err(|error| resource(with_sources(&error)))?;
+        let stream = open_stream(connection, config).await?;
         let found = &stream.cached_info().config;
-        ensure_fits(found, options.replicas).map_err(resource)?;
-        if found.subjects != [subject.clone()] {
-            let why = format!("its subjects are {:?}, not {subject}", found.subjects);
-            return Err(resource(why));
-        }
+        let ours = connection.subject(&["log", name, ""]);
+        let subject = match &found.subjects[..] {
+            [subject] if subject.starts_with(&ours) => subject.clone(),
+            others => {
+                return Err(ConnectError::Resource {
+                    what: format!("the stream {}", found.name),
+                    why: format!("its subjects are {others:?}, not one that begins with {ours:?}"),
+                });
+            }
+        };
         Ok(Self {
             connection: connection.clone(),
             stream,
@@ -218,19 +216,4 @@ enum Stopped {
     Unread(String),
     /// One is not as it should be.
     Refused(ConnectError),
-}
-
-/// Whether a stream that was there already keeps what it is given.
-pub(super) fn ensure_fits(found: &stream::Config, replicas: usize) -> Result<(), String> {
-    if found.storage != StorageType::File {
-        return Err("it is kept in memory: remove it, it is made again in files".into());
-    }
-    if found.num_replicas != replicas {
-        return Err(format!(
-            "it has {} replicas, {replicas} were asked for: say --replicas {}, or change the \
-             stream (`nats stream edit {} --replicas {replicas}`)",
-            found.num_replicas, found.num_replicas, found.name
-        ));
-    }
-    Ok(())
 }

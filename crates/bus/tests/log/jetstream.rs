@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::jetstream::message::PublishMessage;
 use futures_util::FutureExt;
 use proofmill_bus::{
     AppendError, ConnectError, Connection, Credentials, JetStreamLog, Leases, Log, NatsOptions, Op,
@@ -290,7 +291,7 @@ fn leases_have_one_holder_and_end() {
         let third = leases.take("w", "c").await;
         assert!(begun.elapsed() < leases.ttl() * 2);
         // Somebody else has it, by whatever means: the holder hears.
-        connection_of(&server, "w", "d").await;
+        put_lease(&server, "w", "d").await;
         tokio::time::timeout(leases.ttl() * 2, third.lost())
             .await
             .unwrap();
@@ -298,13 +299,22 @@ fn leases_have_one_holder_and_end() {
 }
 
 /// Puts a lease under another's name.
-async fn connection_of(server: &NatsServer, key: &'static str, holder: &'static str) {
+async fn put_lease(server: &NatsServer, key: &str, holder: &'static str) {
     let client = async_nats::connect(server.url()).await.unwrap();
-    let store = async_nats::jetstream::new(client)
-        .get_key_value("proofmill_leases")
-        .await
-        .unwrap();
-    store.put(key, holder.into()).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    let subject = format!("proofmill.lease.{key}");
+    let stream = context.get_stream("proofmill_leases").await.unwrap();
+    loop {
+        let last = stream.get_last_raw_message_by_subject(&subject).await;
+        let message = PublishMessage::build()
+            .payload(holder.into())
+            .expected_last_subject_sequence(last.unwrap().sequence);
+        let sent = context.send_publish(subject.clone(), message).await;
+        // It may have been renewed in between.
+        if sent.unwrap().await.is_ok() {
+            return;
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proofmill_api::{Operations, metrics, over_bus};
-use proofmill_bus::{Connection, DirectoryLock};
+use proofmill_bus::{Connection, DirectoryLock, Role};
 use proofmill_orchestrator::cluster::{self, Leading, Site};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_workflow::Workflow;
@@ -28,7 +28,7 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
         .map(|file| load(file))
         .collect::<Result<Vec<_>, _>>()?;
     let name = process_name(&args.role);
-    let connection = bus::connect(&args.bus, &name).await?;
+    let connection = bus::connect(&args.bus, Role::Coordinator, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;
     let leading = Leading::default();
@@ -42,7 +42,11 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
             let (args, site) = (args.metrics.clone(), site.clone());
             serving.spawn(scraped(args, site, leading.clone(), screen.clone()));
         }
-        roles.spawn(cluster::lead(site, leading.clone(), shutdown.clone()));
+        let (leading, shutdown) = (leading.clone(), shutdown.clone());
+        roles.spawn(async move {
+            site.unless_refused(cluster::lead(site.clone(), leading, shutdown))
+                .await
+        });
     }
     screen.note(&format!("coordinator {name}: ready"));
     while let Some(ended) = roles.join_next().await {
@@ -115,7 +119,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     };
     let workflow = load(file)?;
     let name = process_name(&args.role);
-    let connection = bus::connect(&args.bus, &name).await?;
+    let connection = bus::connect(&args.bus, Role::Dispatcher, &name).await?;
     let screen = Screen::open();
     let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
     let (state, _held) = match args.state {
@@ -130,7 +134,8 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     screen.note(&format!("dispatcher {name}: ready"));
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
-    Ok(cluster::run_dispatchers(site, stages, workers, shutdown).await?)
+    let dispatching = cluster::run_dispatchers(site.clone(), stages, workers, shutdown);
+    Ok(site.unless_refused(dispatching).await?)
 }
 
 pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
@@ -139,38 +144,41 @@ pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
     };
     let workflow = load(file)?;
     let name = process_name(&args.role);
-    let connection = bus::connect(&args.bus, &name).await?;
+    let connection = bus::connect(&args.bus, Role::Collector, &name).await?;
     let registry = provers::registry(Path::new(""));
     let site = site(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("collector {name}: ready"));
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
-    Ok(cluster::run_collectors(site, stages, shutdown).await?)
+    let gathering = cluster::run_collectors(site.clone(), stages, shutdown);
+    Ok(site.unless_refused(gathering).await?)
 }
 
 pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
     let workflow = load(&args.file)?;
     let name = process_name(&args.role);
-    let connection = bus::connect(&args.bus, &name).await?;
+    let connection = bus::connect(&args.bus, Role::Sequencer, &name).await?;
     let registry = provers::registry(Path::new(""));
     let site = site(&connection, &workflow, registry, args.state, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("sequencer {name}: ready"));
-    Ok(cluster::run_sequencer(site, Vec::new(), shutdown).await?)
+    let handing_out = cluster::run_sequencer(site.clone(), Vec::new(), shutdown);
+    Ok(site.unless_refused(handing_out).await?)
 }
 
 pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     let workflow = load(&args.file)?;
     let name = process_name(&args.role);
-    let connection = bus::connect(&args.bus, &name).await?;
+    let connection = bus::connect(&args.bus, Role::Source, &name).await?;
     let registry = provers::registry(Path::new(""));
     let site = site(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("source {name}: ready"));
-    let summaries = cluster::run_sources(site, shutdown).await?;
+    let bringing = cluster::run_sources(site.clone(), shutdown);
+    let summaries = site.unless_refused(bringing).await?;
     for (name, source) in &summaries {
         let left = if source.ended { "" } else { "; it has more" };
         screen.note(&format!(

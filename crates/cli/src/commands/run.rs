@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{Operations, control, metrics};
+use proofmill_bus::Role;
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Status;
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
@@ -56,7 +57,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
     let bus = match &args.bus.url {
         None => None,
-        Some(_) => Some(bus::connect(&args.bus, &workflow.name).await?),
+        Some(_) => Some(bus::connect(&args.bus, Role::Coordinator, &workflow.name).await?),
     };
     let options = || Options {
         workers: workers.clone(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use proofmill_bus::Role;
 use proofmill_workflow::{Source, SourceKind};
 use tokio::task::JoinSet;
 
@@ -35,7 +36,7 @@ pub async fn run_dispatchers(
             });
         }
     }
-    let (client, handle) = site.client("dispatcher").await?;
+    let (client, handle) = site.client(Role::Dispatcher, &site.name).await?;
     let roles = site.roles(&handle);
     let stages = (!stages.is_empty()).then_some(&stages);
     let dispatchers = roles.dispatchers(&workers, stages, &format!("@{}", site.name))?;
@@ -95,7 +96,7 @@ pub async fn run_collectors(
     if chosen.is_empty() {
         return Err(nothing("no collectors to run here".into()));
     }
-    let (client, handle) = site.client("collector").await?;
+    let (client, handle) = site.client(Role::Collector, &site.name).await?;
     let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
     // It holds the handle: the client ends after it.
     let keeping = tokio::spawn(collector::run(host, handle, shutdown));
@@ -119,7 +120,7 @@ pub async fn run_sequencer(
         stream: None,
     };
     while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
-        let (mut client, handle) = site.client("sequencer").await?;
+        let (mut client, handle) = site.client(Role::Sequencer, &site.name).await?;
         client.set_sink_term(lease.term());
         let (stop, stopping) = shutdown::channel();
         let blobs = site.blobs.clone();
@@ -187,7 +188,8 @@ async fn run_source(
 ) -> Result<(String, SourceSummary), ClusterError> {
     let what = format!("source.{}", stage.name);
     while let Some(lease) = site.turn(&what, &mut shutdown).await {
-        let (client, handle) = site.client(&format!("source-{}", stage.name)).await?;
+        let name = format!("{}-{}", site.name, stage.name);
+        let (client, handle) = site.client(Role::Source, &name).await?;
         let Some((source, options)) = site.roles(&handle).source(&stage)? else {
             break;
         };

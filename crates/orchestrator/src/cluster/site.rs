@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proofmill_bus::{BlobStore, Connection, Lease, Leases, open_blobs};
+use proofmill_bus as bus;
+use proofmill_bus::{BlobStore, Connection, Lease, Leases, Role, open_blobs};
 use proofmill_workflow as file;
 
 use super::error::ClusterError;
@@ -76,16 +77,30 @@ impl Site {
         }
     }
 
-    /// A way to whoever leads the workflow, for the role `role` of this process.
-    pub(super) async fn client(&self, role: &str) -> Result<(Client, Handle), ClusterError> {
-        let name = format!("{}-{role}", self.name);
+    /// A way to whoever leads the workflow, for a role of this process; `name` is unique.
+    pub(super) async fn client(
+        &self,
+        role: Role,
+        name: &str,
+    ) -> Result<(Client, Handle), ClusterError> {
         let opened = Client::open(
             self.connection.clone(),
             self.blobs.clone(),
             self.plan.clone(),
-            &name,
+            role,
+            name,
         );
         Ok(opened.await?)
+    }
+
+    /// What a role of this process comes to, unless the server refuses it something: it would just
+    /// wait otherwise.
+    pub async fn unless_refused<T>(
+        &self,
+        role: impl Future<Output = Result<T, ClusterError>>,
+    ) -> Result<T, ClusterError> {
+        let ended = self.connection.unless_refused(role).await;
+        ended.map_err(bus::ConnectError::from)?
     }
 
     pub(super) fn roles<'a>(&'a self, handle: &'a Handle) -> Roles<'a> {

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proofmill_bus::{
-    BlobStore, Connection, EmbeddedLog, JetStreamLog, Lease, Leases, Log, LogFailure, open_blobs,
+    BlobStore, ConnectError, Connection, EmbeddedLog, JetStreamLog, Lease, Leases, Log, LogFailure,
+    open_blobs,
 };
 
 use super::options::MillError;
@@ -35,8 +36,9 @@ impl Store {
         let leases = Leases::open(connection).await?;
         let key = plan.lease(Plan::LEADER);
         let holder = format!("a mill, process {}", std::process::id());
-        let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder)).await;
-        let Ok(lease) = lease else {
+        let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder));
+        let lease = connection.unless_refused(lease).await;
+        let Ok(lease) = lease.map_err(ConnectError::from)? else {
             // If it cannot be asked for now, that it is held is known all the same.
             let holder = leases.holder(&key).await.ok().flatten();
             return Err(MillError::Led {

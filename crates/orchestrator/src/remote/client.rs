@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
-use proofmill_bus::{BlobStore, Connection, Request, RequestError};
+use proofmill_bus::{BlobStore, Connection, Request, RequestError, Role};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -59,7 +59,8 @@ pub struct Client {
 struct Caller {
     connection: Connection,
     blobs: Arc<BlobStore>,
-    subjects: Subjects,
+    /// Where the leader is called.
+    leader: String,
     name: Arc<str>,
     plan: [u8; 16],
     workflow: Arc<str>,
@@ -74,8 +75,8 @@ type Submitting = BoxFuture<'static, Result<(), RemoteError>>;
 // === impl Client ===
 
 impl Client {
-    /// A client named `name` (unique among those alive; one token of a subject), and the handle that
-    /// speaks through it once [`Client::run`] runs.
+    /// A client of this role, named `name` (unique among those alive; one token of a subject), and
+    /// the handle that speaks through it once [`Client::run`] runs.
     ///
     /// Looking into the core and waiting for it to be idle are not carried: such requests are
     /// answered as if the coordinator were gone.
@@ -83,17 +84,19 @@ impl Client {
         connection: Connection,
         blobs: Arc<BlobStore>,
         plan: Arc<Plan>,
+        role: Role,
         name: &str,
     ) -> Result<(Self, Handle), RemoteError> {
         let subjects = Subjects::new(&connection, &plan.workflow);
-        let notices = connection.listen(&subjects.client(name)).await?;
+        let name = format!("{role}.{name}");
+        let notices = connection.listen(&subjects.client(&name)).await?;
         let hellos = connection.listen(&subjects.hello).await?;
         let (sender, commands) = mpsc::channel(COMMANDS);
         let client = Self {
             caller: Caller {
                 connection,
                 blobs,
-                subjects,
+                leader: subjects.leader(role),
                 name: name.into(),
                 plan: plan.digest(),
                 workflow: plan.workflow.clone(),
@@ -162,14 +165,16 @@ impl Client {
                 Some(submitted) = submitting.next(), if !submitting.is_empty() => submitted?,
                 () = tokio::time::sleep(FAREWELL / 4), if !open => {}
                 notice = self.notices.next() => match notice {
-                    Some(request) => self.notice(request).await?,
+                    Some(request) => self.notice(request).await,
                     None => return Ok(()),
                 },
                 hello = self.hellos.next() => match hello {
-                    Some(hello) => {
-                        let hello: Hello = decode(&hello.payload, &self.caller.blobs).await?;
-                        self.leader(hello.term);
-                    }
+                    Some(hello) => match decode::<Hello>(&hello.payload, &self.caller.blobs).await {
+                        Ok(hello) => {
+                            self.leader(hello.term);
+                        }
+                        Err(error) => tracing::warn!(%error, "a hello is not understood"),
+                    },
                     None => return Ok(()),
                 },
             }
@@ -291,16 +296,16 @@ impl Client {
         }
     }
 
-    async fn notice(&mut self, request: Request) -> Result<(), RemoteError> {
+    async fn notice(&mut self, request: Request) {
         let blobs = &self.caller.blobs;
         let notice: Notice = match decode(&request.payload, blobs).await {
             Ok(notice) => notice,
-            Err(RemoteError::Blob(error)) => {
-                // Not answered: it comes again.
-                tracing::warn!(%error, "a notice cannot be read yet");
-                return Ok(());
+            Err(error) => {
+                // Not answered: it comes again. A leader of another release is noticed by what it
+                // answers.
+                tracing::warn!(%error, "a notice cannot be read");
+                return;
             }
-            Err(error) => return Err(error),
         };
         let heard = if self.leader(notice.term) {
             if let Tell::All(told) = notice.tell {
@@ -310,9 +315,10 @@ impl Client {
         } else {
             Heard::NotFromYou
         };
-        let answer = encode(&heard, &self.caller.connection, &self.caller.blobs).await?;
-        request.reply(answer).await;
-        Ok(())
+        match encode(&heard, &self.caller.connection, &self.caller.blobs).await {
+            Ok(answer) => request.reply(answer).await,
+            Err(error) => tracing::warn!(%error, "a notice is not answered"),
+        }
     }
 
     fn take(&mut self, told: Vec<Told>) {
@@ -413,19 +419,24 @@ impl Caller {
                     continue;
                 }
             };
-            let asked = self
-                .connection
-                .request(&self.subjects.leader, bytes, timeout);
+            let asked = self.connection.request(&self.leader, bytes, timeout);
             match asked.await {
                 Ok(answer) => match decode::<Answer>(&answer, &self.blobs).await? {
                     Answer::OtherPlan => {
                         return Err(RemoteError::OtherPlan(self.workflow.to_string()));
+                    }
+                    Answer::NotYours => {
+                        return Err(RemoteError::NotYours {
+                            workflow: self.workflow.to_string(),
+                            client: self.name.to_string(),
+                        });
                     }
                     Answer::Stopping => {}
                     answer => return Ok(answer),
                 },
                 Err(RequestError::TimedOut(_)) => continue,
                 Err(RequestError::NoResponders(_)) => {}
+                Err(error @ RequestError::Refused(_)) => return Err(error.into()),
                 Err(error) => tracing::debug!(%error, "a call is made again"),
             }
             tokio::time::sleep(NO_LEADER_PAUSE).await;

@@ -104,7 +104,7 @@ impl Server {
     /// Takes calls until the coordinator or the connection is gone, a client knows of a later leader,
     /// or `shutdown` says [`Level::Stop`].
     pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RemoteError> {
-        let mut calls = self.connection.listen(&self.subjects.leader).await?;
+        let mut calls = self.connection.listen(&self.subjects.calls()).await?;
         let hello = Hello { term: self.term };
         let hello = encode(&hello, &self.connection, &self.blobs).await?;
         self.connection.tell(&self.subjects.hello, hello).await?;
@@ -132,6 +132,14 @@ impl Server {
 
     async fn take(self: Arc<Self>, request: Request) {
         let answer = match decode::<Call>(&request.payload, &self.blobs).await {
+            Ok(call) if !call.is_proper_on(&request.subject) => {
+                tracing::warn!(
+                    client = %call.client,
+                    subject = request.subject,
+                    "a call is refused: it is not for this role to make"
+                );
+                Answer::NotYours
+            }
             Ok(call) if call.term > self.term => {
                 self.outdated.send_replace(true);
                 return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proofmill_bus::{BlobStore, Connection, Digest, RequestError};
+use proofmill_bus::{BlobStore, Connection, Digest, RequestError, Role};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,8 @@ pub(super) enum Answer {
     OtherPlan,
     /// Not carried out, and perhaps never: the leader is stopping.
     Stopping,
+    /// Not carried out: it is not for the client's role to say.
+    NotYours,
 }
 
 /// A new leader is there.
@@ -166,27 +168,72 @@ pub enum RemoteError {
     /// The leader runs another workflow under the same name.
     #[error("the coordinator runs another version of workflow {0:?}: use the same file everywhere")]
     OtherPlan(String),
+    /// The client has said what another role says.
+    #[error(
+        "the coordinator of workflow {workflow:?} does not take that from {client:?}: it is not for \
+         its role to say"
+    )]
+    NotYours {
+        /// The workflow.
+        workflow: String,
+        /// Who spoke.
+        client: String,
+    },
 }
 
-/// The subjects of a workflow.
+/// The subjects of a workflow. The server decides who may use which: those of clients have their
+/// role's name in them.
 #[derive(Clone, Debug)]
 pub(super) struct Subjects {
-    pub(super) leader: String,
     pub(super) hello: String,
+    leader: String,
     clients: String,
 }
 
 impl Subjects {
     pub(super) fn new(connection: &Connection, workflow: &str) -> Self {
         Self {
-            leader: connection.subject(&[workflow, "leader"]),
-            hello: connection.subject(&[workflow, "hello"]),
-            clients: connection.subject(&[workflow, "client"]),
+            hello: connection.subject(&["hello", workflow]),
+            leader: connection.subject(&["leader", workflow]),
+            clients: connection.subject(&["client", workflow]),
         }
     }
 
+    /// Where clients of a role call the leader.
+    pub(super) fn leader(&self, role: Role) -> String {
+        format!("{}.{role}", self.leader)
+    }
+
+    /// Where all call the leader.
+    pub(super) fn calls(&self) -> String {
+        format!("{}.*", self.leader)
+    }
+
+    /// Where the client of this name, which begins with its role, hears from the leader.
     pub(super) fn client(&self, name: &str) -> String {
         format!("{}.{name}", self.clients)
+    }
+}
+
+impl Call {
+    /// Whether a call on this subject, by which the server has made sure of the role, may say this,
+    /// and under this name.
+    pub(super) fn is_proper_on(&self, subject: &str) -> bool {
+        let role = subject.rsplit('.').next().unwrap_or_default();
+        let is = |expected: Role| role == expected.name();
+        let own = self.client.split_once('.');
+        own.is_some_and(|(first, name)| first == role && !name.contains(['.', '*', '>', ' ']))
+            && match &self.what {
+                What::Submit { .. } | What::SourceNext(_) => is(Role::Source),
+                What::Events { events, .. } => events.iter().all(|said| match said {
+                    Said::AttachSink { .. } | Said::Emitted(_) => is(Role::Sequencer),
+                    Said::HostJoin(_)
+                    | Said::HostBeat { .. }
+                    | Said::HostLeave(_)
+                    | Said::Verdicts(_) => is(Role::Collector),
+                    _ => is(Role::Dispatcher),
+                }),
+            }
     }
 }
 

@@ -1,0 +1,168 @@
+//! Connecting: what the settings come to, and whether they fit.
+
+use std::future::ready;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use tokio::io::AsyncReadExt;
+
+use super::connection::{Connected, with_sources};
+use super::options::{ConnectError, Credentials, NatsOptions};
+use super::refusal::Refusals;
+
+/// Bytes of a file with a secret, at most.
+const SECRET_MAX: u64 = 64 << 10;
+
+/// Connects; `connected` and `refusals` are told what happens to the connection.
+pub(super) async fn connect(
+    options: &NatsOptions,
+    connected: Connected,
+    refusals: Refusals,
+) -> Result<Client, ConnectError> {
+    check(options)?;
+    let connect = connect_options(options, connected, refusals).await?;
+    let connected = connect.connect(options.servers.clone()).await;
+    connected.map_err(|error| {
+        let mut why = with_sources(&error);
+        if let Some(remedy) = remedy(options, error.kind(), &why) {
+            why = format!("{why}; {remedy}");
+        }
+        ConnectError::Unreachable {
+            servers: options.shown(),
+            why,
+        }
+    })
+}
+
+/// What to do about a server that does not let us in, or that we do not trust.
+fn remedy(options: &NatsOptions, kind: ConnectErrorKind, why: &str) -> Option<String> {
+    let remedy = match kind {
+        ConnectErrorKind::AuthorizationViolation => {
+            "it does not know this user, or not with this secret: see --bus-user, --bus-nkey, \
+             --bus-creds"
+        }
+        ConnectErrorKind::Authentication => {
+            return match &options.credentials {
+                Credentials::NkeyFile(path) | Credentials::CredentialsFile(path) => {
+                    Some(format!("{} holds no seed of an nkey", path.display()))
+                }
+                _ => None,
+            };
+        }
+        _ if why.contains("not valid for name") => {
+            "connect to it by a name that its certificate has"
+        }
+        _ if why.contains("invalid peer certificate") => {
+            "its certificate is not of an authority that is trusted here: name the certificate of \
+             its authority with --bus-ca"
+        }
+        _ if why.contains("received fatal alert") => {
+            "it wants a certificate of an authority that it trusts: name one with --bus-cert and \
+             --bus-key"
+        }
+        _ => return None,
+    };
+    Some(remedy.into())
+}
+
+fn check(options: &NatsOptions) -> Result<(), ConnectError> {
+    let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if options.prefix.is_empty() || !options.prefix.bytes().all(is_name_byte) {
+        return Err(ConnectError::Setting(format!(
+            "the prefix {:?} does not name streams: use ASCII letters, digits, `_` and `-`",
+            options.prefix
+        )));
+    }
+    if !matches!(options.replicas, 1 | 3 | 5) {
+        return Err(ConnectError::Setting(format!(
+            "{} replicas: 1, 3 or 5 are possible",
+            options.replicas
+        )));
+    }
+    Ok(())
+}
+
+async fn connect_options(
+    options: &NatsOptions,
+    connected: Connected,
+    refusals: Refusals,
+) -> Result<ConnectOptions, ConnectError> {
+    let mut connect = ConnectOptions::new()
+        .name(&options.name)
+        .custom_inbox_prefix(options.inbox())
+        .ping_interval(Duration::from_secs(2))
+        .connection_timeout(Duration::from_secs(3))
+        .request_timeout(Some(Duration::from_secs(5)))
+        // A server that was full or gone for long is tried again all the same.
+        .max_reconnects(None)
+        .reconnect_delay_callback(|attempts| {
+            let millis = 20 << attempts.min(6);
+            Duration::from_millis(millis)
+        })
+        .event_callback(move |event| {
+            match event {
+                Event::Connected => {
+                    connected.set(Some(Instant::now()));
+                    tracing::info!("connected to the bus");
+                }
+                Event::Disconnected => {
+                    connected.set(None);
+                    tracing::warn!("the connection to the bus is lost");
+                }
+                Event::ServerError(error) => refusals.note(&error.to_string()),
+                other => tracing::debug!(event = %other, "bus"),
+            }
+            ready(())
+        });
+    connect = match &options.credentials {
+        Credentials::None => connect,
+        Credentials::UserPassword { user, password } => {
+            connect.user_and_password(user.clone(), password.clone())
+        }
+        Credentials::Token(token) => connect.token(token.clone()),
+        Credentials::NkeyFile(path) => connect.nkey(secret(path).await?.trim().to_owned()),
+        Credentials::CredentialsFile(path) => {
+            let text = secret(path).await?;
+            connect.credentials(&text).map_err(|error| {
+                ConnectError::Setting(format!("{} holds no credentials: {error}", path.display()))
+            })?
+        }
+    };
+    if let Some(path) = &options.ca_file {
+        tokio::fs::metadata(path).await.map_err(unreadable(path))?;
+        connect = connect.add_root_certificates(path.clone());
+        connect = connect.require_tls(true);
+    }
+    if let Some((certificate, key)) = &options.client_certificate {
+        let metadata = tokio::fs::metadata(certificate).await;
+        metadata.map_err(unreadable(certificate))?;
+        secret(key).await?;
+        connect = connect.add_client_certificate(certificate.clone(), key.clone());
+    }
+    Ok(connect)
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> ConnectError {
+    let path = path.to_owned();
+    move |source| ConnectError::File { path, source }
+}
+
+/// What a file holds that nobody but its owner, and perhaps a group, may read.
+async fn secret(path: &Path) -> Result<String, ConnectError> {
+    let file = tokio::fs::File::open(path)
+        .await
+        .map_err(unreadable(path))?;
+    let metadata = file.metadata().await.map_err(unreadable(path))?;
+    if metadata.permissions().mode() & 0o007 != 0 {
+        return Err(ConnectError::Setting(format!(
+            "{} is a secret that everybody on this machine can get at: `chmod 600` it",
+            path.display()
+        )));
+    }
+    let mut text = String::new();
+    let read = file.take(SECRET_MAX).read_to_string(&mut text).await;
+    read.map_err(unreadable(path))?;
+    Ok(text)
+}

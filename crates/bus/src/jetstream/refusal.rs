@@ -1,0 +1,132 @@
+//! What the server does not let this process do.
+//!
+//! The server says so beside the operation, which itself just gets no answer: whoever waits for one
+//! waits for a refusal as well.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::role::Role;
+
+/// The first token of every subject that answers go to.
+pub(super) const INBOX: &str = "_INBOX";
+
+/// The server does not let this process's user do something that its role needs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the server does not let this {role} {action} {subject:?}: give its user that permission \
+     (deploy/nats/cluster.conf has each role's), or connect as the user of this role"
+)]
+pub struct Refusal {
+    role: Role,
+    action: &'static str,
+    subject: String,
+}
+
+/// The first refusal of a connection, for all who wait.
+#[derive(Clone, Debug)]
+pub(super) struct Refusals {
+    role: Role,
+    first: Arc<watch::Sender<Option<Refusal>>>,
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The subject that is refused.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// Reads what the server says.
+    fn parse(role: Role, said: &str) -> Option<Self> {
+        const PUBLISH: &str = "Permissions Violation for Publish to \"";
+        const SUBSCRIBE: &str = "Permissions Violation for Subscription to \"";
+        let after = |start: &str| Some(said.split_once(start)?.1.split_once('"')?.0.to_owned());
+        let (action, subject) = after(PUBLISH)
+            .map(|subject| ("publish to", subject))
+            .or_else(|| after(SUBSCRIBE).map(|subject| ("listen on", subject)))?;
+        Some(Self {
+            role,
+            action,
+            subject,
+        })
+    }
+}
+
+// === impl Refusals ===
+
+impl Refusals {
+    pub(super) fn new(role: Role) -> Self {
+        Self {
+            role,
+            first: Arc::new(watch::Sender::new(None)),
+        }
+    }
+
+    /// Takes note of what the server said, if it is a refusal.
+    pub(super) fn note(&self, said: &str) {
+        let Some(refusal) = Refusal::parse(self.role, said) else {
+            tracing::warn!(said, "the bus complains");
+            return;
+        };
+        if refusal.action == "publish to" && refusal.subject.starts_with(INBOX) {
+            // An answer that came too late: whoever asked asks again.
+            tracing::debug!(subject = refusal.subject, "an answer was not let through");
+            return;
+        }
+        tracing::error!("{refusal}");
+        self.first.send_if_modified(|first| {
+            let is_first = first.is_none();
+            first.get_or_insert(refusal);
+            is_first
+        });
+    }
+
+    /// Waits until something has been refused.
+    pub(super) async fn first(&self) -> Refusal {
+        let mut first = self.first.subscribe();
+        match first
+            .wait_for(Option::is_some)
+            .await
+            .map(|found| found.clone())
+        {
+            Ok(Some(refusal)) => refusal,
+            // The sender lives in `self`.
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// What `work` comes to, unless something is refused first.
+    pub(super) async fn or<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            refusal = self.first() => Err(refusal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_says_is_understood() {
+        let parse = |said| Refusal::parse(Role::Source, said);
+        let refusal = parse("nats: Permissions Violation for Publish to \"a.b\"").unwrap();
+        assert_eq!(refusal.subject(), "a.b");
+        assert!(
+            refusal.to_string().contains("source publish to \"a.b\""),
+            "{refusal}"
+        );
+        let refusal = parse("Permissions Violation for Subscription to \"a.*\" using queue \"q\"");
+        let refusal = refusal.unwrap();
+        assert!(
+            refusal.to_string().contains("listen on \"a.*\""),
+            "{refusal}"
+        );
+        assert_eq!(parse("maximum connections exceeded"), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! The streams of a cluster: made by who leads, opened by everybody else.
+
+use std::time::Duration;
+
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind};
+use async_nats::jetstream::stream::{Config, StorageType, Stream};
+
+use super::connection::{Connection, Patience, with_sources};
+use super::options::ConnectError;
+use super::role::Role;
+
+/// Between two looks for a stream that a coordinator has yet to make.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Opens the stream of `config`, kept in files with as many replicas as the cluster is to have. A
+/// coordinator makes it if it is not there; an operator is told; everyone else waits for it.
+pub(super) async fn open_stream(
+    connection: &Connection,
+    config: Config,
+) -> Result<Stream, ConnectError> {
+    let opened = open_allowed(connection, config);
+    connection.unless_refused(opened).await?
+}
+
+async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream, ConnectError> {
+    let options = connection.options();
+    let config = Config {
+        storage: StorageType::File,
+        num_replicas: options.replicas,
+        ..config
+    };
+    let resource = |why: String| ConnectError::Resource {
+        what: format!("the stream {}", config.name),
+        why,
+    };
+    let makes = options.role == Role::Coordinator;
+    let mut patience = Patience::new();
+    let mut told = false;
+    loop {
+        let context = &connection.context;
+        let why = match context.get_stream(&config.name).await {
+            Ok(stream) => {
+                let found = &stream.cached_info().config;
+                ensure_fits(found, makes.then_some(options.replicas)).map_err(resource)?;
+                return Ok(stream);
+            }
+            Err(error) if !is_absent(&error) => with_sources(&error),
+            Err(_) if makes => match context.create_stream(config.clone()).await {
+                Ok(stream) => return Ok(stream),
+                // Another coordinator was quicker, perhaps.
+                Err(error) => with_sources(&error),
+            },
+            Err(_) if options.role == Role::Operator => {
+                return Err(resource(
+                    "it is not there: start a coordinator, which makes it, or say --bus-prefix"
+                        .into(),
+                ));
+            }
+            Err(_) => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::warn!(stream = config.name, "waiting for a coordinator to make it");
+                }
+                tokio::time::sleep(LOOK_AGAIN).await;
+                patience = Patience::new();
+                continue;
+            }
+        };
+        if !patience.bears(&why).await {
+            return Err(resource(why));
+        }
+    }
+}
+
+fn is_absent(error: &GetStreamError) -> bool {
+    matches!(error.kind(), GetStreamErrorKind::JetStream(error)
+        if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
+}
+
+/// Whether a stream that was there already keeps what it is given.
+fn ensure_fits(found: &Config, replicas: Option<usize>) -> Result<(), String> {
+    if found.storage != StorageType::File {
+        return Err("it is kept in memory: remove it, it is made again in files".into());
+    }
+    match replicas {
+        Some(replicas) if found.num_replicas != replicas => Err(format!(
+            "it has {} replicas, {replicas} were asked for: say --replicas {}, or change the \
+             stream (`nats stream edit {} --replicas {replicas}`)",
+            found.num_replicas, found.num_replicas, found.name
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,465 @@
+//! What each role's user may not do on a server with deploy/nats/cluster.conf: every refusal is the
+//! server's own.
+
+use std::sync::LazyLock;
+
+use async_nats::{ConnectOptions, Event, HeaderMap};
+use proofmill_bus::{ConnectError, JetStreamLog, Leases, Role, open_blobs};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::support::{Deployed, PATIENCE, ROLES, block_on};
+
+/// One server for all: nothing that is refused changes it.
+static SERVER: LazyLock<Deployed> = LazyLock::new(|| {
+    let server = Deployed::start();
+    let make_streams = || {
+        block_on(async {
+            let connection = server.connect(Role::Coordinator).await;
+            JetStreamLog::open(&connection, "w").await.unwrap();
+            Leases::open(&connection).await.unwrap();
+            open_blobs(&connection).await.unwrap();
+        });
+    };
+    // The thread that asks first is in a runtime already.
+    std::thread::scope(|scope| scope.spawn(make_streams).join().unwrap());
+    server
+});
+
+/// A user as the server's own protocol has it: no more than its permissions holds it back.
+struct User {
+    role: Role,
+    client: async_nats::Client,
+    said: mpsc::UnboundedReceiver<String>,
+}
+
+impl User {
+    async fn connect(role: Role) -> Self {
+        let options = SERVER.options(role);
+        let proofmill_bus::Credentials::UserPassword { user, password } = options.credentials
+        else {
+            unreachable!()
+        };
+        let (certificate, key) = options.client_certificate.unwrap();
+        let (sender, said) = mpsc::unbounded_channel();
+        let client = ConnectOptions::with_user_and_password(user, password)
+            .add_root_certificates(options.ca_file.unwrap())
+            .add_client_certificate(certificate, key)
+            .require_tls(true)
+            .custom_inbox_prefix(format!("_INBOX.proofmill.{role}"))
+            .event_callback(move |event| {
+                if let Event::ServerError(error) = event {
+                    let _ = sender.send(error.to_string());
+                }
+                std::future::ready(())
+            })
+            .connect(SERVER.server.url())
+            .await
+            .unwrap();
+        Self { role, client, said }
+    }
+
+    /// The server has said that this is not allowed.
+    async fn refused(&mut self, what: &str, subject: &str) {
+        let said = timeout(PATIENCE, self.said.recv()).await;
+        let said = said.unwrap_or_else(|_| panic!("{}: {what} {subject} is allowed", self.role));
+        let said = said.unwrap();
+        assert!(
+            said.contains(&format!("{what} to \"{subject}\"")),
+            "{}: {said}",
+            self.role
+        );
+    }
+
+    async fn may_not_publish(&mut self, subject: &str) {
+        self.client
+            .publish(subject.to_owned(), "".into())
+            .await
+            .unwrap();
+        self.client.flush().await.unwrap();
+        self.refused("Violation for Publish", subject).await;
+    }
+
+    async fn may_not_listen(&mut self, subject: &str) {
+        let listening = self.client.subscribe(subject.to_owned()).await.unwrap();
+        self.client.flush().await.unwrap();
+        self.refused("Violation for Subscription", subject).await;
+        drop(listening);
+    }
+
+    /// The server has answered something asked after everything else, and has refused nothing.
+    async fn has_done_nothing_wrong(&mut self) {
+        let context = async_nats::jetstream::new(self.client.clone());
+        context.query_account().await.unwrap();
+        assert_eq!(self.said.try_recv().ok(), None, "{}", self.role);
+    }
+}
+
+/// None of the roles but these may publish to the subjects.
+fn only(allowed: &[Role], subjects: &[&str]) {
+    block_on(async {
+        for role in ROLES {
+            let mut user = User::connect(role).await;
+            for subject in subjects {
+                if allowed.contains(&role) {
+                    user.client
+                        .publish(subject.to_string(), "".into())
+                        .await
+                        .unwrap();
+                } else {
+                    user.may_not_publish(subject).await;
+                }
+            }
+            user.has_done_nothing_wrong().await;
+        }
+    });
+}
+
+/// None of the roles but these may listen on the subjects.
+fn only_listen(allowed: &[Role], subjects: &[&str]) {
+    block_on(async {
+        for role in ROLES {
+            let mut user = User::connect(role).await;
+            for subject in subjects {
+                if allowed.contains(&role) {
+                    user.client.subscribe(subject.to_string()).await.unwrap();
+                } else {
+                    user.may_not_listen(subject).await;
+                }
+            }
+            user.has_done_nothing_wrong().await;
+        }
+    });
+}
+
+#[test]
+fn only_a_coordinator_writes_the_log() {
+    only(&[Role::Coordinator], &["proofmill.log.other.0123"]);
+    only(&[], &["proofmill.log.w", "proofmill_log_w"]);
+}
+
+#[test]
+fn only_a_coordinator_reads_the_log() {
+    let gets = [
+        "$JS.API.STREAM.INFO.proofmill_log_x",
+        "$JS.API.STREAM.MSG.GET.proofmill_log_x",
+    ];
+    only(&[Role::Coordinator], &gets);
+    only(
+        &[Role::Coordinator],
+        &["$JS.API.DIRECT.GET.proofmill_log_x"],
+    );
+    only_listen(&[], &["proofmill.log.>", "proofmill.>", ">"]);
+}
+
+#[test]
+fn only_a_coordinator_purges() {
+    let purges = [
+        "$JS.API.STREAM.PURGE.proofmill_log_x",
+        "$JS.API.STREAM.PURGE.x_blobs",
+        "$JS.API.STREAM.PURGE.x_leases",
+    ];
+    only(&[Role::Coordinator], &purges);
+}
+
+#[test]
+fn nobody_deletes_or_changes_a_stream_or_a_message_of_it() {
+    for stream in ["proofmill_log_w", "proofmill_blobs", "proofmill_leases"] {
+        let operations = [
+            "STREAM.DELETE",
+            "STREAM.UPDATE",
+            "STREAM.MSG.DELETE",
+            "STREAM.RESTORE",
+        ];
+        let subjects = operations.map(|operation| format!("$JS.API.{operation}.{stream}"));
+        only(&[], &subjects.each_ref().map(String::as_str));
+    }
+}
+
+#[test]
+fn only_a_coordinator_makes_streams_and_consumers() {
+    let makes = [
+        "$JS.API.STREAM.CREATE.other",
+        "$JS.API.CONSUMER.CREATE.proofmill_blobs.c",
+    ];
+    only(&[Role::Coordinator], &makes);
+    only(&[], &["$JS.API.CONSUMER.DURABLE.CREATE.proofmill_blobs.c"]);
+}
+
+#[test]
+fn nobody_looks_for_the_names_of_streams() {
+    only(&[], &["$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST"]);
+}
+
+#[test]
+fn only_a_coordinator_takes_the_leaders_lease() {
+    only(&[Role::Coordinator], &["proofmill.lease.w.leader"]);
+}
+
+#[test]
+fn nobody_takes_the_lease_of_another_role() {
+    only(&[Role::Sequencer], &["proofmill.lease.w.sequencer"]);
+    only(&[Role::Source], &["proofmill.lease.w.source.blocks"]);
+    only(&[], &["proofmill.lease.w.other"]);
+}
+
+#[test]
+fn nobody_reads_the_inbox_of_another_role() {
+    for role in ROLES {
+        only_listen(&[role], &[&format!("_INBOX.proofmill.{role}.>")]);
+    }
+    only_listen(&[], &["_INBOX.>", "_INBOX.*.*.>"]);
+}
+
+#[test]
+fn nobody_answers_what_it_was_not_asked() {
+    for role in ROLES {
+        only(&[], &[&format!("_INBOX.proofmill.{role}.forged")]);
+    }
+}
+
+#[test]
+fn nobody_calls_the_leader_as_another_role() {
+    for role in [
+        Role::Dispatcher,
+        Role::Collector,
+        Role::Sequencer,
+        Role::Source,
+    ] {
+        only(&[role], &[&format!("proofmill.leader.w.{role}")]);
+    }
+    only(
+        &[],
+        &["proofmill.leader.w.coordinator", "proofmill.leader.w"],
+    );
+}
+
+#[test]
+fn nobody_hears_the_calls_to_the_leader() {
+    only_listen(
+        &[Role::Coordinator],
+        &["proofmill.leader.w.*", "proofmill.control.w"],
+    );
+}
+
+#[test]
+fn nobody_hears_what_another_role_is_told() {
+    for role in [
+        Role::Dispatcher,
+        Role::Collector,
+        Role::Sequencer,
+        Role::Source,
+    ] {
+        only_listen(&[role], &[&format!("proofmill.client.w.{role}.n")]);
+    }
+    only_listen(&[], &["proofmill.client.>"]);
+}
+
+#[test]
+fn nobody_speaks_as_the_leader() {
+    let subjects = ["proofmill.hello.w", "proofmill.client.w.dispatcher.n"];
+    only(&[Role::Coordinator], &subjects);
+}
+
+#[test]
+fn only_an_operator_asks_and_changes() {
+    only(&[Role::Operator], &["proofmill.control.w"]);
+}
+
+#[test]
+fn a_sequencer_puts_no_blobs() {
+    let others = ROLES.into_iter().filter(|role| *role != Role::Sequencer);
+    only(&others.collect::<Vec<_>>(), &["proofmill.blob.0123.0"]);
+}
+
+/// Those who may put a blob may not make it go away, nor others, by any header.
+#[test]
+fn no_header_removes_blobs() {
+    block_on(async {
+        let blobs = open_blobs(&SERVER.connect(Role::Coordinator).await)
+            .await
+            .unwrap();
+        let blob = blobs.put(vec![7; 300_000].into()).await.unwrap();
+        let user = User::connect(Role::Dispatcher).await;
+        let context = async_nats::jetstream::new(user.client.clone());
+        for (name, value) in [
+            ("Nats-Rollup", "all"),
+            ("Nats-Rollup", "sub"),
+            ("Nats-TTL", "1s"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value);
+            let subject = format!("proofmill.blob.{blob}.9");
+            let sent = context
+                .publish_with_headers(subject, headers, "".into())
+                .await;
+            let refused = sent.unwrap().await.unwrap_err().to_string();
+            assert!(!refused.contains("timed out"), "{name}: {value}: {refused}");
+        }
+        assert_eq!(blobs.get(&blob).await.unwrap().len(), 300_000);
+    });
+}
+
+/// The server sends its answers wherever whoever asks wants them.
+#[test]
+fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
+    block_on(async {
+        let coordinator = SERVER.connect(Role::Coordinator).await;
+        let leases = Leases::open(&coordinator).await.unwrap();
+        let lease = leases
+            .try_take("forged.leader", "a")
+            .await
+            .unwrap()
+            .unwrap();
+        let mut calls = coordinator
+            .listen("proofmill.leader.forged.*")
+            .await
+            .unwrap();
+        let user = User::connect(Role::Dispatcher).await;
+        let context = async_nats::jetstream::new(user.client.clone());
+        let subject = "proofmill.blob.abcd.0";
+        context
+            .publish(subject, "anything".into())
+            .await
+            .unwrap()
+            .await
+            .unwrap();
+        let get = format!("$JS.API.DIRECT.GET.proofmill_blobs.{subject}");
+        let wanted = [
+            "proofmill.leader.forged.source",
+            "proofmill.lease.forged.leader",
+        ];
+        for reply in wanted {
+            let sent = user
+                .client
+                .publish_with_reply(get.clone(), reply, "".into());
+            sent.await.unwrap();
+        }
+        // Asked in the same way after them, and answered.
+        let answer = user.client.request(get.clone(), "".into()).await.unwrap();
+        assert_eq!(answer.payload, "anything");
+        // What a log's subject ends with is known to coordinators only.
+        let sent = user
+            .client
+            .publish_with_reply(get, "proofmill.log.w", "".into());
+        sent.await.unwrap();
+        // A call that comes after them is the first that is taken.
+        user.client
+            .publish("proofmill.leader.forged.dispatcher", "a call".into())
+            .await
+            .unwrap();
+        let call = timeout(PATIENCE, futures_util::StreamExt::next(&mut calls)).await;
+        let call = call.unwrap().unwrap();
+        assert_eq!(call.payload, "a call");
+        assert_eq!(call.subject, "proofmill.leader.forged.dispatcher");
+        // The lease is held on, whatever its last word was for a moment.
+        tokio::time::sleep(leases.ttl() * 2).await;
+        assert_eq!(
+            leases.holder("forged.leader").await.unwrap().as_deref(),
+            Some("a")
+        );
+        assert!(
+            leases
+                .try_take("forged.leader", "b")
+                .await
+                .unwrap()
+                .is_none()
+        );
+        lease.give_back().await;
+    });
+}
+
+#[test]
+fn a_request_is_not_answered_where_the_asker_may_not_speak() {
+    block_on(async {
+        let coordinator = SERVER.connect(Role::Coordinator).await;
+        let log = JetStreamLog::open(&coordinator, "answered").await.unwrap();
+        let mut calls = coordinator
+            .listen("proofmill.leader.answered.*")
+            .await
+            .unwrap();
+        let stream = async_nats::jetstream::new(coordinator.client().clone())
+            .get_stream("proofmill_log_answered")
+            .await
+            .unwrap();
+        let info = stream.cached_info();
+        let subject = info.config.subjects[0].clone();
+        let user = User::connect(Role::Dispatcher).await;
+        let call = "proofmill.leader.answered.dispatcher";
+        let asked = user.client.publish_with_reply(call, subject, "".into());
+        asked.await.unwrap();
+        let call = timeout(PATIENCE, futures_util::StreamExt::next(&mut calls)).await;
+        call.unwrap().unwrap().reply("not a frame").await;
+        drop(log);
+        let log = JetStreamLog::open(&coordinator, "answered").await;
+        assert!(log.is_ok(), "{log:?}");
+    });
+}
+
+/// Not a time-out: an error, at once, with the subject.
+#[test]
+fn a_refusal_says_what_is_refused() {
+    block_on(async {
+        let connection = SERVER.connect(Role::Dispatcher).await;
+        let error = JetStreamLog::open(&connection, "w").await.unwrap_err();
+        assert!(matches!(error, ConnectError::Refused(_)), "{error}");
+        let said = error.to_string();
+        for part in [
+            "dispatcher",
+            "\"$JS.API.STREAM.INFO.proofmill_log_w\"",
+            "cluster.conf",
+        ] {
+            assert!(said.contains(part), "{said}");
+        }
+
+        let connection = SERVER.connect(Role::Source).await;
+        let asked = connection.request("proofmill.control.w", "".into(), PATIENCE * 10);
+        let said = asked.await.unwrap_err().to_string();
+        assert!(
+            said.contains("publish to \"proofmill.control.w\""),
+            "{said}"
+        );
+
+        let connection = SERVER.connect(Role::Sequencer).await;
+        let blobs = open_blobs(&connection).await.unwrap();
+        let error = blobs.put("x".into()).await.unwrap_err();
+        let said = std::error::Error::source(&error).unwrap().to_string();
+        assert!(said.contains("publish to \"proofmill.blob."), "{said}");
+
+        let connection = SERVER.connect(Role::Dispatcher).await;
+        let listening = connection.listen("proofmill.control.w").await;
+        let refusal = timeout(PATIENCE, connection.refused()).await.unwrap();
+        assert_eq!(refusal.subject(), "proofmill.control.w");
+        drop(listening);
+
+        // The credentials of another role: its answers would go where they may not be heard.
+        let mut options = SERVER.options(Role::Operator);
+        options.role = Role::Coordinator;
+        let said = proofmill_bus::Connection::open(options)
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.contains("this coordinator listen on \"_INBOX.proofmill.coordinator."),
+            "{said}"
+        );
+    });
+}
+
+/// An operator is told that nothing is there, at once; others wait until it is.
+#[test]
+fn streams_that_a_coordinator_has_yet_to_make_are_waited_for() {
+    let server = Deployed::start();
+    block_on(async {
+        let operator = server.connect(Role::Operator).await;
+        let said = open_blobs(&operator).await.unwrap_err().to_string();
+        assert!(said.contains("start a coordinator"), "{said}");
+        let dispatcher = server.connect(Role::Dispatcher).await;
+        let waiting = tokio::spawn(async move { open_blobs(&dispatcher).await });
+        let coordinator = server.connect(Role::Coordinator).await;
+        let blobs = open_blobs(&coordinator).await.unwrap();
+        let found = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
+        let blob = found.put("from a dispatcher".into()).await.unwrap();
+        assert_eq!(blobs.get(&blob).await.unwrap(), "from a dispatcher");
+    });
+}
