@@ -28,6 +28,7 @@ mod frames;
 mod lease;
 mod log;
 mod options;
+mod publisher;
 mod stream;
 mod writer;
 
@@ -36,3 +37,4 @@ pub use connection::{Connection, Request, RequestError, with_sources};
 pub use lease::{Lease, LeaseError, Leases};
 pub use log::JetStreamLog;
 pub use options::{ConnectError, Credentials, NatsOptions};
+pub use publisher::{PublishError, Publisher};

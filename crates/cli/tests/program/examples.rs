@@ -8,7 +8,7 @@ use crate::support::{Running, emitted, files, finish, folder, names, proofmill, 
 
 /// The examples that end by themselves, and the spans that each emits: blocks, and how many
 /// together.
-const EXAMPLES: [(&str, u64, u64); 7] = [
+const EXAMPLES: [(&str, u64, u64); 8] = [
     ("sequential", 20, 1),
     ("parallel", 24, 1),
     ("fan-in", 32, 4),
@@ -16,6 +16,7 @@ const EXAMPLES: [(&str, u64, u64); 7] = [
     ("multi-queue-join", 16, 1),
     ("proposer-flow", 64, 16),
     ("bitcoin-headers", 32, 4),
+    ("deliver", 8, 1),
 ];
 
 fn file(example: &str) -> PathBuf {
