@@ -7,13 +7,13 @@ use proofmill_bus::{BlobStore, Connection, Digest, RequestError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::coordinator::{SubmitRequest, ToWorker};
+use crate::coordinator::{Asked, ToWorker};
 use crate::core::{Complete, Fail, Join, LeaseRef, Reply};
 use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
 /// The version of what follows.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// The bytes follow.
 const HERE: u8 = 0;
@@ -37,8 +37,8 @@ pub(super) enum What {
     /// Things that happened, in order; answered when what follows from them is durable. `number`
     /// grows with each call: the same number again is the same call again.
     Events { number: u64, events: Vec<Said> },
-    /// A message for a queue; `number` as above, with its own count.
-    Submit { number: u64, request: SubmitRequest },
+    /// Something to be answered with a [`Reply`]; `number` as above, with its own count.
+    Ask { number: u64, asked: Asked },
     /// Where a source goes on.
     SourceNext(Arc<str>),
 }
