@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 
 use crate::operations::OperationError;
 use crate::types::{
-    DeadLetter, DeadSummary, QueueStatus, Submission, SubmitAnswer, TaskSummary, TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, QueueStatus, Submission, SubmitAnswer, TaskSummary,
+    TasksQuery,
 };
 use crate::{over_bus, socket};
 
@@ -142,6 +143,14 @@ impl Client {
     pub async fn drop_dead(&self, task: &str) -> Result<(), ClientError> {
         let path = format!("/v1/dead/{}", checked(task)?);
         self.call::<serde_json::Value>(Method::DELETE, &path, Bytes::new())
+            .await
+            .map(drop)
+    }
+
+    /// See [`crate::Operations::cancel`].
+    pub async fn cancel(&self, cancellation: &Cancellation) -> Result<(), ClientError> {
+        let body = encode(cancellation);
+        self.call::<serde_json::Value>(Method::POST, "/v1/cancel", body)
             .await
             .map(drop)
     }

@@ -11,7 +11,7 @@ use axum::{Json, Router};
 
 use crate::operations::{OperationError, Operations};
 use crate::socket::{self, socket_path};
-use crate::types::{Submission, TasksQuery};
+use crate::types::{Cancellation, Submission, TasksQuery};
 
 /// Largest request body, in bytes: a payload and what surrounds it.
 const BODY_MAX: usize = 65 * 1024 * 1024;
@@ -47,6 +47,7 @@ pub fn router(operations: Operations) -> Router {
         .route("/v1/dead/{*task}", get(dead_letter))
         .route("/v1/dead/{*task}", delete(drop_dead))
         .route("/v1/retry/{*task}", post(retry))
+        .route("/v1/cancel", post(cancel))
         .route("/v1/submit", post(submit))
         .fallback(unknown)
         .layer(axum::extract::DefaultBodyLimit::max(BODY_MAX))
@@ -99,6 +100,15 @@ async fn drop_dead(
     let UrlPath(task) = task?;
     operations.drop_dead(&task).await?;
     Ok(Json(serde_json::json!({ "task": task })).into_response())
+}
+
+async fn cancel(
+    State(operations): State<Operations>,
+    cancellation: Result<Json<Cancellation>, JsonRejection>,
+) -> Answer {
+    let Json(cancellation) = cancellation?;
+    operations.cancel(&cancellation).await?;
+    Ok(Json(serde_json::json!({ "cancelled": cancellation })).into_response())
 }
 
 async fn submit(

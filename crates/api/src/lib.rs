@@ -17,6 +17,6 @@ pub use client::{Client, ClientError};
 pub use operations::{OperationError, Operations};
 pub use socket::{SOCKET_NAME, socket_path};
 pub use types::{
-    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer, TaskSummary,
-    TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,
+    TaskSummary, TasksQuery,
 };

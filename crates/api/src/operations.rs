@@ -15,8 +15,8 @@ use proofmill_orchestrator::record::{Attempt, DeadRecord};
 use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
 use crate::types::{
-    DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer, TaskSummary,
-    TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,
+    TaskSummary, TasksQuery,
 };
 
 /// Bytes of a dead letter's payload that are shown.
@@ -185,6 +185,27 @@ impl Operations {
     pub async fn drop_dead(&self, task: &str) -> Result<(), OperationError> {
         let reply = self.handle.drop_dead(parse(task)?).await?;
         settle_dead(reply, task)
+    }
+
+    /// Stops live tasks, wherever they are, and moves them to the dead-letter queue: programs that
+    /// work on them are killed.
+    pub async fn cancel(&self, cancellation: &Cancellation) -> Result<(), OperationError> {
+        let reply = match cancellation {
+            Cancellation::Task(task) => self.handle.cancel_task(parse(task)?).await?,
+            Cancellation::Block(block) => self.handle.cancel_block(*block).await?,
+            Cancellation::All => self.handle.cancel_all().await?,
+        };
+        match (reply, cancellation) {
+            (Reply::NotFound, Cancellation::Task(task)) => Err(OperationError::NotFound(format!(
+                "no live task {task}; `proofmill tasks` shows those there are"
+            ))),
+            (Reply::NotFound, Cancellation::Block(block)) => {
+                Err(OperationError::NotFound(format!(
+                    "no live task is about block {block}; `proofmill tasks` shows those there are"
+                )))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Brings a message; waits while its queue is full.

@@ -112,6 +112,18 @@ pub struct FailedAttempt {
     pub wall_ms: u64,
 }
 
+/// Which live tasks to stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cancellation {
+    /// This one, `STAGE/BLOCK/PART`.
+    Task(String),
+    /// Those that are about this block, also where they are about others too.
+    Block(u64),
+    /// All.
+    All,
+}
+
 /// A message from outside the workflow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

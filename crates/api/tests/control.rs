@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use proofmill_api::{
-    Client, ClientError, OperationError, Operations, Submission, SubmitAnswer, TasksQuery, control,
-    socket_path,
+    Cancellation, Client, ClientError, OperationError, Operations, Submission, SubmitAnswer,
+    TasksQuery, control, socket_path,
 };
 use proofmill_orchestrator::mill::{Mill, Options, Registry};
 use proofmill_workflow::Workflow;
@@ -268,6 +268,47 @@ async fn each_operation_does_what_it_says() {
     let error = operation(client.retry("gather/1/0").await.expect_err("not there"));
     assert!(matches!(error, OperationError::NotFound(_)), "{error}");
 
+    // Cancelling.
+    let cancel = async |cancellation| client.cancel(&cancellation).await;
+    let missing = Cancellation::Task("prove/99/0".to_owned());
+    let error = operation(cancel(missing).await.expect_err("not live"));
+    assert!(
+        matches!(&error, OperationError::NotFound(why) if why.contains("proofmill tasks")),
+        "{error}"
+    );
+    let query = TasksQuery {
+        stage: Some("prove".to_owned()),
+        ..TasksQuery::default()
+    };
+    let tasks = client.tasks(&query).await.expect("tasks");
+    cancel(Cancellation::Task(tasks[0].task.clone()))
+        .await
+        .expect("cancelled");
+    cancel(Cancellation::Block(4)).await.expect("cancelled");
+    let error = operation(
+        cancel(Cancellation::Block(4))
+            .await
+            .expect_err("it is dead"),
+    );
+    assert!(matches!(error, OperationError::NotFound(_)), "{error}");
+    cancel(Cancellation::All)
+        .await
+        .expect("none is left, and none has to be");
+    assert!(
+        client
+            .tasks(&TasksQuery::default())
+            .await
+            .expect("tasks")
+            .is_empty()
+    );
+    let dead = client.dead_letters().await.expect("letters");
+    assert_eq!(dead.len(), 2, "{dead:?}");
+    for letter in &dead {
+        assert_eq!(letter.reason, "cancelled by an operator");
+        client.retry(&letter.task).await.expect("back");
+    }
+    assert_eq!(client.status().await.expect("a status")["live"], 2);
+
     // Draining.
     site.mill.handle().drain().await.expect("drained");
     let error = operation(site.submit("in", 11, group).await.expect_err("draining"));
@@ -282,7 +323,7 @@ async fn each_operation_does_what_it_says() {
 async fn hostile_requests_are_refused_with_a_reason() {
     let site = Site::open().await;
     let long = format!("/v1/dead/prove/1/{}", "x".repeat(20_000));
-    let cases: [(&str, &str, &str, &[u16]); 16] = [
+    let cases: [(&str, &str, &str, &[u16]); 19] = [
         ("GET", "/v1/nothing", "", &[404]),
         ("GET", "/", "", &[404]),
         ("POST", "/v1/status", "", &[405]),
@@ -297,6 +338,9 @@ async fn hostile_requests_are_refused_with_a_reason() {
         ("DELETE", &long, "", &[400, 414, 431]),
         ("POST", "/v1/retry/prove/1/a%20b", "", &[400]),
         ("POST", "/v1/submit", "{", &[400]),
+        ("POST", "/v1/cancel", "{\"block\": -1}", &[422]),
+        ("POST", "/v1/cancel", "\"everything\"", &[422]),
+        ("POST", "/v1/cancel", "{\"task\": \"prove\"}", &[400]),
         (
             "POST",
             "/v1/submit",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{
-    Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission, SubmitAnswer,
-    TaskSummary, TasksQuery,
+    Cancellation, Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission,
+    SubmitAnswer, TaskSummary, TasksQuery,
 };
 use proofmill_bus::{OpenError, Role, open_blobs};
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
@@ -134,6 +134,13 @@ impl Access {
         match self {
             Self::Running(client) => Ok(client.drop_dead(task).await?),
             Self::Stopped(_, operations) => Ok(operations.drop_dead(task).await?),
+        }
+    }
+
+    pub(crate) async fn cancel(&self, cancellation: &Cancellation) -> Result<(), Failure> {
+        match self {
+            Self::Running(client) => Ok(client.cancel(cancellation).await?),
+            Self::Stopped(_, operations) => Ok(operations.cancel(cancellation).await?),
         }
     }
 

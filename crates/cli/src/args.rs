@@ -6,7 +6,7 @@ pub(crate) mod cluster;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 /// A proving cluster: blocks and circuits go in, verified zero-knowledge proofs come out, in chain
@@ -87,6 +87,10 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: Dlq,
     },
+    /// Stop live tasks and move them to the dead-letter queue.
+    ///
+    /// Programs that work on them are killed. `dlq retry` brings tasks back.
+    Cancel(Cancel),
     /// Bring a message to a queue.
     Submit(Submit),
     /// Prove that a witness satisfies a circom circuit, with Groth16.
@@ -296,6 +300,22 @@ pub(crate) struct DlqTasks {
     pub(crate) tasks: Vec<String>,
     /// All there are.
     #[arg(long, conflicts_with = "tasks")]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("which").required(true))]
+pub(crate) struct Cancel {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// The task, STAGE/BLOCK/PART.
+    #[arg(group = "which")]
+    pub(crate) task: Option<String>,
+    /// Every live task that is about this block, also where it is about others too.
+    #[arg(long, group = "which")]
+    pub(crate) block: Option<u64>,
+    /// Every live task.
+    #[arg(long, group = "which")]
     pub(crate) all: bool,
 }
 

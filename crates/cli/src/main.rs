@@ -67,6 +67,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Queues(args) => commands::look::queues(args).await,
             Command::Tasks(args) => commands::look::tasks(args).await,
             Command::Dlq { command } => commands::dlq::run(command).await,
+            Command::Cancel(args) => commands::cancel::run(args).await,
             Command::Submit(args) => commands::submit::run(args).await,
             Command::Prove(args) => commands::prove::run(&args),
             Command::Verify(args) => commands::verify::run(&args),

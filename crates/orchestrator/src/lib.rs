@@ -10,6 +10,7 @@ pub mod coordinator;
 pub mod core;
 pub mod dispatcher;
 pub mod executor;
+pub mod http;
 pub mod id;
 pub mod message;
 pub mod mill;

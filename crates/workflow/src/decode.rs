@@ -10,9 +10,10 @@ use crate::document::{Document, Field};
 use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
 use crate::model::{
-    Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Source,
-    SourceKind, Workflow, Writers,
+    Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
+    Source, SourceKind, Workflow, Writers,
 };
+use crate::sinks::{MAX_SINKS, sink};
 use crate::template::Template;
 
 /// Largest workflow file, in bytes.
@@ -125,7 +126,7 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
     });
     let sequencer = top
         .table("sequencer", "{ input = \"verified\" }")
-        .and_then(sequencer);
+        .and_then(|fields| sequencer(fields, &defaults, &folder));
     let deadline = top
         .table("deadline", "{ slot = \"12s\" }")
         .and_then(deadline);
@@ -242,26 +243,33 @@ fn policy(fields: &mut Fields<'_, '_>, inherited: &Policy) -> Policy {
     let r_max = fields
         .number32("r_max", 0..=1000)
         .unwrap_or(inherited.r_max);
-    let inner = &inherited.backoff;
-    let backoff = match fields.table("backoff", "{ initial = \"1s\", max = \"1m\" }") {
-        None => inner.clone(),
-        Some(mut fields) => {
-            let backoff = Backoff {
-                initial: fields.duration("initial").unwrap_or(inner.initial),
-                max: fields.duration("max").unwrap_or(inner.max),
-                factor: fields.float("factor", 1.0..=100.0).unwrap_or(inner.factor),
-                jitter: fields.float("jitter", 0.0..=1.0).unwrap_or(inner.jitter),
-            };
-            fields.finish();
-            backoff
-        }
-    };
+    let backoff = backoff(fields, &inherited.backoff);
     Policy {
         t_ack,
         heartbeat,
         r_max,
         backoff,
     }
+}
+
+/// Waits between attempts.
+pub(crate) fn backoff(fields: &mut Fields<'_, '_>, inherited: &Backoff) -> Backoff {
+    let example = "{ initial = \"1s\", max = \"1m\" }";
+    let Some(mut fields) = fields.table("backoff", example) else {
+        return inherited.clone();
+    };
+    let initial = fields.duration("initial");
+    let max = fields.duration("max");
+    let factor = fields.float("factor", 1.0..=100.0);
+    let jitter = fields.float("jitter", 0.0..=1.0);
+    let backoff = Backoff {
+        initial: initial.unwrap_or(inherited.initial),
+        max: max.unwrap_or(inherited.max),
+        factor: factor.unwrap_or(inherited.factor),
+        jitter: jitter.unwrap_or(inherited.jitter),
+    };
+    fields.finish();
+    backoff
 }
 
 fn deadline(mut fields: Fields<'_, '_>) -> Option<Deadline> {
@@ -320,7 +328,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
             })
         }
         Some("headers") => {
-            let file = path(&mut fields, "file", folder);
+            let file = path(&mut fields, "file", folder, "\"blocks.dat\"");
             let (start, end, chunk) = span(&mut fields);
             Some(SourceKind::Headers {
                 file,
@@ -333,7 +341,8 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
             if !fields.has("file") {
                 fields.missing("file", "\"blocks.jsonl\"");
             }
-            path(&mut fields, "file", folder).map(|file| SourceKind::Jsonl { file })
+            path(&mut fields, "file", folder, "\"blocks.jsonl\"")
+                .map(|file| SourceKind::Jsonl { file })
         }
         Some(_) => Some(SourceKind::Submit),
         // Without a kind nobody can say which of the other fields belong here.
@@ -470,7 +479,7 @@ fn collector(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Collecto
     })
 }
 
-fn sequencer(mut fields: Fields<'_, '_>) -> Option<Sequencer> {
+fn sequencer(mut fields: Fields<'_, '_>, defaults: &Defaults, folder: &Path) -> Option<Sequencer> {
     let input = queue_name(&mut fields, "input", "\"verified\"");
     let start = fields.number("start", 0..=MAX_BLOCK).unwrap_or(0);
     let directory = text(&mut fields, "directory", "\"proofs\"").map(PathBuf::from);
@@ -487,10 +496,15 @@ fn sequencer(mut fields: Fields<'_, '_>) -> Option<Sequencer> {
             "give a relative path without `..`",
         );
     }
+    let tables = fields.sections("sink", MAX_SINKS);
+    let sinks = each(fields.faults(), Sink::SECTION, tables, |fields| {
+        sink(fields, &defaults.policy.backoff, folder)
+    });
     fields.finish();
     Some(Sequencer {
         input: input?,
         start,
         directory,
+        sinks,
     })
 }

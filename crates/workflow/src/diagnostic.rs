@@ -100,6 +100,10 @@ codes! {
     BadRate = "bad-rate",
     /// Not a JSON pointer.
     BadPointer = "bad-pointer",
+    /// Not the address of a server.
+    BadUrl = "bad-url",
+    /// Not a subject that can be published to.
+    BadSubject = "bad-subject",
     /// A path, argument or variable that the operating system would refuse.
     BadPath = "bad-path",
     /// Two stages, or two queues, with one name.
@@ -170,6 +174,8 @@ codes! {
     BatchWithCopies = "batch-with-copies",
     /// Blocks are dropped that the sequencer would wait for.
     DropWithSequencer = "drop-with-sequencer",
+    /// A secret that is said to be in two places.
+    TwoSecrets = "two-secrets",
     /// Batches for a program, which takes one task at a time.
     BatchNeedsNative = "batch-needs-native",
     /// A batch larger than what a dispatcher may hold.

@@ -71,7 +71,8 @@ impl Field {
         }
     }
 
-    fn key(&self) -> String {
+    /// The way to it from the file's top.
+    pub(crate) fn key(&self) -> String {
         format!("{}{}", self.base, self.rest)
     }
 }

@@ -11,6 +11,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
 use crate::suggest::nearest;
 use crate::text::{clipped, is_name, printable, to_json, type_name};
+use crate::url::HttpUrl;
 use crate::value::{InvalidValue, JsonPointer, Rate, parse_duration, parse_size};
 
 /// Fields whose faults would make every check of the graph mislead.
@@ -280,6 +281,12 @@ impl<'d, 't> Fields<'d, 't> {
         self.parsed(key, Code::BadRate, "\"100/s\"", help, str::parse)
     }
 
+    pub(crate) fn url(&mut self, key: &'static str) -> Option<HttpUrl> {
+        let help = "write http://HOST:PORT/PATH, or https, without a user";
+        let example = "\"https://example.org/proofs\"";
+        self.parsed(key, Code::BadUrl, example, help, HttpUrl::try_new)
+    }
+
     pub(crate) fn pointer(&mut self, key: &'static str) -> Option<JsonPointer> {
         let help =
             "write a JSON pointer (RFC 6901), as in \"/group_id\"; \"\" is the whole payload";
@@ -489,12 +496,13 @@ impl<'d, 't> Fields<'d, 't> {
         }
     }
 
-    /// The tables of `[[section]]`, with their index.
+    /// The tables of `[[key]]` in this one, with their index.
     pub(crate) fn sections(
         &mut self,
         key: &'static str,
         most: usize,
     ) -> Vec<(Field, &'t DeTable<'t>, usize)> {
+        let section = self.at.child(key).key();
         let items = match self.take(key) {
             None => return Vec::new(),
             Some(DeValue::Array(items)) => items,
@@ -508,7 +516,7 @@ impl<'d, 't> Fields<'d, 't> {
                     Code::WrongType,
                     key,
                     message,
-                    format!("begin each with `[[{key}]]`"),
+                    format!("begin each with `[[{section}]]`"),
                 );
                 return Vec::new();
             }
@@ -521,14 +529,14 @@ impl<'d, 't> Fields<'d, 't> {
         }
         let mut tables = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let at = Field::element(key, index);
+            let at = Field::element(&section, index);
             self.faults.document.mark(&at, item.span());
             match item.get_ref() {
                 DeValue::Table(table) => {
                     let name = table.get("name").and_then(|name| name.get_ref().as_str());
                     let label = match name.filter(|name| is_name(name, true)) {
-                        Some(name) => format!("{key} {name:?}"),
-                        None => format!("{key} #{}", index + 1),
+                        Some(name) => format!("{section} {name:?}"),
+                        None => format!("{section} #{}", index + 1),
                     };
                     self.faults.document.name(&at, label);
                     tables.push((at, table, index));
@@ -536,8 +544,12 @@ impl<'d, 't> Fields<'d, 't> {
                 other => {
                     let message = format!("{} stands where a table is expected", type_name(other));
                     self.faults.structural = true;
-                    self.faults
-                        .push(Code::WrongType, &at, message, format!("write `[[{key}]]`"));
+                    self.faults.push(
+                        Code::WrongType,
+                        &at,
+                        message,
+                        format!("write `[[{section}]]`"),
+                    );
                 }
             }
         }

@@ -89,22 +89,13 @@ pub(crate) fn speculation(fields: &mut Fields<'_, '_>) -> Speculation {
 pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Executor> {
     let executor = match word(&mut fields, "kind", &["process", "native"])? {
         "process" => {
-            if !fields.has("program") {
-                fields.missing("program", "\"./prove.sh\"");
-            }
-            let program = text(&mut fields, "program", "\"./prove.sh\"");
-            let args = fields.strings("args", "[\"--fast\"]").unwrap_or_default();
-            if args.iter().any(|arg| arg.contains('\0')) {
-                let help = "remove the character U+0000";
-                fields.bad(Code::BadPath, "args", "an argument holds a NUL", help);
-            }
-            let env = environment(&mut fields);
+            let (program, args, env) = program(&mut fields, folder, "\"./prove.sh\"");
             let input_flag = text(&mut fields, "input_flag", "\"-i\"");
             let output_flag = text(&mut fields, "output_flag", "\"-o\"");
             let memory_limit = fields.size("memory_limit");
             program.map(|program| {
                 Executor::Process(ProcessExecutor {
-                    program: locate(program, folder),
+                    program,
                     args,
                     env,
                     input_flag: input_flag.unwrap_or_else(|| "--input-path".to_owned()),
@@ -127,6 +118,25 @@ pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Exec
     };
     fields.finish();
     executor
+}
+
+/// A program to run, its arguments, and variables added to its environment.
+pub(crate) fn program(
+    fields: &mut Fields<'_, '_>,
+    folder: &Path,
+    example: &str,
+) -> (Option<Program>, Vec<String>, BTreeMap<String, String>) {
+    if !fields.has("program") {
+        fields.missing("program", example);
+    }
+    let program = text(fields, "program", example);
+    let args = fields.strings("args", "[\"--fast\"]").unwrap_or_default();
+    if args.iter().any(|arg| arg.contains('\0')) {
+        let help = "remove the character U+0000";
+        fields.bad(Code::BadPath, "args", "an argument holds a NUL", help);
+    }
+    let env = environment(fields);
+    (program.map(|program| locate(program, folder)), args, env)
 }
 
 /// A string that is neither empty nor holds a NUL.
@@ -194,8 +204,9 @@ pub(crate) fn path(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
     folder: &Path,
+    example: &str,
 ) -> Option<PathBuf> {
-    text(fields, key, "\"blocks.dat\"").map(|file| folder.join(file).components().collect())
+    text(fields, key, example).map(|file| folder.join(file).components().collect())
 }
 
 pub(crate) fn strategy(mut fields: Fields<'_, '_>) -> Option<Strategy> {

@@ -49,9 +49,11 @@ mod host;
 mod inner;
 mod model;
 mod plan;
+mod sinks;
 mod suggest;
 mod template;
 mod text;
+mod url;
 mod value;
 
 pub use check::{check, validate, validate_file};
@@ -60,12 +62,13 @@ pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
 pub use host::{Host, LocalHost, ProgramFault};
 pub use model::{
-    Backoff, Collector, Deadline, Defaults, Dispatcher, Executor, Hedge, MatchCount, OnMissed,
-    Policy, ProcessExecutor, Program, Queue, Sequencer, Source, SourceKind, Speculation, Strategy,
-    Workflow, Writers,
+    Backoff, Collector, Deadline, Defaults, Dispatcher, ExecInput, Executor, Hedge, MatchCount,
+    OnMissed, Policy, ProcessExecutor, Program, Queue, Secret, Sequencer, Sink, SinkKind, Source,
+    SourceKind, Speculation, Strategy, Workflow, Writers,
 };
 pub use plan::{Plan, PlanQueue, PlanStage, QueueId, StageId, StageKind};
 pub use template::Template;
+pub use url::HttpUrl;
 pub use value::{
     InvalidValue, JsonPointer, MAX_DURATION, Rate, format_duration, parse_duration, parse_size,
 };

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::template::Template;
+use crate::url::HttpUrl;
 use crate::value::{JsonPointer, Rate};
 
 /// A workflow: sources that produce messages, queues that hold them, stages that read and write
@@ -339,6 +340,78 @@ pub struct Sequencer {
     pub start: u64,
     /// Where each emitted payload is written, relative to the state folder; not written if absent.
     pub directory: Option<PathBuf>,
+    /// Where else each emitted payload goes: to all of them, in this order.
+    pub sinks: Vec<Sink>,
+}
+
+/// Where emitted payloads go, one after the other, each until it is taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sink {
+    /// Which kind of place.
+    pub kind: SinkKind,
+    /// Waits between attempts at a payload that is not taken.
+    pub backoff: Backoff,
+}
+
+/// Which kind of place emitted payloads go to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SinkKind {
+    /// An HTTP server: a POST for each payload.
+    Webhook {
+        /// Where.
+        url: HttpUrl,
+        /// With which each request is signed.
+        secret: Secret,
+        /// Certificates (PEM) of the authorities to trust, beside the system's.
+        ca: Option<PathBuf>,
+        /// Longest time for one attempt.
+        time_limit: Duration,
+    },
+    /// A stream of a NATS server: a message for each payload.
+    JetStream {
+        /// Addresses of the server, separated by commas; the cluster's own if absent.
+        url: Option<String>,
+        /// The subject, of a stream that somebody else has made.
+        subject: String,
+        /// The stream that must have the subject; whichever has it if absent.
+        stream: Option<String>,
+        /// A file with a JWT and a seed.
+        creds: Option<PathBuf>,
+        /// Certificates (PEM) of the authorities to trust, beside the system's.
+        ca: Option<PathBuf>,
+    },
+    /// A program: a run for each payload; exit status 0 says that it was taken.
+    Exec {
+        /// The program.
+        program: Program,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables added to the environment.
+        env: BTreeMap<String, String>,
+        /// How it gets the payload.
+        input: ExecInput,
+        /// Longest time for one attempt; unlimited if absent.
+        time_limit: Option<Duration>,
+    },
+}
+
+/// How a program of a sink gets the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ExecInput {
+    /// On standard input.
+    #[default]
+    Stdin,
+    /// In a file, whose path is the last argument.
+    File,
+}
+
+/// Where a secret is; it never stands in the workflow file itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// In this variable of the environment.
+    Environment(String),
+    /// In this file.
+    File(PathBuf),
 }
 
 // === impl Workflow ===
@@ -423,6 +496,13 @@ impl Default for Backoff {
             jitter: 0.2,
         }
     }
+}
+
+// === impl Sink ===
+
+impl Sink {
+    /// The tables that sinks are read from.
+    pub(crate) const SECTION: &'static str = "sequencer.sink";
 }
 
 // === impl Sequencer ===

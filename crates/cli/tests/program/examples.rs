@@ -8,7 +8,7 @@ use crate::support::{Running, emitted, files, finish, folder, names, proofmill, 
 
 /// The examples that end by themselves, and the spans that each emits: blocks, and how many
 /// together.
-const EXAMPLES: [(&str, u64, u64); 8] = [
+const EXAMPLES: [(&str, u64, u64); 9] = [
     ("sequential", 20, 1),
     ("parallel", 24, 1),
     ("fan-in", 32, 4),
@@ -17,6 +17,7 @@ const EXAMPLES: [(&str, u64, u64); 8] = [
     ("proposer-flow", 64, 16),
     ("bitcoin-headers", 32, 4),
     ("bitcoin-bundles", 32, 8),
+    ("deliver", 8, 1),
 ];
 
 fn file(example: &str) -> PathBuf {

@@ -6,6 +6,7 @@
     reason = "nothing else runs on these threads"
 )]
 
+mod cancel;
 mod circom;
 mod demo_crashes;
 mod demo_headers;

@@ -16,12 +16,12 @@ use crate::support::{
 };
 
 /// A workflow of one stage whose program does what files in its folder say.
-struct Site {
+pub(crate) struct Site {
     folder: tempfile::TempDir,
 }
 
 /// Where `kind` says how blocks come, and `stage` is more of the stage's table.
-fn site(source: &str, stage: &str) -> Site {
+pub(crate) fn site(source: &str, stage: &str) -> Site {
     let site = Site { folder: folder() };
     let workflow = format!(
         r#"name = "site"
@@ -69,15 +69,15 @@ printf '{{"block": %s}}' "$block" > "$4"
 // === impl Site ===
 
 impl Site {
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
 
-    fn mark(&self, name: &str) {
+    pub(crate) fn mark(&self, name: &str) {
         fs::write(self.file(name), "").expect("written");
     }
 
@@ -85,7 +85,7 @@ impl Site {
         fs::remove_file(self.file(name)).expect("removed");
     }
 
-    fn mill(&self, more: &[&str]) -> Command {
+    pub(crate) fn mill(&self, more: &[&str]) -> Command {
         let mut command = proofmill(self.path());
         command
             .args(["run", "workflow.toml", "--state", "state", "--json"])
@@ -93,14 +93,14 @@ impl Site {
         command
     }
 
-    fn ask(&self, args: &[&str]) -> Ran {
+    pub(crate) fn ask(&self, args: &[&str]) -> Ran {
         run(
             self.path(),
             args.iter().copied().chain(["--state", "state"]),
         )
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         run(
             self.path(),
             args.iter().copied().chain(["--state", "state", "--json"]),
@@ -109,7 +109,7 @@ impl Site {
         .json()
     }
 
-    fn proofs(&self) -> Vec<String> {
+    pub(crate) fn proofs(&self) -> Vec<String> {
         names(&self.file("state/proofs"))
     }
 
@@ -128,7 +128,7 @@ impl Site {
     }
 
     /// The hanging program and its child.
-    fn pids(&self) -> [Pid; 2] {
+    pub(crate) fn pids(&self) -> [Pid; 2] {
         let text = eventually("the program hangs", || {
             fs::read_to_string(self.file("pids")).ok()
         });
@@ -140,7 +140,7 @@ impl Site {
 }
 
 /// Whether a process runs; one that has ended and that nobody has asked about does not.
-fn runs(pid: Pid) -> bool {
+pub(crate) fn runs(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| {
         !stat
@@ -151,11 +151,11 @@ fn runs(pid: Pid) -> bool {
     })
 }
 
-fn blocks(spans: std::ops::RangeInclusive<u64>) -> Vec<String> {
+pub(crate) fn blocks(spans: std::ops::RangeInclusive<u64>) -> Vec<String> {
     spans.map(|block| emitted(block, block)).collect()
 }
 
-const THREE: &str = "kind = \"range\"\nstart = 0\nend = 2";
+pub(crate) const THREE: &str = "kind = \"range\"\nstart = 0\nend = 2";
 
 #[test]
 fn dead_letters_of_a_stopped_mill() {

@@ -105,21 +105,21 @@ pub async fn run_collectors(
     Ok(carried?)
 }
 
-/// Hands what the sequencer emits to `sinks`, after the workflow's directory, whenever no other
-/// process does.
+/// Hands what the sequencer emits to the workflow's directory and sinks, then to `further`, whenever
+/// no other process does.
 pub async fn run_sequencer(
     site: Site,
-    mut sinks: Vec<Box<dyn Sink>>,
+    further: Vec<Box<dyn Sink>>,
     mut shutdown: Shutdown,
 ) -> Result<(), ClusterError> {
-    if let Some(directory) = mill::directory(&site.workflow, &site.state)? {
-        sinks.insert(0, Box::new(directory));
-    }
+    let mut sinks = mill::sinks(&site.workflow, &site.state, Some(&site.connection)).await?;
+    sinks.extend(further);
     let mut options = sink::Options {
         sinks,
         stream: None,
     };
     while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
+        mill::sweep_sink_programs(&site.workflow, &site.state).await?;
         let (mut client, handle) = site.client(Role::Sequencer, &site.name).await?;
         client.set_sink_term(lease.term());
         let (stop, stopping) = shutdown::channel();

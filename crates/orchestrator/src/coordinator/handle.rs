@@ -8,7 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::core::{
-    Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, Settled, Status, Target,
+    Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, RequestId, Settled, Status, Submit,
+    Target,
 };
 use crate::id::{TaskId, WorkerId};
 use crate::message::Message;
@@ -51,22 +52,22 @@ pub struct SubmitRequest {
     pub source_next: Option<u64>,
 }
 
+/// What the core answers with a [`Reply`], from whichever process it is asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Asked {
+    Submit(SubmitRequest),
+    RetryDead(TaskId),
+    DropDead(TaskId),
+    Cancel(Target),
+}
+
 pub(crate) enum Command {
-    Submit(SubmitRequest, oneshot::Sender<Reply>),
+    Ask(Asked, oneshot::Sender<Reply>),
     Join(Join, mpsc::UnboundedSender<ToWorker>),
     Worker(Event),
     Leave(WorkerId),
     HostJoin(HostJoin, mpsc::UnboundedSender<ToHost>),
     HostLeave(WorkerId),
-    Dead {
-        retry: bool,
-        task: TaskId,
-        reply: oneshot::Sender<Reply>,
-    },
-    Cancel {
-        target: Target,
-        reply: oneshot::Sender<Reply>,
-    },
     Inspect(Box<dyn FnOnce(&Core) + Send>),
     SourceNext(Arc<str>, oneshot::Sender<Option<u64>>),
     Flush(oneshot::Sender<()>),
@@ -127,7 +128,7 @@ impl Handle {
     /// Brings a message. Returns once it is durable, or there is nothing to record; waits while
     /// the queue is full (Q_max).
     pub async fn submit(&self, request: SubmitRequest) -> Result<Reply, CoordinatorGone> {
-        self.ask(|reply| Command::Submit(request, reply)).await
+        self.request(Asked::Submit(request)).await
     }
 
     /// As [`Handle::submit`], but returns as soon as the request is in the coordinator's hands;
@@ -137,7 +138,8 @@ impl Handle {
         request: SubmitRequest,
     ) -> Result<oneshot::Receiver<Reply>, CoordinatorGone> {
         let (sender, receiver) = oneshot::channel();
-        self.send(Command::Submit(request, sender)).await?;
+        let command = Command::Ask(Asked::Submit(request), sender);
+        self.send(command).await?;
         Ok(receiver)
     }
 
@@ -240,44 +242,34 @@ impl Handle {
 
     /// Puts a dead letter back into its queue.
     pub async fn retry_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.ask(|reply| Command::Dead {
-            retry: true,
-            task,
-            reply,
-        })
-        .await
+        self.request(Asked::RetryDead(task)).await
     }
 
     /// Gives a dead letter up for good.
     pub async fn drop_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.ask(|reply| Command::Dead {
-            retry: false,
-            task,
-            reply,
-        })
-        .await
+        self.request(Asked::DropDead(task)).await
     }
 
     /// Stops a live task and moves it to the dead-letter queue, from where
     /// [`Handle::retry_dead`] brings it back. [`Reply::Accepted`] once that is durable,
     /// [`Reply::NotFound`] if there is no such live task.
     pub async fn cancel_task(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.cancel(Target::Task(task)).await
+        self.request(Asked::Cancel(Target::Task(task))).await
     }
 
     /// As [`Handle::cancel_task`], for every live task that is about this block, also where it is
     /// about others too.
     pub async fn cancel_block(&self, block: u64) -> Result<Reply, CoordinatorGone> {
-        self.cancel(Target::Block(block)).await
+        self.request(Asked::Cancel(Target::Block(block))).await
     }
 
     /// As [`Handle::cancel_task`], for every live task of the workflow.
     pub async fn cancel_all(&self) -> Result<Reply, CoordinatorGone> {
-        self.cancel(Target::All).await
+        self.request(Asked::Cancel(Target::All)).await
     }
 
-    async fn cancel(&self, target: Target) -> Result<Reply, CoordinatorGone> {
-        self.ask(|reply| Command::Cancel { target, reply }).await
+    pub(crate) async fn request(&self, asked: Asked) -> Result<Reply, CoordinatorGone> {
+        self.ask(|reply| Command::Ask(asked, reply)).await
     }
 
     /// Looks at the core. `look` runs between two events: it should be quick.
@@ -330,5 +322,25 @@ impl Handle {
     /// Leases nothing more; results of what is leased are still taken.
     pub async fn drain(&self) -> Result<(), CoordinatorGone> {
         self.send(Command::Drain).await
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// As the core hears it.
+    pub(super) fn into_event(self, request: RequestId) -> Event {
+        match self {
+            Self::Submit(asked) => Event::Submit(Submit {
+                request,
+                producer: asked.producer,
+                queue: asked.queue,
+                message: asked.message,
+                source_next: asked.source_next,
+            }),
+            Self::RetryDead(task) => Event::RetryDead { request, task },
+            Self::DropDead(task) => Event::DropDead { request, task },
+            Self::Cancel(target) => Event::Cancel { request, target },
+        }
     }
 }

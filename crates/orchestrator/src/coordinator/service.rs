@@ -12,8 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::handle::{Command, Condition, Emission, Handle, ToWorker};
 use crate::collector::ToHost;
 use crate::core::{
-    Action, Core, CoreOptions, Event, Now, ReplayError, Reply, RequestId, Settled, Submit, Time,
-    Token,
+    Action, Core, CoreOptions, Event, Now, ReplayError, Reply, RequestId, Settled, Time, Token,
 };
 use crate::id::WorkerId;
 use crate::plan::Plan;
@@ -191,13 +190,7 @@ impl Coordinator {
         appending: &mut FuturesUnordered<Appending>,
     ) -> Result<(), CoordinatorError> {
         let event = match command {
-            Command::Submit(request, reply) => Event::Submit(Submit {
-                request: self.expect_reply(reply),
-                producer: request.producer,
-                queue: request.queue,
-                message: request.message,
-                source_next: request.source_next,
-            }),
+            Command::Ask(asked, reply) => asked.into_event(self.expect_reply(reply)),
             Command::Join(join, to_worker) => {
                 self.workers.insert(join.worker.clone(), to_worker);
                 Event::Join(join)
@@ -221,18 +214,6 @@ impl Coordinator {
                 self.hosts.remove(&host);
                 Event::HostLeave { host }
             }
-            Command::Dead { retry, task, reply } => {
-                let request = self.expect_reply(reply);
-                if retry {
-                    Event::RetryDead { request, task }
-                } else {
-                    Event::DropDead { request, task }
-                }
-            }
-            Command::Cancel { target, reply } => Event::Cancel {
-                request: self.expect_reply(reply),
-                target,
-            },
             Command::Inspect(look) => {
                 look(&self.core);
                 return Ok(());

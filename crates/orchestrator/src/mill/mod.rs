@@ -18,10 +18,12 @@ mod options;
 mod registry;
 mod roles;
 mod run;
+mod sinks;
 mod store;
 
 pub use options::{MillError, Options, SourceSummary, Summary};
 pub use registry::{ExecutorMaker, Registry, SourceMaker};
-pub(crate) use roles::{Roles, directory};
+pub(crate) use roles::Roles;
 pub use run::Mill;
 pub(crate) use run::{make_private, sweep_blobs};
+pub(crate) use sinks::{sinks, sweep_sink_programs};

@@ -14,7 +14,6 @@ use crate::dispatcher::{self, Dispatcher};
 use crate::executor::process::{ProcessExecutor, ProcessSpec};
 use crate::executor::{Executor, Program};
 use crate::plan::StageIx;
-use crate::sink::Directory;
 use crate::source::{self, Pace, Source};
 
 /// A source and how to run it.
@@ -157,17 +156,6 @@ impl Roles<'_> {
         };
         Ok(Some((source, options)))
     }
-}
-
-/// The sequencer's directory in `state`, if the workflow has one.
-pub(crate) fn directory(
-    workflow: &file::Workflow,
-    state: &Path,
-) -> Result<Option<Directory>, MillError> {
-    let sequencer = workflow.sequencer.as_ref();
-    let directory = sequencer.and_then(|sequencer| sequencer.directory.as_ref());
-    let opened = directory.map(|directory| Directory::open(&state.join(directory)));
-    Ok(opened.transpose()?)
 }
 
 fn program(

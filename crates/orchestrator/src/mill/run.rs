@@ -11,7 +11,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::options::{MillError, Options, SourceSummary, Summary};
 use super::registry::Registry;
-use super::roles::{Roles, directory};
+use super::roles::Roles;
+use super::sinks::{sinks, sweep_sink_programs};
 use super::store::Store;
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
 use crate::plan::Plan;
@@ -106,7 +107,6 @@ impl Mill {
     async fn run_roles(&mut self, mut shutdown: Shutdown) -> Result<Summary, MillError> {
         let (stop_services, services) = shutdown::channel();
         let (stop_sink, sink_shutdown) = shutdown::channel();
-        let mut sinks = std::mem::take(&mut self.options.sinks);
         let roles = Roles {
             workflow: &self.workflow,
             registry: &self.registry,
@@ -121,9 +121,10 @@ impl Mill {
         } else {
             Vec::new()
         };
-        if let Some(directory) = directory(&self.workflow, &self.options.state)? {
-            sinks.insert(0, Box::new(directory));
-        }
+        let (state, bus) = (&self.options.state, self.options.bus.as_ref());
+        sweep_sink_programs(&self.workflow, state).await?;
+        let mut sinks = sinks(&self.workflow, state, bus).await?;
+        sinks.append(&mut self.options.sinks);
 
         let mut sink_options = sink::Options {
             sinks,

@@ -119,14 +119,20 @@ fn dispatcher_plan(dispatcher: &file::Dispatcher) -> DispatcherPlan {
         },
         t_ack: policy.t_ack,
         r_max: policy.r_max,
-        backoff: Backoff {
-            initial: policy.backoff.initial,
-            max: policy.backoff.max,
-            factor: policy.backoff.factor,
-            jitter: policy.backoff.jitter,
-        },
+        backoff: Backoff::from(&policy.backoff),
         batch: dispatcher.batch as usize,
         speculation: speculation(&dispatcher.speculation),
+    }
+}
+
+impl From<&file::Backoff> for Backoff {
+    fn from(backoff: &file::Backoff) -> Self {
+        Self {
+            initial: backoff.initial,
+            max: backoff.max,
+            factor: backoff.factor,
+            jitter: backoff.jitter,
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::wire::{
     encode,
 };
 use crate::collector::ToHost;
-use crate::coordinator::{Command, Emission, Handle, SubmitRequest, ToWorker};
+use crate::coordinator::{Asked, Command, Emission, Handle, ToWorker};
 use crate::core::{Event, Reply};
 use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
@@ -32,7 +32,7 @@ const SAID_MAX: usize = 256;
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A submission may wait for a full queue: asking again costs little.
-const SUBMIT_TIMEOUT: Duration = Duration::from_secs(10);
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Once every handle is gone, how long that workers have left is tried to be said: who leads finds
 /// out by itself.
@@ -70,7 +70,7 @@ struct Caller {
 }
 
 type Saying = BoxFuture<'static, Result<Answer, RemoteError>>;
-type Submitting = BoxFuture<'static, Result<(), RemoteError>>;
+type Asking = BoxFuture<'static, Result<(), RemoteError>>;
 
 // === impl Client ===
 
@@ -131,7 +131,7 @@ impl Client {
     /// Carries until every handle is gone and all that matters has been heard.
     pub async fn run(mut self) -> Result<(), RemoteError> {
         let mut saying: Option<Saying> = None;
-        let mut submitting: FuturesUnordered<Submitting> = FuturesUnordered::new();
+        let mut asking: FuturesUnordered<Asking> = FuturesUnordered::new();
         let mut turn = Vec::with_capacity(SAID_MAX);
         let mut open = true;
         let mut farewell = None;
@@ -143,7 +143,7 @@ impl Client {
                 saying_matters = events.iter().any(Said::matters);
                 saying = Some(self.caller.clone().say(events).boxed());
             }
-            if !open && submitting.is_empty() {
+            if !open && asking.is_empty() {
                 let matters =
                     saying.is_some() && saying_matters || self.said.iter().any(Said::matters);
                 let until = *farewell.get_or_insert_with(|| Instant::now() + FAREWELL);
@@ -155,14 +155,14 @@ impl Client {
                 count = self.commands.recv_many(&mut turn, SAID_MAX), if open => {
                     open = count > 0;
                     for command in turn.drain(..) {
-                        self.command(command, &submitting);
+                        self.command(command, &asking);
                     }
                 }
                 answer = async { saying.as_mut().expect("guarded").await }, if saying.is_some() => {
                     saying = None;
                     self.heard(answer?);
                 }
-                Some(submitted) = submitting.next(), if !submitting.is_empty() => submitted?,
+                Some(asked) = asking.next(), if !asking.is_empty() => asked?,
                 () = tokio::time::sleep(FAREWELL / 4), if !open => {}
                 notice = self.notices.next() => match notice {
                     Some(request) => self.notice(request).await,
@@ -181,13 +181,13 @@ impl Client {
         }
     }
 
-    fn command(&mut self, command: Command, submitting: &FuturesUnordered<Submitting>) {
+    fn command(&mut self, command: Command, asking: &FuturesUnordered<Asking>) {
         match command {
-            Command::Submit(request, reply) => {
-                submitting.push(self.caller.clone().submit(request, reply).boxed());
+            Command::Ask(asked, reply) => {
+                asking.push(self.caller.clone().ask(asked, reply).boxed());
             }
             Command::SourceNext(source, reply) => {
-                submitting.push(self.caller.clone().source_next(source, reply).boxed());
+                asking.push(self.caller.clone().source_next(source, reply).boxed());
             }
             Command::Join(join, to_worker) => {
                 self.workers.insert(join.worker.clone(), to_worker);
@@ -216,9 +216,7 @@ impl Client {
                 }
             }
             // See `open`: dropping the sender tells whoever asked.
-            Command::Dead { .. }
-            | Command::Cancel { .. }
-            | Command::Inspect(_)
+            Command::Inspect(_)
             | Command::Flush(_)
             | Command::Observe(_)
             | Command::When(..)
@@ -374,14 +372,10 @@ impl Caller {
             .await
     }
 
-    async fn submit(
-        self,
-        request: SubmitRequest,
-        reply: oneshot::Sender<Reply>,
-    ) -> Result<(), RemoteError> {
+    async fn ask(self, asked: Asked, reply: oneshot::Sender<Reply>) -> Result<(), RemoteError> {
         let number = self.next_number();
-        let what = What::Submit { number, request };
-        if let Answer::Reply(answer) = self.call(what, SUBMIT_TIMEOUT).await? {
+        let what = What::Ask { number, asked };
+        if let Answer::Reply(answer) = self.call(what, ASK_TIMEOUT).await? {
             // Whoever asked may have gone; the record stands all the same.
             let _ = reply.send(answer);
         }

@@ -41,7 +41,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(20);
 /// Things told to a client in one notice, at most.
 const NOTICE_MAX: usize = 256;
 
-/// Submissions whose replies are remembered for each client, for those that ask again.
+/// Replies that are remembered for each client, for those that ask again.
 const REPLIES: usize = 1024;
 
 /// Carries calls to a coordinator, and notices from it, while this process leads the workflow.
@@ -163,7 +163,7 @@ impl Server {
     async fn answer(self: Arc<Self>, call: Call) -> Result<Answer, CoordinatorGone> {
         match call.what {
             What::Events { number, events } => self.events(call.client, number, events).await,
-            What::Submit { number, request } => {
+            What::Ask { number, asked } => {
                 let pending = {
                     let mut clients = self.lock();
                     let client = self.client(&mut clients, &call.client);
@@ -175,8 +175,8 @@ impl Server {
                         .replies
                         .entry(number)
                         .or_insert_with(|| {
-                            let submitted = async move { handle.submit(request).await.ok() };
-                            submitted.boxed().shared()
+                            let replied = async move { handle.request(asked).await.ok() };
+                            replied.boxed().shared()
                         })
                         .clone()
                 };

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::collector::{HostJoin, ToHost, Verdicts};
-use crate::coordinator::{SubmitRequest, ToWorker};
+use crate::coordinator::{Asked, ToWorker};
 use crate::core::{Complete, Fail, Join, LeaseRef, Reply};
 use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
@@ -38,8 +38,8 @@ pub(super) enum What {
     /// Things that happened, in order; answered when what follows from them is durable. `number`
     /// grows with each call: the same number again is the same call again.
     Events { number: u64, events: Vec<Said> },
-    /// A message for a queue; `number` as above, with its own count.
-    Submit { number: u64, request: SubmitRequest },
+    /// Something to be answered with a [`Reply`]; `number` as above, with its own count.
+    Ask { number: u64, asked: Asked },
     /// Where a source goes on.
     SourceNext(Arc<str>),
 }
@@ -224,7 +224,8 @@ impl Call {
         let own = self.client.split_once('.');
         own.is_some_and(|(first, name)| first == role && !name.contains(['.', '*', '>', ' ']))
             && match &self.what {
-                What::Submit { .. } | What::SourceNext(_) => is(Role::Source),
+                What::Ask { asked, .. } if !matches!(asked, Asked::Submit(_)) => is(Role::Operator),
+                What::Ask { .. } | What::SourceNext(_) => is(Role::Source),
                 What::Events { events, .. } => events.iter().all(|said| match said {
                     Said::AttachSink { .. } | Said::Emitted(_) => is(Role::Sequencer),
                     Said::HostJoin(_)

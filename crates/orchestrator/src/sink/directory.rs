@@ -1,5 +1,6 @@
 //! A directory with one file for each emitted message.
 
+use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ pub struct Directory {
 impl Directory {
     /// Writes into `path`, which is made if it is not there.
     pub fn open(path: &Path) -> Result<Self, SinkError> {
-        std::fs::create_dir_all(path).map_err(|error| SinkError::new(path, &error))?;
+        std::fs::create_dir_all(path).map_err(|error| failed(path, error))?;
         Ok(Self {
             path: path.to_owned(),
         })
@@ -49,6 +50,10 @@ impl Directory {
     }
 }
 
+fn failed(path: &Path, why: impl Display) -> SinkError {
+    SinkError::new(format_args!("cannot write {}", path.display()), why)
+}
+
 impl Sink for Directory {
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
         let name = Self::file_name(emitted);
@@ -58,8 +63,8 @@ impl Sink for Directory {
             let written =
                 tokio::task::spawn_blocking(move || Self::write(&path, &name, &bytes)).await;
             match written {
-                Ok(result) => result.map_err(|error| SinkError::new(&shown, &error)),
-                Err(error) => Err(SinkError::new(&shown, &error)),
+                Ok(result) => result.map_err(|error| failed(&shown, error)),
+                Err(error) => Err(failed(&shown, error)),
             }
         })
     }

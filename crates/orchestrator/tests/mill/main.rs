@@ -1,13 +1,17 @@
 //! Whole mills, with real logs on disk: what their users rely on.
 
 mod dead_letters;
+mod exec;
 mod flow;
+mod jetstream;
 mod log_failure;
+mod receiver;
 mod resume;
 mod shutdown;
 mod sink;
 mod speculation;
 mod support;
+mod webhook;
 
 /// Where the log is: in the mill's directory.
 async fn bus(_state: &std::path::Path) -> Option<proofmill_bus::Connection> {

@@ -2,14 +2,15 @@
 //! stage needs of the machine.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::checker::Checker;
 use crate::diagnostic::Code;
 use crate::document::Field;
 use crate::host::ProgramFault;
 use crate::model::{
-    Collector, Deadline, Dispatcher, Executor, OnMissed, Policy, Program, SourceKind, Strategy,
-    Workflow,
+    Backoff, Collector, Deadline, Dispatcher, Executor, OnMissed, Policy, Program, Sink, SinkKind,
+    SourceKind, Strategy, Workflow,
 };
 use crate::suggest::nearest;
 use crate::value::format_duration;
@@ -42,6 +43,11 @@ pub(super) fn check(checker: &mut Checker<'_>) {
         policy(checker, &at, &stage.policy);
         collector(checker, &at, stage);
     }
+    let sinks = workflow.sequencer.iter().flat_map(|stage| &stage.sinks);
+    for (index, sink) in sinks.enumerate() {
+        let at = checker.document().origin(Sink::SECTION, index);
+        self::sink(checker, &at, sink);
+    }
 }
 
 /// Reports a fault where it was written: a stage that inherits it says nothing.
@@ -62,8 +68,11 @@ fn policy(checker: &mut Checker<'_>, at: &Field, policy: &Policy) {
         let help = "make `heartbeat` less than half of `t_ack`";
         checker.push(Code::SlowHeartbeat, &at.child(key), message, help);
     }
-    let backoff = &policy.backoff;
-    if backoff.initial > backoff.max && written("backoff") {
+    backoff(checker, at, &policy.backoff);
+}
+
+fn backoff(checker: &mut Checker<'_>, at: &Field, backoff: &Backoff) {
+    if backoff.initial > backoff.max && checker.document().has(&at.child("backoff")) {
         let message = format!(
             "the first wait, {}, is longer than the longest, {}",
             format_duration(backoff.initial),
@@ -88,10 +97,26 @@ fn source_kind(checker: &mut Checker<'_>, at: &Field, kind: &SourceKind) {
         let help = "make `end` at least `start`, or leave `end` out to count forever";
         checker.push(Code::EmptyRange, &at.child("end"), message, help);
     }
-    if let Some(file) = file.filter(|file| !checker.host.is_file(file)) {
-        let message = format!("there is no file {}", file.display());
+    if let Some(path) = file {
+        file_is_there(checker, &at.child("file"), path);
+    }
+}
+
+fn file_is_there(checker: &mut Checker<'_>, at: &Field, path: &Path) {
+    if !checker.host.is_file(path) {
+        let message = format!("there is no file {}", path.display());
         let help = "give the path of a file, relative to the workflow file's folder";
-        checker.push(Code::MissingFile, &at.child("file"), message, help);
+        checker.push(Code::MissingFile, at, message, help);
+    }
+}
+
+fn sink(checker: &mut Checker<'_>, at: &Field, sink: &Sink) {
+    backoff(checker, at, &sink.backoff);
+    if let Some(ca) = sink.kind.ca() {
+        file_is_there(checker, &at.child("ca"), ca);
+    }
+    if let SinkKind::Exec { program, .. } = &sink.kind {
+        self::program(checker, &at.child("program"), program);
     }
 }
 

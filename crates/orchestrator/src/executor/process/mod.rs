@@ -2,7 +2,7 @@
 //!
 //! A run gets a private scratch directory (mode 0700) with the task's input in a file, and is
 //! started there as `PROGRAM ARGS… --input-path IN --output-path OUT`, with no standard input, in a
-//! process group of its own. Exit code 0 with an output file is success; 65 (`EX_DATAERR` of
+//! process group of its own ([`Handing`] has other ways). Exit code 0 with an output file is success; 65 (`EX_DATAERR` of
 //! `sysexits.h`) says that no retry will help; everything else is a failure that may be retried.
 //!
 //! What a run can count on:
@@ -52,5 +52,5 @@ pub use attempt::{Attempt, Outcome, TaskContext};
 pub use capture::Captured;
 pub use run::ProcessExecutor;
 pub use scratch::SCRATCH_VARIABLE;
-pub use spec::{ProcessError, ProcessSpec};
+pub use spec::{Handing, ProcessError, ProcessSpec};
 pub use sweep::Swept;

@@ -10,6 +10,7 @@ use std::pin::{Pin, pin};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -21,7 +22,7 @@ use super::marked::kill_marked;
 use super::memory::MemoryWatch;
 use super::program::resolve;
 use super::scratch::{SCRATCH_VARIABLE, Scratch};
-use super::spec::{ProcessError, ProcessSpec};
+use super::spec::{Handing, ProcessError, ProcessSpec};
 use super::sweep::{Swept, sweep};
 use super::verdict;
 
@@ -104,6 +105,14 @@ impl ProcessExecutor {
     /// What it runs.
     pub fn spec(&self) -> &ProcessSpec {
         &self.spec
+    }
+
+    /// The same, with these variables added to the environment.
+    #[must_use]
+    pub fn with_env(&self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut other = self.clone();
+        other.spec.env.extend(variables);
+        other
     }
 
     /// Ends what an earlier process, killed before it could clean up, left running in
@@ -189,9 +198,12 @@ impl ProcessExecutor {
                 let outcome = match end {
                     End::Cancelled => Outcome::Cancelled,
                     End::TimedOut => Outcome::TimedOut,
-                    End::Exited if status.success() => {
-                        verdict::of_output(scratch.read_output(self.spec.output_limit).await)
-                    }
+                    End::Exited if status.success() => match self.spec.handing {
+                        Handing::Files => {
+                            verdict::of_output(scratch.read_output(self.spec.output_limit).await)
+                        }
+                        Handing::Stdin | Handing::LastArgument => Outcome::Succeeded(Bytes::new()),
+                    },
                     End::Exited => verdict::of_failure(status, &stdout, &stderr, &memory),
                 };
                 scratch.close().await;
@@ -236,7 +248,9 @@ impl ProcessExecutor {
                 scratch.input().display()
             )
         })?;
-        let mut command = self.command(task, &scratch);
+        let mut command = self
+            .command(task, &scratch)
+            .map_err(|error| format!("cannot open the input file for the program: {error}"))?;
         // A short program may be through before `spawn` has returned.
         let at = Instant::now();
         let mut child = command.spawn().map_err(|error| self.explain(error))?;
@@ -272,16 +286,28 @@ impl ProcessExecutor {
         })
     }
 
-    fn command(&self, task: &TaskContext, scratch: &Scratch) -> Command {
+    fn command(&self, task: &TaskContext, scratch: &Scratch) -> io::Result<Command> {
         let mut command = Command::new(&self.program);
         // Nothing here may need a hook between fork and exec: without one the standard library uses
         // `posix_spawn`, whose cost does not grow with the memory of this process.
+        command.args(&self.spec.args).stdin(Stdio::null());
+        match self.spec.handing {
+            Handing::Files => {
+                command
+                    .arg(&self.spec.input_flag)
+                    .arg(scratch.input())
+                    .arg(&self.spec.output_flag)
+                    .arg(scratch.output());
+            }
+            // A file, not a pipe: nobody has to write while the program reads, or does not.
+            Handing::Stdin => {
+                command.stdin(fs::File::open(scratch.input())?);
+            }
+            Handing::LastArgument => {
+                command.arg(scratch.input());
+            }
+        }
         command
-            .args(&self.spec.args)
-            .arg(&self.spec.input_flag)
-            .arg(scratch.input())
-            .arg(&self.spec.output_flag)
-            .arg(scratch.output())
             .envs(&self.spec.env)
             .env("PROOFMILL_TASK_ID", &task.id)
             .env("PROOFMILL_ATTEMPT", task.attempt.to_string())
@@ -289,10 +315,9 @@ impl ProcessExecutor {
             .env(SCRATCH_VARIABLE, scratch.path())
             .current_dir(scratch.path())
             .process_group(0)
-            .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        command
+        Ok(command)
     }
 
     fn explain(&self, error: io::Error) -> String {

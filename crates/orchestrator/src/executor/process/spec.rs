@@ -15,9 +15,11 @@ pub struct ProcessSpec {
     pub args: Vec<String>,
     /// Environment variables added to those that Proofmill itself runs with.
     pub env: BTreeMap<String, String>,
-    /// The flag before the path of the input file.
+    /// How the program gets its input, and whether it makes an output.
+    pub handing: Handing,
+    /// The flag before the path of the input file, with [`Handing::Files`].
     pub input_flag: String,
-    /// The flag before the path at which the output file is expected.
+    /// The flag before the path at which the output file is expected, with [`Handing::Files`].
     pub output_flag: String,
     /// Longest wall time of a run, from its start; `None` for no limit.
     pub time_limit: Option<Duration>,
@@ -38,6 +40,18 @@ pub struct ProcessSpec {
     pub capture_limit: usize,
     /// Largest output file that is accepted, in bytes.
     pub output_limit: u64,
+}
+
+/// How a program gets its input, and whether it makes an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Handing {
+    /// In a file, whose path follows the input flag; success needs an output file.
+    #[default]
+    Files,
+    /// On standard input; there is no output.
+    Stdin,
+    /// In a file, whose path is the last argument; there is no output.
+    LastArgument,
 }
 
 /// A process executor that cannot be made, or a scratch root that cannot be used.
@@ -73,6 +87,7 @@ impl ProcessSpec {
             program: program.into(),
             args: Vec::new(),
             env: BTreeMap::new(),
+            handing: Handing::Files,
             input_flag: "--input-path".to_owned(),
             output_flag: "--output-path".to_owned(),
             time_limit: None,

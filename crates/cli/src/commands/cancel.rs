@@ -1,0 +1,31 @@
+//! `proofmill cancel`
+
+use proofmill_api::Cancellation;
+
+use crate::access::Access;
+use crate::args::Cancel;
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) async fn run(args: Cancel) -> Result<(), Failure> {
+    let cancellation = match (args.task, args.block) {
+        (Some(task), _) => Cancellation::Task(task),
+        (None, Some(block)) => Cancellation::Block(block),
+        (None, None) => Cancellation::All,
+    };
+    let access = Access::look(&args.look).await?;
+    let cancelled = access.cancel(&cancellation).await;
+    access.close().await?;
+    cancelled?;
+    if args.look.json {
+        return output::line(serde_json::json!({ "cancelled": cancellation }).to_string());
+    }
+    let what = match cancellation {
+        Cancellation::Task(task) => format!("task {task}"),
+        Cancellation::Block(block) => format!("the live tasks of block {block}"),
+        Cancellation::All => "all live tasks".to_owned(),
+    };
+    output::line(format!(
+        "{what}: stopped, and in the dead-letter queue; see `proofmill dlq`"
+    ))
+}

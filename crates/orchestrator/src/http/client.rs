@@ -1,0 +1,160 @@
+//! One POST at a time, each on a connection of its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, USER_AGENT};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use proofmill_workflow::HttpUrl;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::tls::connector;
+
+/// A client of one address.
+pub struct HttpClient {
+    url: HttpUrl,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+/// What a server answered.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// What came with it, if that could be read.
+    pub body: Result<Bytes, HttpError>,
+}
+
+/// Why there is no answer. Never shows the path of the address.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// The client cannot be made.
+    #[error("{0}")]
+    Setup(String),
+    /// It took too long.
+    #[error("no answer within {} s", .0.as_secs_f64())]
+    TimedOut(Duration),
+    /// There is no connection.
+    #[error("no connection: {0}")]
+    Connect(std::io::Error),
+    /// What came is not HTTP, or the connection broke.
+    #[error("the request failed: {0}")]
+    Http(String),
+    /// The answer is larger than the caller allows.
+    #[error("its answer is over {0} bytes")]
+    TooLarge(usize),
+}
+
+// === impl HttpClient ===
+
+impl HttpClient {
+    /// A client of `url` that trusts, besides the system's authorities, those in the file `ca`
+    /// (PEM). Connects to nobody.
+    ///
+    /// # Errors
+    /// [`HttpError::Setup`]: the file cannot be read, or the host cannot be in a certificate.
+    pub fn new(url: HttpUrl, ca: Option<&Path>) -> Result<Self, HttpError> {
+        let tls = match url.is_tls() {
+            true => {
+                let host = url.host().trim_start_matches('[').trim_end_matches(']');
+                let name = ServerName::try_from(host.to_owned());
+                let name = name.map_err(|error| HttpError::Setup(format!("{host}: {error}")))?;
+                Some((connector(ca)?, name))
+            }
+            false => None,
+        };
+        Ok(Self { url, tls })
+    }
+
+    /// Whom it asks.
+    pub fn url(&self) -> &HttpUrl {
+        &self.url
+    }
+
+    /// Sends `body`, and takes the answer, of at most `answer_max` bytes. `headers` are added to
+    /// those that every request has.
+    ///
+    /// # Errors
+    /// [`HttpError`]; the server may have got the request all the same, unless there was no
+    /// connection.
+    pub async fn post(
+        &self,
+        headers: HeaderMap,
+        body: Bytes,
+        answer_max: usize,
+        time_limit: Duration,
+    ) -> Result<Answer, HttpError> {
+        let exchange = async {
+            let place = format!("{}:{}", self.url.host(), self.url.port());
+            let stream = TcpStream::connect(place).await;
+            let stream = stream.map_err(HttpError::Connect)?;
+            let request = self.request(headers, body)?;
+            match &self.tls {
+                None => exchange(stream, request, answer_max).await,
+                Some((connector, name)) => {
+                    let stream = connector.connect(name.clone(), stream).await;
+                    exchange(stream.map_err(HttpError::Connect)?, request, answer_max).await
+                }
+            }
+        };
+        let answer = tokio::time::timeout(time_limit, exchange).await;
+        answer.unwrap_or(Err(HttpError::TimedOut(time_limit)))
+    }
+
+    fn request(&self, headers: HeaderMap, body: Bytes) -> Result<Request<Full<Bytes>>, HttpError> {
+        let request = Request::post(self.url.path()).header(HOST, self.url.authority());
+        let mut request = request
+            .body(Full::new(body))
+            .map_err(|error| HttpError::Http(error.to_string()))?;
+        let own = request.headers_mut();
+        own.insert(CONNECTION, HeaderValue::from_static("close"));
+        own.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        own.insert(USER_AGENT, HeaderValue::from_static(USER));
+        own.extend(headers);
+        Ok(request)
+    }
+}
+
+const USER: &str = concat!("proofmill/", env!("CARGO_PKG_VERSION"));
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    answer_max: usize,
+) -> Result<Answer, HttpError> {
+    let http = |error: hyper::Error| HttpError::Http(proofmill_bus::with_sources(&error));
+    let connected = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = connected.map_err(http)?;
+    let exchange = async {
+        let response = sender.send_request(request).await.map_err(http)?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), answer_max)
+            .collect()
+            .await;
+        let body = body.map(|body| body.to_bytes()).map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                HttpError::TooLarge(answer_max)
+            } else {
+                HttpError::Http(error.to_string())
+            }
+        });
+        Ok(Answer { status, body })
+    };
+    // The connection is driven beside the exchange, and goes with it.
+    let mut exchange = std::pin::pin!(exchange);
+    tokio::select! {
+        biased;
+        answer = &mut exchange => answer,
+        ended = connection => {
+            ended.map_err(http)?;
+            exchange.await
+        }
+    }
+}

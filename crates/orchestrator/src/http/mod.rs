@@ -1,0 +1,6 @@
+//! Asking servers by HTTP, with and without TLS: for sinks and sources.
+
+mod client;
+mod tls;
+
+pub use client::{Answer, HttpClient, HttpError};

@@ -1,0 +1,131 @@
+//! Sinks as a workflow describes them.
+
+use std::path::{Path, PathBuf};
+
+use proofmill_bus::{Connection, Credentials, NatsOptions, Publisher};
+use proofmill_workflow as file;
+
+use super::options::MillError;
+use super::registry::program_path;
+use crate::executor::process::{Handing, ProcessExecutor, ProcessSpec};
+use crate::plan::Backoff;
+use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
+
+/// The sequencer's directory in `state`, if it has one, and its sinks. `bus` is the cluster's own
+/// server.
+pub(crate) async fn sinks(
+    workflow: &file::Workflow,
+    state: &Path,
+    bus: Option<&Connection>,
+) -> Result<Vec<Box<dyn Sink>>, MillError> {
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    let Some(sequencer) = &workflow.sequencer else {
+        return Ok(sinks);
+    };
+    if let Some(directory) = &sequencer.directory {
+        sinks.push(Box::new(Directory::open(&state.join(directory))?));
+    }
+    for (index, sink) in sequencer.sinks.iter().enumerate() {
+        let made = make(sink, state, bus).await;
+        sinks.push(made.map_err(|why| MillError::Setup {
+            what: format!("sequencer.sink #{}", index + 1),
+            why,
+        })?);
+    }
+    Ok(sinks)
+}
+
+/// Ends what programs of sinks an earlier run left behind; only while nobody else runs them.
+pub(crate) async fn sweep_sink_programs(
+    workflow: &file::Workflow,
+    state: &Path,
+) -> Result<(), MillError> {
+    let mut sinks = workflow.sequencer.iter().flat_map(|stage| &stage.sinks);
+    if !sinks.any(|sink| matches!(sink.kind, file::SinkKind::Exec { .. })) {
+        return Ok(());
+    }
+    let swept = ProcessExecutor::sweep(&scratch(state)).await;
+    swept.map(|_| ()).map_err(|source| MillError::Process {
+        stage: format!(
+            "{} (programs left by an earlier run)",
+            file::Sequencer::NAME
+        ),
+        source,
+    })
+}
+
+/// Where programs of sinks have their files: apart from those of dispatchers, who may be another
+/// process.
+fn scratch(state: &Path) -> PathBuf {
+    state.join("sink-scratch")
+}
+
+async fn make(
+    sink: &file::Sink,
+    state: &Path,
+    bus: Option<&Connection>,
+) -> Result<Box<dyn Sink>, String> {
+    let backoff = Backoff::from(&sink.backoff);
+    Ok(match &sink.kind {
+        file::SinkKind::Webhook {
+            url,
+            secret,
+            ca,
+            time_limit,
+        } => {
+            let secret = Secret::read(secret).map_err(|error| error.to_string())?;
+            let webhook = Webhook::new(url.clone(), ca.as_deref(), secret, *time_limit, backoff);
+            Box::new(webhook.map_err(|error| error.to_string())?)
+        }
+        file::SinkKind::JetStream {
+            url,
+            subject,
+            stream,
+            creds,
+            ca,
+        } => {
+            let foreign = match url {
+                Some(url) => Some(connect(url, creds.as_deref(), ca.as_deref()).await?),
+                None => None,
+            };
+            let connection = foreign.as_ref().or(bus).ok_or(
+                "there is no cluster whose server it could be: give `url`, or run with `--bus`",
+            )?;
+            let publisher = Publisher::open(connection, subject, stream.as_deref()).await;
+            let publisher = publisher.map_err(|error| format!("subject {subject}: {error}"))?;
+            Box::new(JetStream::new(publisher, backoff))
+        }
+        file::SinkKind::Exec {
+            program,
+            args,
+            env,
+            input,
+            time_limit,
+        } => {
+            let mut spec = ProcessSpec::new(program_path(program));
+            spec.args.clone_from(args);
+            spec.env.clone_from(env);
+            spec.time_limit = *time_limit;
+            spec.handing = match input {
+                file::ExecInput::Stdin => Handing::Stdin,
+                file::ExecInput::File => Handing::LastArgument,
+            };
+            let program = ProcessExecutor::new(spec, scratch(state));
+            Box::new(Exec::new(
+                program.map_err(|error| error.to_string())?,
+                backoff,
+            ))
+        }
+    })
+}
+
+async fn connect(url: &str, creds: Option<&Path>, ca: Option<&Path>) -> Result<Connection, String> {
+    let mut options = NatsOptions::new(url);
+    if let Some(path) = creds {
+        options.credentials = Credentials::CredentialsFile(path.to_owned());
+    }
+    options.ca_file = ca.map(Path::to_owned);
+    options.name = "proofmill sink".into();
+    let connection = Connection::open(options).await;
+    connection.map_err(|error| proofmill_bus::with_sources(&error))
+}

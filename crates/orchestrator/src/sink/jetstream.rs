@@ -1,0 +1,73 @@
+//! A stream of a NATS server that gets a message for each emitted one.
+
+use futures_util::future::BoxFuture;
+use proofmill_bus::{PublishError, Publisher};
+
+use super::service::{Emitted, Sink, SinkError};
+use crate::plan::Backoff;
+
+/// Publishes each message under an id that is the same whenever it is published again, and waits
+/// until the stream has it.
+pub struct JetStream {
+    publisher: Publisher,
+    backoff: Backoff,
+    /// Whether the message to come may be in the stream already: an earlier process, or an attempt
+    /// whose answer was lost, may have put it there.
+    unsure: bool,
+}
+
+// === impl JetStream ===
+
+impl JetStream {
+    /// Publishes with `publisher`, which nobody else has.
+    pub fn new(publisher: Publisher, backoff: Backoff) -> Self {
+        Self {
+            publisher,
+            backoff,
+            unsure: true,
+        }
+    }
+
+    async fn publish(&mut self, emitted: &Emitted) -> Result<(), PublishError> {
+        let key = emitted.key();
+        // The stream itself knows ids for its duplicate window only.
+        if self.unsure && self.publisher.last_id().await?.as_deref() == Some(&key) {
+            self.unsure = false;
+            return Ok(());
+        }
+        self.unsure = true;
+        let headers = emitted.described().map(|(name, value)| {
+            let words = name.split('_').map(capitalized);
+            let name = words.collect::<Vec<_>>().join("-");
+            (format!("Proofmill-{name}"), value)
+        });
+        let payload = emitted.bytes.clone();
+        self.publisher.publish(&key, &headers, payload).await?;
+        self.unsure = false;
+        Ok(())
+    }
+}
+
+fn capitalized(word: &str) -> String {
+    let (first, rest) = word.split_at(1);
+    format!("{}{rest}", first.to_uppercase())
+}
+
+impl Sink for JetStream {
+    fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
+        Box::pin(async move {
+            let published = self.publish(emitted).await;
+            published.map_err(|error| {
+                let place = format!("subject {}", self.publisher.subject());
+                match error {
+                    error @ PublishError::Failed(_) => SinkError::new(place, error),
+                    error => SinkError::refused(place, error),
+                }
+            })
+        })
+    }
+
+    fn backoff(&self) -> Backoff {
+        self.backoff.clone()
+    }
+}

@@ -1,0 +1,107 @@
+//! Emissions that leave through a program.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::shutdown::Level;
+use rustix::process::{Pid, test_kill_process};
+
+use crate::support::{Background, PATIENCE, Script};
+
+/// A workflow that emits what is submitted to `blocks`, to a program with this text.
+fn workflow(dir: &Path, script: &str, more: &str) -> String {
+    let program = dir.join("publish.sh");
+    std::fs::write(&program, format!("#!/bin/sh\nset -eu\n{script}\n")).expect("written");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).expect("permitted");
+    format!(
+        r#"
+        name = "published"
+        [[source]]
+        name = "in"
+        kind = "submit"
+        output = "blocks"
+        [sequencer]
+        input = "blocks"
+        [[sequencer.sink]]
+        kind = "exec"
+        program = "{}"
+        args = ["{}"]
+        backoff = {{ initial = "1ms", max = "5ms" }}
+        {more}
+        "#,
+        program.display(),
+        dir.join("published").display()
+    )
+}
+
+const WRITE: &str = r#"
+echo "$PROOFMILL_WORKFLOW $PROOFMILL_BLOCK $PROOFMILL_LAST_BLOCK $PROOFMILL_PART \
+$PROOFMILL_IDEMPOTENCY_KEY $PROOFMILL_ATTEMPT $payload" >> "$1"
+# Block 1 is taken at its third attempt.
+[ "$PROOFMILL_BLOCK" != 1 ] || [ "$PROOFMILL_ATTEMPT" -ge 3 ]
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_is_run_for_each_emission_in_order_until_it_says_that_it_is_taken() {
+    for (more, read) in [
+        ("", "payload=$(cat)"),
+        ("input = \"file\"", "payload=$(cat \"$2\")"),
+    ] {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let text = workflow(dir.path(), &format!("{read}{WRITE}"), more);
+        let mut mill = Background::start(&text, &Script::open(), dir.path(), true).await;
+        for block in 0..3 {
+            let payload = format!("[{block}]");
+            assert_eq!(mill.submit("blocks", block, payload).await, Reply::Accepted);
+        }
+        for block in 0..3 {
+            assert_eq!(mill.next().await.first, block);
+        }
+        mill.stop.raise(Level::Drain);
+        mill.ended().await;
+        let published = std::fs::read_to_string(dir.path().join("published"));
+        let line = |block: u64, attempt: u32| {
+            let key = format!("published/sequencer/{block}/0");
+            format!("published {block} {block} 0 {key} {attempt} [{block}]\n")
+        };
+        let expected = [(0, 1), (1, 1), (1, 2), (1, 3), (2, 1)];
+        let expected: String = expected
+            .map(|(block, attempt)| line(block, attempt))
+            .concat();
+        assert_eq!(published.expect("written"), expected, "{read}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_runs_is_killed_on_stop_and_its_emission_comes_again() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let waits = "echo $$ > \"$1.pid\"; mv \"$1.pid\" \"$1\"; while :; do sleep 0.05; done";
+    let text = workflow(dir.path(), waits, "");
+    let mill = Background::start(&text, &Script::open(), dir.path(), true).await;
+    assert_eq!(mill.submit("blocks", 0, "7").await, Reply::Accepted);
+    let published = dir.path().join("published");
+    let pid = eventually("it runs", || std::fs::read_to_string(&published).ok()).await;
+    let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a process");
+    mill.stop.raise(Level::Stop);
+    assert_eq!(mill.ended().await.status.next_block, Some(0));
+    eventually("it is gone", || test_kill_process(pid).err()).await;
+
+    let text = workflow(dir.path(), &format!("payload=$(cat){WRITE}"), "");
+    let mut mill = Background::start(&text, &Script::open(), dir.path(), true).await;
+    assert_eq!(mill.next().await.first, 0);
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}
+
+async fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let until = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < until, "never: {what}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}

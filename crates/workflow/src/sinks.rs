@@ -1,0 +1,166 @@
+//! The tables `[[sequencer.sink]]`: where emitted payloads go.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::decode::backoff;
+use crate::diagnostic::Code;
+use crate::fields::Fields;
+use crate::inner::{path, program, text, word};
+use crate::model::{Backoff, ExecInput, Secret, Sink, SinkKind};
+
+/// Most sinks of a sequencer.
+pub(crate) const MAX_SINKS: usize = 64;
+
+/// Longest attempt at a webhook, unless the file says otherwise.
+const WEBHOOK_LIMIT: Duration = Duration::from_secs(30);
+
+/// Longest subject, in bytes; the server's own limit for names.
+const MAX_SUBJECT: usize = 255;
+
+pub(crate) fn sink(mut fields: Fields<'_, '_>, inherited: &Backoff, folder: &Path) -> Option<Sink> {
+    let backoff = backoff(&mut fields, inherited);
+    let kind = match word(&mut fields, "kind", &["webhook", "jetstream", "exec"])? {
+        "webhook" => webhook(&mut fields, folder),
+        "jetstream" => jetstream(&mut fields, folder),
+        _ => exec(&mut fields, folder),
+    };
+    fields.finish();
+    Some(Sink {
+        kind: kind?,
+        backoff,
+    })
+}
+
+fn webhook(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
+    if !fields.has("url") {
+        fields.missing("url", "\"https://example.org/proofs\"");
+    }
+    let url = fields.url("url");
+    let secret = secret(fields, folder);
+    let ca = path(fields, "ca", folder, "\"ca.pem\"");
+    let time_limit = fields.duration("time_limit").unwrap_or(WEBHOOK_LIMIT);
+    Some(SinkKind::Webhook {
+        url: url?,
+        secret: secret?,
+        ca,
+        time_limit,
+    })
+}
+
+/// Whether the file is there is not asked: only the sequencer's machine should have it.
+fn secret(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Secret> {
+    let variable = text(fields, "secret_env", "\"WEBHOOK_SECRET\"");
+    if variable.as_ref().is_some_and(|name| name.contains('=')) {
+        let help = "a variable's name holds no `=`; the secret itself does not belong here";
+        fields.bad(Code::BadPath, "secret_env", "not a variable", help);
+    }
+    let file = path(fields, "secret_file", folder, "\"/run/secrets/webhook\"");
+    match (fields.has("secret_env"), fields.has("secret_file")) {
+        (true, true) => {
+            let message = "there is a `secret_env` too";
+            fields.bad(
+                Code::TwoSecrets,
+                "secret_file",
+                message,
+                "keep one of the two",
+            );
+        }
+        (false, false) => fields.missing("secret_env", "\"WEBHOOK_SECRET\""),
+        _ => {}
+    }
+    let variable = variable.map(Secret::Environment);
+    variable.or_else(|| file.map(Secret::File))
+}
+
+fn jetstream(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
+    let url = text(fields, "url", "\"nats://127.0.0.1:4222\"");
+    if url.as_deref().is_some_and(|url| !is_nats(url)) {
+        let message = "not the addresses of a NATS server, or there is a user in them";
+        let help = "write nats://HOST:PORT or tls://HOST:PORT, several with commas between them; \
+                    credentials stand in the file of `creds`";
+        fields.bad(Code::BadUrl, "url", message, help);
+    }
+    if !fields.has("subject") {
+        fields.missing("subject", "\"proofs.verified\"");
+    }
+    let subject = text(fields, "subject", "\"proofs.verified\"");
+    if subject.as_deref().is_some_and(|text| !is_subject(text)) {
+        let message = "not a subject that can be published to";
+        let help = "write tokens with dots between them, without `*`, `>` and spaces, as in \
+                    \"proofs.verified\"";
+        fields.bad(Code::BadSubject, "subject", message, help);
+    }
+    let stream = text(fields, "stream", "\"PROOFS\"");
+    let is_stream = |name: &String| is_subject(name) && !name.contains(['.', '/', '\\']);
+    if stream.as_ref().is_some_and(|name| !is_stream(name)) {
+        let help = "write the name of a stream, as in \"PROOFS\"";
+        fields.bad(Code::BadName, "stream", "not the name of a stream", help);
+    }
+    let creds = path(fields, "creds", folder, "\"/run/secrets/proofs.creds\"");
+    let ca = path(fields, "ca", folder, "\"ca.pem\"");
+    for key in ["creds", "ca"] {
+        if url.is_none() && fields.has(key) {
+            let message = "without `url` it is the cluster's own connection that is used";
+            fields.bad(Code::UnknownField, key, message, "add `url`, or remove it");
+        }
+    }
+    Some(SinkKind::JetStream {
+        url,
+        subject: subject?,
+        stream,
+        creds,
+        ca,
+    })
+}
+
+/// Addresses of NATS servers, without a user.
+fn is_nats(text: &str) -> bool {
+    text.split(',').all(|server| {
+        let server = server.trim();
+        let host = server
+            .strip_prefix("nats://")
+            .or_else(|| server.strip_prefix("tls://"));
+        let fine = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'@' | b'/');
+        host.is_some_and(|host| !host.is_empty() && host.bytes().all(fine))
+    })
+}
+
+/// A subject without wildcards.
+fn is_subject(text: &str) -> bool {
+    let fine = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'>');
+    let token = |token: &str| !token.is_empty() && token.bytes().all(fine);
+    text.len() <= MAX_SUBJECT && !text.starts_with('$') && text.split('.').all(token)
+}
+
+fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
+    let (program, args, env) = program(fields, folder, "\"./publish.sh\"");
+    let input = match fields.has("input") {
+        true => word(fields, "input", &["stdin", "file"]),
+        false => fields.string("input", "").and(None),
+    };
+    let input = match input {
+        Some("file") => ExecInput::File,
+        _ => ExecInput::Stdin,
+    };
+    let time_limit = fields.duration("time_limit");
+    Some(SinkKind::Exec {
+        program: program?,
+        args,
+        env,
+        input,
+        time_limit,
+    })
+}
+
+// === impl SinkKind ===
+
+impl SinkKind {
+    /// The file of certificates that it reads.
+    pub(crate) fn ca(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Webhook { ca, .. } | Self::JetStream { ca, .. } => ca.as_ref(),
+            Self::Exec { .. } => None,
+        }
+    }
+}

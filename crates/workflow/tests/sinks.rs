@@ -1,0 +1,186 @@
+//! Sinks: read as they are written, and refused where they could not work.
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+
+use proofmill_workflow::{Code, ExecInput, Program, Secret, SinkKind, Workflow, render, validate};
+use support::{FakeHost, codes, fault, with};
+
+const CHAIN: &str = r#"name = "chain"
+
+[defaults]
+backoff = { initial = "2s" }
+
+[[source]]
+name = "blocks"
+kind = "range"
+output = "blocks"
+
+[sequencer]
+input = "blocks"
+"#;
+
+const WEBHOOK: &str = r#"
+[[sequencer.sink]]
+kind = "webhook"
+url = "https://example.org/proofs?key=k"
+secret_env = "WEBHOOK_SECRET"
+"#;
+
+const STREAM: &str = r#"
+[[sequencer.sink]]
+kind = "jetstream"
+subject = "proofs.verified"
+"#;
+
+const EXEC: &str = r#"
+[[sequencer.sink]]
+kind = "exec"
+program = "./good.sh"
+"#;
+
+fn sound(text: &str) -> Workflow {
+    match validate(text, Path::new("/w/w.toml"), &FakeHost) {
+        Ok((workflow, _)) => workflow,
+        Err(found) => panic!("{}", render(&found)),
+    }
+}
+
+#[test]
+fn sinks_are_read_in_their_order_with_their_defaults() {
+    let text = with(&with(&with(CHAIN, WEBHOOK), STREAM), EXEC);
+    let text = text.replace("./good.sh\"", "./good.sh\"\ninput = \"file\"");
+    let sinks = sound(&text).sequencer.expect("a sequencer").sinks;
+    let [webhook, stream, exec] = &sinks[..] else {
+        panic!("{sinks:?}");
+    };
+    assert_eq!(webhook.backoff.initial, Duration::from_secs(2));
+    let SinkKind::Webhook {
+        url,
+        secret,
+        time_limit,
+        ..
+    } = &webhook.kind
+    else {
+        panic!("{webhook:?}");
+    };
+    assert_eq!((url.port(), url.path()), (443, "/proofs?key=k"));
+    assert_eq!(*secret, Secret::Environment("WEBHOOK_SECRET".into()));
+    assert_eq!(*time_limit, Duration::from_secs(30));
+    assert!(
+        matches!(&stream.kind, SinkKind::JetStream { url: None, subject, .. } if subject == "proofs.verified")
+    );
+    let SinkKind::Exec { program, input, .. } = &exec.kind else {
+        panic!("{exec:?}");
+    };
+    assert_eq!(*program, Program::File("/w/good.sh".into()));
+    assert_eq!(*input, ExecInput::File);
+}
+
+#[test]
+fn what_could_not_work_is_refused_where_it_stands() {
+    let url = "url = \"https://example.org/proofs?key=k\"";
+    let secret = "secret_env = \"WEBHOOK_SECRET\"";
+    let subject = "subject = \"proofs.verified\"";
+    let program = "program = \"./good.sh\"";
+    for (sink, from, to, code, field) in [
+        (WEBHOOK, url, "", Code::MissingField, "sequencer.sink #1"),
+        (
+            WEBHOOK,
+            url,
+            "url = \"ftp://example.org\"",
+            Code::BadUrl,
+            "sequencer.sink #1.url",
+        ),
+        (WEBHOOK, secret, "", Code::MissingField, "sequencer.sink #1"),
+        (
+            WEBHOOK,
+            secret,
+            "secret_env = \"A\"\nsecret_file = \"b\"",
+            Code::TwoSecrets,
+            "sequencer.sink #1.secret_file",
+        ),
+        (
+            WEBHOOK,
+            secret,
+            "secret = \"hunter2\"",
+            Code::UnknownField,
+            "sequencer.sink #1.secret",
+        ),
+        (
+            WEBHOOK,
+            secret,
+            "secret_env = \"A\"\nca = \"no.pem\"",
+            Code::MissingFile,
+            "sequencer.sink #1.ca",
+        ),
+        (
+            WEBHOOK,
+            secret,
+            "secret_env = \"A\"\nbackoff = { initial = \"2m\" }",
+            Code::BackoffOrder,
+            "sequencer.sink #1.backoff",
+        ),
+        (
+            WEBHOOK,
+            "\"webhook\"",
+            "\"webhok\"",
+            Code::UnknownKind,
+            "sequencer.sink #1.kind",
+        ),
+        (
+            STREAM,
+            subject,
+            "subject = \"proofs.*\"",
+            Code::BadSubject,
+            "sequencer.sink #1.subject",
+        ),
+        (
+            STREAM,
+            subject,
+            "subject = \"a\"\nurl = \"nats://me:pw@host\"",
+            Code::BadUrl,
+            "sequencer.sink #1.url",
+        ),
+        (
+            STREAM,
+            subject,
+            "subject = \"a\"\nstream = \"A.B\"",
+            Code::BadName,
+            "sequencer.sink #1.stream",
+        ),
+        (
+            STREAM,
+            subject,
+            "subject = \"a\"\ncreds = \"x\"",
+            Code::UnknownField,
+            "sequencer.sink #1.creds",
+        ),
+        (
+            EXEC,
+            program,
+            "program = \"./plain.sh\"",
+            Code::ProgramNotExecutable,
+            "sequencer.sink #1.program",
+        ),
+        (
+            EXEC,
+            program,
+            "program = \"./good.sh\"\ninput = \"pipe\"",
+            Code::UnknownKind,
+            "sequencer.sink #1.input",
+        ),
+    ] {
+        let text = with(CHAIN, &sink.replace(from, to));
+        let found = fault(&text, code);
+        assert_eq!(found.field, field, "{to}");
+        assert!(found.line > 12, "{found}");
+    }
+    let sinks = WEBHOOK.repeat(65);
+    assert_eq!(codes(&with(CHAIN, &sinks)), [Code::TooLarge]);
+    let table = CHAIN.replace("input = \"blocks\"", "input = \"blocks\"\nsink = 3");
+    let found = fault(&table, Code::WrongType);
+    assert_eq!(found.help, "begin each with `[[sequencer.sink]]`");
+}
