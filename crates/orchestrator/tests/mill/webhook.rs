@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proofmill_nats_server::Authority;
 use proofmill_orchestrator::core::Reply;
 use proofmill_orchestrator::shutdown::Level;
 use ring::hmac;
@@ -133,15 +134,12 @@ async fn a_secret_that_is_not_there_is_said_before_anything_leaves() {
     );
 }
 
-/// A server that speaks TLS with a certificate of the tests' own authority.
-fn acceptor() -> TlsAcceptor {
-    let pem = |name: &str| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mill/tls");
-        folder.join(name)
-    };
-    let chain = CertificateDer::pem_file_iter(pem("server.pem")).expect("a file");
+/// A server that speaks TLS with a certificate of `authority`.
+fn acceptor(authority: &Authority) -> TlsAcceptor {
+    let files = authority.sign("server", "localhost");
+    let chain = CertificateDer::pem_file_iter(files.certificate).expect("a file");
     let chain = chain.collect::<Result<Vec<_>, _>>().expect("a certificate");
-    let key = PrivateKeyDer::from_pem_file(pem("server.key")).expect("a key");
+    let key = PrivateKeyDer::from_pem_file(files.key).expect("a key");
     let config = ServerConfig::builder_with_provider(Arc::new(provider::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
@@ -158,7 +156,8 @@ async fn https_is_spoken_to_those_whose_authority_is_trusted() {
     let listener = listener.expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
     let url = format!("https://localhost:{port}/proofs");
-    let acceptor = acceptor();
+    let authority = Authority::new(dir.path(), "authority");
+    let acceptor = acceptor(&authority);
 
     let stranger = workflow(dir.path(), &url, "");
     let mill = Background::start(&stranger, &Script::open(), dir.path(), true).await;
@@ -172,8 +171,8 @@ async fn https_is_spoken_to_those_whose_authority_is_trusted() {
     assert!(error.to_string().contains("UnknownCA"), "{error}");
     mill.crash().await;
 
-    let ca = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mill/tls/ca.pem");
-    let trusted = workflow(dir.path(), &url, &format!("ca = \"{}\"", ca.display()));
+    let ca = authority.certificate.display();
+    let trusted = workflow(dir.path(), &url, &format!("ca = \"{ca}\""));
     let mill = Background::start(&trusted, &Script::open(), dir.path(), true).await;
     let answering = async {
         loop {
