@@ -7,6 +7,7 @@
 )]
 
 mod circom;
+mod cluster_roles;
 mod demo_crashes;
 mod demo_headers;
 mod examples;
