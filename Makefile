@@ -1,11 +1,12 @@
 # `make demo` needs Rust and a C compiler; `make test` needs Node.js 18 or newer as well, for circom
-# and snarkjs, and Go, for nats-server, which tests run. Nothing is installed system-wide.
+# and snarkjs, and Go, for nats-server and a server that speaks S3, which tests run. Nothing is
+# installed system-wide.
 
 CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server interop-tools lint docs fmt bench bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server s3-server interop-tools lint docs fmt bench bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +17,7 @@ demo: build ## Prove the first 32 headers of Bitcoin's main chain, verify and em
 build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
 
-test: interop-tools nats-server ## Run every test
+test: interop-tools nats-server s3-server ## Run every test
 	$(CARGO) test --workspace --locked --no-fail-fast
 
 interop-tools: $(INTEROP)/node_modules/.package-lock.json ## Install circom and snarkjs for the tests
@@ -35,6 +36,17 @@ $(NATS_SERVER)-$(NATS_VERSION):
 	@command -v go > /dev/null || { echo "error: go is not there; nats-server, which the tests run, \
 	is built with Go: https://go.dev/dl" >&2; exit 1; }
 	GOBIN=$(CURDIR)/crates/nats-server/bin go install github.com/nats-io/nats-server/v2@$(NATS_VERSION)
+	@touch $@
+
+S3_SERVER = crates/bus/bin/gofakes3
+S3_VERSION = v1.2.0
+
+s3-server: $(S3_SERVER)-$(S3_VERSION) ## Install a server that speaks S3 for the tests
+
+$(S3_SERVER)-$(S3_VERSION):
+	@command -v go > /dev/null || { echo "error: go is not there; the S3 server, which the tests \
+	run, is built with Go: https://go.dev/dl" >&2; exit 1; }
+	GOBIN=$(CURDIR)/crates/bus/bin go install github.com/johannesboyne/gofakes3/cmd/gofakes3@$(S3_VERSION)
 	@touch $@
 
 lint: ## Formatting and lints, warnings refused

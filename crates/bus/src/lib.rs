@@ -29,7 +29,7 @@ mod log;
 mod memory;
 mod pending;
 
-pub use blob::{BlobError, BlobStore, Digest, InvalidDigest, Swept};
+pub use blob::{BlobError, BlobStore, Bucket, Digest, InvalidDigest, Swept};
 pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::{

@@ -1,6 +1,6 @@
 //! The bus, as the command line describes it.
 
-use proofmill_bus::{Connection, Credentials, NatsOptions, Role};
+use proofmill_bus::{Bucket, Connection, Credentials, NatsOptions, Role};
 
 use crate::args::cluster::BusArgs;
 use crate::failure::Failure;
@@ -41,6 +41,13 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
     options.prefix.clone_from(&args.bus_prefix);
     options.replicas = args.replicas;
     options.role = role;
+    options.blobs = args.blobs.as_deref().map(|url| {
+        let variables = std::env::vars_os();
+        let texts = variables.filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Bucket::new(url, texts)
+    });
     options.name = format!("proofmill {role} {name}");
     Ok(Connection::open(options).await?)
 }

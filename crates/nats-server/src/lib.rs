@@ -9,6 +9,7 @@
 #![expect(clippy::disallowed_methods, reason = "waits for a process to start")]
 
 mod authority;
+mod deployed;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,6 +21,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 pub use authority::{Authority, Certificate};
+pub use deployed::Deployed;
 
 /// How long a server may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);

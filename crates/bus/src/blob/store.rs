@@ -55,6 +55,14 @@ pub enum BlobError {
         #[source]
         source: io::Error,
     },
+    /// The bucket cannot be used.
+    #[error("cannot keep blobs in {url}: {why}")]
+    Bucket {
+        /// Which, and where in it.
+        url: String,
+        /// In words.
+        why: String,
+    },
     /// The object store failed.
     #[error("cannot {what}")]
     Store {

@@ -30,7 +30,7 @@ use super::connection::{Connection, HEADERS, LEAST_PAYLOAD};
 use super::options::ConnectError;
 use super::refusal::Refusal;
 use super::resource::open_stream;
-use crate::blob::BlobStore;
+use crate::blob::{BlobStore, Bucket};
 
 const STORE: &str = "JetStream";
 
@@ -43,20 +43,41 @@ const AT_ONCE: usize = 8;
 /// On the first piece: bytes of the whole blob.
 const SIZE: &str = "Proofmill-Size";
 
-/// The blobs of this cluster, on the server.
+/// On the stream: where the blobs are, if in a bucket.
+const PLACE: &str = "proofmill-blobs";
+
+/// The blobs of this cluster: on the server, or in the bucket that the connection's options name. The
+/// server knows which, so that everyone uses the same.
 ///
 /// # Errors
 /// [`ConnectError`].
 pub async fn open_blobs(connection: &Connection) -> Result<BlobStore, ConnectError> {
+    let bucket = connection.options().blobs.as_ref();
+    let place = bucket.map(|bucket| (PLACE.to_owned(), bucket.url().to_owned()));
     let config = Config {
         name: format!("{}_blobs", connection.options().prefix),
         description: Some("Proofmill: large payloads".into()),
         subjects: vec![connection.subject(&["blob", "*", "*"])],
         max_messages_per_subject: 1,
         allow_direct: true,
+        metadata: place.into_iter().collect(),
         ..Config::default()
     };
     let stream = open_stream(connection, config).await?;
+    let found = &stream.cached_info().config;
+    let place = found.metadata.get(PLACE).map(String::as_str);
+    if place != bucket.map(Bucket::url) {
+        return Err(ConnectError::Resource {
+            what: format!("the stream {}", found.name),
+            why: match place {
+                Some(place) => format!("this cluster's blobs are in a bucket: say --blobs {place}"),
+                None => "this cluster's blobs are on the server: leave --blobs out".into(),
+            },
+        });
+    }
+    if let Some(bucket) = bucket {
+        return Ok(BlobStore::in_bucket(bucket)?);
+    }
     Ok(BlobStore::over(Arc::new(JetStreamObjects {
         connection: connection.clone(),
         stream,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::refusal::{INBOX, Refusal};
 use super::role::Role;
+use crate::blob::{BlobError, Bucket};
 
 /// Who connects.
 #[derive(Clone, Default)]
@@ -60,6 +61,8 @@ pub struct NatsOptions {
     pub prefix: String,
     /// Copies of everything that is stored: 1, or 3 on a cluster of at least three servers.
     pub replicas: usize,
+    /// Where large payloads are, if not on the server.
+    pub blobs: Option<Bucket>,
     /// How long a lease lives that its holder does not renew.
     pub lease_ttl: Duration,
 }
@@ -99,6 +102,9 @@ pub enum ConnectError {
     /// The server does not let this user do what the role needs.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The place for large payloads cannot be used.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
     /// A stream cannot be made, or is not as it must be.
     #[error("cannot use {what} on the server: {why}")]
     Resource {
@@ -133,6 +139,7 @@ impl NatsOptions {
             role: Role::default(),
             prefix: "proofmill".into(),
             replicas: 1,
+            blobs: None,
             lease_ttl: Duration::from_millis(1500),
         }
     }

@@ -8,14 +8,16 @@ use proofmill_bus::{ConnectError, JetStreamLog, Leases, Role, open_blobs};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::support::{Deployed, PATIENCE, ROLES, block_on};
+use proofmill_nats_server::Deployed;
+
+use crate::support::{PATIENCE, ROLES, block_on, connect, options};
 
 /// One server for all: nothing that is refused changes it.
 static SERVER: LazyLock<Deployed> = LazyLock::new(|| {
     let server = Deployed::start();
     let make_streams = || {
         block_on(async {
-            let connection = server.connect(Role::Coordinator).await;
+            let connection = connect(&server, Role::Coordinator).await;
             JetStreamLog::open(&connection, "w").await.unwrap();
             Leases::open(&connection).await.unwrap();
             open_blobs(&connection).await.unwrap();
@@ -35,7 +37,7 @@ struct User {
 
 impl User {
     async fn connect(role: Role) -> Self {
-        let options = SERVER.options(role);
+        let options = options(&SERVER, role);
         let proofmill_bus::Credentials::UserPassword { user, password } = options.credentials
         else {
             unreachable!()
@@ -276,7 +278,7 @@ fn a_sequencer_puts_no_blobs() {
 #[test]
 fn no_header_removes_blobs() {
     block_on(async {
-        let blobs = open_blobs(&SERVER.connect(Role::Coordinator).await)
+        let blobs = open_blobs(&connect(&SERVER, Role::Coordinator).await)
             .await
             .unwrap();
         let blob = blobs.put(vec![7; 300_000].into()).await.unwrap();
@@ -304,7 +306,7 @@ fn no_header_removes_blobs() {
 #[test]
 fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
     block_on(async {
-        let coordinator = SERVER.connect(Role::Coordinator).await;
+        let coordinator = connect(&SERVER, Role::Coordinator).await;
         let leases = Leases::open(&coordinator).await.unwrap();
         let lease = leases
             .try_take("forged.leader", "a")
@@ -372,7 +374,7 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
 #[test]
 fn a_request_is_not_answered_where_the_asker_may_not_speak() {
     block_on(async {
-        let coordinator = SERVER.connect(Role::Coordinator).await;
+        let coordinator = connect(&SERVER, Role::Coordinator).await;
         let log = JetStreamLog::open(&coordinator, "answered").await.unwrap();
         let mut calls = coordinator
             .listen("proofmill.leader.answered.*")
@@ -400,7 +402,7 @@ fn a_request_is_not_answered_where_the_asker_may_not_speak() {
 #[test]
 fn a_refusal_says_what_is_refused() {
     block_on(async {
-        let connection = SERVER.connect(Role::Dispatcher).await;
+        let connection = connect(&SERVER, Role::Dispatcher).await;
         let error = JetStreamLog::open(&connection, "w").await.unwrap_err();
         assert!(matches!(error, ConnectError::Refused(_)), "{error}");
         let said = error.to_string();
@@ -412,7 +414,7 @@ fn a_refusal_says_what_is_refused() {
             assert!(said.contains(part), "{said}");
         }
 
-        let connection = SERVER.connect(Role::Source).await;
+        let connection = connect(&SERVER, Role::Source).await;
         let asked = connection.request("proofmill.control.w", "".into(), PATIENCE * 10);
         let said = asked.await.unwrap_err().to_string();
         assert!(
@@ -420,20 +422,20 @@ fn a_refusal_says_what_is_refused() {
             "{said}"
         );
 
-        let connection = SERVER.connect(Role::Sequencer).await;
+        let connection = connect(&SERVER, Role::Sequencer).await;
         let blobs = open_blobs(&connection).await.unwrap();
         let error = blobs.put("x".into()).await.unwrap_err();
         let said = std::error::Error::source(&error).unwrap().to_string();
         assert!(said.contains("publish to \"proofmill.blob."), "{said}");
 
-        let connection = SERVER.connect(Role::Dispatcher).await;
+        let connection = connect(&SERVER, Role::Dispatcher).await;
         let listening = connection.listen("proofmill.control.w").await;
         let refusal = timeout(PATIENCE, connection.refused()).await.unwrap();
         assert_eq!(refusal.subject(), "proofmill.control.w");
         drop(listening);
 
         // The credentials of another role: its answers would go where they may not be heard.
-        let mut options = SERVER.options(Role::Operator);
+        let mut options = options(&SERVER, Role::Operator);
         options.role = Role::Coordinator;
         let said = proofmill_bus::Connection::open(options)
             .await
@@ -451,12 +453,12 @@ fn a_refusal_says_what_is_refused() {
 fn streams_that_a_coordinator_has_yet_to_make_are_waited_for() {
     let server = Deployed::start();
     block_on(async {
-        let operator = server.connect(Role::Operator).await;
+        let operator = connect(&server, Role::Operator).await;
         let said = open_blobs(&operator).await.unwrap_err().to_string();
         assert!(said.contains("start a coordinator"), "{said}");
-        let dispatcher = server.connect(Role::Dispatcher).await;
+        let dispatcher = connect(&server, Role::Dispatcher).await;
         let waiting = tokio::spawn(async move { open_blobs(&dispatcher).await });
-        let coordinator = server.connect(Role::Coordinator).await;
+        let coordinator = connect(&server, Role::Coordinator).await;
         let blobs = open_blobs(&coordinator).await.unwrap();
         let found = timeout(PATIENCE, waiting).await.unwrap().unwrap().unwrap();
         let blob = found.put("from a dispatcher".into()).await.unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proofmill_bus::{Connection, Credentials, NatsOptions, Role};
-use proofmill_nats_server::{Authority, Certificate, NatsServer};
+use proofmill_nats_server::{Authority, Certificate, Deployed};
 
 /// Nothing here takes as long unless it is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,63 +49,23 @@ impl Certificates {
     }
 }
 
-/// A server as deploy/nats/cluster.conf has it.
-pub(crate) struct Deployed {
-    pub(crate) server: NatsServer,
-    pub(crate) certificates: Certificates,
-}
-
-impl Deployed {
-    pub(crate) fn start() -> Self {
-        let certificates = Certificates::new();
-        let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nats/cluster.conf");
-        let server = NatsServer::with_file(&config, |dir| {
-            let files = [
-                ("NATS_STORE", &dir.join("store")),
-                ("TLS_CERT", &certificates.server.certificate),
-                ("TLS_KEY", &certificates.server.key),
-                ("TLS_CA", &certificates.authority),
-            ];
-            let files = files.map(|(name, path)| (name.to_owned(), path.display().to_string()));
-            let passwords = ROLES.map(|role| {
-                let name = role.name().to_uppercase();
-                (format!("{name}_PASSWORD"), password(role))
-            });
-            let variables = files.into_iter().chain(passwords);
-            variables
-                .map(|(name, value)| (format!("PROOFMILL_{name}"), value))
-                .collect()
-        });
-        Self {
-            server,
-            certificates,
-        }
-    }
-
-    /// How a role connects.
-    pub(crate) fn options(&self, role: Role) -> NatsOptions {
-        NatsOptions {
-            role,
-            credentials: Credentials::UserPassword {
-                user: role.name().into(),
-                password: password(role),
-            },
-            ca_file: Some(self.certificates.authority.clone()),
-            client_certificate: Some((
-                self.certificates.client.certificate.clone(),
-                self.certificates.client.key.clone(),
-            )),
-            ..NatsOptions::new(&self.server.url())
-        }
-    }
-
-    pub(crate) async fn connect(&self, role: Role) -> Connection {
-        Connection::open(self.options(role)).await.unwrap()
+/// How a role connects.
+pub(crate) fn options(deployed: &Deployed, role: Role) -> NatsOptions {
+    let client = deployed.client.clone();
+    NatsOptions {
+        role,
+        credentials: Credentials::UserPassword {
+            user: role.name().into(),
+            password: Deployed::password(role.name()),
+        },
+        ca_file: Some(deployed.authority.clone()),
+        client_certificate: Some((client.certificate, client.key)),
+        ..NatsOptions::new(&deployed.server.url())
     }
 }
 
-fn password(role: Role) -> String {
-    format!("pass{role}")
+pub(crate) async fn connect(deployed: &Deployed, role: Role) -> Connection {
+    Connection::open(options(deployed, role)).await.unwrap()
 }
 
 /// What connecting comes to: nothing, or the error.

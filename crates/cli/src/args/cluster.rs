@@ -56,6 +56,12 @@ pub(crate) struct BusArgs {
     #[arg(long, env = "PROOFMILL_BUS_REPLICAS", value_name = "N", help_heading = BUS_HELP,
           default_value_t = 1)]
     pub(crate) replicas: usize,
+    /// Keep large payloads in this bucket of S3, or of what speaks like it, instead of on the server:
+    /// s3://BUCKET/PREFIX. AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on say how to reach
+    /// it.
+    #[arg(long, env = "PROOFMILL_BLOBS", value_name = "URL", help_heading = BUS_HELP,
+          requires = "url")]
+    pub(crate) blobs: Option<String>,
 }
 
 /// `proofmill coordinator`

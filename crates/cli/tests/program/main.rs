@@ -8,6 +8,7 @@
 
 mod cancel;
 mod circom;
+mod cluster_roles;
 mod demo_crashes;
 mod demo_headers;
 mod examples;

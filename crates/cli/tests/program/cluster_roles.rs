@@ -1,0 +1,131 @@
+//! The roles of a workflow, each a process and a user of its own, on a server that lets each do only
+//! what it needs (deploy/nats/cluster.conf).
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use proofmill_nats_server::Deployed;
+
+use crate::support::{Running, eventually, finish, folder, proofmill};
+
+const WORKFLOW: &str = r#"
+    name = "roles"
+    [[source]]
+    name = "file"
+    kind = "jsonl"
+    file = "blocks.jsonl"
+    output = "blocks"
+    [[source]]
+    name = "submissions"
+    kind = "submit"
+    output = "blocks"
+    [[dispatcher]]
+    name = "prove"
+    input = "blocks"
+    output = "proofs"
+    workers = 2
+    executor = { kind = "process", program = "./copy.sh" }
+    [[collector]]
+    name = "gather"
+    inputs = ["proofs"]
+    output = "groups"
+    strategy = { kind = "sequential", n = 2 }
+    [[dispatcher]]
+    name = "aggregate"
+    input = "groups"
+    output = "aggregates"
+    executor = { kind = "process", program = "./copy.sh" }
+    [sequencer]
+    input = "aggregates"
+    directory = "proofs"
+"#;
+
+/// The program, as a user of the server.
+fn as_user(server: &Deployed, folder: &Path, user: &str) -> Command {
+    let mut command = proofmill(folder);
+    command
+        .env("PROOFMILL_BUS", server.server.url())
+        .env("PROOFMILL_BUS_USER", user)
+        .env("PROOFMILL_BUS_PASSWORD", Deployed::password(user))
+        .env("PROOFMILL_BUS_CA", &server.authority)
+        .env("PROOFMILL_BUS_CERT", &server.client.certificate)
+        .env("PROOFMILL_BUS_KEY", &server.client.key);
+    command
+}
+
+/// A message of a block, too large to travel in a record.
+fn payload(block: u64, bytes: usize) -> String {
+    format!(r#"{{"block": {block}, "proof": "{}"}}"#, "x".repeat(bytes))
+}
+
+/// A folder with the workflow and these blocks, for its program to copy.
+fn prepare(blocks: u64) -> tempfile::TempDir {
+    let folder = folder();
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).expect("the folder can be written");
+    };
+    write("workflow.toml", WORKFLOW);
+    write("copy.sh", "#!/bin/sh\nexec cp \"$2\" \"$4\"\n");
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path().join("copy.sh"), executable).expect("it is ours");
+    let lines: Vec<String> = (0..blocks)
+        .map(|block| {
+            format!(
+                r#"{{"block": {block}, "payload": {}}}"#,
+                payload(block, 100_000)
+            )
+        })
+        .collect();
+    write("blocks.jsonl", &lines.join("\n"));
+    folder
+}
+
+#[test]
+fn every_role_does_its_work_as_a_user_of_its_own() {
+    let server = Deployed::start();
+    let folder = prepare(7);
+    let start = |role: &str| {
+        let mut command = as_user(&server, folder.path(), role);
+        Running::start(command.args([role, "workflow.toml"]))
+    };
+    // In an order in which all but the last have to wait for another.
+    let running = ["sequencer", "dispatcher", "source", "coordinator"].map(start);
+    let proofs = folder.path().join(".proofmill/roles/proofs");
+    let proof = |name: &str| {
+        let file = proofs.join(name);
+        eventually(name, || std::fs::metadata(&file).ok()).len()
+    };
+    assert!(proof("00000000000000000004-00000000000000000005.json") > 200_000);
+
+    let ask = |args: &[&str]| {
+        let mut command = as_user(&server, folder.path(), "operator");
+        finish(command.args(args).args(["--workflow", "roles"]))
+    };
+    let status = ask(&["status", "--json"]).succeeded();
+    assert_eq!(status.json()["live"], 1, "{status:?}");
+    ask(&["tasks"]).succeeded();
+    ask(&["dlq", "list"]).succeeded();
+    // Larger than any message.
+    std::fs::write(folder.path().join("large.json"), payload(7, 1_500_000)).expect("written");
+    ask(&["submit", "--queue", "blocks", "--block", "7", "large.json"]).succeeded();
+    assert!(proof("00000000000000000006-00000000000000000007.json") > 1_600_000);
+    for role in running {
+        let said = role.kill().join("\n");
+        assert!(!said.contains("the server does not let"), "{said}");
+    }
+}
+
+#[test]
+fn a_role_with_the_user_of_another_says_what_is_refused() {
+    let server = Deployed::start();
+    let folder = prepare(0);
+    for (role, user) in [("coordinator", "dispatcher"), ("dispatcher", "source")] {
+        let mut command = as_user(&server, folder.path(), user);
+        let ran = finish(command.args([role, "workflow.toml"]));
+        let ran = ran.failed(1, &format!("the server does not let this {role} listen on"));
+        assert!(ran.stderr.contains("deploy/nats/cluster.conf"), "{ran:?}");
+    }
+    let mut command = as_user(&server, folder.path(), "operator");
+    finish(command.args(["status", "--workflow", "roles"])).failed(1, "start a coordinator");
+}
