@@ -13,10 +13,11 @@ use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::source::{self, PAYLOAD_MAX, SourceMessage};
-use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::harness::{Common, Place, Progress, Report, Running, Target, parse, registry};
+use crate::harness::{
+    Common, Place, Progress, Report, Running, Target, is_group, member_json, parse, registry,
+};
 
 /// Messages of a group.
 const GROUP: u64 = 5;
@@ -61,12 +62,6 @@ struct Door {
     blobs: Arc<BlobStore>,
     tasks: QueueIx,
     proofs: QueueIx,
-}
-
-#[derive(Deserialize)]
-struct Member {
-    group: u64,
-    index: u64,
 }
 
 /// Measures and reports.
@@ -175,7 +170,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let invalid = emitted
         .iter()
         .enumerate()
-        .filter(|(at, block)| *at as u64 != block.first || !is_group(block.first, &block.bytes))
+        .filter(|(at, block)| {
+            *at as u64 != block.first || !is_group(block.first, GROUP, &block.bytes)
+        })
         .count();
     let (duplicates, wrong) = (args.duplicates as usize, args.wrong as usize);
     let mut report = Report::new("Hostile: duplicates, wrong fields, garbage", &place);
@@ -221,8 +218,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 /// Message `n` of the valid ones: member `n % GROUP` of the group, and block, `n / GROUP`.
 fn valid(n: u64) -> SourceMessage {
     let (group, index) = (n / GROUP, n % GROUP);
-    let json = format!("{{\"group\":{group},\"index\":{index}}}");
-    message(group, index, json.into())
+    message(group, index, member_json(group, index).into())
 }
 
 /// A message whose grouping field is missing, or nothing that messages can be grouped by.
@@ -265,13 +261,6 @@ fn message(block: u64, index: u64, bytes: Bytes) -> SourceMessage {
         needs: None,
         next: 0,
     }
-}
-
-/// Whether an emitted payload is the whole group of this block, in order.
-fn is_group(block: u64, bytes: &[u8]) -> bool {
-    let members: Vec<Member> = serde_json::from_slice(bytes).unwrap_or_default();
-    let in_place = |(at, member): (u64, &Member)| member.group == block && member.index == at;
-    members.len() as u64 == GROUP && (0..).zip(&members).all(in_place)
 }
 
 #[derive(Default)]

@@ -1,9 +1,12 @@
 //! What dies and stops on a cluster, and what that costs.
 
+mod affinity;
 mod chaos;
+mod collectors;
 mod outage;
 mod priority;
 mod recovery;
+mod resize;
 
 use clap::Subcommand;
 
@@ -26,7 +29,13 @@ pub(crate) struct Args {
 enum Experiment {
     /// Tasks that are submitted newest block first: how many are begun before an older one
     Priority(priority::Args),
-    /// A dispatcher is killed: how long until another begins what it had
+    /// Barriers over several collectors, with partition affinity and without: how many fire
+    Affinity(affinity::Args),
+    /// Collectors come and go under a steady load: how long no barrier fires
+    Resize(resize::Args),
+    /// A collector is killed in the middle of its groups: how long until they are complete
+    Collectors(collectors::Args),
+    /// A dispatcher is killed or stopped: how long until another begins what it had
     Recovery(recovery::Args),
     /// The server stops for seconds: how long until work goes on
     Outage(outage::Args),
@@ -38,6 +47,9 @@ enum Experiment {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Priority(args) => priority::run(args).await,
+        Experiment::Affinity(args) => affinity::run(args).await,
+        Experiment::Resize(args) => resize::run(args).await,
+        Experiment::Collectors(args) => collectors::run(args).await,
         Experiment::Recovery(args) => recovery::run(args).await,
         Experiment::Outage(args) => outage::run(args).await,
         Experiment::Chaos(args) => chaos::run(args).await,

@@ -14,6 +14,7 @@ use super::registry::Registry;
 use super::roles::{Roles, directory};
 use super::store::Store;
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
+use crate::core::CoreOptions;
 use crate::plan::Plan;
 use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
@@ -60,7 +61,13 @@ impl Mill {
             Some(connection) => Store::on_bus(connection, &plan).await?,
         };
         let blobs = Arc::new(blobs);
-        let opened = Coordinator::open(plan, store.log(), coordinator::Options::default()).await?;
+        let settings = coordinator::Options {
+            core: CoreOptions {
+                routing: options.routing,
+                ..CoreOptions::default()
+            },
+        };
+        let opened = Coordinator::open(plan, store.log(), settings).await?;
         let (coordinator, handle) = opened;
         let (stop_coordinator, shutdown) = shutdown::channel();
         if let Some(connection) = &options.bus {
