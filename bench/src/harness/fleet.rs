@@ -162,16 +162,18 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits until one of the coordinators leads, and says which.
-    pub(crate) async fn leader(&self) -> String {
+    /// Waits until a coordinator other than `before` leads, and says which.
+    pub(crate) async fn leader(&self, before: Option<&str>) -> String {
         let coordinators = self.processes.iter();
-        let coordinators = coordinators.filter(|process| process.role == Role::Coordinator);
-        let leading = coordinators.map(|process| {
-            Box::pin(async move {
-                process.leads_is(true).await;
-                process.name()
-            })
-        });
+        let leading = coordinators
+            .filter(|process| process.role == Role::Coordinator)
+            .filter(|process| before != Some(&process.name()))
+            .map(|process| {
+                Box::pin(async move {
+                    process.leads_is(true).await;
+                    process.name()
+                })
+            });
         futures_util::future::select_all(leading).await.0
     }
 }
@@ -211,8 +213,16 @@ impl Process {
 
     /// Waits until a coordinator says that it leads, or that it does not.
     pub(crate) async fn leads_is(&self, leads: bool) {
-        // What cannot be heard any more has ended, and said so.
-        let _ = self.leads.clone().wait_for(|now| *now == leads).await;
+        if self
+            .leads
+            .clone()
+            .wait_for(|now| *now == leads)
+            .await
+            .is_err()
+        {
+            // It has ended: it does not lead, and never will.
+            std::future::pending::<()>().await;
+        }
     }
 }
 

@@ -28,4 +28,4 @@ pub(crate) use progress::Progress;
 pub(crate) use provers::{registry, work_for};
 pub(crate) use report::{Report, Target, round};
 pub(crate) use role::Role;
-pub(crate) use running::{Running, json_message, one_stage, parse};
+pub(crate) use running::{Running, chain, is_block, json_message, one_stage, parse};

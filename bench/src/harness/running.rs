@@ -17,6 +17,7 @@ use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_orchestrator::sink::Emitted;
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
+use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -60,6 +61,22 @@ pub(crate) fn one_stage(name: &str, dispatchers: u32, executor: &str) -> String 
         executor = {executor}
         "#
     )
+}
+
+/// As [`one_stage`], and what is proven leaves in chain order. The sequencer's table is the last.
+pub(crate) fn chain(name: &str, dispatchers: u32, executor: &str) -> String {
+    let stage = one_stage(name, dispatchers, executor);
+    format!("{stage}output = \"proofs\"\n[sequencer]\ninput = \"proofs\"\n")
+}
+
+/// Whether an emitted payload is that of its block.
+pub(crate) fn is_block(emitted: &Emitted) -> bool {
+    #[derive(Deserialize)]
+    struct Payload {
+        block: u64,
+    }
+    serde_json::from_slice::<Payload>(&emitted.bytes)
+        .is_ok_and(|payload| payload.block == emitted.first)
 }
 
 /// Checks a workflow file's text as `proofmill check` does.
@@ -186,6 +203,12 @@ impl Running {
     pub(crate) fn take_emitted(&mut self) -> mpsc::Receiver<Emitted> {
         let (_, nothing) = mpsc::channel(1);
         std::mem::replace(&mut self.emitted, nothing)
+    }
+
+    /// Takes away the stream of tasks that end. It ends with the mill.
+    pub(crate) fn take_settled(&mut self) -> mpsc::UnboundedReceiver<Settled> {
+        let (_, nothing) = mpsc::unbounded_channel();
+        std::mem::replace(&mut self.settled, nothing)
     }
 
     /// Ends it where it stands: what is under way does not matter any more.
