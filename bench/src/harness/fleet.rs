@@ -147,7 +147,11 @@ impl Fleet {
             .iter()
             .position(|process| process.name() == name);
         let mut process = self.processes.swap_remove(found.context("it was there")?);
-        let ended = tokio::task::spawn_blocking(move || process.child.wait());
+        let ended = tokio::task::spawn_blocking(move || {
+            // Waiting would close it, and the process would take its parent to be gone.
+            let _input = process.child.stdin.take();
+            process.child.wait()
+        });
         ended.await?.context("a process cannot be waited for")?;
         Ok(())
     }

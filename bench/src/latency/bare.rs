@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::Context as _;
 use async_nats::jetstream::consumer::{AckPolicy, pull};
-use async_nats::jetstream::stream;
-use async_nats::jetstream::{self, Message};
+use async_nats::jetstream::stream::{self, Stream};
+use async_nats::jetstream::{self, Context, Message};
 use futures_util::StreamExt;
 use proofmill_bus::NatsOptions;
 use tokio::sync::mpsc;
@@ -17,12 +17,48 @@ use crate::harness::Figures;
 /// How long after the last message one counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Messages that go through a stream of their own, one every `period` from `start` on.
-///
-/// The time of each is from publishing it until the stream has it, synced, a pull consumer has
-/// got it and acknowledged it, and the server has acknowledged that.
+/// What was measured, in milliseconds.
+pub(super) struct Bare {
+    /// Publish → the stream has it, synced → a pull consumer has it → ack → the ack is acknowledged.
+    pub(super) acknowledged: Figures,
+    /// The same, but the consumer publishes a result before its ack, and waits until a stream has
+    /// that, synced: what it takes to keep a result.
+    pub(super) kept: Figures,
+}
+
+/// Both, each at a message every `period`, in turn with what begins at `start`.
 pub(super) async fn start(
     bus: &NatsOptions,
+    start: tokio::time::Instant,
+    period: Duration,
+    messages: usize,
+) -> anyhow::Result<impl Future<Output = anyhow::Result<Bare>> + use<>> {
+    let plain = begin(bus, false, start + period / 3, period, messages).await?;
+    let keeping = begin(bus, true, start + period * 2 / 3, period, messages).await?;
+    Ok(async {
+        let panicked = "a bare program panicked";
+        Ok(Bare {
+            acknowledged: plain.await.context(panicked)??,
+            kept: keeping.await.context(panicked)??,
+        })
+    })
+}
+
+/// A stream for messages of one subject, its own name.
+async fn stream(context: &Context, bus: &NatsOptions, name: &str) -> anyhow::Result<Stream> {
+    let config = stream::Config {
+        name: name.to_owned(),
+        subjects: vec![name.to_owned()],
+        num_replicas: bus.replicas,
+        ..stream::Config::default()
+    };
+    let made = context.create_stream(config).await;
+    made.context("cannot make a stream")
+}
+
+async fn begin(
+    bus: &NatsOptions,
+    keeps: bool,
     start: tokio::time::Instant,
     period: Duration,
     messages: usize,
@@ -31,17 +67,13 @@ pub(super) async fn start(
         .await
         .context("cannot connect to the server")?;
     let context = jetstream::new(client);
-    let subject = format!("{}-bare", bus.prefix);
-    let stream = context
-        .create_stream(stream::Config {
-            name: subject.clone(),
-            subjects: vec![subject.clone()],
-            num_replicas: bus.replicas,
-            ..stream::Config::default()
-        })
-        .await
-        .context("cannot make a stream")?;
-    let consumer = stream
+    let subject = format!("{}-bare-{keeps}", bus.prefix);
+    let results = keeps.then(|| format!("{subject}-results"));
+    if let Some(results) = &results {
+        stream(&context, bus, results).await?;
+    }
+    let consumer = stream(&context, bus, &subject)
+        .await?
         .create_consumer(pull::Config {
             durable_name: Some("bare".into()),
             ack_policy: AckPolicy::Explicit,
@@ -71,7 +103,8 @@ pub(super) async fn start(
                 let message = timeout(whole, pulled.next()).await;
                 let message = message.context("a bare message is lost")?;
                 let message = message.context("the consumer has ended")??;
-                tokio::spawn(acknowledge(message, done.clone()));
+                let (context, results) = (context.clone(), results.clone());
+                tokio::spawn(acknowledge(message, context, results, done.clone()));
             }
             for _ in 0..messages {
                 let ended = timeout(PATIENCE, ended.recv()).await;
@@ -87,11 +120,18 @@ pub(super) async fn start(
     }))
 }
 
-/// Acknowledges a message, and says which it was and when the server had acknowledged that.
+/// Acknowledges a message, once its result is in the stream `results` if there is one, and says
+/// which it was and when the server had acknowledged that.
 async fn acknowledge(
     message: Message,
+    context: Context,
+    results: Option<String>,
     done: mpsc::UnboundedSender<(usize, Instant)>,
 ) -> anyhow::Result<()> {
+    if let Some(results) = results {
+        let kept = context.publish(results, message.payload.clone()).await?;
+        kept.await?;
+    }
     let acked = message.double_ack().await;
     acked.map_err(|error| anyhow::anyhow!("cannot acknowledge: {error}"))?;
     let info = message.info();

@@ -37,7 +37,7 @@ pub(super) async fn measure(
     let start = tokio::time::Instant::now() + Duration::from_secs(1);
     let bare = match place.bus(&state) {
         // In turn with ours.
-        Some(bus) => Some(bare::start(&bus, start + period / 2, period, tasks).await?),
+        Some(bus) => Some(bare::start(&bus, start, period, tasks).await?),
         None => None,
     };
     let publisher = {
@@ -91,7 +91,7 @@ pub(super) async fn measure(
     drop(progress);
     publisher.await.context("the publisher panicked")??;
     let bare = match bare {
-        Some(bare) => Some(bare.await.context("the bare program panicked")??),
+        Some(bare) => Some(bare.await?),
         None => None,
     };
     mill.finish().await?;
