@@ -13,10 +13,11 @@ use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::source::{self, PAYLOAD_MAX, SourceMessage};
-use serde::Deserialize;
 use tokio::time::timeout;
 
-use crate::harness::{Common, Place, Progress, Report, Running, Target, parse, registry};
+use crate::harness::{
+    Common, Place, Progress, Report, Running, Target, is_group, member_json, parse, registry,
+};
 
 /// Messages of a group.
 const GROUP: u64 = 5;
@@ -25,6 +26,9 @@ const GROUP: u64 = 5;
 const AT_ONCE: usize = 16;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The last message of the first group.
+const LAST_OF_FIRST: u64 = GROUP - 1;
 
 /// Blocks from here on are those of messages that must not get through.
 const WRONG_FROM: u64 = 1 << 32;
@@ -35,8 +39,10 @@ const WRONG_FROM: u64 = 1 << 32;
 Valid messages, in groups of five, are proved, gathered by a field and emitted. Beside them come the
 same messages again (half of them while the first are on their way, half after everything has left),
 messages whose grouping field is missing or of the wrong kind (half straight to the collector, half
-out of a prover), and a flood of what is no message at all. Counted are the duplicates recognised,
-the dead letters that say why, and what was emitted.
+out of a prover), a flood of what is no message at all, and messages that name groups that are not
+theirs: more members for groups that have fired, members under another group's block, and known
+members with another group's value. Counted are the duplicates recognised, the dead letters that say
+why, and what was emitted.
 
   proofmill-bench hostile
   proofmill-bench hostile --duplicates 5000 --flood 20000")]
@@ -52,6 +58,9 @@ pub(crate) struct Args {
     /// Garbage and oversized payloads
     #[arg(long, default_value_t = 2000)]
     flood: u64,
+    /// Messages that name groups that are not theirs
+    #[arg(long, default_value_t = 300)]
+    cross: u64,
 }
 
 /// The public way in.
@@ -61,12 +70,6 @@ struct Door {
     blobs: Arc<BlobStore>,
     tasks: QueueIx,
     proofs: QueueIx,
-}
-
-#[derive(Deserialize)]
-struct Member {
-    group: u64,
-    index: u64,
 }
 
 /// Measures and reports.
@@ -114,12 +117,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     };
 
     let half = args.duplicates / 2;
-    let total = (2 * args.duplicates + args.wrong + args.flood) as usize;
+    let total = (2 * args.duplicates + args.wrong + args.flood + args.cross) as usize;
     let progress = Progress::new("hostile: submissions answered", total);
     let mut replies = Counts::default();
-    // Each valid message, and for the first half its twin right behind it.
-    let early =
-        (0..args.duplicates).flat_map(|n| std::iter::repeat_n(n, 1 + usize::from(n < half)));
+    // Each valid message, and for the first half its twin right behind it. The last of the first
+    // group waits, and with it everything that would be emitted and forgotten.
+    let with_twin = |n: u64| std::iter::repeat_n(n, 1 + usize::from(n < half));
+    let early = (0..args.duplicates).filter(|n| *n != LAST_OF_FIRST);
+    let early = early.flat_map(with_twin);
     door.submit_all(early.map(valid), |door| door.tasks, &mut replies, &progress)
         .await?;
     let wrong = |n: u64| -> bool { n.is_multiple_of(2) };
@@ -140,7 +145,27 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     .await?;
     let nowhere = door.submit(QueueIx(usize::MAX), valid(0)).await?;
 
+    timeout(PATIENCE, mill.leader.when_idle())
+        .await
+        .context("the mill does not come to rest")??;
     let groups = args.duplicates / GROUP;
+    let (mut strangers, mut changed) = (Counts::default(), Counts::default());
+    let kind = |n: &u64| n % 3;
+    let more = (0..args.cross).filter(|n| kind(n) == 0);
+    let more = more.map(|n| stranger(n, groups, 0));
+    door.submit_all(more, |door| door.proofs, &mut strangers, &progress)
+        .await?;
+    let others = (0..args.cross).filter(|n| kind(n) == 1);
+    let others = others.map(|n| stranger(n, groups, 1));
+    door.submit_all(others, |door| door.tasks, &mut strangers, &progress)
+        .await?;
+    let known = (0..args.cross).filter(|n| kind(n) == 2);
+    let known = known.map(|n| impostor(n, groups));
+    door.submit_all(known, |door| door.tasks, &mut changed, &progress)
+        .await?;
+    let first = with_twin(LAST_OF_FIRST).map(valid);
+    door.submit_all(first, |door| door.tasks, &mut replies, &progress)
+        .await?;
     let mut emitted = Vec::new();
     while (emitted.len() as u64) < groups {
         match timeout(PATIENCE, mill.emitted.recv()).await {
@@ -175,7 +200,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let invalid = emitted
         .iter()
         .enumerate()
-        .filter(|(at, block)| *at as u64 != block.first || !is_group(block.first, &block.bytes))
+        .filter(|(at, block)| {
+            *at as u64 != block.first || !is_group(block.first, GROUP, &block.bytes)
+        })
         .count();
     let (duplicates, wrong) = (args.duplicates as usize, args.wrong as usize);
     let mut report = Report::new("Hostile: duplicates, wrong fields, garbage", &place);
@@ -200,11 +227,31 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     let refused = usize::from(matches!(nowhere, Reply::Invalid { .. }));
     report.must_be("message for no queue refused", refused, 1);
+    let strange = (0..args.cross).filter(|n| kind(n) < 2).count();
+    let gather = summary.status.stages.iter();
+    let skipped = gather
+        .filter(|stage| &*stage.stage == "gather")
+        .map(|stage| stage.counters.skipped)
+        .sum::<u64>();
+    report.must_be(
+        "of the strangers to groups that have fired, taken in",
+        strangers.accepted,
+        strange,
+    );
+    report.must_be("of those, kept from every group", skipped as usize, strange);
+    report.must_be(
+        "known members with another group's value, not taken in",
+        changed.duplicates + changed.differing,
+        args.cross as usize - strange,
+    );
     report.must_be("groups emitted", emitted.len(), groups as usize);
     report.must_be("invalid groups emitted", invalid, 0);
     report.must_be(
         "other answers",
-        replies.other + through.other + flood.other,
+        [&replies, &through, &flood, &strangers, &changed]
+            .map(|counts| counts.other)
+            .iter()
+            .sum(),
         0,
     );
     report.must_be("left unfinished", summary.status.live, 0);
@@ -213,6 +260,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("rejected", reasons.len());
     report.put("refused", flood.invalid);
     report.put("invalid_emitted", invalid);
+    report.put("strangers", strange);
+    report.put("strangers_skipped", skipped);
     report.put("lost", groups as usize - emitted.len().min(groups as usize));
     report.put("duplicated", emitted.len().saturating_sub(groups as usize));
     report.finish(&args.common)
@@ -221,8 +270,25 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
 /// Message `n` of the valid ones: member `n % GROUP` of the group, and block, `n / GROUP`.
 fn valid(n: u64) -> SourceMessage {
     let (group, index) = (n / GROUP, n % GROUP);
-    let json = format!("{{\"group\":{group},\"index\":{index}}}");
-    message(group, index, json.into())
+    message(group, index, member_json(group, index).into())
+}
+
+/// A message beside the members of a group, with the value of the group `off` further. Neither is
+/// the first group.
+fn stranger(n: u64, groups: u64, off: u64) -> SourceMessage {
+    let json = member_json(other_group(n + off, groups), n % GROUP);
+    message(other_group(n, groups), GROUP + n, json.into())
+}
+
+/// A member of a group as it is known, but with the value of the next.
+fn impostor(n: u64, groups: u64) -> SourceMessage {
+    let json = member_json(other_group(n + 1, groups), n % GROUP);
+    message(other_group(n, groups), n % GROUP, json.into())
+}
+
+/// One of the groups after the first.
+fn other_group(n: u64, groups: u64) -> u64 {
+    1 + n % (groups - 1)
 }
 
 /// A message whose grouping field is missing, or nothing that messages can be grouped by.
@@ -267,19 +333,13 @@ fn message(block: u64, index: u64, bytes: Bytes) -> SourceMessage {
     }
 }
 
-/// Whether an emitted payload is the whole group of this block, in order.
-fn is_group(block: u64, bytes: &[u8]) -> bool {
-    let members: Vec<Member> = serde_json::from_slice(bytes).unwrap_or_default();
-    let in_place = |(at, member): (u64, &Member)| member.group == block && member.index == at;
-    members.len() as u64 == GROUP && (0..).zip(&members).all(in_place)
-}
-
 #[derive(Default)]
 struct Counts {
     accepted: usize,
     duplicates: usize,
     rejected: usize,
     invalid: usize,
+    differing: usize,
     other: usize,
 }
 
@@ -315,6 +375,7 @@ impl Door {
                 Reply::Duplicate => &mut counts.duplicates,
                 Reply::Rejected { .. } => &mut counts.rejected,
                 Reply::Invalid { .. } => &mut counts.invalid,
+                Reply::Differs { .. } => &mut counts.differing,
                 _ => &mut counts.other,
             } += 1;
             progress.add(1);

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, Target, json_message, parse, registry, round,
+    Common, Place, Progress, Report, Running, Target, chain, json_message, parse, registry, round,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -54,30 +54,16 @@ struct Payload {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.min_ms <= args.max_ms, "--min-ms is above --max-ms");
     let place = Place::fresh(&args.common)?;
+    let executor = r#"{ kind = "native", prover = "sleep" }"#;
     let text = format!(
-        r#"
-        name = "ordering"
-        [[source]]
-        name = "chain"
-        kind = "submit"
-        output = "blocks"
-        [[dispatcher]]
-        name = "prove"
-        input = "blocks"
-        output = "proofs"
-        workers = {}
-        executor = {{ kind = "native", prover = "sleep" }}
-        [sequencer]
-        input = "proofs"
-        directory = "emitted"
-        "#,
-        args.workers
+        "{}directory = \"emitted\"\n",
+        chain("ordering", args.workers, executor)
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state("ordering");
     let mut mill = Running::start(&workflow, registry, &place, &state).await?;
-    let queue = mill.queue("blocks")?;
+    let queue = mill.queue("tasks")?;
 
     let mut random = StdRng::seed_from_u64(args.seed);
     let mut blocks: Vec<u64> = (0..args.blocks).collect();

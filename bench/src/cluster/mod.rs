@@ -1,9 +1,17 @@
 //! What dies and stops on a cluster, and what that costs.
 
+mod affinity;
 mod chaos;
+mod collectors;
+mod failover;
+mod flood;
+mod nodes;
 mod outage;
+mod pair;
 mod priority;
 mod recovery;
+mod resize;
+mod split_brain;
 
 use clap::Subcommand;
 
@@ -26,8 +34,22 @@ pub(crate) struct Args {
 enum Experiment {
     /// Tasks that are submitted newest block first: how many are begun before an older one
     Priority(priority::Args),
-    /// A dispatcher is killed: how long until another begins what it had
+    /// Barriers over several collectors, with partition affinity and without: how many fire
+    Affinity(affinity::Args),
+    /// Collectors come and go under a steady load: how long no barrier fires
+    Resize(resize::Args),
+    /// A collector is killed in the middle of its groups: how long until they are complete
+    Collectors(collectors::Args),
+    /// A dispatcher is killed or stopped: how long until another begins what it had
     Recovery(recovery::Args),
+    /// The leader is killed: how long until something completes under another
+    Failover(failover::Args),
+    /// The leader stands still beyond its lease, and wakes up: what is done twice
+    SplitBrain(split_brain::Args),
+    /// Each of three servers is killed under load and started again: how long nothing leaves
+    Nodes(nodes::Args),
+    /// Producers bring ten times what can be proven: how full the queue gets, and who waits
+    Flood(flood::Args),
     /// The server stops for seconds: how long until work goes on
     Outage(outage::Args),
     /// Random processes are killed and stopped, the servers among them: what is lost
@@ -38,7 +60,14 @@ enum Experiment {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Priority(args) => priority::run(args).await,
+        Experiment::Affinity(args) => affinity::run(args).await,
+        Experiment::Resize(args) => resize::run(args).await,
+        Experiment::Collectors(args) => collectors::run(args).await,
         Experiment::Recovery(args) => recovery::run(args).await,
+        Experiment::Failover(args) => failover::run(args).await,
+        Experiment::SplitBrain(args) => split_brain::run(args).await,
+        Experiment::Nodes(args) => nodes::run(args).await,
+        Experiment::Flood(args) => flood::run(args).await,
         Experiment::Outage(args) => outage::run(args).await,
         Experiment::Chaos(args) => chaos::run(args).await,
     }

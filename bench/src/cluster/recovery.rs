@@ -1,96 +1,173 @@
-//! A dispatcher is killed: how long until another begins what it had.
+//! A dispatcher is killed, or stopped: how long until another has its task, for several T_ack.
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-
 use crate::harness::{
-    Common, Figures, Place, Report, Running, Target, json_message, one_stage, parse, registry,
-    round,
+    Common, Figures, Journal, Place, Report, Role, Running, Target, json_message, one_stage, parse,
+    registry, round,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Beyond T_ack, nobody takes as long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A leader that has just connected gives everyone time to do so, too.
+const SETTLING: Duration = Duration::from_millis(3200);
+
+/// Milliseconds of a proof: none comes to its end.
+const PROOF_MS: f64 = 60_000.0;
 
 /// Arguments of `proofmill-bench cluster recovery`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// Times that a dispatcher is killed
-    #[arg(long, default_value_t = 20)]
+    /// Seconds of T_ack; several runs if several, separated by commas
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 5, 10, 30])]
+    t_ack: Vec<u64>,
+    /// Times that a dispatcher is killed (SIGKILL), for each T_ack
+    #[arg(long, default_value_t = 5)]
     kills: usize,
+    /// Times that a dispatcher is stopped (SIGSTOP), for each T_ack
+    #[arg(long, default_value_t = 1)]
+    stops: usize,
+}
+
+/// What happens to the dispatcher that has the task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Blow {
+    Kill,
+    Stop,
 }
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let place = Place::fresh(&args.common)?;
-    let executor = r#"{ kind = "native", prover = "sleep", params = { ms = 30000.0 } }"#;
-    let registry = registry();
-    let mut took = Vec::new();
-    for kill in 0..args.kills {
-        // Two dispatchers, a process each; one task, which one of them gets.
-        let workflow = parse(&one_stage("recovery", 2, executor), &registry)?;
-        let state = place.state(&format!("recovery-{kill}"));
-        let mut mill = Running::start(&workflow, registry.clone(), &place, &state).await?;
-        anyhow::ensure!(
-            mill.dispatchers.len() == 2,
-            "dispatchers that can be killed need --bus jetstream"
-        );
-        let queue = mill.queue("tasks")?;
-        let request = json_message(queue, 0, "{}");
-        mill.handle.submit(request).await?;
-        let holder = held(&mill).await?;
-        // A leader that has just connected gives everyone time to do so, too.
-        tokio::time::sleep(Duration::from_millis(3200)).await;
-        let victim = mill
-            .dispatchers
-            .iter_mut()
-            .find(|process| holder.ends_with(&format!("role-{}", process.id())))
-            .with_context(|| format!("no process is {holder}"))?;
-        victim.kill();
-        let killed = Instant::now();
-        loop {
-            let now = held(&mill).await?;
-            if now != holder {
-                break;
-            }
-            anyhow::ensure!(killed.elapsed() < PATIENCE, "nobody takes over");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        took.push(killed.elapsed().as_secs_f64());
-        eprintln!("kill {}: {:.3} s", kill + 1, took[kill]);
-        mill.abandon();
-    }
-    let figures = Figures::of(took);
     let mut report = Report::new(
-        "Recovery: SIGKILL of a dispatcher → another has its task",
+        "Recovery: a dispatcher killed or stopped → another has its task",
         &place,
     );
-    report.figure("P50", figures.p50(), "s", Target::Open, "0.5 s claimed");
-    report.figure("P95", figures.at(0.95), "s", Target::Most(1.0), "");
-    report.figure("max", figures.max(), "s", Target::Open, "");
-    report.put("p95_s", round(figures.at(0.95)));
+    let (mut killed, mut rows) = (Vec::new(), Vec::new());
+    for t_ack in &args.t_ack {
+        let (kills, stops) = measure(args, &place, *t_ack).await?;
+        let push0 = if *t_ack == 5 { "0.5 s claimed" } else { "" };
+        let (kills, stops) = (Figures::of(kills), Figures::of(stops));
+        let name = format!("T_ack {t_ack} s: SIGKILL, P50");
+        report.figure(&name, kills.p50(), "s", Target::Open, push0);
+        let name = format!("T_ack {t_ack} s: SIGSTOP, P50");
+        report.figure(&name, stops.p50(), "s", Target::Open, "");
+        rows.push(serde_json::json!({
+            "t_ack_s": t_ack,
+            "killed_p50_s": round(kills.p50()),
+            "killed_max_s": round(kills.max()),
+            "stopped_p50_s": round(stops.p50()),
+        }));
+        killed.extend_from_slice(kills.all());
+    }
+    let figures = Figures::of(killed);
+    report.figure("SIGKILL, P50 of all", figures.p50(), "s", Target::Open, "");
+    let p95 = figures.at(0.95);
+    report.figure("SIGKILL, P95 of all", p95, "s", Target::Most(1.0), "");
+    report.put("p50_s", round(figures.p50()));
+    report.put("p95_s", round(p95));
+    report.put("t_ack", rows);
+    report.note(
+        "a process that has gone is noticed at once; one that stands still, after T_ack or after \
+         20 s, and with T_ack the stage's backoff follows (1 ms here, 1 s by default)",
+    );
     report.note(
         "a JetStream consumer alone waits for the whole ack wait (5 s in the paper's setting)",
     );
     report.finish(&args.common)
 }
 
-/// The worker that has the task.
-async fn held(mill: &Running) -> anyhow::Result<String> {
+/// The seconds after each kill, and after each stop.
+async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
+    let state = place.state(&format!("recovery-{t_ack}"));
+    let heartbeat = (t_ack * 1000 / 5).min(5000);
+    // One task, which one of two dispatchers has, a process each. A lease that ends is a failed
+    // attempt: what is measured is not to be the backoff after it.
+    let text = format!(
+        "{}\n[defaults]\nt_ack = \"{t_ack}s\"\nheartbeat = \"{heartbeat}ms\"\nr_max = 1000\n\
+         backoff = {{ initial = \"1ms\", max = \"1ms\" }}\n",
+        one_stage(
+            "recovery",
+            2,
+            &Journal::in_directory(&state).sleep(PROOF_MS)
+        )
+    );
+    let registry = registry();
+    let workflow = parse(&text, &registry)?;
+    let mut mill = Running::start(&workflow, registry, place, &state).await?;
+    mill.fleet()?;
+    let request = json_message(mill.queue("tasks")?, 0, "{}");
+    mill.handle.submit(request).await?;
+    held(&mill, None, PATIENCE).await?;
+    tokio::time::sleep(SETTLING).await;
+    let (mut kills, mut stops) = (Vec::new(), Vec::new());
+    let blows = std::iter::repeat_n(Blow::Kill, args.kills);
+    for blow in blows.chain(std::iter::repeat_n(Blow::Stop, args.stops)) {
+        let patience = PATIENCE + Duration::from_secs(t_ack);
+        let holder = held(&mill, None, patience).await?;
+        let name = victim(&mut mill, &holder)?;
+        let fleet = mill.fleet()?;
+        match blow {
+            Blow::Kill => fleet.kill(&name)?,
+            Blow::Stop => fleet.get(&name)?.pause(),
+        }
+        let began = Instant::now();
+        held(&mill, Some(&holder), patience).await?;
+        let took = began.elapsed().as_secs_f64();
+        match blow {
+            Blow::Kill => kills.push(took),
+            Blow::Stop => stops.push(took),
+        }
+        // Another takes its place, so that there is somebody to take over again.
+        let fleet = mill.fleet()?;
+        if blow == Blow::Stop {
+            fleet.kill(&name)?;
+        }
+        fleet.start_with(Role::Dispatcher, &["--workers", "1"])?;
+        workers(&mill, 2).await?;
+    }
+    eprintln!("T_ack {t_ack} s: killed {kills:.3?}, stopped {stops:.3?}");
+    mill.abandon();
+    Ok((kills, stops))
+}
+
+/// The process that a worker belongs to.
+fn victim(mill: &mut Running, worker: &str) -> anyhow::Result<String> {
+    let names = mill.fleet()?.names(Role::Dispatcher);
+    let found = names.into_iter().find(|name| worker.ends_with(&**name));
+    found.ok_or_else(|| anyhow::anyhow!("no process is {worker}"))
+}
+
+/// Waits until exactly so many workers are there.
+async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
+    let began = Instant::now();
+    while mill.leader.status().await?.workers != count {
+        anyhow::ensure!(
+            began.elapsed() < PATIENCE,
+            "{count} workers do not come together"
+        );
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
+}
+
+/// Waits until a worker other than `before` has the task, and says which.
+async fn held(mill: &Running, before: Option<&str>, patience: Duration) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
-        let worker = mill
-            .leader
-            .inspect(|core| {
-                let tasks = core.tasks(|_| true);
-                tasks.first().and_then(|task| task.worker.clone())
-            })
-            .await?;
-        if let Some(worker) = worker {
+        let look = mill.leader.inspect(|core| {
+            let tasks = core.tasks(|_| true);
+            tasks.first().and_then(|task| task.worker.clone())
+        });
+        if let Some(worker) = look.await?
+            && before != Some(&*worker)
+        {
             return Ok(worker.to_string());
         }
-        anyhow::ensure!(began.elapsed() < PATIENCE, "nobody takes the task");
+        anyhow::ensure!(began.elapsed() < patience, "nobody takes the task");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }

@@ -21,6 +21,11 @@ impl Figures {
         self.0[rank.clamp(1, self.0.len()) - 1]
     }
 
+    /// All of it, the smallest first.
+    pub(crate) fn all(&self) -> &[f64] {
+        &self.0
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

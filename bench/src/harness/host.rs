@@ -26,3 +26,13 @@ pub(crate) fn load() -> Option<f64> {
         .parse()
         .ok()
 }
+
+/// Bytes of memory that this process has now, as far as Linux tells.
+pub(crate) fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

@@ -2,18 +2,30 @@
 
 mod disk;
 mod figures;
+mod fleet;
+mod groups;
 mod host;
+mod journal;
+mod load;
+mod outflow;
 mod place;
 mod progress;
 mod provers;
 mod report;
 pub(crate) mod role;
 mod running;
+mod tally;
 
 pub(crate) use figures::Figures;
-pub(crate) use host::describe;
+pub(crate) use fleet::Fleet;
+pub(crate) use groups::{barriers, is_group, member, member_json};
+pub(crate) use host::{describe, resident};
+pub(crate) use journal::Journal;
+pub(crate) use load::Load;
+pub(crate) use outflow::Outflow;
 pub(crate) use place::{Common, Place};
 pub(crate) use progress::Progress;
 pub(crate) use provers::{registry, work_for};
 pub(crate) use report::{Report, Target, round};
-pub(crate) use running::{Running, json_message, one_stage, parse};
+pub(crate) use role::Role;
+pub(crate) use running::{Running, chain, is_block, json_message, one_stage, parse};

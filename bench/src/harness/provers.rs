@@ -9,33 +9,39 @@ use proofmill_orchestrator::executor::{
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::payload::Encoding;
 use serde::Deserialize;
+use serde_json::Value;
+
+use super::journal::{Journal, Word};
 
 /// JSON as it stands, in and out.
 pub(crate) struct JsonBytes(pub(crate) Bytes);
 
 /// Gives its input back after `ms` milliseconds: those of the stage's params, or of the payload.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Sleep {
     ms: Option<f64>,
+    /// Where each run is written down, if anywhere.
+    journal: Option<Journal>,
 }
 
 #[derive(Deserialize)]
-struct Params {
+struct Payload {
     ms: f64,
 }
 
 /// The provers that the experiments' workflows name: `instant`, and `sleep`.
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::default();
-    registry.prover("instant", |_| Ok(Sleep { ms: Some(0.0) }));
-    registry.prover("sleep", |params| {
-        if params.as_object().is_none_or(serde_json::Map::is_empty) {
-            return Ok(Sleep { ms: None });
-        }
-        let params: Params =
-            serde_json::from_value(params.clone()).map_err(|error| error.to_string())?;
+    registry.prover("instant", |_| {
         Ok(Sleep {
-            ms: Some(params.ms),
+            ms: Some(0.0),
+            journal: None,
         })
+    });
+    registry.prover("sleep", |params| match params {
+        Value::Null => Ok(Sleep::default()),
+        params => Sleep::deserialize(params).map_err(|error| error.to_string()),
     });
     registry
 }
@@ -55,18 +61,25 @@ impl Prover for Sleep {
     type Input = JsonBytes;
     type Output = JsonBytes;
 
-    fn prove(&self, _: &Context, input: JsonBytes) -> Result<JsonBytes, ProverError> {
+    fn prove(&self, context: &Context, input: JsonBytes) -> Result<JsonBytes, ProverError> {
         let ms = match self.ms {
             Some(ms) => ms,
             None => {
-                let payload: Params = serde_json::from_slice(&input.0)
+                let payload: Payload = serde_json::from_slice(&input.0)
                     .map_err(|error| ProverError::Permanent(error.to_string()))?;
                 payload.ms
             }
         };
+        let failed = |error: std::io::Error| ProverError::Retry(error.to_string());
+        let write = |word| match &self.journal {
+            Some(journal) => journal.write(word, &context.task).map_err(failed),
+            None => Ok(()),
+        };
+        write(Word::Began)?;
         if ms > 0.0 {
             work_for(Duration::from_secs_f64(ms / 1e3));
         }
+        write(Word::Ended)?;
         Ok(input)
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::host;
+use super::outflow::Outflow;
 use super::place::{Common, Place};
 
 /// What a figure should be. Reported, not enforced: the machine may be busy.
@@ -96,6 +97,16 @@ impl Report {
             self.violations
                 .push(format!("{name}: {count}, must be {expected}"));
         }
+    }
+
+    /// What left of the blocks below `end`: all of them, once, in order and as they should be.
+    pub(crate) fn outflow(&mut self, outflow: &Outflow, end: u64) {
+        let counts = outflow.so_far();
+        let tally = &counts.tally;
+        self.must_be_zero("lost", "lost", tally.lost(end));
+        self.must_be_zero("duplicated", "duplicated", tally.duplicated());
+        self.must_be_zero("out_of_order", "out of order", tally.out_of_order());
+        self.must_be_zero("wrong", "with another payload", counts.wrong);
     }
 
     /// A line below the table.

@@ -2,27 +2,30 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use proofmill_bus::{BlobStore, Connection, Role};
+use proofmill_bus::{BlobStore, Connection};
 use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
-use proofmill_orchestrator::core::Settled;
+use proofmill_orchestrator::core::{HostStatus, Routing, Settled};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::mill::{Mill, Options, Registry, Summary};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::QueueIx;
-use proofmill_orchestrator::remote::Client;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_orchestrator::sink::Emitted;
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
+use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use super::fleet::Fleet;
 use super::place::Place;
-use super::role;
+
+/// How long processes may take to start and join.
+const JOINING: Duration = Duration::from_secs(30);
 
 /// A mill that runs until it is told to finish.
 pub(crate) struct Running {
@@ -37,8 +40,7 @@ pub(crate) struct Running {
     pub(crate) emitted: mpsc::Receiver<Emitted>,
     stop: Trigger,
     run: JoinHandle<anyhow::Result<Summary>>,
-    /// Processes of dispatchers, if they are not in this one.
-    pub(crate) dispatchers: Vec<role::Process>,
+    fleet: Option<Fleet>,
 }
 
 /// A workflow of one stage: tasks that are submitted to queue `tasks` are run by `dispatchers`
@@ -61,6 +63,22 @@ pub(crate) fn one_stage(name: &str, dispatchers: u32, executor: &str) -> String 
     )
 }
 
+/// As [`one_stage`], and what is proven leaves in chain order. The sequencer's table is the last.
+pub(crate) fn chain(name: &str, dispatchers: u32, executor: &str) -> String {
+    let stage = one_stage(name, dispatchers, executor);
+    format!("{stage}output = \"proofs\"\n[sequencer]\ninput = \"proofs\"\n")
+}
+
+/// Whether an emitted payload is that of its block.
+pub(crate) fn is_block(emitted: &Emitted) -> bool {
+    #[derive(Deserialize)]
+    struct Payload {
+        block: u64,
+    }
+    serde_json::from_slice::<Payload>(&emitted.bytes)
+        .is_ok_and(|payload| payload.block == emitted.first)
+}
+
 /// Checks a workflow file's text as `proofmill check` does.
 pub(crate) fn parse(text: &str, registry: &Registry) -> anyhow::Result<Workflow> {
     let host = LocalHost::new(registry.prover_names());
@@ -73,17 +91,29 @@ pub(crate) fn parse(text: &str, registry: &Registry) -> anyhow::Result<Workflow>
 // === impl Running ===
 
 impl Running {
-    /// Opens `state` and starts every role of the workflow; returns when its dispatchers have
-    /// joined.
+    /// Opens `state` and starts every role of the workflow but collectors of its own; returns when
+    /// its dispatchers have joined.
     pub(crate) async fn start(
         workflow: &Workflow,
         registry: Registry,
         place: &Place,
         state: &Path,
     ) -> anyhow::Result<Self> {
+        Self::start_routed(workflow, registry, place, state, Routing::default()).await
+    }
+
+    /// As [`Running::start`], with messages that find their collector by `routing`.
+    pub(crate) async fn start_routed(
+        workflow: &Workflow,
+        registry: Registry,
+        place: &Place,
+        state: &Path,
+        routing: Routing,
+    ) -> anyhow::Result<Self> {
         let (stream, emitted) = mpsc::channel(1024);
         let mut options = Options {
             stay: true,
+            routing,
             stream: Some(stream),
             ..Options::in_directory(state)
         };
@@ -99,17 +129,13 @@ impl Running {
         leader.observe(observer).await?;
         let (stop, listener) = shutdown::channel();
         let run = tokio::spawn(async move { Ok(mill.run(listener).await?) });
-        let (handle, mut dispatchers) = match bus {
-            None => (leader.clone(), Vec::new()),
+        let (handle, mut fleet) = match bus {
+            None => (leader.clone(), None),
             Some(bus) => {
-                let dispatchers = role::spawn(workflow, &bus, state)?;
-                let connection = Connection::open(bus).await?;
+                let mut fleet = Fleet::new(workflow, bus, state)?;
+                fleet.start_dispatchers(workflow)?;
                 let plan = leader.plan().clone();
-                let opened =
-                    Client::open(connection, blobs.clone(), plan, Role::Source, "submitter").await;
-                let (client, handle) = opened?;
-                tokio::spawn(client.run());
-                (handle, dispatchers)
+                (fleet.submitter(blobs.clone(), plan).await?, Some(fleet))
             }
         };
         let workers: u32 = workflow.dispatchers.iter().map(|stage| stage.workers).sum();
@@ -117,8 +143,8 @@ impl Running {
             if run.is_finished() {
                 break;
             }
-            for process in &mut dispatchers {
-                process.ensure_alive()?;
+            if let Some(fleet) = &mut fleet {
+                fleet.ensure_alive()?;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -130,8 +156,31 @@ impl Running {
             emitted,
             stop,
             run,
-            dispatchers,
+            fleet,
         })
+    }
+
+    /// The processes of the other roles.
+    pub(crate) fn fleet(&mut self) -> anyhow::Result<&mut Fleet> {
+        let fleet = self.fleet.as_mut();
+        fleet.context("roles in processes of their own need --bus jetstream")
+    }
+
+    /// Waits until so many processes keep partitions of collectors, and says how many each keeps.
+    pub(crate) async fn collectors(&self, count: usize) -> anyhow::Result<Vec<HostStatus>> {
+        let began = Instant::now();
+        loop {
+            let hosts = self.leader.status().await?.hosts;
+            if hosts.len() == count {
+                return Ok(hosts);
+            }
+            anyhow::ensure!(
+                began.elapsed() < JOINING,
+                "{} collectors are there, not {count}",
+                hosts.len()
+            );
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 
     /// The queue called `name`.
@@ -150,6 +199,18 @@ impl Running {
         }
     }
 
+    /// Takes away the stream of what is emitted.
+    pub(crate) fn take_emitted(&mut self) -> mpsc::Receiver<Emitted> {
+        let (_, nothing) = mpsc::channel(1);
+        std::mem::replace(&mut self.emitted, nothing)
+    }
+
+    /// Takes away the stream of tasks that end. It ends with the mill.
+    pub(crate) fn take_settled(&mut self) -> mpsc::UnboundedReceiver<Settled> {
+        let (_, nothing) = mpsc::unbounded_channel();
+        std::mem::replace(&mut self.settled, nothing)
+    }
+
     /// Ends it where it stands: what is under way does not matter any more.
     pub(crate) fn abandon(self) {
         self.run.abort();
@@ -159,8 +220,8 @@ impl Running {
     pub(crate) async fn finish(self) -> anyhow::Result<Summary> {
         self.stop.raise(Level::Drain);
         let ended = self.run.await.context("the mill panicked")?;
-        // They have nothing to do any more.
-        drop(self.dispatchers);
+        // Its processes have nothing to do any more.
+        drop(self.fleet);
         ended
     }
 }

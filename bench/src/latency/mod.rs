@@ -1,13 +1,17 @@
 //! What the orchestration adds to a task: from the start of its submission until its completion is
 //! on disk, with a prover that takes no time.
 
+mod bare;
 mod native;
 mod process;
+
+use std::time::Duration;
 
 use clap::ValueEnum;
 
 use crate::harness::{Common, Figures, Place, Report, Target, round};
 
+use bare::Bare;
 pub(crate) use process::echo;
 
 /// Arguments of `proofmill-bench latency`.
@@ -15,7 +19,8 @@ pub(crate) use process::echo;
 #[command(after_help = "\
 Every figure is from publish to completion recorded: the clock starts before the submission, and
 stops when the completion's record has been fsynced. On the way are two durable records (the task,
-the result), the scheduling, the lease and the prover's thread.
+the result), the scheduling, the lease and the prover's thread. With --bus jetstream, the bare round
+trips of the same server are measured in turn.
 
   proofmill-bench latency
   proofmill-bench latency --rate 100 --tasks 5000 --dir /mnt/nvme
@@ -49,6 +54,8 @@ enum Kind {
 /// What one run gave, in milliseconds.
 struct Run {
     overhead: Figures,
+    /// The bare round trips of the bus's server, if there is one.
+    bare: Option<Bare>,
     /// Where the time went, by name: information.
     parts: Vec<(&'static str, Figures)>,
     lost: usize,
@@ -115,29 +122,59 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             Target::Open,
             "",
         );
+        let mut json = serde_json::json!({
+            "rate": rate,
+            "tasks": tasks,
+            "p50_ms": round(figures.p50()),
+            "p99_ms": round(figures.p99()),
+            "max_ms": round(figures.max()),
+        });
+        if let Some(bare) = &run.bare {
+            for (name, share) in [("P50", 0.5), ("P99", 0.99)] {
+                let key = name.to_lowercase();
+                let (plain, kept) = (bare.acknowledged.at(share), bare.kept.at(share));
+                let label = format!("bare {name} at {rate}/s");
+                report.figure(&label, plain, "ms", Target::Open, "");
+                let ratio = figures.at(share) / plain;
+                let label = format!("ours / bare, {name} at {rate}/s");
+                report.figure(&label, ratio, "", Target::Most(1.5), "");
+                let label = format!("bare {name} with a result that is kept");
+                report.figure(&label, kept, "ms", Target::Open, "");
+                let ratio = figures.at(share) / kept;
+                let label = format!("ours / that, {name} at {rate}/s");
+                report.figure(&label, ratio, "", Target::Open, "");
+                json[format!("bare_{key}_ms")] = round(plain).into();
+                json[format!("bare_kept_{key}_ms")] = round(kept).into();
+            }
+        }
         let parts: Vec<String> = run
             .parts
             .iter()
             .map(|(name, part)| format!("{name} {:.3}", part.p50()))
             .collect();
         report.note(&format!("at {rate}/s, P50 in ms: {}", parts.join(", ")));
-        rates.push(serde_json::json!({
-            "rate": rate,
-            "tasks": tasks,
-            "p50_ms": round(figures.p50()),
-            "p99_ms": round(figures.p99()),
-            "max_ms": round(figures.max()),
-        }));
+        rates.push(json);
         p50 = p50.max(figures.p50());
         p99 = p99.max(figures.p99());
         lost += run.lost;
         duplicated += run.duplicated;
     }
     report.note("push0's figures: table II, local NATS");
+    if !args.common.is_embedded() {
+        report.note(
+            "bare: publish to a stream, synced → a pull consumer has it → ack → the ack is \
+             acknowledged; in turn with our tasks, at the same rate, on the same server; then \
+             with a result published, and synced, before the ack",
+        );
+    }
     report.put("p50_ms", round(p50));
     report.put("p99_ms", round(p99));
     report.put("rates", rates);
     report.must_be_zero("lost", "lost", lost);
     report.must_be_zero("duplicated", "duplicated", duplicated);
     report.finish(&args.common)
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
 }

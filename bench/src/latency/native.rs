@@ -7,7 +7,8 @@ use anyhow::Context;
 use proofmill_orchestrator::core::{Reply, Timing};
 use tokio::time::{sleep_until, timeout};
 
-use super::{Args, Run};
+use super::bare;
+use super::{Args, Run, ms};
 use crate::harness::{Figures, Place, Progress, Running, json_message, one_stage, parse, registry};
 
 /// How long after the last submission a completion counts as lost.
@@ -32,12 +33,17 @@ pub(super) async fn measure(
     let times = || Times::new((0..tasks).map(|_| OnceLock::new()).collect());
     let (published, accepted) = (times(), times());
 
+    let period = Duration::from_secs_f64(1.0 / rate);
+    let start = tokio::time::Instant::now() + Duration::from_secs(1);
+    let bare = match place.bus(&state) {
+        // In turn with ours.
+        Some(bus) => Some(bare::start(&bus, start, period, tasks).await?),
+        None => None,
+    };
     let publisher = {
         let (handle, published, accepted) =
             (mill.handle.clone(), published.clone(), accepted.clone());
         tokio::spawn(async move {
-            let period = Duration::from_secs_f64(1.0 / rate);
-            let start = tokio::time::Instant::now() + period;
             for (block, time) in published.iter().enumerate() {
                 sleep_until(start + period.mul_f64(block as f64)).await;
                 let payload = format!("{{\"block\":{block},\"witness\":\"{block:064x}\"}}");
@@ -84,6 +90,10 @@ pub(super) async fn measure(
     }
     drop(progress);
     publisher.await.context("the publisher panicked")??;
+    let bare = match bare {
+        Some(bare) => Some(bare.await?),
+        None => None,
+    };
     mill.finish().await?;
 
     let durable = |(at, began): (&OnceLock<Instant>, &OnceLock<Instant>)| {
@@ -102,6 +112,7 @@ pub(super) async fn measure(
         lost: tasks - overhead.len(),
         duplicated,
         overhead: Figures::of(overhead),
+        bare,
         parts: vec![
             ("task durable after", Figures::of(accepted)),
             ("waited for its lease", part(|timing| timing.waited)),
@@ -113,8 +124,4 @@ pub(super) async fn measure(
             ),
         ],
     })
-}
-
-fn ms(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use tokio::time::{sleep_until, timeout};
 
-use super::{Args, Run};
+use super::{Args, Run, ms};
 use crate::harness::{Figures, Place, Progress, Running, json_message, one_stage, parse, registry};
 
 /// The hidden first argument with which this program is the program that copies.
@@ -89,6 +89,7 @@ pub(super) async fn measure(
     mill.finish().await?;
     Ok(Run {
         overhead: Figures::of(overhead),
+        bare: None,
         parts: vec![
             ("publish → completion recorded", Figures::of(through)),
             ("of that the executor", Figures::of(ran)),
@@ -119,8 +120,4 @@ async fn start_bare(program: &Path, input: &Path, output: &Path) -> anyhow::Resu
     let took = began.elapsed();
     ensure!(status.success(), "the program alone ended with {status}");
     Ok(took)
-}
-
-fn ms(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
 }

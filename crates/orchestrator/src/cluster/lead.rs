@@ -56,6 +56,13 @@ impl Leading {
         }
     }
 
+    /// Waits until this process does not lead a workflow.
+    pub async fn stands_by(&self, workflow: &str) {
+        let is_led = |leading: &Led| leading.iter().any(|(name, _)| &**name == workflow);
+        // The sender lives in `self`.
+        let _ = self.0.subscribe().wait_for(|led| !is_led(led)).await;
+    }
+
     fn begin(&self, workflow: &Arc<str>, handle: &Handle) {
         let entry = (workflow.clone(), handle.clone());
         self.0.send_modify(|leading| leading.push(entry));

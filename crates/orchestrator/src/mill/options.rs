@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::coordinator::{CoordinatorError, CoordinatorGone};
-use crate::core::Status;
+use crate::core::{Routing, Status};
 use crate::executor::process::ProcessError;
 use crate::plan::PlanError;
 use crate::sink::{Emitted, Sink, SinkError};
@@ -31,6 +31,8 @@ pub struct Options {
     pub workers: BTreeMap<String, usize>,
     /// Keep running when the sources have ended and nothing moves: work may still be submitted.
     pub stay: bool,
+    /// For an experiment: how messages find their collector.
+    pub routing: Routing,
 }
 
 /// How a run ended.
@@ -150,6 +152,7 @@ impl Options {
             stream: None,
             workers: BTreeMap::new(),
             stay: false,
+            routing: Routing::default(),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::roles::Roles;
 use super::sinks::{sinks, sweep_sink_programs};
 use super::store::Store;
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
+use crate::core::CoreOptions;
 use crate::plan::Plan;
 use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
@@ -61,7 +62,13 @@ impl Mill {
             Some(connection) => Store::on_bus(connection, &plan).await?,
         };
         let blobs = Arc::new(blobs);
-        let opened = Coordinator::open(plan, store.log(), coordinator::Options::default()).await?;
+        let settings = coordinator::Options {
+            core: CoreOptions {
+                routing: options.routing,
+                ..CoreOptions::default()
+            },
+        };
+        let opened = Coordinator::open(plan, store.log(), settings).await?;
         let (coordinator, handle) = opened;
         let (stop_coordinator, shutdown) = shutdown::channel();
         if let Some(connection) = &options.bus {

@@ -1,0 +1,144 @@
+//! Whether barriers fire that several processes gather, with partition affinity and without.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ValueEnum;
+use proofmill_orchestrator::core::{Reply, Routing};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use tokio::time::timeout;
+
+use crate::harness::{
+    Common, Outflow, Place, Report, Role, Running, Target, barriers, is_group, member, parse,
+    registry,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Arguments of `proofmill-bench cluster affinity`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// How messages find their collector; one run for each
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [By::Affine, By::RoundRobin])]
+    routing: Vec<By>,
+    /// Barriers
+    #[arg(long, default_value_t = 100)]
+    barriers: u64,
+    /// Messages of each
+    #[arg(long, default_value_t = 4)]
+    members: u64,
+    /// Processes of collectors
+    #[arg(long, default_value_t = 3)]
+    collectors: usize,
+    /// Makes the order of submission the same again
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// How messages find their collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    /// All of a group go to the process that keeps its partition
+    Affine,
+    /// One after the other to each process
+    RoundRobin,
+}
+
+/// What one run gave.
+struct Run {
+    fired: u64,
+    held: usize,
+    wrong: usize,
+    duplicated: usize,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let place = Place::fresh(&args.common)?;
+    let title = format!(
+        "Affinity: {} barriers of {} messages in random order, {} collectors",
+        args.barriers, args.members, args.collectors
+    );
+    let mut report = Report::new(&title, &place);
+    let (mut wrong, mut duplicated) = (0, 0);
+    for by in &args.routing {
+        let run = measure(args, &place, *by).await?;
+        let name = match by {
+            By::Affine => "affine",
+            By::RoundRobin => "round-robin",
+        };
+        let label = format!("{name}: barriers that fired");
+        if *by == By::Affine {
+            report.must_be(
+                &label,
+                usize::try_from(run.fired)?,
+                usize::try_from(args.barriers)?,
+            );
+        } else {
+            report.figure(&label, run.fired as f64, "", Target::Open, "");
+        }
+        let label = format!("{name}: messages that wait for ever");
+        report.figure(&label, run.held as f64, "", Target::Open, "");
+        report.put(&format!("fired_{name}"), run.fired);
+        report.put(&format!("held_{name}"), run.held);
+        wrong += run.wrong;
+        duplicated += run.duplicated;
+    }
+    report.must_be_zero("wrong", "barriers with other members", wrong);
+    report.must_be_zero("duplicated", "barriers fired twice", duplicated);
+    report.note("round-robin is what shared consumers do; it exists for this experiment only");
+    report.finish(&args.common)
+}
+
+async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
+    let k = args.members;
+    let registry = registry();
+    let workflow = parse(&barriers("affinity", k), &registry)?;
+    let state = place.state(&format!("affinity-{by:?}"));
+    let routing = match by {
+        By::Affine => Routing::Affine,
+        By::RoundRobin => Routing::RoundRobin,
+    };
+    let mut mill = Running::start_routed(&workflow, registry, place, &state, routing).await?;
+    for _ in 0..args.collectors {
+        mill.fleet()?.start(Role::Collector)?;
+    }
+    mill.collectors(args.collectors).await?;
+    let outflow = Outflow::count(mill.take_emitted(), move |emitted| {
+        is_group(emitted.first, k, &emitted.bytes)
+    });
+    let queue = mill.queue("parts")?;
+    let members = (0..args.barriers).flat_map(|group| (0..k).map(move |index| (group, index)));
+    let mut members: Vec<(u64, u64)> = members.collect();
+    members.shuffle(&mut StdRng::seed_from_u64(args.seed));
+    let mut replies = Vec::new();
+    for (group, index) in members {
+        let request = member(mill.leader.plan(), queue, group, index);
+        replies.push(mill.handle.submit_later(request).await?);
+    }
+    for reply in replies {
+        let reply = timeout(PATIENCE, reply).await.context("no reply comes")??;
+        anyhow::ensure!(reply == Reply::Accepted, "not accepted: {reply:?}");
+    }
+    timeout(PATIENCE, mill.leader.when_idle())
+        .await
+        .context("the mill does not come to rest")??;
+    let status = mill.leader.status().await?;
+    let mut stages = status.stages.iter();
+    let gather = stages.find(|stage| &*stage.stage == "gather");
+    let gather = gather.context("the workflow has a collector")?;
+    let (fired, held) = (gather.counters.grouped / k, gather.held);
+    // Round-robin never comes to its end.
+    mill.abandon();
+    let counts = outflow.so_far();
+    Ok(Run {
+        fired,
+        held,
+        wrong: counts.wrong,
+        duplicated: counts.tally.duplicated(),
+    })
+}

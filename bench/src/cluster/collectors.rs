@@ -1,0 +1,112 @@
+//! A collector is killed in the middle of its groups: how long until they are complete again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use tokio::time::timeout;
+
+use crate::harness::{
+    Common, Figures, Outflow, Place, Report, Role, Running, Target, barriers, is_group, member,
+    parse, registry, round,
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A leader that has just connected gives everyone time to do so, too.
+const SETTLING: Duration = Duration::from_millis(3200);
+
+/// Arguments of `proofmill-bench cluster collectors`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Times that a collector is killed
+    #[arg(long, default_value_t = 20)]
+    kills: u64,
+    /// Processes of collectors
+    #[arg(long, default_value_t = 3)]
+    collectors: usize,
+    /// Groups that are half gathered at each kill
+    #[arg(long, default_value_t = 24)]
+    groups: u64,
+    /// Messages of each
+    #[arg(long, default_value_t = 4)]
+    members: u64,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(args.members > 1, "--members must be at least 2");
+    let place = Place::fresh(&args.common)?;
+    let k = args.members;
+    let registry = registry();
+    let workflow = parse(&barriers("collectors", k), &registry)?;
+    let state = place.state("collectors");
+    let mut mill = Running::start(&workflow, registry, &place, &state).await?;
+    let outflow = Outflow::count(mill.take_emitted(), move |emitted| {
+        is_group(emitted.first, k, &emitted.bytes)
+    });
+    for _ in 0..args.collectors {
+        mill.fleet()?.start(Role::Collector)?;
+    }
+    mill.collectors(args.collectors).await?;
+    tokio::time::sleep(SETTLING).await;
+    let mut took = Vec::new();
+    for kill in 0..args.kills {
+        let groups = kill * args.groups..(kill + 1) * args.groups;
+        submit(&mill, groups.clone(), 0..k / 2).await?;
+        timeout(PATIENCE, mill.leader.when_idle())
+            .await
+            .context("the mill does not come to rest")??;
+        // The one that has most to lose.
+        let hosts = mill.collectors(args.collectors).await?;
+        let most = hosts.iter().max_by_key(|host| host.partitions);
+        let victim = most.context("there are collectors")?.host.clone();
+        mill.fleet()?.kill(&victim)?;
+        let killed = Instant::now();
+        submit(&mill, groups.clone(), k / 2..k).await?;
+        if !outflow.reaches(groups.end, PATIENCE).await {
+            break;
+        }
+        took.push(killed.elapsed().as_secs_f64());
+        mill.fleet()?.start(Role::Collector)?;
+        mill.collectors(args.collectors).await?;
+    }
+    mill.abandon();
+    let figures = Figures::of(took);
+    let mut report = Report::new(
+        &format!(
+            "Collectors: SIGKILL of one of {} in the middle of {} groups → all of them complete",
+            args.collectors, args.groups
+        ),
+        &place,
+    );
+    report.figure("P50", figures.p50(), "s", Target::Open, "");
+    report.figure("P95", figures.at(0.95), "s", Target::Most(1.0), "");
+    report.figure("max", figures.max(), "s", Target::Open, "");
+    report.put("p50_s", round(figures.p50()));
+    report.put("p95_s", round(figures.at(0.95)));
+    report.must_be("kills", figures.len(), usize::try_from(args.kills)?);
+    report.outflow(&outflow, args.kills * args.groups);
+    report.finish(&args.common)
+}
+
+/// Submits some members of some groups, and waits until they are durable.
+async fn submit(
+    mill: &Running,
+    groups: std::ops::Range<u64>,
+    members: std::ops::Range<u64>,
+) -> anyhow::Result<()> {
+    let queue = mill.queue("parts")?;
+    let mut replies = Vec::new();
+    for group in groups {
+        for index in members.clone() {
+            let request = member(mill.leader.plan(), queue, group, index);
+            replies.push(mill.handle.submit_later(request).await?);
+        }
+    }
+    for reply in replies {
+        timeout(PATIENCE, reply).await.context("no reply comes")??;
+    }
+    Ok(())
+}

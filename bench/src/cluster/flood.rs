@@ -1,0 +1,270 @@
+//! Producers bring ten times what can be proven: how full the queue gets, and who waits.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::Settled;
+use proofmill_orchestrator::plan::QueueIx;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use crate::harness::{
+    Common, Figures, Load, Place, Report, Running, Target, json_message, one_stage, parse,
+    registry, resident, round,
+};
+
+/// Blocks from here on are those of the flood; the head of the chain is below.
+const FLOOD_FROM: u64 = 1 << 32;
+
+/// Blocks at the head of the chain, a second.
+const HEAD_RATE: f64 = 10.0;
+
+/// How many times what can be proven is brought.
+const TIMES: f64 = 10.0;
+
+/// Submissions of one producer that wait for their acknowledgement, at most.
+const WINDOW: usize = 64;
+
+/// Between two looks at the queue.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Once the producers have ended, what is left is lost if it takes longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Arguments of `proofmill-bench cluster flood`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Seconds of the flood
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Q_max of the queue
+    #[arg(long, default_value_t = 1000)]
+    q_max: usize,
+    /// Dispatchers
+    #[arg(long, default_value_t = 4)]
+    dispatchers: u32,
+    /// Milliseconds of a proof
+    #[arg(long, default_value_t = 20)]
+    proof_ms: u32,
+    /// Producers, which together bring ten times what the dispatchers can do
+    #[arg(long, default_value_t = 8)]
+    producers: u64,
+}
+
+/// What was seen of the queue and of this process's memory.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// Most tasks that waited in the queue.
+    depth: usize,
+    /// Most producers' messages that waited before it.
+    outside: usize,
+    /// Most bytes of memory.
+    memory: u64,
+}
+
+/// What was completed.
+#[derive(Debug, Default)]
+struct Counts {
+    completed: HashSet<u64>,
+    duplicated: usize,
+    /// Milliseconds from the submission of each block of the head until its completion.
+    latency: Vec<f64>,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(args.proof_ms > 0, "--proof-ms must be at least 1");
+    anyhow::ensure!(args.producers > 0, "--producers must be at least 1");
+    let place = Place::fresh(&args.common)?;
+    let executor = format!(
+        r#"{{ kind = "native", prover = "sleep", params = {{ ms = {}.0 }} }}"#,
+        args.proof_ms
+    );
+    let text = format!(
+        "{}[[queue]]\nname = \"tasks\"\nq_max = {}\n",
+        one_stage("flood", args.dispatchers, &executor),
+        args.q_max
+    );
+    let registry = registry();
+    let workflow = parse(&text, &registry)?;
+    let mut mill = Running::start(&workflow, registry, &place, &place.state("flood")).await?;
+    let queue = mill.queue("tasks")?;
+    let before = resident().unwrap_or_default();
+    let looking = look(mill.leader.clone());
+
+    let (began, begins) = std::sync::mpsc::channel();
+    let counting = tokio::spawn(count(mill.take_settled(), begins));
+    let can = f64::from(args.dispatchers) * 1e3 / f64::from(args.proof_ms);
+    let end = Instant::now() + Duration::from_secs(args.seconds);
+    let next = Arc::new(AtomicU64::new(FLOOD_FROM));
+    let producers: Vec<_> = (0..args.producers)
+        .map(|_| {
+            let rate = TIMES * can / args.producers as f64;
+            tokio::spawn(produce(mill.handle.clone(), queue, next.clone(), rate, end))
+        })
+        .collect();
+    let head = Load::start(mill.handle.clone(), HEAD_RATE, move |block| {
+        // Whoever counts may have ended.
+        let _ = began.send(Instant::now());
+        vec![json_message(queue, block, "{}")]
+    });
+    tokio::time::sleep_until(end.into()).await;
+    let mut submitted = head.end().await?;
+    let during = *looking.borrow();
+    for producer in producers {
+        submitted += producer.await.context("a producer panicked")??;
+    }
+    // A loss is told below.
+    let _ = timeout(PATIENCE, mill.leader.when_idle()).await;
+    let after = resident().unwrap_or_default();
+    mill.finish().await?;
+    let counts = counting.await.context("the count panicked")?;
+
+    let mut report = Report::new(
+        &format!(
+            "Flood: {:.0} tasks a second brought, {can:.0} can be done, Q_max {}",
+            TIMES * can,
+            args.q_max
+        ),
+        &place,
+    );
+    let latency = Figures::of(counts.latency);
+    report.figure("tasks", submitted as f64, "", Target::Open, "");
+    // A block below everything that waits passes: one such waits at a time.
+    let most = args.q_max as f64 + 1.0;
+    report.figure(
+        "most tasks in the queue",
+        during.depth as f64,
+        "",
+        Target::Most(most),
+        "",
+    );
+    let over = during.depth.saturating_sub(args.q_max + 1);
+    let windows = (args.producers as usize * WINDOW) as f64;
+    let name = "most messages that waited outside";
+    report.figure(
+        name,
+        during.outside as f64,
+        "",
+        Target::Most(windows + 1.0),
+        "",
+    );
+    report.figure(
+        "head of the chain, P50",
+        latency.p50(),
+        "ms",
+        Target::Open,
+        "",
+    );
+    report.figure(
+        "head of the chain, P99",
+        latency.p99(),
+        "ms",
+        Target::Open,
+        "",
+    );
+    for (name, bytes) in [
+        ("before", before),
+        ("most during", during.memory),
+        ("after", after),
+    ] {
+        let name = format!("memory {name} (coordinator and producers)");
+        report.figure(&name, bytes as f64 / MIB, "MiB", Target::Open, "");
+    }
+    report.put("tasks", submitted);
+    report.put("depth", during.depth);
+    report.put("head_p50_ms", round(latency.p50()));
+    report.put("head_p99_ms", round(latency.p99()));
+    report.put("memory_before_bytes", before);
+    report.put("memory_most_bytes", during.memory);
+    report.put("memory_after_bytes", after);
+    report.must_be_zero("over", "beyond Q_max and the head", over);
+    report.must_be_zero(
+        "lost",
+        "lost",
+        submitted.saturating_sub(counts.completed.len() as u64) as usize,
+    );
+    report.must_be_zero("duplicated", "duplicated", counts.duplicated);
+    report.finish(&args.common)
+}
+
+/// Counts completions until the mill has ended; `begins` are the times when the blocks of the head,
+/// one after the other, were submitted.
+async fn count(
+    mut settled: mpsc::UnboundedReceiver<Settled>,
+    begins: std::sync::mpsc::Receiver<Instant>,
+) -> Counts {
+    let mut counts = Counts::default();
+    let mut heads: Vec<Instant> = Vec::new();
+    while let Some(settled) = settled.recv().await {
+        let block = settled.task.block;
+        if !settled.completed {
+            continue;
+        }
+        if !counts.completed.insert(block) {
+            counts.duplicated += 1;
+            continue;
+        }
+        heads.extend(begins.try_iter());
+        let index = usize::try_from(block).ok();
+        if let Some(began) = index.and_then(|index| heads.get(index)) {
+            counts.latency.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    counts
+}
+
+/// Brings blocks at a rate, or as fast as they are taken, until `end`; how many.
+async fn produce(
+    handle: Handle,
+    queue: QueueIx,
+    next: Arc<AtomicU64>,
+    rate: f64,
+    end: Instant,
+) -> anyhow::Result<u64> {
+    let mut pace = tokio::time::interval(Duration::from_secs_f64(1.0 / rate));
+    let mut waiting = VecDeque::with_capacity(WINDOW);
+    let mut brought = 0;
+    while Instant::now() < end {
+        pace.tick().await;
+        let block = next.fetch_add(1, Ordering::Relaxed);
+        let request = json_message(queue, block, "{}");
+        waiting.push_back(handle.submit_later(request).await?);
+        brought += 1;
+        if waiting.len() == WINDOW
+            && let Some(reply) = waiting.pop_front()
+        {
+            reply.await?;
+        }
+    }
+    for reply in waiting {
+        reply.await?;
+    }
+    Ok(brought)
+}
+
+/// Looks at the queue again and again, until the mill has ended.
+fn look(leader: Handle) -> watch::Receiver<Seen> {
+    let (sender, seen) = watch::channel(Seen::default());
+    tokio::spawn(async move {
+        while let Ok(status) = leader.status().await {
+            let depth = status.stages.first().map_or(0, |stage| stage.waiting);
+            let memory = resident().unwrap_or_default();
+            sender.send_modify(|seen| {
+                seen.depth = seen.depth.max(depth);
+                seen.outside = seen.outside.max(status.producers_waiting);
+                seen.memory = seen.memory.max(memory);
+            });
+            tokio::time::sleep(LOOK).await;
+        }
+    });
+    seen
+}

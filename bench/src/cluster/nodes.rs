@@ -1,0 +1,101 @@
+//! Servers are killed under load, one after the other, and started again.
+
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::harness::{
+    Common, Load, Outflow, Place, Report, Running, Target, chain, is_block, json_message, parse,
+    registry, round,
+};
+
+/// How long what is left may take when nothing new comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Arguments of `proofmill-bench cluster nodes`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Seconds that each server is away, and then is back
+    #[arg(long, default_value_t = 8)]
+    seconds: u64,
+    /// Blocks submitted a second
+    #[arg(long, default_value_t = 50.0)]
+    rate: f64,
+    /// Milliseconds of a proof
+    #[arg(long, default_value_t = 20)]
+    proof_ms: u64,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let mut place = Place::fresh(&args.common)?;
+    let count = place
+        .servers
+        .as_ref()
+        .map_or(0, |servers| servers.servers.len());
+    anyhow::ensure!(
+        count == 3,
+        "a server that others stand in for needs --bus jetstream --servers 3"
+    );
+    let executor = format!(
+        r#"{{ kind = "native", prover = "sleep", params = {{ ms = {}.0 }} }}"#,
+        args.proof_ms
+    );
+    let registry = registry();
+    let workflow = parse(&chain("nodes", 4, &executor), &registry)?;
+    let mut mill = Running::start(&workflow, registry, &place, &place.state("nodes")).await?;
+    let queue = mill.queue("tasks")?;
+    let outflow = Outflow::count(mill.take_emitted(), is_block);
+    let load = Load::start(mill.handle.clone(), args.rate, move |block| {
+        vec![json_message(queue, block, format!("{{\"block\":{block}}}"))]
+    });
+    let time = Duration::from_secs(args.seconds);
+    let undisturbed = outflow.pause_within(time).await;
+    let mut rows = Vec::new();
+    for at in 0..count {
+        let mut servers = place.servers.take().context("it was there")?;
+        // Both wait for processes: what leaves is counted meanwhile.
+        servers = tokio::task::spawn_blocking(move || {
+            servers.servers[at].kill();
+            servers
+        })
+        .await?;
+        let away = outflow.pause_within(time).await;
+        let starting = tokio::task::spawn_blocking(move || {
+            servers.servers[at].restart();
+            servers
+        });
+        let (servers, back) = tokio::join!(starting, outflow.pause_within(time));
+        place.servers = Some(servers?);
+        eprintln!("server {at}: longest pause away {away:.3?}, back {back:.3?}");
+        rows.push((away.as_secs_f64(), back.as_secs_f64()));
+    }
+    let submitted = load.end().await?;
+    outflow.reaches(submitted, PATIENCE).await;
+    mill.abandon();
+    let mut report = Report::new(
+        &format!(
+            "Nodes: each of 3 servers killed and started again, {} blocks a second",
+            args.rate
+        ),
+        &place,
+    );
+    let name = "longest pause before";
+    report.figure(name, undisturbed.as_secs_f64(), "s", Target::Open, "");
+    for (number, (away, back)) in (1..).zip(&rows) {
+        let name = format!("server {number} killed: longest pause");
+        report.figure(&name, *away, "s", Target::Open, "");
+        let name = format!("server {number} started again: longest pause");
+        report.figure(&name, *back, "s", Target::Open, "");
+    }
+    let longest = rows
+        .iter()
+        .map(|(away, back)| away.max(*back))
+        .fold(0.0, f64::max);
+    report.put("longest_pause_s", round(longest));
+    report.put("blocks", submitted);
+    report.outflow(&outflow, submitted);
+    report.finish(&args.common)
+}

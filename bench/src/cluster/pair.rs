@@ -1,0 +1,155 @@
+//! Two coordinators as processes, of which one leads, under a steady load.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use futures_util::future::BoxFuture;
+use proofmill_bus::Connection;
+use proofmill_orchestrator::cluster::{self, Site};
+use proofmill_orchestrator::shutdown::{self, Trigger};
+use proofmill_orchestrator::sink::{Emitted, Sink, SinkError};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::harness::{
+    Fleet, Journal, Load, Outflow, Place, Report, Role, Target, chain, is_block, json_message,
+    parse, registry,
+};
+
+/// How long anything may take before the experiment gives up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the load is.
+#[derive(Debug, clap::Args)]
+pub(super) struct LoadArgs {
+    /// Blocks submitted a second
+    #[arg(long, default_value_t = 20.0)]
+    rate: f64,
+    /// Milliseconds of a proof
+    #[arg(long, default_value_t = 100.0)]
+    proof_ms: f64,
+    /// Dispatchers, spread over up to four processes
+    #[arg(long, default_value_t = 4)]
+    dispatchers: u32,
+}
+
+/// A workflow that two processes could lead; this process submits its blocks, and is handed what
+/// it emits.
+pub(super) struct Pair {
+    pub(super) fleet: Fleet,
+    pub(super) outflow: Outflow,
+    journal: Journal,
+    load: Load,
+    again: Arc<AtomicUsize>,
+    /// Ends the sequencer when it is dropped.
+    _sequencing: Trigger,
+}
+
+/// Hands on what is emitted. A message at the cursor may come again when its confirmation is lost
+/// with a leader: it is taken once, as by a directory, and counted.
+struct Taken {
+    stream: mpsc::Sender<Emitted>,
+    last: Option<Emitted>,
+    again: Arc<AtomicUsize>,
+}
+
+// === impl Pair ===
+
+impl Pair {
+    /// Starts everything, and waits until something has been emitted.
+    pub(super) async fn start(name: &str, place: &Place, args: &LoadArgs) -> anyhow::Result<Self> {
+        let state = place.state(name);
+        let bus = place.bus(&state);
+        let bus = bus.context("coordinators in processes of their own need --bus jetstream")?;
+        let journal = Journal::in_directory(&state);
+        let registry = registry();
+        let text = chain(name, args.dispatchers, &journal.sleep(args.proof_ms));
+        let workflow = parse(&text, &registry)?;
+        let mut fleet = Fleet::new(&workflow, bus.clone(), &state)?;
+        for _ in 0..2 {
+            fleet.start(Role::Coordinator)?;
+        }
+        fleet.start_dispatchers(&workflow)?;
+
+        let connection = Connection::open(bus).await?;
+        let here = state.join("here");
+        let site = Site::open(connection, &workflow, registry, here, "bench").await?;
+        let (plan, blobs) = (site.plan.clone(), site.blobs.clone());
+        let queue = plan.queue_named("tasks").context("it has this queue")?;
+        let (stream, emitted) = mpsc::channel(1024);
+        let again = Arc::new(AtomicUsize::new(0));
+        let sink = Taken {
+            stream,
+            last: None,
+            again: again.clone(),
+        };
+        let (trigger, shutdown) = shutdown::channel();
+        tokio::spawn(async move {
+            let ended = cluster::run_sequencer(site, vec![Box::new(sink)], shutdown).await;
+            if let Err(error) = ended {
+                eprintln!("the sequencer has ended: {error}");
+            }
+        });
+        let outflow = Outflow::count(emitted, is_block);
+        let handle = fleet.submitter(blobs, plan).await?;
+        let load = Load::start(handle, args.rate, move |block| {
+            vec![json_message(queue, block, format!("{{\"block\":{block}}}"))]
+        });
+        let pair = Self {
+            fleet,
+            outflow,
+            journal,
+            load,
+            again,
+            _sequencing: trigger,
+        };
+        anyhow::ensure!(
+            pair.outflow.reaches(1, PATIENCE).await,
+            "nothing is emitted"
+        );
+        Ok(pair)
+    }
+
+    /// Waits until a coordinator other than `before` leads, and says which.
+    pub(super) async fn leader(&self, before: Option<&str>) -> anyhow::Result<String> {
+        let leads = timeout(PATIENCE, self.fleet.leader(before)).await;
+        leads.context("nobody leads")
+    }
+
+    /// Ends the load, waits for what is left of it, and reports what became of all of it.
+    pub(super) async fn finish(self, report: &mut Report) -> anyhow::Result<()> {
+        let submitted = self.load.end().await?;
+        self.outflow.reaches(submitted, PATIENCE).await;
+        let runs = self.journal.read();
+        report.figure("blocks", submitted as f64, "", Target::Open, "");
+        let again = self.again.load(Ordering::SeqCst);
+        let name = "handed out again at the cursor, and taken once";
+        report.figure(name, again as f64, "", Target::Open, "");
+        let name = "tasks begun more than once";
+        report.figure(name, runs.begun_again() as f64, "", Target::Open, "");
+        report.put("blocks", submitted);
+        report.put("begun_again", runs.begun_again());
+        report.must_be_zero("proven_twice", "tasks proven twice", runs.proven_twice());
+        report.outflow(&self.outflow, submitted);
+        Ok(())
+    }
+}
+
+// === impl Taken ===
+
+impl Sink for Taken {
+    fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
+        Box::pin(async move {
+            if self.last.as_ref() == Some(emitted) {
+                self.again.fetch_add(1, Ordering::SeqCst);
+                return Ok(());
+            }
+            self.last = Some(emitted.clone());
+            // Whoever counts may have ended.
+            let _ = self.stream.send(emitted.clone()).await;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! Collectors come and go under a steady load: every barrier fires once.
+
+use std::time::Duration;
+
+use crate::harness::{
+    Common, Load, Outflow, Place, Report, Role, Running, Target, barriers, is_group, member, parse,
+    registry, round,
+};
+
+/// How long what is left may take when nothing new comes.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Arguments of `proofmill-bench cluster resize`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    /// Processes of collectors, one number after the other; what is too many is told to end
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 3, 7, 2])]
+    collectors: Vec<usize>,
+    /// Seconds at each number
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// Barriers a second
+    #[arg(long, default_value_t = 50.0)]
+    rate: f64,
+    /// Messages of each
+    #[arg(long, default_value_t = 4)]
+    members: u64,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let place = Place::fresh(&args.common)?;
+    let k = args.members;
+    let registry = registry();
+    let workflow = parse(&barriers("resize", k), &registry)?;
+    let mut mill = Running::start(&workflow, registry, &place, &place.state("resize")).await?;
+    let outflow = Outflow::count(mill.take_emitted(), move |emitted| {
+        is_group(emitted.first, k, &emitted.bytes)
+    });
+    let (plan, queue) = (mill.leader.plan().clone(), mill.queue("parts")?);
+    let load = Load::start(mill.handle.clone(), args.rate, move |group| {
+        (0..k)
+            .map(|index| member(&plan, queue, group, index))
+            .collect()
+    });
+    let mut rows = Vec::new();
+    for count in &args.collectors {
+        let steady = async {
+            loop {
+                let up = mill.fleet()?.names(Role::Collector);
+                match up.first() {
+                    Some(oldest) if up.len() > *count => mill.fleet()?.end(oldest).await?,
+                    _ if up.len() < *count => drop(mill.fleet()?.start(Role::Collector)?),
+                    _ => break,
+                }
+            }
+            mill.collectors(*count).await
+        };
+        let time = Duration::from_secs(args.seconds);
+        let (hosts, pause) = tokio::join!(steady, outflow.pause_within(time));
+        let kept: Vec<usize> = hosts?.iter().map(|host| host.partitions).collect();
+        eprintln!("{count} collectors: {kept:?} partitions, longest pause {pause:.3?}");
+        rows.push((*count, pause.as_secs_f64()));
+    }
+    let submitted = load.end().await?;
+    outflow.reaches(submitted, PATIENCE).await;
+    mill.abandon();
+    let mut report = Report::new(
+        &format!(
+            "Resize: collectors {:?}, {} barriers of {k} a second",
+            args.collectors, args.rate
+        ),
+        &place,
+    );
+    for (count, pause) in &rows {
+        let name = format!("to {count} collectors: longest pause between barriers");
+        report.figure(&name, *pause, "s", Target::Open, "");
+    }
+    let longest = rows.iter().map(|(_, pause)| *pause).fold(0.0, f64::max);
+    report.put("longest_pause_s", round(longest));
+    report.put("barriers", submitted);
+    report.outflow(&outflow, submitted);
+    report.finish(&args.common)
+}

@@ -1,0 +1,101 @@
+//! What provers in other processes have done, whoever heard of it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use proofmill_orchestrator::id::TaskId;
+use serde::Deserialize;
+
+/// A file to which every run of a prover adds a line when it begins and when it ends.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Journal(PathBuf);
+
+/// What a line says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// A run begins.
+    Began,
+    /// It ends.
+    Ended,
+}
+
+/// How often each task was begun, and how often a run of it came to its end.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Runs(BTreeMap<String, (u32, u32)>);
+
+// === impl Journal ===
+
+impl Journal {
+    /// A journal in `state`.
+    pub(crate) fn in_directory(state: &Path) -> Self {
+        Self(state.join("journal"))
+    }
+
+    /// The executor `sleep` of a workflow file, which takes `ms` milliseconds and writes here.
+    pub(crate) fn sleep(&self, ms: f64) -> String {
+        let path = self.0.display().to_string();
+        format!(
+            "{{ kind = \"native\", prover = \"sleep\", params = {{ ms = {ms:?}, journal = {path:?} }} }}"
+        )
+    }
+
+    /// Adds a line, in one write: other processes do, too.
+    pub(crate) fn write(&self, word: Word, task: &TaskId) -> std::io::Result<()> {
+        let word = match word {
+            Word::Began => "began",
+            Word::Ended => "ended",
+        };
+        let line = format!("{word} {task}\n");
+        let file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&self.0);
+        file?.write_all(line.as_bytes())
+    }
+
+    /// What was written so far.
+    pub(crate) fn read(&self) -> Runs {
+        Runs::of(&std::fs::read_to_string(&self.0).unwrap_or_default())
+    }
+}
+
+// === impl Runs ===
+
+impl Runs {
+    fn of(text: &str) -> Self {
+        let mut runs = Self::default();
+        for line in text.lines() {
+            let Some((word, task)) = line.split_once(' ') else {
+                continue;
+            };
+            let (begun, ended) = runs.0.entry(task.to_owned()).or_default();
+            *(if word == "began" { begun } else { ended }) += 1;
+        }
+        runs
+    }
+
+    /// How many tasks were begun again after a first run.
+    pub(crate) fn begun_again(&self) -> usize {
+        self.0.values().filter(|(begun, _)| *begun > 1).count()
+    }
+
+    /// How many tasks were proven more than once.
+    pub(crate) fn proven_twice(&self) -> usize {
+        self.0.values().filter(|(_, ended)| *ended > 1).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_counted_by_task() {
+        let runs = Runs::of("began prove 1 -\nbegan prove 2 -\nbegan prove 1 -\nended prove 1 -\n");
+        assert_eq!((runs.begun_again(), runs.proven_twice()), (1, 0));
+        let runs = Runs::of("began a 1 -\nended a 1 -\nbegan a 1 -\nended a 1 -\nended a 2 -\n");
+        assert_eq!((runs.begun_again(), runs.proven_twice()), (1, 1));
+    }
+}

@@ -1,0 +1,50 @@
+//! A steady load.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+
+/// Blocks that are submitted at a steady rate, whatever becomes of them, until it is ended.
+pub(crate) struct Load {
+    end: watch::Sender<bool>,
+    submitting: JoinHandle<anyhow::Result<u64>>,
+}
+
+// === impl Load ===
+
+impl Load {
+    /// Submits what `messages` gives for blocks 0, 1, … at `rate` blocks a second.
+    pub(crate) fn start(
+        handle: Handle,
+        rate: f64,
+        messages: impl Fn(u64) -> Vec<SubmitRequest> + Send + 'static,
+    ) -> Self {
+        let (end, mut ended) = watch::channel(false);
+        let submitting = tokio::spawn(async move {
+            let period = Duration::from_secs_f64(1.0 / rate);
+            let start = Instant::now();
+            for block in 0.. {
+                tokio::select! {
+                    () = sleep_until(start + period.mul_f64(block as f64)) => {}
+                    _ = ended.changed() => return Ok(block),
+                }
+                for message in messages(block) {
+                    // What becomes of it is told by what comes out.
+                    drop(handle.submit_later(message).await?);
+                }
+            }
+            Ok(u64::MAX)
+        });
+        Self { end, submitting }
+    }
+
+    /// Ends it; how many blocks were submitted.
+    pub(crate) async fn end(self) -> anyhow::Result<u64> {
+        self.end.send_replace(true);
+        self.submitting.await.context("the producer panicked")?
+    }
+}
