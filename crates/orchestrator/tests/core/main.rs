@@ -5,6 +5,7 @@ mod collectors;
 mod dead_letters;
 mod deadlines;
 mod restart;
+mod rewind;
 mod sequencer;
 mod speculation;
 mod support;
