@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use proofmill_bus::BlobStore;
 use proofmill_orchestrator::coordinator::Handle;
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::core::{Edition, Reply};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::plan::QueueIx;
@@ -329,6 +329,7 @@ fn message(block: u64, index: u64, bytes: Bytes) -> SourceMessage {
         encoding: Encoding::Json,
         bytes,
         needs: None,
+        edition: Edition::Any,
         next: 0,
     }
 }

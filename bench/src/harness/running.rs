@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use bytes::Bytes;
 use proofmill_bus::{BlobStore, Connection};
 use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
-use proofmill_orchestrator::core::{HostStatus, Routing, Settled};
+use proofmill_orchestrator::core::{Edition, HostStatus, Routing, Settled};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::mill::{Mill, Options, Registry, Summary};
@@ -239,6 +239,7 @@ pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -
             needs: None,
             grouping: Vec::new(),
         },
+        edition: Edition::Any,
         source_next: None,
     }
 }

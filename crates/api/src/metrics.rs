@@ -175,6 +175,12 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
             whole(next as f64),
         );
     }
+    page.add(
+        "blocks_stale",
+        "Blocks that had been emitted when their chain was reorganised",
+        Kind::Counter,
+        whole(status.blocks_stale as f64),
+    );
     page.add_histogram(
         "task_overhead_seconds",
         "From assignment to result, less the executor's own time",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
 use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle};
-use proofmill_orchestrator::core::{Reply, Status, TaskPhase};
+use proofmill_orchestrator::core::{Edition, Reply, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Encoding;
@@ -236,6 +236,7 @@ impl Operations {
             needs: submission
                 .requires
                 .map(|labels| Needs { labels, memory: 0 }),
+            edition: Edition::Any,
             next: 0,
         };
         let producer = "submit".into();
@@ -255,7 +256,9 @@ impl Operations {
             Reply::Draining => Err(OperationError::Unavailable(
                 "the mill drains and takes nothing new; submit again when it runs".to_owned(),
             )),
-            Reply::NotFound => Err(OperationError::NotFound("not found".to_owned())),
+            Reply::NotFound | Reply::Rewound { .. } => Err(OperationError::Unavailable(
+                "taken back before it was recorded; submit again".to_owned(),
+            )),
         }
     }
 }

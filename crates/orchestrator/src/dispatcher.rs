@@ -135,12 +135,8 @@ impl Dispatcher {
     /// What was assigned before the coordinator heard that this dispatcher drains.
     async fn hand_back(&self, leases: Vec<Lease>) -> Result<(), CoordinatorGone> {
         for lease in leases {
-            let task = lease.task.id.clone();
-            let attempt = lease.attempt;
             let worker = self.options.name.clone();
-            self.coordinator
-                .release(worker, LeaseRef { task, attempt })
-                .await?;
+            self.coordinator.release(worker, lease.name()).await?;
         }
         Ok(())
     }
@@ -219,10 +215,7 @@ impl Dispatcher {
         let mut batch = Vec::with_capacity(leases.len());
         for lease in leases {
             let (sender, cancel) = Cancel::new();
-            let name = LeaseRef {
-                task: lease.task.id.clone(),
-                attempt: lease.attempt,
-            };
+            let name = lease.name();
             names.push(name.clone());
             cancels.push(sender);
             batch.push((name, lease, cancel));

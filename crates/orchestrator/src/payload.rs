@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub const INLINE_LIMIT: usize = 64 * 1024;
 
 /// How payload bytes are to be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Encoding {
     /// UTF-8 JSON: what process executors read and write.
     Json,
@@ -18,7 +18,7 @@ pub enum Encoding {
 }
 
 /// A task's payload, or where to find it. The core moves payloads about and never looks inside.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Payload {
     /// The bytes themselves.
     Inline {

@@ -14,6 +14,7 @@
 //!
 //! A value is one version byte and the record in postcard's encoding.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -90,6 +91,15 @@ pub struct TaskRecord {
     pub payload: Payload,
     /// When it was accepted, milliseconds since 1970-01-01 UTC. For people: nothing is decided by it.
     pub at_ms: u64,
+}
+
+impl TaskRecord {
+    /// Tells it from a task of the same id that carries something else.
+    pub fn content(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.last, &self.payload).hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 /// How a task was finished.

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use proofmill_bus::Seq;
 use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Event, Fail, Join, LeaseRef, Now, Reply, RequestId,
-    Submit, TaskPhase, Time,
+    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseRef, Now, Reply,
+    RequestId, Submit, TaskPhase, Time,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
@@ -273,6 +273,17 @@ struct Real {
 }
 
 impl Real {
+    /// An attempt at a task as it is now.
+    fn lease(&self, block: u64, number: u64) -> LeaseRef {
+        let task = task(block);
+        let live = self.core.tasks(|record| record.id == task);
+        LeaseRef {
+            content: live.first().map_or(0, |live| live.record.content()),
+            task,
+            attempt: u32::try_from(number).expect("few attempts"),
+        }
+    }
+
     fn new() -> Self {
         let dispatcher = DispatcherPlan {
             group: "g".into(),
@@ -403,6 +414,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     producer,
                     queue,
                     message,
+                    edition: Edition::Any,
                     source_next: None,
                 }));
                 let expected = model.submit(block, content);
@@ -458,10 +470,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Beat { worker } => {
                 let mine = leased.iter().filter(|(_, holder, _)| *holder == worker);
                 let running = mine
-                    .map(|(block, _, number)| LeaseRef {
-                        task: task(*block),
-                        attempt: *number as u32,
-                    })
+                    .map(|(block, _, number)| real.lease(*block, *number))
                     .collect();
                 let mut known = model.workers.iter();
                 let retired = known.any(|known| known.ix == worker && known.retired);
@@ -490,10 +499,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 };
                 real.tell(Event::Complete(Complete {
                     worker: WORKERS[worker].into(),
-                    lease: LeaseRef {
-                        task: task(block),
-                        attempt: number as u32,
-                    },
+                    lease: real.lease(block, number),
                     outputs: Vec::new(),
                     ran: Duration::ZERO,
                 }));
@@ -507,10 +513,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 };
                 real.tell(Event::Fail(Fail {
                     worker: WORKERS[worker].into(),
-                    lease: LeaseRef {
-                        task: task(block),
-                        attempt: number as u32,
-                    },
+                    lease: real.lease(block, number),
                     failure: Failure {
                         permanent,
                         reason: "no".into(),
@@ -524,10 +527,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                let lease = LeaseRef {
-                    task: task(block),
-                    attempt: number as u32,
-                };
+                let lease = real.lease(block, number);
                 real.tell(Event::Release {
                     worker: WORKERS[worker].into(),
                     lease,

@@ -2,6 +2,7 @@
 
 use proofmill_bus::ConnectError;
 use proofmill_orchestrator::executor::process::ProcessError;
+use proofmill_orchestrator::http::HttpError;
 
 use crate::environment::EnvError;
 
@@ -15,6 +16,9 @@ pub enum RunError {
     /// The server cannot be reached or used.
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    /// The endpoint of the chain cannot be asked.
+    #[error("L1_RPC: {0}")]
+    Endpoint(#[from] HttpError),
     /// A stream is not as it must be, and was made by others.
     #[error("the stream {stream} cannot be used: {why}")]
     Stream {

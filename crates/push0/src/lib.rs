@@ -30,7 +30,7 @@ mod queues;
 pub mod source;
 
 pub use environment::{
-    Collection, Config, Endpoint, EnvError, Environment, Field, MAX_INPUTS, MAX_QUEUES, Program,
-    Start, Strategy,
+    Collection, Config, EnvError, Environment, Field, MAX_INPUTS, MAX_QUEUES, Program, Start,
+    Strategy,
 };
 pub use error::RunError;

@@ -7,6 +7,7 @@ use toml::de::DeTable;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
+use crate::ethereum::ethereum;
 use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
 use crate::model::{
@@ -311,7 +312,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
     let kind = match word(
         &mut fields,
         "kind",
-        &["range", "headers", "jsonl", "submit"],
+        &["range", "headers", "jsonl", "ethereum", "submit"],
     ) {
         Some("range") => {
             let (start, end, chunk) = span(&mut fields);
@@ -344,6 +345,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
             path(&mut fields, "file", folder, "\"blocks.jsonl\"")
                 .map(|file| SourceKind::Jsonl { file })
         }
+        Some("ethereum") => ethereum(&mut fields),
         Some(_) => Some(SourceKind::Submit),
         // Without a kind nobody can say which of the other fields belong here.
         None => return None,

@@ -122,6 +122,8 @@ codes! {
     Cycle = "cycle",
     /// The workflow has no source.
     NoSource = "no-source",
+    /// A chain that may be reorganised shares a stage with another source.
+    MixedChain = "mixed-chain",
     /// No source's messages reach the stage.
     UnreachableStage = "unreachable-stage",
     /// A source whose last block is before its first.

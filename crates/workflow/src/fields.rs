@@ -165,6 +165,12 @@ impl<'d, 't> Fields<'d, 't> {
             .is_some_and(|value| value.get_ref().is_table())
     }
 
+    pub(crate) fn is_string(&self, key: &str) -> bool {
+        self.table
+            .get(key)
+            .is_some_and(|value| value.get_ref().is_str())
+    }
+
     pub(crate) fn string(&mut self, key: &'static str, example: &str) -> Option<String> {
         match self.take(key)? {
             DeValue::String(text) => Some(text.to_string()),
@@ -201,6 +207,20 @@ impl<'d, 't> Fields<'d, 't> {
         let number = number.filter(|number| range.contains(number));
         if number.is_none() {
             self.out_of_range(key, &integer.to_string(), range.start(), range.end());
+        }
+        number
+    }
+
+    /// A whole number, with or without a sign.
+    pub(crate) fn integer(&mut self, key: &'static str) -> Option<i64> {
+        let value = self.take(key)?;
+        let DeValue::Integer(integer) = value else {
+            self.wrong_type(key, value, "a whole number", "-16");
+            return None;
+        };
+        let number = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        if number.is_none() {
+            self.out_of_range(key, &integer.to_string(), i64::MIN, i64::MAX);
         }
         number
     }
@@ -357,6 +377,14 @@ impl<'d, 't> Fields<'d, 't> {
                 self.wrong_type(key, other, "a list of strings", example);
                 None
             }
+        }
+    }
+
+    /// A string, or a list of them.
+    pub(crate) fn one_or_more(&mut self, key: &'static str, example: &str) -> Option<Vec<String>> {
+        match self.is_string(key) {
+            true => self.string(key, example).map(|text| vec![text]),
+            false => self.strings(key, example),
         }
     }
 

@@ -11,8 +11,8 @@
 use std::fmt::Write as _;
 
 use crate::model::{
-    Collector, Defaults, Dispatcher, Executor, MatchCount, Program, Sequencer, Source, SourceKind,
-    Strategy, Workflow,
+    ChainStart, Collector, Defaults, Dispatcher, Executor, MatchCount, Program, Sequencer, Source,
+    SourceKind, Strategy, Workflow,
 };
 use crate::plan::{Plan, PlanQueue, StageKind};
 use crate::value::format_duration;
@@ -145,6 +145,11 @@ fn source_label(source: &Source) -> String {
             format!("headers {}", span(*start, *end, *chunk))
         }
         SourceKind::Jsonl { .. } => "jsonl".to_owned(),
+        SourceKind::Ethereum { from, .. } => match from {
+            ChainStart::At(block) => format!("ethereum {block}.."),
+            ChainStart::Behind(0) => "ethereum head..".to_owned(),
+            ChainStart::Behind(blocks) => format!("ethereum head-{blocks}.."),
+        },
         SourceKind::Submit => "submit".to_owned(),
     };
     if let Some(rate) = source.rate {

@@ -161,8 +161,32 @@ pub enum SourceKind {
         /// The file.
         file: PathBuf,
     },
+    /// Follows an Ethereum chain: each message is a block.
+    Ethereum {
+        /// JSON-RPC endpoints, at least one; the next is asked when one fails.
+        rpc: Vec<HttpUrl>,
+        /// Where to begin, the first time.
+        from: ChainStart,
+        /// A block is brought when so many follow it.
+        confirmations: u64,
+        /// How often the head of the chain is asked for.
+        poll: Duration,
+        /// Whether a message holds the whole block.
+        full: bool,
+        /// Blocks that are remembered, at least 1: a reorganisation of so many is found exactly.
+        reorg_depth: u32,
+    },
     /// Messages come only from the command line or the API.
     Submit,
+}
+
+/// Where a chain is first followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChainStart {
+    /// At this block.
+    At(u64),
+    /// So many blocks behind its head.
+    Behind(u64),
 }
 
 /// A stage that runs a prover on each message of one queue.

@@ -556,6 +556,49 @@ fn executors() {
 }
 
 #[test]
+fn chains() {
+    let range = "kind = \"range\"\nstart = 0\nend = 15";
+    let at = |more: &str| format!("kind = \"ethereum\"\n{more}");
+    let rpc = "rpc = \"http://127.0.0.1:8545\"";
+    spoiled(range, &at(""), Code::MissingField);
+    spoiled(range, &at("rpc = []"), Code::OutOfRange);
+    let found = spoiled(range, &at("rpc = [\"ws://x/secret\"]"), Code::BadUrl);
+    assert!(!found.message.contains("secret"), "{found}");
+    for (more, code) in [
+        ("from = \"tail\"", Code::UnknownKind),
+        ("from = 1.5", Code::WrongType),
+        ("from = 99999999999999999999", Code::OutOfRange),
+        ("reorg_depth = 0", Code::OutOfRange),
+        ("confirmations = 5000", Code::OutOfRange),
+        ("poll = \"0s\"", Code::OutOfRange),
+    ] {
+        spoiled(range, &at(&format!("{rpc}\n{more}")), code);
+    }
+    // Groups of four that begin within one never fill.
+    let found = spoiled(
+        range,
+        &at(&format!("{rpc}\nfrom = 6")),
+        Code::GroupNeverFills,
+    );
+    assert!(!found.help.is_empty());
+    for sound in [
+        format!("{rpc}\nfrom = 8"),
+        format!("{rpc}\nfrom = -3\nfull = true\npoll = \"1s\"\nconfirmations = 12"),
+        "rpc = [\"https://a/k\", \"http://b\"]\nfrom = \"head\"\nreorg_depth = 4096".to_owned(),
+    ] {
+        let text = SOUND.replace(range, &at(&sound));
+        let text = text.replace("input = \"groups\"", "input = \"groups\"\nstart = 8");
+        assert_eq!(codes(&text), [], "{sound}");
+    }
+    let more = "[[source]]\nname = \"more\"\nkind = \"submit\"\noutput = \"proofs\"\n\n\
+                [[queue]]\nname = \"proofs\"\nwriters = \"many\"";
+    let text = SOUND.replace(range, &at(rpc));
+    let found = fault(&with(&text, more), Code::MixedChain);
+    assert_eq!(found.field, "source \"blocks\".output");
+    assert!(found.message.contains("\"more\" reaches"), "{found}");
+}
+
+#[test]
 fn joins_cover_the_same_blocks() {
     let join = |more: &str| {
         format!(

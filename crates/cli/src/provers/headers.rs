@@ -4,9 +4,10 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 use proofmill_circuits::bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
+use proofmill_orchestrator::core::Edition;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
-use proofmill_orchestrator::source::{Source, SourceMessage};
+use proofmill_orchestrator::source::{Brought, Source, SourceMessage};
 
 /// Chunks of consecutive headers; a message's payload is its headers, 80 bytes each. The position
 /// is the height of the next header.
@@ -56,7 +57,7 @@ impl Source for Headers {
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceMessage, String>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
         let index = usize::try_from(self.next - self.start).unwrap_or(usize::MAX);
         let Some(rest) = self.headers.get(index..).filter(|rest| !rest.is_empty()) else {
             return Box::pin(std::future::ready(None));
@@ -75,8 +76,9 @@ impl Source for Headers {
             encoding: Encoding::Binary,
             bytes: bytes.into(),
             needs: None,
+            edition: Edition::Any,
             next: self.next,
         };
-        Box::pin(std::future::ready(Some(Ok(message))))
+        Box::pin(std::future::ready(Some(Ok(Brought::Message(message)))))
     }
 }

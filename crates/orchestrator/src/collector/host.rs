@@ -131,7 +131,7 @@ impl Host {
             }
             Do::Forget(id) => {
                 strategy.forget(&id);
-                Judged::Forgotten
+                return None;
             }
             Do::Overdue(key) => Judged::Overdue(strategy.overdue(&key)),
             Do::Begin | Do::End => return None,

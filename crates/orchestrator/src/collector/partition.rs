@@ -63,7 +63,7 @@ pub enum Do {
     Begin,
     /// Offer a message to its strategy.
     Offer(Member),
-    /// A message was removed from outside.
+    /// The group of a message had fired before it came: it is removed.
     Forget(TaskId),
     /// T_collect of the group with this key has passed.
     Overdue(String),
@@ -80,7 +80,7 @@ pub struct Verdicts {
     pub session: u64,
     /// Counts what it says in the session, from 1.
     pub number: u64,
-    /// One for each [`Do`] but [`Do::Begin`] and [`Do::End`].
+    /// One for each [`Do::Offer`] and [`Do::Overdue`].
     pub verdicts: Vec<Verdict>,
 }
 
@@ -100,8 +100,6 @@ pub struct Verdict {
 pub enum Judged {
     /// Of a message that was offered.
     Offered(TaskId, Outcome),
-    /// A message is forgotten: no later verdict names it.
-    Forgotten,
     /// Of a group that was overdue.
     Overdue(Overdue),
 }

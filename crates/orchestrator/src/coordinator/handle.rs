@@ -8,8 +8,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::core::{
-    Complete, Core, Event, Fail, Join, Lease, LeaseRef, Reply, RequestId, Settled, Status, Submit,
-    Target,
+    Complete, Core, Edition, Event, Fail, Join, Lease, LeaseRef, Reply, RequestId, Rewind, Settled,
+    Status, Submit, Target,
 };
 use crate::id::{TaskId, WorkerId};
 use crate::message::Message;
@@ -48,6 +48,8 @@ pub struct SubmitRequest {
     pub queue: QueueIx,
     /// The message.
     pub message: Message,
+    /// See [`crate::core::Submit::edition`].
+    pub edition: Edition,
     /// For a source: see [`crate::core::Submit::source_next`].
     pub source_next: Option<u64>,
 }
@@ -59,6 +61,11 @@ pub(crate) enum Asked {
     RetryDead(TaskId),
     DropDead(TaskId),
     Cancel(Target),
+    Rewind {
+        source: Arc<str>,
+        queues: Vec<QueueIx>,
+        from: u64,
+    },
 }
 
 pub(crate) enum Command {
@@ -268,6 +275,23 @@ impl Handle {
         self.request(Asked::Cancel(Target::All)).await
     }
 
+    /// Takes back what a source has brought to `queues` about the blocks from `from` on: see
+    /// [`Rewind`].
+    pub async fn rewind(
+        &self,
+        source: &Arc<str>,
+        queues: &[QueueIx],
+        from: u64,
+    ) -> Result<Reply, CoordinatorGone> {
+        let (source, queues) = (source.clone(), queues.to_vec());
+        self.request(Asked::Rewind {
+            source,
+            queues,
+            from,
+        })
+        .await
+    }
+
     pub(crate) async fn request(&self, asked: Asked) -> Result<Reply, CoordinatorGone> {
         self.ask(|reply| Command::Ask(asked, reply)).await
     }
@@ -336,11 +360,22 @@ impl Asked {
                 producer: asked.producer,
                 queue: asked.queue,
                 message: asked.message,
+                edition: asked.edition,
                 source_next: asked.source_next,
             }),
             Self::RetryDead(task) => Event::RetryDead { request, task },
             Self::DropDead(task) => Event::DropDead { request, task },
             Self::Cancel(target) => Event::Cancel { request, target },
+            Self::Rewind {
+                source,
+                queues,
+                from,
+            } => Event::Rewind(Rewind {
+                request,
+                producer: source,
+                queues,
+                from,
+            }),
         }
     }
 }

@@ -21,8 +21,7 @@ impl Core {
     /// brings it; where it takes several, they are of workers that differ.
     pub(super) fn complete(&mut self, complete: Complete) {
         self.heard_from(&complete.worker);
-        let task = self.by_id.get(&complete.lease.task);
-        let task = task.and_then(|no| self.tasks.get(no));
+        let task = self.leased_task(&complete.lease);
         if task.is_some_and(|task| task.phase == Phase::Finishing) {
             // A result is being recorded, this one perhaps: whoever waits hears when it is.
             return;
@@ -121,8 +120,10 @@ impl Core {
         for (worker, attempt) in holders {
             self.end_copy(no, &worker);
             if worker != complete.worker || attempt != complete.lease.attempt {
-                let task = record.id.clone();
-                let lease = LeaseRef { task, attempt };
+                let lease = LeaseRef {
+                    attempt,
+                    ..complete.lease.clone()
+                };
                 self.actions.push(Action::Cancel { worker, lease });
             }
         }

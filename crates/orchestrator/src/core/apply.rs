@@ -85,6 +85,7 @@ impl Core {
                     at_once: false,
                     no,
                     stage,
+                    content: task.content(),
                     record: Arc::new(task),
                     seq,
                     accepted: self.now.mono,

@@ -75,7 +75,7 @@ impl Core {
         match outcome {
             Outcome::InProgress { key } => {
                 if self.has_fired(stage, &key) {
-                    self.forget_member(no);
+                    self.forget_late(no);
                     self.skip(no, format!("group {key:?} was already emitted"));
                 } else {
                     self.hold(no, stage, key.into());
@@ -101,15 +101,30 @@ impl Core {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
-        let (stage, id) = (task.stage, task.record.id.clone());
         let is_held = task.phase == Phase::Held;
-        let Some(collector) = self.collectors[stage.0].as_mut() else {
+        let Some(collector) = self.collectors[task.stage.0].as_mut() else {
+            return;
+        };
+        match &mut collector.gathering {
+            Gathering::Here(strategy) => strategy.forget(&task.record.id),
+            // What it decides meanwhile counts on it, or on another that comes under its id.
+            Gathering::Hosted(_) if is_held => self.spoil_partition(no),
+            Gathering::Hosted(_) => {}
+        }
+    }
+
+    /// As [`Core::forget_member`], for one whose group has fired: nothing can count on it.
+    fn forget_late(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        let id = task.record.id.clone();
+        let Some(collector) = self.collectors[task.stage.0].as_mut() else {
             return;
         };
         match &mut collector.gathering {
             Gathering::Here(strategy) => strategy.forget(&id),
-            Gathering::Hosted(_) if is_held => self.ask_host(no, Do::Forget(id)),
-            Gathering::Hosted(_) => {}
+            Gathering::Hosted(_) => self.ask_host(no, Do::Forget(id)),
         }
     }
 

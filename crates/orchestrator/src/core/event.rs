@@ -123,6 +123,8 @@ pub enum Event {
         /// Which one.
         task: TaskId,
     },
+    /// Drop what has come of a source's later blocks. Answered with [`Reply::Rewound`].
+    Rewind(Rewind),
     /// Stop live tasks and move them to the dead-letter queue. Answered with [`Reply::Accepted`] if
     /// there was one, else with [`Reply::NotFound`].
     Cancel {
@@ -148,6 +150,37 @@ pub enum Target {
     All,
 }
 
+/// A source takes back what it has brought about the blocks from one on, in order to bring them
+/// again: the chain that it follows has changed.
+///
+/// Everything that has followed is dropped: live tasks, dead letters, and the marks of what is
+/// finished, in every stage that the source's messages reach. Where a group holds earlier blocks
+/// too, those go with it. What the sink has been given stays.
+#[derive(Clone, Debug)]
+pub struct Rewind {
+    /// To reply to.
+    pub request: RequestId,
+    /// The source: what it is to bring next is recorded.
+    pub producer: Arc<str>,
+    /// The queues that it writes.
+    pub queues: Vec<QueueIx>,
+    /// The first block that has changed.
+    pub from: u64,
+}
+
+/// What a message is among those about its block that came the same way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Edition {
+    /// One of several perhaps, which differ in their part.
+    #[default]
+    Any,
+    /// The only one: another part of the block that is known is [`Reply::Differs`].
+    Only,
+    /// The same, but if nothing of the block is known nothing is recorded: it is
+    /// [`Reply::Duplicate`].
+    Recalled,
+}
+
 /// A message for a queue, from outside the workflow or from one of its sources.
 #[derive(Clone, Debug)]
 pub struct Submit {
@@ -159,6 +192,8 @@ pub struct Submit {
     pub queue: QueueIx,
     /// The message.
     pub message: Message,
+    /// What the message is among those about its block.
+    pub edition: Edition,
     /// For a source: where it goes on once this message is accepted, recorded with it.
     pub source_next: Option<u64>,
 }
@@ -178,13 +213,16 @@ pub struct Join {
     pub slots: usize,
 }
 
-/// Names a lease: a task and which attempt at it.
+/// Names a lease: a task, which attempt at it, and what it carries: another task may come under its
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseRef {
     /// The task.
     pub task: TaskId,
     /// The attempt, from 1.
     pub attempt: u32,
+    /// [`TaskRecord::content`] of the task, as the coordinator that gave the lease computed it.
+    pub content: u64,
 }
 
 /// One message of a result.
@@ -231,6 +269,8 @@ pub struct Lease {
     pub task: Arc<TaskRecord>,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// See [`LeaseRef::content`].
+    pub content: u64,
 }
 
 /// Something to do.
@@ -327,7 +367,8 @@ pub enum Reply {
     Accepted,
     /// Every task that this message becomes is known already, or finished: nothing to do.
     Duplicate,
-    /// A live task of this id carries something else.
+    /// A live task of this id carries something else, or a task of another part is known where there
+    /// is only one to be.
     Differs {
         /// The task.
         task: TaskId,
@@ -353,6 +394,26 @@ pub enum Reply {
     NotFound,
     /// The core drains and takes nothing new.
     Draining,
+    /// Nothing of the source's blocks from this one on is left: it goes on with this one. Later than
+    /// what was asked for if the sink has been given blocks up to here, earlier if they were in
+    /// groups with earlier ones.
+    Rewound {
+        /// The block.
+        from: u64,
+    },
+}
+
+// === impl Lease ===
+
+impl Lease {
+    /// Its name.
+    pub fn name(&self) -> LeaseRef {
+        LeaseRef {
+            task: self.task.id.clone(),
+            attempt: self.attempt,
+            content: self.content,
+        }
+    }
 }
 
 // === impl Time ===

@@ -29,6 +29,7 @@ impl Core {
             Event::RetryDead { request, task } => self.retry_dead(request, &task),
             Event::DropDead { request, task } => self.drop_dead(request, &task),
             Event::Cancel { request, target } => self.cancel(request, target),
+            Event::Rewind(rewind) => self.rewind(rewind),
             Event::Drain => self.drain(),
             Event::Tick => {}
         }

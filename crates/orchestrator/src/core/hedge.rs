@@ -95,6 +95,7 @@ impl Core {
             stage,
             task: Arc::clone(&task.record),
             attempt,
+            content: task.content,
         };
         self.counters[stage.0].hedged += 1;
         self.assign_one(no, worker, lease);

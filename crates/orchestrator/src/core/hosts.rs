@@ -15,8 +15,8 @@ use super::ready::TaskNo;
 use super::state::{Core, Phase, Routing, Timer};
 use super::view::HostStatus;
 use crate::collector::{
-    Do, Group, HostJoin, Judged, Outcome, Overdue, PARTITIONS, PartitionRef, Strategy, ToHost,
-    Verdict, Verdicts, keeper, partition_of,
+    Do, HostJoin, Judged, PARTITIONS, PartitionRef, Strategy, ToHost, Verdict, Verdicts, keeper,
+    partition_of,
 };
 use crate::id::WorkerId;
 use crate::plan::StageIx;
@@ -41,8 +41,8 @@ pub(super) struct Partition {
     epoch: u64,
     /// Verdicts that are owed in this epoch.
     owes: usize,
-    /// Those of them that a message is forgotten: until they have come others may still name it.
-    forgets: usize,
+    /// Whether it is to be begun anew.
+    spoiled: bool,
 }
 
 /// A host.
@@ -154,20 +154,11 @@ impl Core {
             return;
         }
         partition.owes -= 1;
-        if matches!(verdict.what, Judged::Forgotten) {
-            partition.forgets = partition.forgets.saturating_sub(1);
-        }
-        let may_be_outdated = partition.forgets > 0;
+        let spoiled = partition.spoiled;
         if let Some(host) = self.hosts.get_mut(name) {
             host.owes -= 1;
         }
-        let names_strangers = |group: &Group| {
-            let mut members = group.members.iter();
-            members.any(|id| self.held_at(stage, id).is_none())
-        };
-        // Decided before it heard that a message is gone: it has not held back the others.
-        if may_be_outdated && verdict.what.groups().any(names_strangers) {
-            self.begin_partitions(stage, &BTreeSet::from([number]));
+        if spoiled {
             return;
         }
         match verdict.what {
@@ -175,7 +166,6 @@ impl Core {
                 let no = self.held_at(stage, &id);
                 self.judge(stage, no, outcome);
             }
-            Judged::Forgotten => {}
             Judged::Overdue(overdue) => self.judge_overdue(stage, overdue),
         }
     }
@@ -211,11 +201,11 @@ impl Core {
         let Some(partition) = self.partition_mut(at.stage, at.number) else {
             return;
         };
-        partition.owes += 1;
-        partition.forgets += usize::from(matches!(what, Do::Forget(_)));
+        let is_answered = !matches!(what, Do::Forget(_));
+        partition.owes += usize::from(is_answered);
         let (name, epoch) = (partition.host.clone(), partition.epoch);
         self.tell_host(&name, at, epoch, what);
-        if let Some(host) = self.hosts.get_mut(&name) {
+        if let Some(host) = self.hosts.get_mut(&name).filter(|_| is_answered) {
             host.owes += 1;
             if host.owes == 1 {
                 host.since = now;
@@ -279,7 +269,7 @@ impl Core {
                         session: 0,
                         epoch: 0,
                         owes: 0,
-                        forgets: 0,
+                        spoiled: false,
                     };
                     if let Some(collector) = &mut self.collectors[stage.0] {
                         collector.gathering = Gathering::Hosted(vec![nobody; PARTITIONS]);
@@ -306,6 +296,24 @@ impl Core {
             .is_none_or(|(host, session)| host != now.host || session != now.session)
     }
 
+    /// A message that a host counts on is removed from outside: once this event has been dealt with
+    /// the partition is begun anew, and no verdict counts before.
+    pub(super) fn spoil_partition(&mut self, no: TaskNo) {
+        let Some(at) = self.partition_of(no) else {
+            return;
+        };
+        if let Some(partition) = self.partition_mut(at.stage, at.number) {
+            partition.spoiled = true;
+            self.spoiled.insert(at);
+        }
+    }
+
+    pub(super) fn mend_partitions(&mut self) {
+        for at in std::mem::take(&mut self.spoiled) {
+            self.begin_partitions(at.stage, &BTreeSet::from([at.number]));
+        }
+    }
+
     /// Begins these partitions anew, with those who are to keep them.
     fn begin_partitions(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) {
         for number in numbers {
@@ -322,7 +330,7 @@ impl Core {
                 session,
                 epoch: self.next_epoch,
                 owes: 0,
-                forgets: 0,
+                spoiled: false,
             };
             let Some(partition) = self.partition_mut(stage, *number) else {
                 continue;
@@ -393,19 +401,5 @@ impl Core {
                 owes: host.owes,
             })
             .collect()
-    }
-}
-
-// === impl Judged ===
-
-impl Judged {
-    /// The groups that are to go on.
-    fn groups(&self) -> impl Iterator<Item = &Group> {
-        let (many, one) = match self {
-            Self::Offered(_, Outcome::Finished(groups)) => (groups.as_slice(), None),
-            Self::Overdue(Overdue::Emit(group)) => (&[][..], Some(group)),
-            _ => (&[][..], None),
-        };
-        many.iter().chain(one)
     }
 }

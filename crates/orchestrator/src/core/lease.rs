@@ -4,7 +4,7 @@ use super::accept::forget_parts;
 use super::event::{Action, Fail, Join, LeaseRef};
 use super::limits::{fit, truncate};
 use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Then, Timer, Worker};
+use super::state::{Change, Core, Phase, Task, Then, Timer, Worker};
 use crate::id::{TaskId, WorkerId};
 use crate::record::{Attempt, DeadRecord, Failure, Record, RecordKey};
 
@@ -126,7 +126,7 @@ impl Core {
         worker.retired = retired;
         self.note_free(name);
         for lease in running {
-            let no = self.by_id.get(&lease.task).copied();
+            let no = self.leased_task(&lease).map(|task| task.no);
             let Some(task) = no.and_then(|no| self.tasks.get_mut(&no)) else {
                 self.actions.push(Action::Cancel {
                     worker: name.clone(),
@@ -195,6 +195,7 @@ impl Core {
         let lease = LeaseRef {
             task: task.record.id.clone(),
             attempt: held.attempt,
+            content: task.content,
         };
         self.counters[task.stage.0].expired += 1;
         let failure = reason("the lease ended without a heartbeat (T_ack)");
@@ -242,11 +243,17 @@ impl Core {
     }
 
     fn held_under(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<TaskNo> {
-        let no = *self.by_id.get(&lease.task)?;
-        let mut copies = self.tasks.get(&no)?.copies.iter();
+        let task = self.leased_task(lease)?;
+        let mut copies = task.copies.iter();
         copies
             .any(|held| held.worker == *worker && held.attempt == lease.attempt)
-            .then_some(no)
+            .then_some(task.no)
+    }
+
+    /// The live task that a lease is of, if it still carries what it did.
+    pub(super) fn leased_task(&self, lease: &LeaseRef) -> Option<&Task> {
+        let task = self.tasks.get(self.by_id.get(&lease.task)?)?;
+        (task.content == lease.content).then_some(task)
     }
 
     /// An attempt has failed, and with it the worker's copy. The others go on: the task dies when

@@ -31,6 +31,7 @@ mod lease;
 mod limits;
 mod phase;
 mod ready;
+mod rewind;
 mod schedule;
 mod sequence;
 mod state;
@@ -39,8 +40,8 @@ mod view;
 
 pub use collect::GROUP_MAX;
 pub use event::{
-    Action, Complete, Event, Fail, Join, Lease, LeaseRef, Now, Output, Reply, RequestId, Settled,
-    Submit, Target, Time, Timing, Token,
+    Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, Reply, RequestId,
+    Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, ReplayError, Routing};

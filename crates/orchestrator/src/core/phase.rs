@@ -113,7 +113,8 @@ impl Core {
     pub(super) fn end_copies(&mut self, no: TaskNo, by: Option<(&WorkerId, u32)>) {
         let mut ended = Vec::new();
         self.update(no, |task| ended = std::mem::take(&mut task.copies));
-        let Some(id) = self.tasks.get(&no).map(|task| task.record.id.clone()) else {
+        let task = self.tasks.get(&no);
+        let Some((id, content)) = task.map(|task| (task.record.id.clone(), task.content)) else {
             return;
         };
         for held in ended {
@@ -123,7 +124,11 @@ impl Core {
                 let (task, attempt) = (id.clone(), held.attempt);
                 self.actions.push(Action::Cancel {
                     worker: held.worker,
-                    lease: LeaseRef { task, attempt },
+                    lease: LeaseRef {
+                        task,
+                        attempt,
+                        content,
+                    },
                 });
             }
         }

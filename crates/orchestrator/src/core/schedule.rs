@@ -191,6 +191,7 @@ impl Core {
                 stage: class.0,
                 task: Arc::clone(&task.record),
                 attempt,
+                content: task.content,
             });
             self.lease(no, worker, attempt, batch, expires);
             self.counters[class.0.0].leased += 1;

@@ -7,13 +7,14 @@ use proofmill_bus::{Expect, Op, Seq};
 
 use super::deadline::Slot;
 use super::event::{
-    Action, Event, Now, Reply, RequestId, Settled, Submit, Target, Time, Timing, Token,
+    Action, Event, Now, Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::view::Counters;
+use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
 use crate::record::{
@@ -121,6 +122,8 @@ pub struct Core {
     /// Processes that keep partitions of collectors.
     pub(super) hosts: BTreeMap<WorkerId, Host>,
     pub(super) next_epoch: u64,
+    /// Partitions that are to be begun anew.
+    pub(super) spoiled: BTreeSet<PartitionRef>,
     pub(super) cursor: u64,
     /// The cursor, once every append on its way has been accepted.
     pub(super) cursor_ahead: u64,
@@ -138,6 +141,8 @@ pub struct Core {
     pub(super) ripe_slots: BTreeSet<u64>,
     pub(super) blocks_met: u64,
     pub(super) blocks_missed: u64,
+    /// Blocks that had been emitted when their source took them back.
+    pub(super) blocks_stale: u64,
     /// Messages that wait for an append that decides about their tasks.
     pub(super) deferred: Vec<Submit>,
     pub(super) counters: Vec<Counters>,
@@ -148,6 +153,8 @@ pub(super) struct Task {
     pub(super) no: TaskNo,
     pub(super) stage: StageIx,
     pub(super) record: Arc<TaskRecord>,
+    /// [`TaskRecord::content`].
+    pub(super) content: u64,
     pub(super) seq: Seq,
     pub(super) accepted: Time,
     pub(super) phase: Phase,
@@ -282,6 +289,11 @@ pub(super) enum Then {
         found: bool,
         rounds: u32,
     },
+    /// Tasks have been dropped: look again for what has followed from others.
+    Rewind {
+        rewind: Rewind,
+        dropped: Vec<TaskId>,
+    },
 }
 
 // === impl Core ===
@@ -362,6 +374,7 @@ impl Core {
                 .collect(),
             hosts: BTreeMap::new(),
             next_epoch: 0,
+            spoiled: BTreeSet::new(),
             cursor: start,
             cursor_ahead: start,
             emit_next: start,
@@ -376,6 +389,7 @@ impl Core {
             ripe_slots: BTreeSet::new(),
             blocks_met: 0,
             blocks_missed: 0,
+            blocks_stale: 0,
             deferred: Vec::new(),
             counters: vec![Counters::default(); stages],
             actions: Vec::new(),
@@ -433,6 +447,7 @@ impl Core {
 
     /// Everything that any event may have made possible.
     fn settle_down(&mut self) {
+        self.mend_partitions();
         self.admit_parked();
         self.pump_emission();
         self.schedule();
@@ -496,6 +511,7 @@ impl Core {
             }
         }
         let mut cancelling = None;
+        let mut rewinding = None;
         match pending.then {
             Then::Nothing => {}
             Then::Forgotten => self.forgetting = false,
@@ -505,6 +521,11 @@ impl Core {
                 found,
                 rounds,
             } => cancelling = Some((request, target, found, rounds)),
+            Then::Rewind { rewind, dropped } => {
+                let dropped = dropped.into_iter();
+                dropped.for_each(|task| self.settle(task, seq, None));
+                rewinding = Some(rewind);
+            }
             Then::Reply { request, reply } => self.reply(request, seq, reply),
             Then::Settle { task, timing } => self.settle(task, seq, timing),
             Then::Settled(tasks) => {
@@ -516,6 +537,9 @@ impl Core {
         entering.into_iter().for_each(|no| self.enter(no));
         if let Some((request, target, found, rounds)) = cancelling {
             self.cancel_round(request, target, found, rounds);
+        }
+        if let Some(rewind) = rewinding {
+            self.rewind_round(rewind);
         }
         self.resume_deferred();
     }

@@ -108,6 +108,7 @@ impl Core {
         let Submit {
             request,
             producer,
+            edition,
             source_next,
             ..
         } = submit;
@@ -119,6 +120,13 @@ impl Core {
             if let Some(why) = excess_of_task(record) {
                 self.reply(request, self.applied, Reply::Invalid { why });
                 return;
+            }
+            if let Some(other) = self.another_edition(edition, reader, record) {
+                if matches!(other, Reply::Differs { .. }) {
+                    self.reply(request, self.applied, other);
+                    return;
+                }
+                continue;
             }
             if let Some(known) = self.known(reader, record) {
                 if matches!(known, Reply::Differs { .. }) {

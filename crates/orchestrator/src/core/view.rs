@@ -99,6 +99,9 @@ pub struct Status {
     pub blocks_met: u64,
     /// Blocks that were not.
     pub blocks_missed: u64,
+    /// Blocks that had been emitted when the chain that their source follows was reorganised, since
+    /// the coordinator started.
+    pub blocks_stale: u64,
     /// Whether the core leases nothing more.
     pub draining: bool,
 }
@@ -167,6 +170,7 @@ impl Core {
         Status {
             blocks_met,
             blocks_missed,
+            blocks_stale: self.blocks_stale,
             workflow: self.plan.workflow.clone(),
             stages,
             live: self.tasks.len(),

@@ -136,6 +136,25 @@ impl Roles<'_> {
                 };
                 Box::new(source::Range::new(*start, *end, u64::from(*chunk), make))
             }
+            file::SourceKind::Ethereum {
+                rpc,
+                from,
+                confirmations,
+                poll,
+                full,
+                reorg_depth,
+            } => {
+                let options = source::ethereum::Options {
+                    rpc: rpc.clone(),
+                    from: *from,
+                    confirmations: *confirmations,
+                    poll: *poll,
+                    full: *full,
+                    reorg_depth: *reorg_depth as usize,
+                };
+                let made = source::ethereum::Ethereum::new(options);
+                Box::new(made.map_err(|error| setup(error.to_string()))?)
+            }
             file::SourceKind::Jsonl { file } => Box::new(source::Jsonl::new(file)),
             kind => match self.registry.make_source(kind) {
                 Some(made) => made.map_err(setup)?,

@@ -9,7 +9,8 @@ use serde_json::value::RawValue;
 use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-use super::service::{Source, SourceMessage};
+use super::service::{Brought, Source, SourceMessage};
+use crate::core::Edition;
 use crate::id::Part;
 use crate::payload::Encoding;
 
@@ -110,6 +111,7 @@ fn parse(text: &[u8], line: u64) -> Result<SourceMessage, String> {
         encoding: Encoding::Json,
         bytes: Bytes::copy_from_slice(parsed.payload.get().as_bytes()),
         needs: None,
+        edition: Edition::Any,
         next: line,
     })
 }
@@ -120,8 +122,8 @@ impl Source for Jsonl {
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceMessage, String>>> {
-        Box::pin(self.read())
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
+        Box::pin(async { Some(self.read().await?.map(Brought::Message)) })
     }
 }
 
@@ -137,27 +139,27 @@ mod tests {
                     {\"first\":2,\"last\":4,\"part\":\"x\",\"payload\":[2]}\n{\"payload\":1}\n";
         std::fs::write(&path, text).expect("written");
         let mut source = Jsonl::new(&path);
-        let one = source.next().await.expect("a message").expect("valid");
+        let one = source.read().await.expect("a message").expect("valid");
         assert_eq!(
             (one.first, one.last, &*one.bytes),
             (1, 1, &b"{\"a\":1}"[..])
         );
-        let two = source.next().await.expect("a message").expect("valid");
+        let two = source.read().await.expect("a message").expect("valid");
         assert_eq!(
             (two.first, two.last, two.part.as_str(), two.next),
             (2, 4, "x", 3)
         );
         let bad = source
-            .next()
+            .read()
             .await
             .expect("a message")
             .expect_err("no block");
         assert!(bad.contains("blocks.jsonl:4: give either `block`"), "{bad}");
-        assert!(source.next().await.is_none());
+        assert!(source.read().await.is_none());
 
         let mut source = Jsonl::new(&path);
         source.seek(one.next).expect("a position");
-        let again = source.next().await.expect("a message").expect("valid");
+        let again = source.read().await.expect("a message").expect("valid");
         assert_eq!(again.first, 2);
     }
 }

@@ -5,6 +5,7 @@
 //! acknowledged: after a crash the source goes on from there, and what it brings a second time is
 //! recognised by its task id. [`submit`] takes one message from anyone.
 
+pub mod ethereum;
 mod jsonl;
 mod range;
 mod rate;
@@ -14,5 +15,5 @@ mod submit;
 pub use jsonl::Jsonl;
 pub use range::Range;
 pub use rate::Pace;
-pub use service::{Options, Source, SourceError, SourceMessage, Summary, run};
+pub use service::{Brought, Options, Source, SourceError, SourceMessage, Summary, run};
 pub use submit::{PAYLOAD_MAX, SubmitError, submit};

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
-use super::service::{Source, SourceMessage};
+use super::service::{Brought, Source, SourceMessage};
+use crate::core::Edition;
 use crate::id::Part;
 use crate::payload::Encoding;
 
@@ -42,7 +43,7 @@ where
         Ok(())
     }
 
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceMessage, String>>> {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
         let first = self.next;
         if self.end.is_some_and(|end| first > end) {
             return Box::pin(std::future::ready(None));
@@ -57,8 +58,9 @@ where
             encoding: Encoding::Json,
             bytes: (self.payload)(first, last),
             needs: None,
+            edition: Edition::Any,
             next: self.next,
         };
-        Box::pin(std::future::ready(Some(Ok(message))))
+        Box::pin(std::future::ready(Some(Ok(Brought::Message(message)))))
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::rate::Pace;
 use crate::coordinator::{CoordinatorGone, Handle, SubmitRequest};
-use crate::core::Reply;
+use crate::core::{Edition, Reply};
 use crate::executor::Resolved;
 use crate::id::Part;
 use crate::message::{Message, grouping};
@@ -18,7 +18,8 @@ use crate::payload::Encoding;
 use crate::plan::{Needs, QueueIx};
 use crate::shutdown::{Level, Shutdown};
 
-/// Messages submitted and not yet acknowledged, at most.
+/// Messages submitted and not yet acknowledged, at most; one, where a message tells whether those
+/// after it follow.
 const WINDOW: usize = 256;
 
 /// A message that a source brings.
@@ -36,8 +37,23 @@ pub struct SourceMessage {
     pub bytes: Bytes,
     /// What a worker must offer; `None` leaves it to the stage.
     pub needs: Option<Needs>,
+    /// What it is among the messages about its block.
+    pub edition: Edition,
     /// The position after this message.
     pub next: u64,
+}
+
+/// What a source brings.
+#[derive(Clone, Debug)]
+pub enum Brought {
+    /// A message.
+    Message(SourceMessage),
+    /// News: what it has brought about this block and later ones holds no more, and will be brought
+    /// again. The position is the block.
+    Changed {
+        /// The first of them.
+        from: u64,
+    },
 }
 
 /// A sequence of messages with a position.
@@ -45,8 +61,17 @@ pub trait Source: Send {
     /// Goes to `position`, as recorded by an earlier run.
     fn seek(&mut self, position: u64) -> Result<(), String>;
 
-    /// The next message; `None` at the end.
-    fn next(&mut self) -> BoxFuture<'_, Option<Result<SourceMessage, String>>>;
+    /// What comes next; `None` at the end.
+    ///
+    /// A source whose messages have an [`Edition`] other than [`Edition::Any`] loses nothing if the
+    /// future is dropped.
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>>;
+
+    /// What was brought about the blocks from `from` on has been taken back, at most from `asked` on
+    /// if that is lower: it is to be brought again, from there on.
+    fn rewound(&mut self, asked: u64, from: u64) {
+        let _ = (asked, from);
+    }
 }
 
 /// Settings of a source's service.
@@ -131,6 +156,7 @@ pub async fn run(
     let mut window = Window {
         pending: VecDeque::new(),
         acknowledged: position,
+        changed: None,
         summary: Summary::default(),
     };
     let mut pace = options.pace;
@@ -141,21 +167,42 @@ pub async fn run(
                 () = shutdown.reached(Level::Drain) => break,
             }
         }
-        let message = tokio::select! {
-            message = source.next() => message,
+        let brought = tokio::select! {
+            biased;
+            changed = window.until_changed(&name) => {
+                let from = changed?;
+                Some(Ok(Brought::Changed { from }))
+            }
             () = shutdown.reached(Level::Drain) => break,
+            brought = source.next() => brought,
         };
-        let Some(message) = message else {
+        let Some(brought) = brought else {
             window.summary.ended = true;
             break;
         };
-        let message = message.map_err(failed)?;
-        let (block, next) = (message.first, message.next);
+        let message = match brought.map_err(failed)? {
+            Brought::Message(message) => message,
+            Brought::Changed { from } => {
+                let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
+                let rewound = tokio::select! {
+                    rewound = rewinding => rewound?,
+                    () = shutdown.reached(Level::Stop) => break,
+                };
+                source.rewound(from, rewound);
+                continue;
+            }
+        };
+        let (block, next, edition) = (message.first, message.next, message.edition);
         // Only between messages: a message counts as acknowledged when all its queues have it.
-        while window.pending.len() >= WINDOW {
+        let most = if edition == Edition::Any { WINDOW } else { 1 };
+        while window.pending.len() >= most {
             window.settle_one(&name).await?;
         }
         window.settle_ready(&name)?;
+        if window.changed.is_some() {
+            // What follows a block that has changed is brought again.
+            continue;
+        }
         for queue in &options.outputs {
             let request = request(&name, *queue, message.clone(), &coordinator, &blobs).await;
             let mut request = request.map_err(|source| SourceError::Store {
@@ -165,7 +212,12 @@ pub async fn run(
             })?;
             request.source_next = window.acknowledged;
             let reply = coordinator.submit_later(request).await?;
-            window.pending.push_back((block, next, reply));
+            window.pending.push_back(Pending {
+                block,
+                next,
+                edition,
+                reply,
+            });
         }
     }
     while !window.pending.is_empty() {
@@ -189,6 +241,7 @@ pub(super) async fn request(
     blobs: &BlobStore,
 ) -> Result<SubmitRequest, BlobError> {
     let plan = coordinator.plan();
+    let edition = message.edition;
     let json = (message.encoding == Encoding::Json).then_some(&*message.bytes);
     let grouping = grouping(plan, queue, json);
     let collected = plan.is_collected(queue);
@@ -204,38 +257,45 @@ pub(super) async fn request(
             needs: message.needs,
             grouping,
         },
+        edition,
         source_next: None,
     })
 }
 
+/// A message that was submitted to a queue.
+struct Pending {
+    block: u64,
+    next: u64,
+    edition: Edition,
+    reply: oneshot::Receiver<Reply>,
+}
+
 /// Submitted messages in order, and how far all are acknowledged.
 struct Window {
-    pending: VecDeque<(u64, u64, oneshot::Receiver<Reply>)>,
+    pending: VecDeque<Pending>,
     acknowledged: Option<u64>,
+    /// A block of which another message is known.
+    changed: Option<u64>,
     summary: Summary,
 }
 
+// === impl Window ===
+
 impl Window {
-    /// Waits for the oldest acknowledgement.
+    /// Waits for the oldest acknowledgement. May be dropped and called again.
     async fn settle_one(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
-        let Some((block, next, reply)) = self.pending.front_mut() else {
+        let Some(pending) = self.pending.front_mut() else {
             return Ok(());
         };
-        let (block, next) = (*block, *next);
-        let reply = reply.await.map_err(|_| CoordinatorGone)?;
-        self.pending.pop_front();
-        self.take(name, block, next, reply)
+        let reply = (&mut pending.reply).await.map_err(|_| CoordinatorGone)?;
+        self.take(name, reply)
     }
 
     /// Takes every acknowledgement that is there.
     fn settle_ready(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
-        while let Some((block, next, reply)) = self.pending.front_mut() {
-            let (block, next) = (*block, *next);
-            match reply.try_recv() {
-                Ok(reply) => {
-                    self.pending.pop_front();
-                    self.take(name, block, next, reply)?;
-                }
+        while let Some(pending) = self.pending.front_mut() {
+            match pending.reply.try_recv() {
+                Ok(reply) => self.take(name, reply)?,
                 Err(oneshot::error::TryRecvError::Empty) => return Ok(()),
                 Err(oneshot::error::TryRecvError::Closed) => return Err(CoordinatorGone.into()),
             }
@@ -243,17 +303,71 @@ impl Window {
         Ok(())
     }
 
-    fn take(
+    /// Waits until another message of a block is known, which for most sources is never. May be
+    /// dropped and called again.
+    async fn until_changed(&mut self, name: &Arc<str>) -> Result<u64, SourceError> {
+        loop {
+            if let Some(from) = self.changed {
+                return Ok(from);
+            }
+            match self.pending.front() {
+                Some(pending) if pending.edition != Edition::Any => self.settle_one(name).await?,
+                _ => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Takes back what was brought about the blocks from `from` on. Returns where the source goes on.
+    async fn rewind(
         &mut self,
+        coordinator: &Handle,
         name: &Arc<str>,
-        block: u64,
-        next: u64,
-        reply: Reply,
-    ) -> Result<(), SourceError> {
+        outputs: &[QueueIx],
+        mut from: u64,
+    ) -> Result<u64, SourceError> {
+        loop {
+            if let Some(changed) = self.changed.take() {
+                from = from.min(changed);
+            }
+            match coordinator.rewind(name, outputs, from).await? {
+                Reply::Rewound { from: rewound } => from = rewound,
+                other => {
+                    return Err(SourceError::Source {
+                        name: name.to_string(),
+                        why: format!("its blocks cannot be taken back: {other:?}"),
+                    });
+                }
+            }
+            if self.pending.is_empty() {
+                self.acknowledged = Some(from);
+                return Ok(from);
+            }
+            // What was on its way may have arrived after.
+            while !self.pending.is_empty() {
+                self.settle_one(name).await?;
+            }
+        }
+    }
+
+    /// The oldest message's reply.
+    fn take(&mut self, name: &Arc<str>, reply: Reply) -> Result<(), SourceError> {
+        let Some(Pending {
+            block,
+            next,
+            edition,
+            ..
+        }) = self.pending.pop_front()
+        else {
+            return Ok(());
+        };
         match reply {
             Reply::Accepted => self.summary.accepted += 1,
             Reply::Duplicate | Reply::IsDead { .. } => self.summary.duplicates += 1,
             Reply::Rejected { .. } => self.summary.rejected += 1,
+            Reply::Differs { .. } if edition != Edition::Any => {
+                self.changed = Some(self.changed.map_or(block, |known| known.min(block)));
+                return Ok(());
+            }
             Reply::Differs { .. } => {
                 return Err(SourceError::Differs {
                     name: name.to_string(),
@@ -266,6 +380,8 @@ impl Window {
                     why,
                 });
             }
+            // Taken back while it waited for room.
+            Reply::Rewound { .. } => return Ok(()),
             // Not recorded: the position stays, so that the next run brings it again.
             Reply::Draining | Reply::NotFound => {
                 self.summary.ended = false;
@@ -273,11 +389,8 @@ impl Window {
             }
         }
         // With several output queues a position counts once the last of them has acknowledged.
-        if self
-            .pending
-            .front()
-            .is_none_or(|(_, following, _)| *following != next)
-        {
+        let following = self.pending.front();
+        if self.changed.is_none() && following.is_none_or(|following| following.next != next) {
             self.acknowledged = Some(next);
         }
         Ok(())

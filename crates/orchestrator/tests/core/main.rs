@@ -6,6 +6,7 @@ mod dead_letters;
 mod deadlines;
 mod hosts;
 mod restart;
+mod rewind;
 mod sequencer;
 mod speculation;
 mod support;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::{Host, StrategyFactory, ToHost};
 use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Event, Fail, Join, LeaseRef, Now, Output, Reply,
+    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseRef, Now, Output, Reply,
     RequestId, Submit, Target, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -266,13 +266,21 @@ impl Mill {
         said
     }
 
+    /// An attempt at a task as it is now.
+    pub(crate) fn lease(&self, task: &str, attempt: u32) -> LeaseRef {
+        let task = id(task);
+        let live = self.core.tasks(|record| record.id == task);
+        LeaseRef {
+            content: live.first().map_or(0, |live| live.record.content()),
+            task,
+            attempt,
+        }
+    }
+
     pub(crate) fn beat(&mut self, worker: &str, running: &[(&str, u32)]) {
         let running = running
             .iter()
-            .map(|(task, attempt)| LeaseRef {
-                task: id(task),
-                attempt: *attempt,
-            })
+            .map(|(task, attempt)| self.lease(task, *attempt))
             .collect();
         self.tell(Event::Heartbeat {
             worker: worker.into(),
@@ -310,6 +318,7 @@ impl Mill {
             producer: "test".into(),
             queue,
             message,
+            edition: Edition::Any,
             source_next: None,
         }));
         request
@@ -367,10 +376,7 @@ impl Mill {
         elements: &[Option<usize>],
         json: &str,
     ) {
-        let lease = LeaseRef {
-            task: id(task),
-            attempt,
-        };
+        let lease = self.lease(task, attempt);
         let stage = self
             .plan
             .stage_named(&lease.task.stage)
@@ -403,10 +409,7 @@ impl Mill {
             reason: "no luck".into(),
             ..Failure::default()
         };
-        let lease = LeaseRef {
-            task: id(task),
-            attempt,
-        };
+        let lease = self.lease(task, attempt);
         self.tell(Event::Fail(Fail {
             worker: worker.into(),
             lease,

@@ -1,9 +1,9 @@
 //! Leases: who gets what, for how long, and how many at once.
 
-use proofmill_orchestrator::core::{Event, LeaseRef};
+use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::plan::{DispatcherPlan, Needs};
 
-use crate::support::{Draft, Mill, dispatcher, id};
+use crate::support::{Draft, Mill, dispatcher};
 
 fn mill() -> Mill {
     Draft::default().work("prove", "in", &[]).mill()
@@ -91,10 +91,7 @@ fn a_retired_worker_finishes_what_it_has() {
     mill.complete("a", "prove/0/0", 1);
     mill.join("a", 2);
     assert_eq!(mill.news(), ["a prove/1/0#1"]);
-    let lease = LeaseRef {
-        task: id("prove/1/0"),
-        attempt: 1,
-    };
+    let lease = mill.lease("prove/1/0", 1);
     mill.tell(Event::Retire { worker: "a".into() });
     mill.tell(Event::Release {
         worker: "a".into(),

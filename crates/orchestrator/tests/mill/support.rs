@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use proofmill_bus::OpenError;
 use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
-use proofmill_orchestrator::core::{Core, Reply};
+use proofmill_orchestrator::core::{Core, Edition, Reply};
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
@@ -230,6 +230,7 @@ impl Background {
             encoding: Encoding::Json,
             bytes: json.into(),
             needs: None,
+            edition: Edition::Any,
             next: 0,
         };
         source::submit(
@@ -286,6 +287,7 @@ pub(crate) fn request(queue: QueueIx, block: u64) -> SubmitRequest {
             needs: None,
             grouping: Vec::new(),
         },
+        edition: Edition::Any,
         source_next: None,
     }
 }

@@ -271,10 +271,7 @@ impl World {
         match message {
             ToWorker::Assign(leases) => {
                 for lease in leases {
-                    let of = LeaseRef {
-                        task: lease.task.id.clone(),
-                        attempt: lease.attempt,
-                    };
+                    let of = lease.name();
                     let worker = &mut self.workers[ix];
                     if worker.running.contains_key(&of) || worker.results.contains_key(&of) {
                         continue;

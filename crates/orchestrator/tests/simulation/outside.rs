@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proofmill_orchestrator::core::{Event, Reply, RequestId, Submit, Target};
+use proofmill_orchestrator::core::{Edition, Event, Reply, RequestId, Submit, Target};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
@@ -117,6 +117,7 @@ impl World {
                 }),
                 grouping: Vec::new(),
             },
+            edition: Edition::Any,
             source_next: source.recorded.then_some(last + 1),
         }
     }

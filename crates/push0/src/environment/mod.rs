@@ -9,7 +9,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use value::{Endpoint, Field};
+use proofmill_workflow::HttpUrl;
+
+pub use value::Field;
 
 /// Most queues one process reads.
 pub const MAX_QUEUES: usize = 64;
@@ -94,7 +96,7 @@ pub enum Strategy {
     /// `Block`: no group at all, but a source that follows an Ethereum chain.
     Block {
         /// `L1_RPC`.
-        rpc: Endpoint,
+        rpc: HttpUrl,
         /// `NEXT_BLOCK`.
         start: Start,
     },

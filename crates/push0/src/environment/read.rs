@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::value::{Endpoint, Field, duration, flag, is_name, is_queue, millis};
+use proofmill_workflow::HttpUrl;
+
+use super::value::{Field, duration, flag, is_name, is_queue, millis};
 use super::{
     Collection, Config, EnvError, Environment, MAX_INPUTS, MAX_QUEUES, Program, Start, Strategy,
 };
@@ -267,9 +269,11 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
                 "the address of an Ethereum JSON-RPC endpoint, as in http://127.0.0.1:8545";
             EnvError::missing("L1_RPC", expected)
         })?;
-        let rpc = Endpoint::parse(&url).map_err(|expected| {
+        let rpc = HttpUrl::try_new(&url).map_err(|_| {
             // The path may be a key.
             let scheme = url.split_once("://").map_or("…", |(scheme, _)| scheme);
+            let expected = "an http:// or https:// address without a user, as in \
+                            http://127.0.0.1:8545";
             EnvError::holds("L1_RPC", format!("{scheme}://…"), expected)
         })?;
         let start = match next_block {

@@ -131,7 +131,7 @@ fn an_error_names_the_variable_what_it_holds_and_what_is_expected() {
         ),
         (&[("STRATEGY", "Block")], "L1_RPC"),
         (
-            &[("STRATEGY", "Block"), ("L1_RPC", "https://x/secret")],
+            &[("STRATEGY", "Block"), ("L1_RPC", "https://me:secret@x/")],
             "L1_RPC",
         ),
         (

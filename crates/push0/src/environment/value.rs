@@ -16,15 +16,6 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field(String);
 
-/// Where JSON-RPC requests go. What it shows of itself leaves out the path: keys are kept there.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Host and port.
-    pub(crate) authority: String,
-    /// Path and query.
-    pub(crate) path: String,
-}
-
 /// `true` or `false`, as people write it.
 pub(super) fn flag(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
@@ -130,49 +121,6 @@ impl fmt::Display for Field {
     }
 }
 
-// === impl Endpoint ===
-
-impl Endpoint {
-    /// An `http://` address; or what was expected instead.
-    pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        const EXPECTED: &str = "the address of an Ethereum JSON-RPC endpoint, as in \
-                                http://127.0.0.1:8545";
-        if url.starts_with("https://") {
-            return Err(
-                "an http:// address: requests go out without TLS, so put an HTTP proxy that \
-                 speaks TLS to the endpoint beside this process, and name the proxy here"
-                    .to_owned(),
-            );
-        }
-        let rest = url.strip_prefix("http://").ok_or(EXPECTED)?;
-        let uri: hyper::Uri = url.parse().map_err(|_| EXPECTED)?;
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or(EXPECTED)?;
-        let before_path = rest.split(['/', '?']).next().unwrap_or_default();
-        if before_path.contains('@') {
-            return Err("an address without a user: put the key into the path".to_owned());
-        }
-        let port = uri.port_u16().unwrap_or(80);
-        Ok(Self {
-            authority: format!("{host}:{port}"),
-            path: uri
-                .path_and_query()
-                .map_or_else(|| "/".to_owned(), ToString::to_string),
-        })
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority)
-    }
-}
-
-impl fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Endpoint({self})")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -222,25 +170,5 @@ mod tests {
         assert_eq!(of("data.a"), None);
         assert_eq!(of("/a~2"), None);
         assert_eq!(Field::parse("a/b").unwrap().pointer(), "/a~1b");
-    }
-
-    #[test]
-    fn endpoints_keep_their_secrets() {
-        let endpoint = Endpoint::parse("http://node:8545/v3/secret?x=1").unwrap();
-        assert_eq!(endpoint.authority, "node:8545");
-        assert_eq!(endpoint.path, "/v3/secret?x=1");
-        assert_eq!(format!("{endpoint:?}"), "Endpoint(http://node:8545)");
-        assert_eq!(
-            Endpoint::parse("http://[::1]").unwrap().authority,
-            "[::1]:80"
-        );
-        assert!(
-            Endpoint::parse("https://node")
-                .unwrap_err()
-                .contains("proxy")
-        );
-        for wrong in ["", "node:8545", "http://", "http:// x", "http://me:pw@node"] {
-            assert!(Endpoint::parse(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -5,21 +5,20 @@
 //! chain has been reorganised since, also over a restart.
 
 mod chain;
-mod rpc;
 
 use std::time::Duration;
 
 use async_nats::HeaderMap;
 use proofmill_bus::Leases;
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
+use proofmill_orchestrator::source::ethereum::{Rpc, RpcError};
 
 use crate::collector::lease_names;
-use crate::environment::{Config, Endpoint, Start, Strategy};
+use crate::environment::{Config, Start, Strategy};
 use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::queues::{Backoff, Outgoing, PublishError, Streams, connect, message_id, tail};
 use chain::{Chain, Next};
-use rpc::{Rpc, RpcError};
 
 /// The header with a block's hash.
 const HASH: &str = "Proofmill-Block-Hash";
@@ -36,6 +35,7 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
     let Strategy::Block { rpc, start } = &collection.strategy else {
         return Err(crate::EnvError::missing("STRATEGY", "Block").into());
     };
+    let rpc = Rpc::new(rpc.clone())?;
     let period = collection.collect_timeout.unwrap_or(PERIOD);
     let metrics = Metrics::new("source", output.to_owned());
     let role = async {
@@ -81,8 +81,7 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
                 tracing::warn!(output, why, "the blocks emitted before are not known");
             }
             let mut source = Source {
-                rpc: Rpc::new(rpc.clone()),
-                endpoint: rpc,
+                rpc: &rpc,
                 chain,
                 start: *start,
                 outgoing: &outgoing,
@@ -102,8 +101,7 @@ pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
 }
 
 struct Source<'a> {
-    rpc: Rpc,
-    endpoint: &'a Endpoint,
+    rpc: &'a Rpc,
     chain: Chain,
     start: Start,
     outgoing: &'a Outgoing,
@@ -126,7 +124,7 @@ impl Source<'_> {
                 Ok(None) => return,
                 Err(error) => {
                     self.metrics.failed.add(1);
-                    tracing::warn!(endpoint = %self.endpoint, %error, "asked again");
+                    tracing::warn!(endpoint = %self.rpc.url(), %error, "asked again");
                     backoff.wait().await;
                 }
             }
@@ -139,7 +137,7 @@ impl Source<'_> {
         self.chain.begin(self.start, head);
         while let Some(number) = self.chain.next().filter(|&number| number <= head) {
             // A node behind a balancer may not have what another announced.
-            let Some(block) = self.rpc.block(number).await? else {
+            let Some(block) = self.rpc.block(number, false).await? else {
                 return Ok(Some(()));
             };
             match self.chain.check(&block.parent) {
@@ -184,7 +182,7 @@ impl Source<'_> {
     /// Forgets the blocks that are no longer in the chain. Whether one is known that still is.
     async fn find_fork(&mut self) -> Result<bool, RpcError> {
         while let Some((number, hash)) = self.chain.last() {
-            let there = self.rpc.block(number).await?;
+            let there = self.rpc.block(number, false).await?;
             if there.is_some_and(|block| block.hash == hash) {
                 return Ok(true);
             }

@@ -1,5 +1,6 @@
 //! Roles as processes of their own, configured by their environment, against a real server.
 
+#[path = "../../../orchestrator/tests/mill/node.rs"]
 mod chain;
 mod collector;
 mod demo;

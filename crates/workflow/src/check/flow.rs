@@ -2,7 +2,7 @@
 
 use super::cycles::order;
 use crate::decode::MAX_STAGES;
-use crate::model::{SourceKind, Strategy};
+use crate::model::{ChainStart, SourceKind, Strategy};
 use crate::plan::{Plan, QueueId, StageId, StageKind};
 
 /// Messages that span `chunk` blocks each, from `start` to `end`; the last may span fewer.
@@ -128,7 +128,17 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
                             chunk: u64::from(chunk),
                         });
                     }
-                    SourceKind::Jsonl { .. } | SourceKind::Submit => flow.unknown = true,
+                    SourceKind::Ethereum {
+                        from: ChainStart::At(start),
+                        ..
+                    } => flow.blocks.push(Blocks {
+                        start,
+                        end: None,
+                        chunk: 1,
+                    }),
+                    SourceKind::Ethereum { .. } | SourceKind::Jsonl { .. } | SourceKind::Submit => {
+                        flow.unknown = true
+                    }
                 }
             }
             StageKind::Dispatcher(dispatcher) => {

@@ -1,5 +1,6 @@
 //! Does the workflow make sense, before anything runs?
 
+mod chains;
 mod checker;
 mod cycles;
 mod flow;

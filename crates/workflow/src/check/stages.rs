@@ -90,7 +90,7 @@ fn source_kind(checker: &mut Checker<'_>, at: &Field, kind: &SourceKind) {
             file, start, end, ..
         } => (file.as_ref(), *start, *end),
         SourceKind::Jsonl { file } => (Some(file), 0, None),
-        SourceKind::Submit => return,
+        SourceKind::Ethereum { .. } | SourceKind::Submit => return,
     };
     if let Some(end) = end.filter(|&end| end < start) {
         let message = format!("the last block, {end}, is before the first, {start}");

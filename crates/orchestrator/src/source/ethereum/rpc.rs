@@ -1,59 +1,70 @@
-//! A client of Ethereum's JSON-RPC, for the two questions a source has.
+//! A client of Ethereum's JSON-RPC, for the two questions that whoever follows a chain has.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST};
-use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper::StatusCode;
+use hyper::header::HeaderMap;
+use proofmill_workflow::HttpUrl;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
 
-use crate::environment::Endpoint;
+use crate::http::{HttpClient, HttpError};
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Largest answer, in bytes. A block comes with the hashes of its transactions, not with themselves.
+/// Largest answer, in bytes.
 const MAX_ANSWER: usize = 8 << 20;
+
+/// The same, for a block with its transactions.
+const MAX_FULL_ANSWER: usize = 32 << 20;
 
 /// Longest hash, in characters: 32 bytes in hexadecimal.
 const HASH: usize = 66;
 
-/// A client.
-#[derive(Debug)]
-pub(super) struct Rpc {
-    endpoint: Endpoint,
+/// A client of one endpoint.
+pub struct Rpc {
+    client: HttpClient,
 }
 
-/// What is needed of a block.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) hash: String,
-    pub(super) parent: String,
+/// A block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Block {
+    /// Its hash, in hexadecimal after `0x`, in lower case.
+    pub hash: String,
+    /// The hash of the block before it, in the same way.
+    pub parent: String,
+    /// The whole, as the endpoint gave it.
+    pub object: Value,
 }
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RpcError {
-    #[error("no answer within {} s", TIMEOUT.as_secs())]
-    TimedOut,
-    #[error("no connection: {0}")]
-    Connect(std::io::Error),
-    #[error("the request failed: {0}")]
-    Http(String),
+#[non_exhaustive]
+pub enum RpcError {
+    /// There is none at all.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// The endpoint does not serve JSON-RPC.
     #[error("it answered with HTTP status {0}")]
     Status(StatusCode),
-    #[error("its answer is over {MAX_ANSWER} bytes")]
-    TooLarge,
+    /// Something else came.
     #[error("its answer to {method} is not what was asked for: {why}")]
-    Unexpected { method: &'static str, why: String },
+    Unexpected {
+        /// What was asked.
+        method: &'static str,
+        /// In words.
+        why: String,
+    },
+    /// The endpoint said no.
     #[error("it answered {method} with error {code}: {message}")]
     Refused {
+        /// What was asked.
         method: &'static str,
+        /// The error's code.
         code: i64,
+        /// Its message.
         message: String,
     },
 }
@@ -76,14 +87,27 @@ struct Refusal {
 // === impl Rpc ===
 
 impl Rpc {
-    pub(super) fn new(endpoint: Endpoint) -> Self {
-        Self { endpoint }
+    /// A client of `url`, which is not asked yet.
+    ///
+    /// # Errors
+    /// As [`HttpClient::new`].
+    pub fn new(url: HttpUrl) -> Result<Self, HttpError> {
+        let client = HttpClient::new(url, None)?;
+        Ok(Self { client })
+    }
+
+    /// Whom it asks. What it shows leaves out the path, where keys are kept.
+    pub fn url(&self) -> &HttpUrl {
+        self.client.url()
     }
 
     /// The number of the chain's last block.
-    pub(super) async fn head(&self) -> Result<u64, RpcError> {
+    ///
+    /// # Errors
+    /// [`RpcError`].
+    pub async fn head(&self) -> Result<u64, RpcError> {
         const METHOD: &str = "eth_blockNumber";
-        let result = self.ask(METHOD, json!([])).await?;
+        let result = self.ask(METHOD, json!([]), MAX_ANSWER).await?;
         let text = result.as_str().unwrap_or_default();
         quantity(text).ok_or_else(|| RpcError::Unexpected {
             method: METHOD,
@@ -91,12 +115,16 @@ impl Rpc {
         })
     }
 
-    /// A block; `None` if the node does not have it.
-    pub(super) async fn block(&self, number: u64) -> Result<Option<Block>, RpcError> {
+    /// A block, with its transactions or with their hashes only; `None` if the node does not have
+    /// it.
+    ///
+    /// # Errors
+    /// [`RpcError`].
+    pub async fn block(&self, number: u64, full: bool) -> Result<Option<Block>, RpcError> {
         const METHOD: &str = "eth_getBlockByNumber";
-        let result = self
-            .ask(METHOD, json!([format!("{number:#x}"), false]))
-            .await?;
+        let most = if full { MAX_FULL_ANSWER } else { MAX_ANSWER };
+        let asked = json!([format!("{number:#x}"), full]);
+        let result = self.ask(METHOD, asked, most).await?;
         if result.is_null() {
             return Ok(None);
         }
@@ -125,18 +153,30 @@ impl Rpc {
         Ok(Some(Block {
             hash: text("hash")?,
             parent: text("parentHash")?,
+            object: result,
         }))
     }
 
-    async fn ask(&self, method: &'static str, params: Value) -> Result<Value, RpcError> {
+    async fn ask(
+        &self,
+        method: &'static str,
+        params: Value,
+        most: usize,
+    ) -> Result<Value, RpcError> {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let answer = tokio::time::timeout(TIMEOUT, self.post(body.to_string()));
-        let answer = answer.await.map_err(|_| RpcError::TimedOut)??;
-        let answer: Answer =
-            serde_json::from_slice(&answer).map_err(|error| RpcError::Unexpected {
-                method,
-                why: error.to_string(),
-            })?;
+        let body = Bytes::from(body.to_string());
+        let answer = self
+            .client
+            .post(HeaderMap::new(), body, most, TIMEOUT)
+            .await?;
+        if answer.status != StatusCode::OK {
+            return Err(RpcError::Status(answer.status));
+        }
+        let unexpected = |error: serde_json::Error| RpcError::Unexpected {
+            method,
+            why: error.to_string(),
+        };
+        let answer: Answer = serde_json::from_slice(&answer.body?).map_err(unexpected)?;
         match answer.error {
             Some(Refusal { code, message }) => {
                 let message = message.chars().take(200).collect();
@@ -149,54 +189,10 @@ impl Rpc {
             None => Ok(answer.result),
         }
     }
-
-    async fn post(&self, body: String) -> Result<Bytes, RpcError> {
-        let http = |error: hyper::Error| RpcError::Http(error.to_string());
-        let stream = TcpStream::connect(&self.endpoint.authority)
-            .await
-            .map_err(RpcError::Connect)?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(http)?;
-        let request = Request::post(&self.endpoint.path)
-            .header(HOST, &self.endpoint.authority)
-            .header(CONTENT_TYPE, "application/json")
-            .header(CONNECTION, "close")
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|error| RpcError::Http(error.to_string()))?;
-        let exchange = async {
-            let response = sender.send_request(request).await.map_err(http)?;
-            let status = response.status();
-            if status != StatusCode::OK {
-                return Err(RpcError::Status(status));
-            }
-            let body = Limited::new(response.into_body(), MAX_ANSWER)
-                .collect()
-                .await;
-            let body = body.map_err(|error| {
-                if error.is::<LengthLimitError>() {
-                    RpcError::TooLarge
-                } else {
-                    RpcError::Http(error.to_string())
-                }
-            })?;
-            Ok(body.to_bytes())
-        };
-        // The connection is driven beside the exchange, and goes with it.
-        let mut exchange = std::pin::pin!(exchange);
-        tokio::select! {
-            biased;
-            answer = &mut exchange => answer,
-            ended = connection => {
-                ended.map_err(http)?;
-                exchange.await
-            }
-        }
-    }
 }
 
 /// A quantity as JSON-RPC writes it: `0x10`.
-fn quantity(text: &str) -> Option<u64> {
+pub(super) fn quantity(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x")?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u64::from_str_radix(digits, 16).ok())?
@@ -226,7 +222,7 @@ mod tests {
             // The client may have hung up: that is what is tested.
             let _ = stream.write_all(answer.as_bytes()).await;
         });
-        Rpc::new(Endpoint::parse(&url).unwrap())
+        Rpc::new(HttpUrl::try_new(&url).unwrap()).unwrap()
     }
 
     fn ok(body: &str) -> String {
@@ -272,18 +268,26 @@ mod tests {
             r#"{"result":{"number":"0x5","hash":"0xab"}}"#,
             r#"{"result":[1]}"#,
         ] {
-            assert!(answering(ok(body)).await.block(5).await.is_err(), "{body}");
+            assert!(
+                answering(ok(body)).await.block(5, false).await.is_err(),
+                "{body}"
+            );
         }
         assert_eq!(
             answering(ok(r#"{"result":null}"#))
                 .await
-                .block(5)
+                .block(5, false)
                 .await
                 .unwrap(),
             None
         );
         let body = r#"{"result":{"number":"0x5","hash":"0xAB","parentHash":"0xcd"}}"#;
-        let block = answering(ok(body)).await.block(5).await.unwrap().unwrap();
+        let block = answering(ok(body))
+            .await
+            .block(5, false)
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(
             (block.hash.as_str(), block.parent.as_str()),
             ("0xab", "0xcd")

@@ -1,0 +1,256 @@
+//! A source takes blocks back: the chain that it follows was reorganised.
+
+use std::collections::BTreeSet;
+
+use super::accept::forget_parts;
+use super::event::{Edition, Reply, Rewind, Submit};
+use super::forget::FORGET_MAX;
+use super::ready::TaskNo;
+use super::state::{Change, Core, Phase, Task, Then};
+use crate::id::TaskId;
+use crate::plan::{QueueIx, StageIx};
+use crate::record::{Record, RecordKey, TaskRecord};
+
+/// What is found of the blocks that are taken back.
+#[derive(Default)]
+struct Found {
+    tasks: Vec<TaskNo>,
+    /// Marks and dead letters.
+    records: Vec<RecordKey>,
+    /// Whether something is on its way to the log, of which more may follow.
+    moves: bool,
+}
+
+impl Core {
+    pub(super) fn rewind(&mut self, rewind: Rewind) {
+        let stages = self.reached(&rewind.queues);
+        let emitted = self.emitted_of(&stages);
+        self.blocks_stale += emitted.saturating_sub(rewind.from);
+        self.turn_away(&rewind);
+        self.rewind_round(rewind);
+    }
+
+    /// Drops what is there, then, when that and all that was on its way to the log has come to be,
+    /// what has followed from it.
+    pub(super) fn rewind_round(&mut self, mut rewind: Rewind) {
+        let stages = self.reached(&rewind.queues);
+        rewind.from = self.lowest_together(&stages, rewind.from);
+        let found = self.of_blocks_from(&stages, rewind.from);
+        let nothing = found.tasks.is_empty() && found.records.is_empty() && !found.moves;
+        let position = self.sources.get(&rewind.producer).copied();
+        if nothing && position.is_none_or(|next| next <= rewind.from) {
+            let (request, from) = (rewind.request, rewind.from);
+            self.reply(request, self.applied, Reply::Rewound { from });
+            return;
+        }
+        let mut dropped = Vec::with_capacity(found.tasks.len());
+        let mut changes = Vec::new();
+        // First, so that a source that is started anew in between goes on from there.
+        if position.is_some_and(|next| next > rewind.from) {
+            let key = RecordKey::Source(rewind.producer.clone());
+            changes.push((key, Change::put(Record::Source(rewind.from))));
+        }
+        for no in found.tasks {
+            self.drop_task(no, &mut changes, &mut dropped);
+        }
+        let records = found.records.into_iter();
+        changes.extend(records.map(|key| (key, Change::Delete)));
+        while changes.len() > FORGET_MAX {
+            let rest = changes.split_off(FORGET_MAX);
+            let part = std::mem::replace(&mut changes, rest);
+            self.append(part, Then::Nothing);
+        }
+        self.append(changes, Then::Rewind { rewind, dropped });
+    }
+
+    /// Answers the source's messages that wait at a door.
+    fn turn_away(&mut self, rewind: &Rewind) {
+        let from = rewind.from;
+        let is_taken_back =
+            |submit: &Submit| submit.producer == rewind.producer && submit.message.last >= from;
+        let mut away = Vec::new();
+        for submits in self.parked.values_mut() {
+            let keys: Vec<_> = submits
+                .iter()
+                .filter(|(_, submit)| is_taken_back(submit))
+                .map(|(key, _)| *key)
+                .collect();
+            away.extend(keys.iter().filter_map(|key| submits.remove(key)));
+        }
+        self.parked.retain(|_, submits| !submits.is_empty());
+        let deferred = std::mem::take(&mut self.deferred);
+        let (gone, stay): (Vec<_>, Vec<_>) = deferred.into_iter().partition(is_taken_back);
+        self.deferred = stay;
+        for submit in away.into_iter().chain(gone) {
+            self.reply(submit.request, self.applied, Reply::Rewound { from });
+        }
+    }
+
+    /// The stages that messages of these queues reach.
+    fn reached(&self, queues: &[QueueIx]) -> BTreeSet<StageIx> {
+        let mut stages = BTreeSet::new();
+        let mut next: Vec<QueueIx> = queues.to_vec();
+        while let Some(queue) = next.pop() {
+            let readers = self.plan.queues.get(queue.0).map(|queue| &queue.readers);
+            for reader in readers.into_iter().flatten() {
+                if stages.insert(*reader) {
+                    next.extend(&self.plan.stage(*reader).outputs);
+                }
+            }
+        }
+        stages
+    }
+
+    /// The block below which the sink has been given all, if it is among what these stages make.
+    fn emitted_of(&self, stages: &BTreeSet<StageIx>) -> u64 {
+        let sequencer = self.plan.sequencer();
+        match sequencer.is_some_and(|(stage, _)| stages.contains(&stage)) {
+            true => self.emit_next,
+            false => 0,
+        }
+    }
+
+    /// The lowest block that is in a message with one from `from` on, or is in a message with such a
+    /// one, and so on; not below what the sink has been given.
+    fn lowest_together(&self, stages: &BTreeSet<StageIx>, from: u64) -> u64 {
+        let bound = self.emitted_of(stages);
+        let mut from = from.max(bound);
+        loop {
+            let live = self
+                .tasks
+                .values()
+                .filter(|task| stages.contains(&task.stage));
+            let live = live.map(|task| (task.record.id.block, task.record.last));
+            let dead = self.dead_of(stages).map(|task| (task.id.block, task.last));
+            let marks = stages.iter().flat_map(|stage| {
+                let below = self.finished[stage.0].by_block.range(..from);
+                below.flat_map(|(block, parts)| parts.values().map(|last| (*block, *last)))
+            });
+            let across = live.chain(dead).chain(marks);
+            let across = across.filter(|(first, last)| *first < from && *last >= from);
+            let lowest = across.map(|(first, _)| first.max(bound)).min();
+            match lowest {
+                Some(lowest) if lowest < from => from = lowest,
+                _ => return from,
+            }
+        }
+    }
+
+    fn dead_of(&self, stages: &BTreeSet<StageIx>) -> impl Iterator<Item = &TaskRecord> {
+        let dead = self.dead.values().map(|(dead, _)| &dead.task);
+        dead.filter(|task| {
+            let stage = self.stage_of(&task.id);
+            stage.is_some_and(|stage| stages.contains(&stage))
+        })
+    }
+
+    fn of_blocks_from(&self, stages: &BTreeSet<StageIx>, from: u64) -> Found {
+        let mut found = Found::default();
+        for task in self.tasks.values() {
+            if task.record.last < from || !stages.contains(&task.stage) {
+                continue;
+            }
+            match task.phase {
+                // The sink has it.
+                Phase::Emitting => {}
+                Phase::Finishing => found.moves = true,
+                _ => found.tasks.push(task.no),
+            }
+        }
+        found.tasks.sort_unstable();
+        for task in self.dead_of(stages).filter(|task| task.last >= from) {
+            match self.deciding.contains(&task.id) {
+                true => found.moves = true,
+                false => found.records.push(RecordKey::Dead(task.id.clone())),
+            }
+        }
+        for stage in stages {
+            let name = &self.plan.stage(*stage).name;
+            let marks = self.finished[stage.0].by_block.iter();
+            found.records.extend(marks.flat_map(|(block, parts)| {
+                let touched = parts.iter().filter(|(_, last)| **last >= from);
+                touched.map(|(part, _)| {
+                    RecordKey::Done(TaskId {
+                        stage: name.clone(),
+                        block: *block,
+                        part: part.clone(),
+                    })
+                })
+            }));
+            found.moves |= self.incoming[stage.0].has(&(from..=u64::MAX));
+            let collector = self.collectors[stage.0].iter();
+            let fired = collector.flat_map(|collector| collector.fired_by_last.range(from..));
+            let keys = fired.flat_map(|(_, keys)| keys);
+            let groups = keys.map(|key| RecordKey::Group(name.clone(), key.clone()));
+            found.records.extend(groups);
+        }
+        found
+    }
+
+    /// Ends a live task without a trace.
+    fn drop_task(
+        &mut self,
+        no: TaskNo,
+        changes: &mut Vec<(RecordKey, Change)>,
+        dropped: &mut Vec<TaskId>,
+    ) {
+        let Some(task) = self.tasks.get(&no) else {
+            return;
+        };
+        let id = task.record.id.clone();
+        changes.push((RecordKey::Task(id.clone()), Change::Delete));
+        if !task.attempts.is_empty() {
+            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
+        }
+        changes.extend(forget_parts(task));
+        self.forget_member(no);
+        self.end_copies(no, None);
+        self.set_phase(no, Phase::Finishing);
+        dropped.push(id);
+    }
+
+    /// What is known of the block of a message that is to be its only one: [`Reply::Differs`] if that
+    /// is another message, [`Reply::Duplicate`] if nothing is to be recorded.
+    pub(super) fn another_edition(
+        &self,
+        edition: Edition,
+        stage: StageIx,
+        record: &TaskRecord,
+    ) -> Option<Reply> {
+        if edition == Edition::Any {
+            return None;
+        }
+        let id = &record.id;
+        // Messages of other queues and writers have parts that begin otherwise.
+        let origin = |part: &str| part.rsplit_once(':').map(|(origin, _)| origin.to_owned());
+        let own = origin(id.part.as_str());
+        let is_other = |other: &TaskId| {
+            other.stage == id.stage
+                && other.block == id.block
+                && other.part != id.part
+                && origin(other.part.as_str()) == own
+        };
+        let is_live = self.present[stage.0].has(&(id.block..=id.block));
+        let live = self.tasks.values().filter(|_| is_live);
+        let live = live
+            .map(|task: &Task| &task.record.id)
+            .find(|other| is_other(other));
+        let mut dead = self.dead.keys();
+        let other = live.or_else(|| dead.find(|other| is_other(other))).cloned();
+        let parts = self.finished[stage.0].by_block.get(&id.block);
+        let mut finished = parts
+            .into_iter()
+            .flat_map(|parts| parts.keys())
+            .map(|part| TaskId {
+                part: part.clone(),
+                ..id.clone()
+            });
+        if let Some(task) = other.or_else(|| finished.find(is_other)) {
+            return Some(Reply::Differs { task });
+        }
+        let is_known = self.by_id.contains_key(id)
+            || self.dead.contains_key(id)
+            || self.is_finished(stage, id, record.last);
+        (edition == Edition::Recalled && !is_known).then_some(Reply::Duplicate)
+    }
+}

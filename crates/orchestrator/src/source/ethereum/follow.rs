@@ -1,0 +1,242 @@
+//! From one block to the next, also where the chain is reorganised.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use proofmill_workflow::{ChainStart, HttpUrl};
+use serde_json::json;
+
+use super::chain::Chain;
+use super::rpc::{Block, Rpc, RpcError, quantity};
+use crate::core::Edition;
+use crate::http::HttpError;
+use crate::id::Part;
+use crate::payload::Encoding;
+use crate::plan::Backoff;
+use crate::source::{Brought, Source, SourceMessage};
+
+/// Waits while no endpoint answers.
+const BACKOFF: Backoff = Backoff {
+    initial: Duration::from_millis(250),
+    max: Duration::from_secs(15),
+    factor: 2.0,
+    jitter: 0.0,
+};
+
+/// Characters of a hash that tell a block's messages apart: 128 bits.
+const PART: usize = 32;
+
+/// How a chain is followed.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Endpoints; the next is asked when one fails.
+    pub rpc: Vec<HttpUrl>,
+    /// Where to begin, the first time.
+    pub from: ChainStart,
+    /// A block is brought when so many follow it.
+    pub confirmations: u64,
+    /// How often the head of the chain is asked for.
+    pub poll: Duration,
+    /// Whether messages hold the whole block.
+    pub full: bool,
+    /// Blocks that are remembered: a reorganisation of so many is found exactly.
+    pub reorg_depth: usize,
+}
+
+/// Brings each block of a chain, and again when the chain is reorganised.
+///
+/// A message's part is the beginning of the block's hash: the same block is the same message,
+/// another one at the same height is another, and a result of the one never counts for the other.
+pub struct Ethereum {
+    options: Options,
+    endpoints: Vec<Rpc>,
+    /// The endpoint that is asked.
+    current: usize,
+    chain: Chain,
+    /// The block that is brought next; `None` before the chain's head is known.
+    next: Option<u64>,
+    /// Blocks below this one were brought by an earlier run: they are compared only.
+    recalled_below: u64,
+    /// The last block to bring, as far as is known.
+    until: Option<u64>,
+}
+
+// === impl Ethereum ===
+
+impl Ethereum {
+    /// Follows the chain of `options`, which name at least one endpoint. Asks nobody yet.
+    ///
+    /// # Errors
+    /// As [`Rpc::new`].
+    pub fn new(options: Options) -> Result<Self, HttpError> {
+        let endpoints = options.rpc.iter().cloned().map(Rpc::new);
+        Ok(Self {
+            endpoints: endpoints.collect::<Result<_, _>>()?,
+            current: 0,
+            chain: Chain::new(options.reorg_depth),
+            next: match options.from {
+                ChainStart::At(block) => Some(block),
+                ChainStart::Behind(_) => None,
+            },
+            recalled_below: 0,
+            until: None,
+            options,
+        })
+    }
+
+    async fn bring(&mut self) -> Brought {
+        let mut failures = 0;
+        loop {
+            let (current, count) = (self.current, self.endpoints.len());
+            match self.step().await {
+                Ok(Some(brought)) => return brought,
+                Ok(None) => {
+                    failures = 0;
+                    tokio::time::sleep(self.options.poll).await;
+                }
+                Err(error) => {
+                    failures += 1;
+                    let endpoint = self.endpoints[current].url();
+                    tracing::warn!(%endpoint, %error, failures, "the chain's endpoint is asked again");
+                    self.current = (current + 1) % count;
+                    // Only once each of them has failed.
+                    let round = failures / u32::try_from(count).unwrap_or(u32::MAX);
+                    if round > 0 {
+                        tokio::time::sleep(BACKOFF.delay(round, 0)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What comes next; `None` if there is nothing now.
+    async fn step(&mut self) -> Result<Option<Brought>, RpcError> {
+        let number = match (self.next, self.until) {
+            (Some(next), Some(until)) if next <= until => next,
+            _ => {
+                if let Some(from) = self.fork().await? {
+                    return Ok(Some(Brought::Changed { from }));
+                }
+                let head = self.endpoints[self.current].head().await?;
+                let until = head.checked_sub(self.options.confirmations);
+                self.until = until;
+                let start = match self.options.from {
+                    ChainStart::At(block) => block,
+                    ChainStart::Behind(blocks) => head.saturating_sub(blocks),
+                };
+                let next = *self.next.get_or_insert(start);
+                if until.is_none_or(|until| next > until) {
+                    return Ok(None);
+                }
+                next
+            }
+        };
+        let asked = self.endpoints[self.current].block(number, self.options.full);
+        // A node behind a balancer may not have what another announced.
+        let Some(block) = asked.await? else {
+            self.until = None;
+            return Ok(None);
+        };
+        if !self.chain.is_followed_by(number, &block.parent) {
+            // Else the nodes behind the endpoint do not agree yet.
+            let from = self.fork().await?;
+            self.until = None;
+            return Ok(from.map(|from| Brought::Changed { from }));
+        }
+        let message = self.message(number, &block)?;
+        self.chain.push(number, block.hash);
+        self.next = number.checked_add(1);
+        Ok(Some(Brought::Message(message)))
+    }
+
+    /// The lowest block that was brought and is not in the chain any more.
+    async fn fork(&self) -> Result<Option<u64>, RpcError> {
+        let mut from = None;
+        // A block that the endpoint lacks tells nothing by itself: it may be behind.
+        let mut differs = false;
+        let mut chain = self.chain.clone();
+        while let Some((number, hash)) = chain.last() {
+            let asked = self.endpoints[self.current].block(*number, false);
+            match asked.await? {
+                Some(block) if block.hash == *hash => break,
+                Some(_) => differs = true,
+                None => {}
+            }
+            from = Some(*number);
+            chain.pop();
+        }
+        if differs && chain.last().is_none() {
+            let depth = self.options.reorg_depth;
+            tracing::error!(
+                from,
+                depth,
+                "the chain was reorganised deeper than is remembered: earlier blocks may have \
+                 changed too; raise `reorg_depth`"
+            );
+        }
+        Ok(from.filter(|_| differs))
+    }
+
+    fn message(&self, number: u64, block: &Block) -> Result<SourceMessage, RpcError> {
+        let unexpected = |why: &str| RpcError::Unexpected {
+            method: "eth_getBlockByNumber",
+            why: why.to_owned(),
+        };
+        let timestamp = block.object["timestamp"].as_str().and_then(quantity);
+        let timestamp = timestamp.ok_or_else(|| unexpected("`timestamp` is not a number"))?;
+        let mut payload = json!({
+            "number": number,
+            "hash": block.hash,
+            "parentHash": block.parent,
+            "timestamp": timestamp,
+        });
+        if self.options.full {
+            payload["block"] = block.object.clone();
+        }
+        let digits = block.hash.trim_start_matches("0x");
+        let recalled = number < self.recalled_below;
+        Ok(SourceMessage {
+            first: number,
+            last: number,
+            part: Part::from_text(&digits[..digits.len().min(PART)]),
+            encoding: Encoding::Json,
+            bytes: Bytes::from(payload.to_string()),
+            needs: None,
+            edition: match recalled {
+                true => Edition::Recalled,
+                false => Edition::Only,
+            },
+            next: number.saturating_add(1).max(self.recalled_below),
+        })
+    }
+}
+
+impl Source for Ethereum {
+    fn seek(&mut self, position: u64) -> Result<(), String> {
+        // What was brought before is compared with what the chain has now.
+        let depth = self.options.reorg_depth as u64;
+        self.next = Some(position.saturating_sub(depth));
+        self.recalled_below = position;
+        Ok(())
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Brought, String>>> {
+        Box::pin(async { Some(Ok(self.bring().await)) })
+    }
+
+    fn rewound(&mut self, asked: u64, from: u64) {
+        if from > asked {
+            let last = from - 1;
+            tracing::error!(
+                "the chain was reorganised: blocks {asked} to {last} have changed, and what was made \
+                 of them has been emitted and stays"
+            );
+        }
+        tracing::warn!(from, "the chain was reorganised: blocks are brought again");
+        self.chain.truncate(asked.min(from));
+        self.next = Some(from);
+        self.recalled_below = self.recalled_below.min(from);
+        self.until = None;
+    }
+}

@@ -1,0 +1,8 @@
+//! A source that follows an Ethereum chain by JSON-RPC, and the client that it asks with.
+
+mod chain;
+mod follow;
+mod rpc;
+
+pub use follow::{Ethereum, Options};
+pub use rpc::{Block, Rpc, RpcError};

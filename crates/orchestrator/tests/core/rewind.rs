@@ -1,0 +1,242 @@
+//! A source takes blocks back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_orchestrator::collector::Sequential;
+use proofmill_orchestrator::core::{Edition, Event, Reply, RequestId, Rewind, Submit};
+use proofmill_orchestrator::id::Part;
+use proofmill_orchestrator::plan::QueueIx;
+
+use crate::support::{Draft, Mill, id};
+
+const REQUEST: RequestId = RequestId(1_000_000);
+
+/// `in → prove → pairs → agg → emit`.
+fn mill() -> Mill {
+    let pairs = Sequential {
+        n: 2,
+        inputs: vec!["proofs".into()],
+        partial: false,
+    };
+    Draft::default()
+        .work("prove", "in", &["proofs"])
+        .collect("pairs", &["proofs"], &["groups"], pairs, None, None)
+        .work("agg", "groups", &["out"])
+        .sequence("out")
+        .mill()
+}
+
+fn rewind(mill: &mut Mill, from: u64) -> Option<Reply> {
+    mill.tell(Event::Rewind(Rewind {
+        request: REQUEST,
+        producer: "chain".into(),
+        queues: vec![QueueIx(0)],
+        from,
+    }));
+    mill.reply(REQUEST)
+}
+
+/// Brings block `block` of fork `fork`.
+fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Reply> {
+    let mut message = Mill::message(block, block, &format!("[\"{fork}{block}\"]"));
+    message.part = Part::new(&format!("{fork}{block}")).expect("a part");
+    mill.tell(Event::Submit(Submit {
+        request: RequestId(2_000_000 + block),
+        producer: "chain".into(),
+        queue: QueueIx(0),
+        message,
+        edition,
+        source_next: (edition == Edition::Only).then_some(block + 1),
+    }));
+    mill.reply(RequestId(2_000_000 + block))
+}
+
+fn only(mill: &mut Mill, block: u64, fork: char) {
+    assert_eq!(
+        bring(mill, block, fork, Edition::Only),
+        Some(Reply::Accepted)
+    );
+}
+
+fn prove(mill: &mut Mill, block: u64, fork: char) {
+    let task = format!("prove/{block}/{fork}{block}");
+    mill.complete_with("w", &task, 1, &[None], &format!("[\"{fork}{block}\"]"));
+}
+
+fn emitted(mill: &mut Mill, task: &str) {
+    mill.tell(Event::Emitted { task: id(task) });
+}
+
+/// Blocks 0 and 1 have left, 2 and 3 are aggregated, 4 is held, 5 is proved.
+fn under_way() -> Mill {
+    let mut mill = mill();
+    mill.join("w", 10);
+    for block in 0..6 {
+        only(&mut mill, block, 'a');
+    }
+    for block in 0..5 {
+        prove(&mut mill, block, 'a');
+    }
+    mill.complete("w", "agg/0/0", 1);
+    emitted(&mut mill, "emit/0/0");
+    mill.cancelled.clear();
+    mill
+}
+
+#[test]
+fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
+    let mut mill = under_way();
+    let old = mill.lease("agg/2/1", 1);
+    // Block 3 was aggregated with 2, which goes with it.
+    assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
+    assert_eq!(mill.tasks(), Vec::<String>::new());
+    let stopped: Vec<String> = mill
+        .cancelled
+        .iter()
+        .map(|(_, lease)| lease.task.to_string())
+        .collect();
+    assert_eq!(stopped, ["prove/5/a5", "agg/2/1"]);
+    assert_eq!(mill.core.source_next("chain"), Some(2));
+    assert!(mill.has_key("cursor") && !mill.has_key("group.pairs.1"));
+    mill.restart(Duration::ZERO);
+    mill.join("w", 10);
+
+    only(&mut mill, 2, 'a');
+    for block in 3..6 {
+        only(&mut mill, block, 'b');
+    }
+    prove(&mut mill, 2, 'a');
+    for block in 3..6 {
+        prove(&mut mill, block, 'b');
+    }
+    // What an old worker makes of the old group does not count for the new one of the same id.
+    let late = proofmill_orchestrator::core::Complete {
+        worker: "old".into(),
+        lease: old,
+        outputs: Vec::new(),
+        ran: Duration::ZERO,
+    };
+    mill.tell(Event::Complete(late));
+    assert!(mill.emitted.len() == 1, "{:?}", mill.emitted);
+    mill.complete("w", "agg/2/1", 1);
+    mill.complete("w", "agg/4/2", 1);
+    for task in ["emit/2/1", "emit/4/2"] {
+        assert!(mill.emitted.contains(&id(task)), "{task}");
+        emitted(&mut mill, task);
+    }
+    assert_eq!(mill.core.status().next_block, Some(6));
+    assert_eq!(mill.core.status().live, 0);
+}
+
+#[test]
+fn what_has_left_stays_and_is_counted() {
+    let mut mill = under_way();
+    assert_eq!(rewind(&mut mill, 0), Some(Reply::Rewound { from: 2 }));
+    assert_eq!(mill.core.status().blocks_stale, 2);
+    assert_eq!(mill.core.status().next_block, Some(2));
+    assert_eq!(rewind(&mut mill, 2), Some(Reply::Rewound { from: 2 }));
+    assert_eq!(mill.core.status().blocks_stale, 2);
+}
+
+#[test]
+fn what_is_on_its_way_to_the_log_is_dropped_when_it_arrives() {
+    let mut mill = mill();
+    mill.join("w", 10);
+    for block in 0..3 {
+        only(&mut mill, block, 'a');
+    }
+    mill.on_the_way = Some(Vec::new());
+    // Two that make a group, and a message that is not recorded yet.
+    prove(&mut mill, 0, 'a');
+    prove(&mut mill, 1, 'a');
+    assert_eq!(bring(&mut mill, 3, 'a', Edition::Only), None);
+    assert_eq!(rewind(&mut mill, 0), None);
+    mill.arrive();
+    assert_eq!(mill.reply(REQUEST), Some(Reply::Rewound { from: 0 }));
+    assert_eq!(mill.tasks(), Vec::<String>::new());
+    assert_eq!(mill.core.source_next("chain"), Some(0));
+    mill.on_the_way = None;
+    for block in 0..2 {
+        only(&mut mill, block, 'b');
+        prove(&mut mill, block, 'b');
+    }
+    mill.complete("w", "agg/0/0", 1);
+    assert_eq!(mill.emitted, [id("emit/0/0")]);
+}
+
+#[test]
+fn a_message_at_the_door_is_turned_away_and_a_dead_letter_goes() {
+    let mut mill = Draft::default()
+        .work("prove", "in", &["out"])
+        .sequence("out")
+        .q_max("in", 1)
+        .mill();
+    only(&mut mill, 0, 'a');
+    assert_eq!(bring(&mut mill, 1, 'a', Edition::Only), None);
+    assert_eq!(rewind(&mut mill, 1), Some(Reply::Rewound { from: 1 }));
+    assert_eq!(
+        mill.reply(RequestId(2_000_001)),
+        Some(Reply::Rewound { from: 1 })
+    );
+    mill.join("w", 1);
+    mill.fail("w", "prove/0/a0", 1, true);
+    assert!(mill.core.dead_letter(&id("prove/0/a0")).is_some());
+    assert_eq!(rewind(&mut mill, 0), Some(Reply::Rewound { from: 0 }));
+    assert!(mill.core.dead_letter(&id("prove/0/a0")).is_none());
+}
+
+#[test]
+fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
+    let differs = |task: &str| Some(Reply::Differs { task: id(task) });
+    let mut mill = under_way();
+    mill.fail("w", "prove/5/a5", 1, true);
+    for (block, task) in [(2, "prove/2/a2"), (4, "prove/4/a4"), (5, "prove/5/a5")] {
+        for edition in [Edition::Only, Edition::Recalled] {
+            assert_eq!(bring(&mut mill, block, 'b', edition), differs(task));
+        }
+        let same = bring(&mut mill, block, 'a', Edition::Recalled);
+        assert!(
+            matches!(same, Some(Reply::Duplicate | Reply::IsDead { .. })),
+            "{same:?}"
+        );
+    }
+    only(&mut mill, 6, 'a');
+    assert_eq!(
+        bring(&mut mill, 6, 'b', Edition::Only),
+        differs("prove/6/a6")
+    );
+    // Nothing is known of block 9, and nothing is recorded.
+    assert_eq!(
+        bring(&mut mill, 9, 'b', Edition::Recalled),
+        Some(Reply::Duplicate)
+    );
+    assert!(mill.core.tasks(|task| task.id.block == 9).is_empty());
+    let any = bring(&mut mill, 6, 'c', Edition::Any);
+    assert_eq!(any, Some(Reply::Accepted));
+}
+
+#[test]
+fn a_late_result_of_what_was_replaced_does_not_count() {
+    let mut mill = Draft::default()
+        .work("prove", "in", &["out"])
+        .sequence("out")
+        .mill();
+    mill.join("w", 1);
+    mill.block("in", 0);
+    let old = mill.lease("prove/0/0", 1);
+    mill.fail("w", "prove/0/0", 1, true);
+    // Another payload replaces the dead letter, under the same id.
+    let other = Mill::message(0, 0, "[\"another\"]");
+    assert_eq!(mill.send("in", other), Some(Reply::Accepted));
+    mill.beat("w", &[]);
+    let late = proofmill_orchestrator::core::Complete {
+        worker: Arc::from("v"),
+        lease: old,
+        outputs: Vec::new(),
+        ran: Duration::ZERO,
+    };
+    mill.tell(Event::Complete(late));
+    assert_eq!(mill.core.status().stages[0].counters.stale_results, 1);
+    assert_eq!(mill.core.status().live, 1);
+}

@@ -1,0 +1,157 @@
+//! A chain is followed, and reorganised.
+
+use proofmill_orchestrator::shutdown::Level;
+use proofmill_orchestrator::sink::Emitted;
+use serde_json::{Value, json};
+
+use crate::node::Node;
+use crate::support::{Background, Script};
+
+/// A workflow that proves and emits the blocks of `node`, from block `start` on.
+fn workflow(node: &Node, start: u64, more: &str) -> String {
+    // Nobody listens on the first endpoint: the second is asked.
+    format!(
+        r#"
+        name = "rollup"
+        [[source]]
+        name = "chain"
+        kind = "ethereum"
+        rpc = ["http://127.0.0.1:9/", "{}"]
+        poll = "5ms"
+        {more}
+        output = "blocks"
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        output = "proofs"
+        workers = 8
+        executor = {{ kind = "native", prover = "test" }}
+        [sequencer]
+        input = "proofs"
+        start = {start}
+        "#,
+        node.url
+    )
+}
+
+fn payload(emitted: &Emitted) -> Value {
+    serde_json::from_slice(&emitted.bytes).expect("JSON")
+}
+
+/// Waits for the next block to leave, and checks that it is the node's.
+async fn leaves(mill: &mut Background, node: &Node, block: usize) {
+    let emitted = mill.next().await;
+    assert_eq!(emitted.first, block as u64);
+    let hash = node.hash(block);
+    assert_eq!(
+        payload(&emitted),
+        json!({
+            "number": block,
+            "hash": hash,
+            "parentHash": node.hash(block - 1),
+            "timestamp": 1_700_000_000 + 12 * block,
+        })
+    );
+    assert_eq!(emitted.part.as_str(), &hash[2..34]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_are_brought_over_failures_and_brought_again_when_they_change() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let node = Node::start(10).await;
+    node.fail(3);
+    let text = workflow(&node, 8, "from = 8");
+    let script = Script::closed();
+    script.open_below(10);
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    leaves(&mut mill, &node, 8).await;
+    leaves(&mut mill, &node, 9).await;
+    node.extend(2);
+    mill.until("12 is being proved", |core| {
+        core.tasks(|task| task.id.block == 12).len() == 1
+    })
+    .await;
+    // 11 and 12 are being proved when they change.
+    node.reorganise(11, 'b');
+    node.extend(1);
+    mill.until("13 is there", |core| {
+        core.tasks(|task| task.id.block == 13).len() == 1
+    })
+    .await;
+    script.open_below(u64::MAX);
+    for block in 10..14 {
+        leaves(&mut mill, &node, block).await;
+    }
+    let status = mill.handle.status().await.expect("a status");
+    assert_eq!(status.blocks_stale, 0);
+    assert_eq!(status.dead, 0);
+
+    // What has left when it changes stays, and is counted; later blocks follow the new chain.
+    node.reorganise(12, 'c');
+    node.extend(2);
+    for block in 14..16 {
+        leaves(&mut mill, &node, block).await;
+    }
+    let status = mill.handle.status().await.expect("a status");
+    assert_eq!(status.blocks_stale, 2);
+    mill.until("all have left", |core| core.status().next_block == Some(16))
+        .await;
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_that_changes_while_nobody_looks_is_found_out() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let node = Node::start(10).await;
+    let text = workflow(&node, 7, "from = -3\nreorg_depth = 4");
+    let script = Script::closed();
+    script.open_below(9);
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    leaves(&mut mill, &node, 7).await;
+    leaves(&mut mill, &node, 8).await;
+    node.extend(3);
+    mill.until("13 is there", |core| {
+        core.tasks(|task| task.id.block == 13).len() == 1
+    })
+    .await;
+    mill.crash().await;
+    node.reorganise(11, 'b');
+    let begun = script.begun();
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    node.extend(1);
+    mill.until("14 is there", |core| {
+        core.tasks(|task| task.id.block == 14).len() == 1
+    })
+    .await;
+    script.open_below(u64::MAX);
+    for block in 9..15 {
+        leaves(&mut mill, &node, block).await;
+    }
+    assert_eq!(
+        script.begun()[&8],
+        begun[&8],
+        "what was done is not done again"
+    );
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_are_brought_when_enough_follow_them_and_whole_if_wanted() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let node = Node::start(10).await;
+    let text = workflow(&node, 8, "from = 8\nconfirmations = 2\nfull = true");
+    let script = Script::open();
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    let emitted = mill.next().await;
+    assert_eq!(emitted.first, 8);
+    let block = &payload(&emitted)["block"];
+    assert_eq!(block["transactions"], json!([{ "nonce": "0x0" }]));
+    node.extend(1);
+    assert_eq!(mill.next().await.first, 9);
+    mill.until("nothing more is brought", |core| core.status().live == 0)
+        .await;
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}

@@ -1,0 +1,56 @@
+//! A chain that may be reorganised has its stages to itself.
+
+use std::collections::BTreeSet;
+
+use super::checker::Checker;
+use crate::diagnostic::Code;
+use crate::model::SourceKind;
+use crate::plan::{Plan, StageId, StageKind};
+
+/// Reports stages that a source which may take blocks back shares with another: what the other has
+/// brought about those blocks would be dropped, and not come again.
+pub(super) fn check(checker: &mut Checker<'_>) {
+    let plan = checker.plan.clone();
+    let sources = plan.stages.iter().filter_map(|stage| match &stage.kind {
+        StageKind::Source(source) => Some((stage.id, &source.kind)),
+        _ => None,
+    });
+    let reaches: Vec<_> = sources
+        .map(|(id, kind)| (id, kind, reached(&plan, id)))
+        .collect();
+    for (id, kind, stages) in &reaches {
+        if !matches!(kind, SourceKind::Ethereum { .. }) {
+            continue;
+        }
+        let others = reaches.iter().filter(|(other, ..)| other != id);
+        let shared = others.filter_map(|(other, _, theirs)| {
+            let stage = stages.intersection(theirs).min()?;
+            Some((*other, *stage))
+        });
+        for (other, stage) in shared.take(1) {
+            let message = format!(
+                "source {:?} reaches {:?} too: when this chain is reorganised, what it has brought \
+                 there would be lost",
+                checker.stage_name(other),
+                checker.stage_name(stage),
+            );
+            let field = checker.stage_field(*id).child("output");
+            let help = "give each chain stages of its own";
+            checker.push(Code::MixedChain, &field, message, help);
+        }
+    }
+}
+
+/// The stages that a source's messages reach.
+fn reached(plan: &Plan, source: StageId) -> BTreeSet<StageId> {
+    let mut stages = BTreeSet::new();
+    let mut next = plan.stage(source).outputs.clone();
+    while let Some(queue) = next.pop() {
+        for reader in &plan.queue(queue).readers {
+            if stages.insert(*reader) {
+                next.extend(&plan.stage(*reader).outputs);
+            }
+        }
+    }
+    stages
+}

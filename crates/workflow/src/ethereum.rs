@@ -1,0 +1,87 @@
+//! The fields of a source that follows an Ethereum chain.
+
+use std::time::Duration;
+
+use crate::diagnostic::Code;
+use crate::fields::Fields;
+use crate::model::{ChainStart, SourceKind};
+use crate::url::HttpUrl;
+
+/// Most endpoints.
+const MAX_ENDPOINTS: usize = 16;
+
+/// Most blocks that are waited for, or remembered.
+const MAX_DEPTH: u32 = 4096;
+
+/// Time between two questions for the head, unless the file says otherwise.
+const POLL: Duration = Duration::from_secs(2);
+
+/// Blocks that are remembered, unless the file says otherwise: two epochs of the main chain.
+const REORG_DEPTH: u32 = 64;
+
+pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
+    let example = "\"http://127.0.0.1:8545\"";
+    if !fields.has("rpc") {
+        fields.missing("rpc", example);
+    }
+    let rpc = fields.one_or_more("rpc", example).unwrap_or_default();
+    if fields.has("rpc") && !(1..=MAX_ENDPOINTS).contains(&rpc.len()) {
+        let message = format!("{} endpoints", rpc.len());
+        let help = format!("name 1 to {MAX_ENDPOINTS} of them");
+        fields.bad(Code::OutOfRange, "rpc", message, help);
+    }
+    let mut urls = Vec::with_capacity(rpc.len());
+    for url in &rpc {
+        match HttpUrl::try_new(url) {
+            Ok(url) => urls.push(url),
+            Err(why) => {
+                let help = "write http://HOST:PORT/PATH, or https, without a user";
+                fields.bad(Code::BadUrl, "rpc", why.to_string(), help);
+            }
+        }
+    }
+    let from = match fields.has("from") {
+        true => start(fields),
+        false => fields
+            .string("from", "")
+            .map_or(Some(ChainStart::Behind(0)), |_| None),
+    };
+    let most = u64::from(MAX_DEPTH);
+    let confirmations = fields.number("confirmations", 0..=most).unwrap_or(0);
+    let poll = fields.duration("poll").unwrap_or(POLL);
+    let full = fields.boolean("full").unwrap_or(false);
+    let reorg_depth = fields.number32("reorg_depth", 1..=MAX_DEPTH);
+    let complete = urls.len() == rpc.len() && !urls.is_empty();
+    complete.then_some(SourceKind::Ethereum {
+        rpc: urls,
+        from: from?,
+        confirmations,
+        poll,
+        full,
+        reorg_depth: reorg_depth.unwrap_or(REORG_DEPTH),
+    })
+}
+
+/// A block, `"head"`, or how many blocks behind it, as a negative number.
+fn start(fields: &mut Fields<'_, '_>) -> Option<ChainStart> {
+    if fields.is_string("from") {
+        let text = fields.string("from", "\"head\"")?;
+        if text == "head" {
+            return Some(ChainStart::Behind(0));
+        }
+        let help = "write a block, \"head\", or a negative number of blocks behind it";
+        let shown: String = text.chars().take(64).collect();
+        fields.bad(
+            Code::UnknownKind,
+            "from",
+            format!("there is no {shown:?}"),
+            help,
+        );
+        return None;
+    }
+    let number = fields.integer("from")?;
+    Some(match u64::try_from(number) {
+        Ok(block) => ChainStart::At(block),
+        Err(_) => ChainStart::Behind(number.unsigned_abs()),
+    })
+}
