@@ -240,3 +240,25 @@ fn a_late_result_of_what_was_replaced_does_not_count() {
     assert_eq!(mill.core.status().stages[0].counters.stale_results, 1);
     assert_eq!(mill.core.status().live, 1);
 }
+
+#[test]
+fn what_a_host_has_decided_about_what_is_taken_back_counts_no_more() {
+    let mut mill = mill();
+    mill.join("w", 10);
+    mill.host("h");
+    for block in 0..2 {
+        only(&mut mill, block, 'a');
+        prove(&mut mill, block, 'a');
+    }
+    let decided = mill.verdicts();
+    assert_eq!(rewind(&mut mill, 1), Some(Reply::Rewound { from: 1 }));
+    for said in decided {
+        mill.tell(said);
+    }
+    mill.hosts_work();
+    assert_eq!(mill.tasks(), ["pairs/0/a0 Held"]);
+    only(&mut mill, 1, 'b');
+    prove(&mut mill, 1, 'b');
+    mill.hosts_work();
+    assert_eq!(mill.tasks(), ["agg/0/0 Leased"]);
+}
