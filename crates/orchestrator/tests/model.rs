@@ -274,7 +274,7 @@ struct Real {
 
 impl Real {
     /// An attempt at a task as it is now.
-    fn lease(&self, block: u64, number: usize) -> LeaseRef {
+    fn lease(&self, block: u64, number: u64) -> LeaseRef {
         let task = task(block);
         let live = self.core.tasks(|record| record.id == task);
         LeaseRef {

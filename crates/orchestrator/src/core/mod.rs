@@ -37,11 +37,12 @@ mod state;
 mod submit;
 mod view;
 
+pub use apply::ReplayError;
 pub use collect::GROUP_MAX;
 pub use event::{
     Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, Reply, RequestId,
     Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
-pub use state::{Core, CoreOptions, ReplayError};
+pub use state::{Core, CoreOptions};
 pub use view::{Counters, StageStatus, Status, TaskPhase, TaskView};
