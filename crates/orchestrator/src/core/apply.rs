@@ -7,10 +7,31 @@ use bytes::Bytes;
 use proofmill_bus::Seq;
 
 use super::ready::TaskNo;
-use super::state::{Core, Phase, ReplayError, Task};
+use super::state::{Core, Phase, Task};
 use crate::id::TaskId;
 use crate::plan::StageIx;
-use crate::record::{Record, RecordKey};
+use crate::record::{Record, RecordError, RecordKey};
+
+/// The log does not fit the workflow, or is not ours.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReplayError {
+    /// A record cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A live task is for a stage that the workflow does not have.
+    #[error(
+        "the state holds unfinished task {task} but workflow {workflow:?} has no stage {stage:?}; \
+         restore the stage, finish the old workflow first, or start with another state directory"
+    )]
+    NoSuchStage {
+        /// The workflow.
+        workflow: String,
+        /// The stage.
+        stage: String,
+        /// The task.
+        task: TaskId,
+    },
+}
 
 impl Core {
     /// Takes a live record of the log into account; call in order of sequence numbers, before

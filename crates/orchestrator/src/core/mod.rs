@@ -38,11 +38,12 @@ mod state;
 mod submit;
 mod view;
 
+pub use apply::ReplayError;
 pub use collect::GROUP_MAX;
 pub use event::{
     Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, Reply, RequestId,
     Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
-pub use state::{Core, CoreOptions, ReplayError, Routing};
+pub use state::{Core, CoreOptions, Routing};
 pub use view::{Counters, HostStatus, StageStatus, Status, TaskPhase, TaskView};

@@ -18,7 +18,7 @@ use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
 use crate::record::{
-    Attempt, DeadRecord, DoneRecord, Finish, PartRecord, Record, RecordError, RecordKey, TaskRecord,
+    Attempt, DeadRecord, DoneRecord, Finish, PartRecord, Record, RecordKey, TaskRecord,
 };
 
 /// Settings of a core that no workflow file holds.
@@ -41,27 +41,6 @@ pub enum Routing {
     /// One after the other to each host, whatever they belong to: groups do not come together. For
     /// an experiment that shows this.
     RoundRobin,
-}
-
-/// The log does not fit the workflow, or is not ours.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum ReplayError {
-    /// A record cannot be read.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// A live task is for a stage that the workflow does not have.
-    #[error(
-        "the state holds unfinished task {task} but workflow {workflow:?} has no stage {stage:?}; \
-         restore the stage, finish the old workflow first, or start with another state directory"
-    )]
-    NoSuchStage {
-        /// The workflow.
-        workflow: String,
-        /// The stage.
-        stage: String,
-        /// The task.
-        task: TaskId,
-    },
 }
 
 /// The state machine. See the [module](super).

@@ -66,6 +66,6 @@ impl Sink for Exec {
     }
 
     fn backoff(&self) -> Backoff {
-        self.backoff.clone()
+        self.backoff
     }
 }

@@ -68,6 +68,6 @@ impl Sink for JetStream {
     }
 
     fn backoff(&self) -> Backoff {
-        self.backoff.clone()
+        self.backoff
     }
 }

@@ -115,6 +115,6 @@ impl Sink for Webhook {
     }
 
     fn backoff(&self) -> Backoff {
-        self.backoff.clone()
+        self.backoff
     }
 }

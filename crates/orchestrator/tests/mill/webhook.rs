@@ -166,8 +166,7 @@ async fn https_is_spoken_to_those_whose_authority_is_trusted() {
     let error = acceptor
         .accept(stream)
         .await
-        .err()
-        .expect("it is not trusted");
+        .expect_err("it is not trusted");
     assert!(error.to_string().contains("UnknownCA"), "{error}");
     mill.crash().await;
 
