@@ -56,7 +56,7 @@ pub struct NatsOptions {
     pub name: String,
     /// What this process does.
     pub role: Role,
-    /// First token of every subject, and of the names of streams and buckets: several clusters may
+    /// First token of every subject, and of the names of streams: several clusters may
     /// share a server. ASCII letters, digits, `_` and `-`.
     pub prefix: String,
     /// Copies of everything that is stored: 1, or 3 on a cluster of at least three servers.

@@ -282,3 +282,68 @@ pub async fn decode<T: DeserializeOwned>(
     };
     postcard::from_bytes(content).map_err(|error| RemoteError::Malformed(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a client of this name may say that on the subject of a role.
+    fn may(role: &str, client: &str, what: What) -> bool {
+        let call = Call {
+            plan: [0; 16],
+            term: 0,
+            client: client.into(),
+            what,
+        };
+        call.is_proper_on(&format!("proofmill.leader.w.{role}"))
+    }
+
+    fn said(said: Said) -> What {
+        What::Events {
+            number: 1,
+            events: vec![Said::Retire("w".into()), said],
+        }
+    }
+
+    #[test]
+    fn a_role_says_what_is_its_own() {
+        let retire = || said(Said::Retire("w".into()));
+        let source_next = || What::SourceNext("s".into());
+        let sink = || What::Events {
+            number: 1,
+            events: vec![Said::AttachSink { term: 1 }],
+        };
+        for role in [
+            "dispatcher",
+            "collector",
+            "sequencer",
+            "source",
+            "coordinator",
+        ] {
+            let name = format!("{role}.n-1");
+            let works = ["dispatcher", "collector"].contains(&role);
+            assert_eq!(may(role, &name, retire()), works, "{role}");
+            assert_eq!(may(role, &name, sink()), role == "sequencer", "{role}");
+            assert_eq!(may(role, &name, source_next()), role == "source", "{role}");
+            // One thing among others that is not.
+            assert!(
+                !may(role, &name, said(Said::AttachSink { term: 1 })),
+                "{role}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_role_speaks_in_its_own_name() {
+        for name in [
+            "dispatcher.n",
+            "source",
+            "source.*",
+            "source.a.b",
+            "source.>",
+            "n",
+        ] {
+            assert!(!may("source", name, What::SourceNext("s".into())), "{name}");
+        }
+    }
+}
