@@ -18,7 +18,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
     /// Seconds that each server is away, and then is back
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// Blocks submitted a second
     #[arg(long, default_value_t = 50.0)]

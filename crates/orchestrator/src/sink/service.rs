@@ -37,8 +37,8 @@ pub struct SinkError {
 
 /// Takes messages in chain order.
 ///
-/// After a crash the message at the cursor may come again, with the same content: a sink takes it
-/// once, as a directory does by its file's name.
+/// After a crash the messages from the cursor on may come again, up to 64 of them, with the same
+/// content: a sink takes each once, as a directory does by its file's name.
 pub trait Sink: Send {
     /// Takes one; it is durable when this returns.
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>>;
