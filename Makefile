@@ -6,7 +6,7 @@ CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server interop-tools lint docs fmt bench bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server s3-server interop-tools lint docs fmt bench bench-cluster bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,19 @@ fmt: ## Format the code
 bench: ## Run the experiments of docs/benchmarks.md (takes a few minutes)
 	$(CARGO) build --release --locked -p proofmill-bench
 	@for experiment in latency scaling throughput multi-queue ordering hostile; do \
+	  $${CARGO_TARGET_DIR:-target}/release/proofmill-bench $$experiment || exit 1; \
+	done
+
+bench-cluster: ## Run the experiments of docs/experiments.md (about 15 minutes)
+	$(CARGO) build --release --locked -p proofmill-bench -p proofmill
+	@for experiment in "latency --bus jetstream --rate 100" "throughput --bus jetstream" \
+	  "scaling --bus jetstream --dispatchers 1,2,4,8,16,32 --proof-ms 100,1000" \
+	  "ordering --bus jetstream" "hostile --bus jetstream" \
+	  "cluster priority --bus jetstream" "cluster affinity --bus jetstream" \
+	  "cluster resize --bus jetstream" "cluster collectors --bus jetstream" \
+	  "cluster recovery --bus jetstream" "cluster failover --bus jetstream" \
+	  "cluster split-brain --bus jetstream" "cluster nodes --bus jetstream --servers 3" \
+	  "cluster flood --bus jetstream" "cluster outage --bus jetstream" "cluster chaos"; do \
 	  $${CARGO_TARGET_DIR:-target}/release/proofmill-bench $$experiment || exit 1; \
 	done
 

@@ -145,9 +145,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     .await?;
     let nowhere = door.submit(QueueIx(usize::MAX), valid(0)).await?;
 
-    timeout(PATIENCE, mill.leader.when_idle())
-        .await
-        .context("the mill does not come to rest")??;
+    mill.rest().await?;
     let groups = args.duplicates / GROUP;
     let (mut strangers, mut changed) = (Counts::default(), Counts::default());
     let kind = |n: &u64| n % 3;
@@ -163,6 +161,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let known = known.map(|n| impostor(n, groups));
     door.submit_all(known, |door| door.tasks, &mut changed, &progress)
         .await?;
+    mill.rest().await?;
     let first = with_twin(LAST_OF_FIRST).map(valid);
     door.submit_all(first, |door| door.tasks, &mut replies, &progress)
         .await?;
@@ -177,9 +176,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     door.submit_all(late.map(valid), |door| door.tasks, &mut replies, &progress)
         .await?;
     drop(progress);
-    timeout(PATIENCE, mill.leader.when_idle())
-        .await
-        .context("the mill does not come to rest")??;
+    mill.rest().await?;
     while let Ok(block) = mill.emitted.try_recv() {
         emitted.push(block);
     }

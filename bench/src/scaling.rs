@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::harness::{
     Common, Place, Progress, Report, Running, Target, json_message, one_stage, parse, registry,
-    round,
+    round, sleep,
 };
 
 /// Beyond its ideal time, a run that takes so long has lost what is left.
@@ -112,9 +112,7 @@ async fn measure(
     dispatchers: u32,
     proof_ms: f64,
 ) -> anyhow::Result<Run> {
-    let executor =
-        format!(r#"{{ kind = "native", prover = "sleep", params = {{ ms = {proof_ms:?} }} }}"#);
-    let text = one_stage("scaling", dispatchers, &executor);
+    let text = one_stage("scaling", dispatchers, &sleep(proof_ms));
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state(&format!("{dispatchers}-{proof_ms}"));

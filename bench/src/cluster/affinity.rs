@@ -124,9 +124,7 @@ async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
         let reply = timeout(PATIENCE, reply).await.context("no reply comes")??;
         anyhow::ensure!(reply == Reply::Accepted, "not accepted: {reply:?}");
     }
-    timeout(PATIENCE, mill.leader.when_idle())
-        .await
-        .context("the mill does not come to rest")??;
+    mill.rest().await?;
     let status = mill.leader.status().await?;
     let mut stages = status.stages.iter();
     let gather = stages.find(|stage| &*stage.stage == "gather");

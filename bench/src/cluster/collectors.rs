@@ -12,9 +12,6 @@ use crate::harness::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A leader that has just connected gives everyone time to do so, too.
-const SETTLING: Duration = Duration::from_millis(3200);
-
 /// Arguments of `proofmill-bench cluster collectors`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -50,14 +47,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         mill.fleet()?.start(Role::Collector)?;
     }
     mill.collectors(args.collectors).await?;
-    tokio::time::sleep(SETTLING).await;
+    mill.settle().await;
     let mut took = Vec::new();
     for kill in 0..args.kills {
         let groups = kill * args.groups..(kill + 1) * args.groups;
         submit(&mill, groups.clone(), 0..k / 2).await?;
-        timeout(PATIENCE, mill.leader.when_idle())
-            .await
-            .context("the mill does not come to rest")??;
+        mill.rest().await?;
         // The one that has most to lose.
         let hosts = mill.collectors(args.collectors).await?;
         let most = hosts.iter().max_by_key(|host| host.partitions);

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::harness::{
     Common, Figures, Load, Place, Report, Running, Target, json_message, one_stage, parse,
-    registry, resident, round,
+    registry, resident, round, sleep,
 };
 
 /// Blocks from here on are those of the flood; the head of the chain is below.
@@ -84,13 +84,9 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     anyhow::ensure!(args.proof_ms > 0, "--proof-ms must be at least 1");
     anyhow::ensure!(args.producers > 0, "--producers must be at least 1");
     let place = Place::fresh(&args.common)?;
-    let executor = format!(
-        r#"{{ kind = "native", prover = "sleep", params = {{ ms = {}.0 }} }}"#,
-        args.proof_ms
-    );
     let text = format!(
         "{}[[queue]]\nname = \"tasks\"\nq_max = {}\n",
-        one_stage("flood", args.dispatchers, &executor),
+        one_stage("flood", args.dispatchers, &sleep(f64::from(args.proof_ms))),
         args.q_max
     );
     let registry = registry();

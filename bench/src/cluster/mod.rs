@@ -18,12 +18,20 @@ use clap::Subcommand;
 /// Arguments of `proofmill-bench cluster`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Everything runs on this machine: nats-server processes with files, dispatchers in processes of their
-own. `make nats-server` installs the server.
+Everything runs on this machine: nats-server processes with files, dispatchers and collectors in
+processes of their own, and coordinators where they are killed. `make nats-server` installs the
+server.
 
-  proofmill-bench cluster priority --bus jetstream
-  proofmill-bench cluster recovery --bus jetstream
-  proofmill-bench cluster outage   --bus jetstream
+  proofmill-bench cluster priority    --bus jetstream
+  proofmill-bench cluster affinity    --bus jetstream
+  proofmill-bench cluster resize      --bus jetstream
+  proofmill-bench cluster collectors  --bus jetstream
+  proofmill-bench cluster recovery    --bus jetstream
+  proofmill-bench cluster failover    --bus jetstream
+  proofmill-bench cluster split-brain --bus jetstream
+  proofmill-bench cluster nodes       --bus jetstream --servers 3
+  proofmill-bench cluster flood       --bus jetstream
+  proofmill-bench cluster outage      --bus jetstream
   proofmill-bench cluster chaos --seconds 180")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use crate::harness::{
     Common, Load, Outflow, Place, Report, Running, Target, chain, is_block, json_message, parse,
-    registry, round,
+    registry, round, sleep,
 };
 
 /// How long what is left may take when nothing new comes.
@@ -18,14 +18,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
     /// Seconds that each server is away, and then is back
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 10)]
     seconds: u64,
     /// Blocks submitted a second
     #[arg(long, default_value_t = 50.0)]
     rate: f64,
     /// Milliseconds of a proof
     #[arg(long, default_value_t = 20)]
-    proof_ms: u64,
+    proof_ms: u32,
 }
 
 /// Measures and reports.
@@ -39,12 +39,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         count == 3,
         "a server that others stand in for needs --bus jetstream --servers 3"
     );
-    let executor = format!(
-        r#"{{ kind = "native", prover = "sleep", params = {{ ms = {}.0 }} }}"#,
-        args.proof_ms
-    );
     let registry = registry();
-    let workflow = parse(&chain("nodes", 4, &executor), &registry)?;
+    let workflow = parse(
+        &chain("nodes", 4, &sleep(f64::from(args.proof_ms))),
+        &registry,
+    )?;
     let mut mill = Running::start(&workflow, registry, &place, &place.state("nodes")).await?;
     let queue = mill.queue("tasks")?;
     let outflow = Outflow::count(mill.take_emitted(), is_block);

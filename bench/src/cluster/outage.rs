@@ -6,7 +6,7 @@ use anyhow::Context;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Report, Running, Target, json_message, one_stage, parse, registry,
+    Common, Place, Report, Running, Target, json_message, one_stage, parse, registry, sleep,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,9 +29,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let place = Place::fresh(&args.common)?;
     let servers = place.servers.as_ref();
     let servers = servers.context("a server that can be stopped needs --bus jetstream")?;
-    let executor = r#"{ kind = "native", prover = "sleep", params = { ms = 20.0 } }"#;
     let registry = registry();
-    let workflow = parse(&one_stage("outage", 8, executor), &registry)?;
+    let workflow = parse(&one_stage("outage", 8, &sleep(20.0)), &registry)?;
     let state = place.state("outage");
     let mut mill = Running::start(&workflow, registry, &place, &state).await?;
     let queue = mill.queue("tasks")?;

@@ -7,7 +7,7 @@ use proofmill_orchestrator::core::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{
-    Common, Place, Progress, Report, Running, json_message, one_stage, parse, registry,
+    Common, Place, Progress, Report, Running, json_message, one_stage, parse, registry, sleep,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -25,17 +25,13 @@ pub(crate) struct Args {
     workers: u32,
     /// Milliseconds of a proof
     #[arg(long, default_value_t = 50)]
-    ms: u64,
+    ms: u32,
 }
 
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let place = Place::fresh(&args.common)?;
-    let executor = format!(
-        r#"{{ kind = "native", prover = "sleep", params = {{ ms = {} }} }}"#,
-        args.ms
-    );
-    let text = one_stage("priority", args.workers, &executor);
+    let text = one_stage("priority", args.workers, &sleep(f64::from(args.ms)));
     let registry = registry();
     let workflow = parse(&text, &registry)?;
     let state = place.state("priority");

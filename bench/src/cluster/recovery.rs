@@ -3,15 +3,12 @@
 use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Common, Figures, Journal, Place, Report, Role, Running, Target, json_message, one_stage, parse,
-    registry, round,
+    Common, Figures, Place, Report, Role, Running, Target, json_message, one_stage, parse,
+    registry, round, sleep,
 };
 
 /// Beyond T_ack, nobody takes as long.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A leader that has just connected gives everyone time to do so, too.
-const SETTLING: Duration = Duration::from_millis(3200);
 
 /// Milliseconds of a proof: none comes to its end.
 const PROOF_MS: f64 = 60_000.0;
@@ -89,11 +86,7 @@ async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<
     let text = format!(
         "{}\n[defaults]\nt_ack = \"{t_ack}s\"\nheartbeat = \"{heartbeat}ms\"\nr_max = 1000\n\
          backoff = {{ initial = \"1ms\", max = \"1ms\" }}\n",
-        one_stage(
-            "recovery",
-            2,
-            &Journal::in_directory(&state).sleep(PROOF_MS)
-        )
+        one_stage("recovery", 2, &sleep(PROOF_MS))
     );
     let registry = registry();
     let workflow = parse(&text, &registry)?;
@@ -102,7 +95,7 @@ async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<
     let request = json_message(mill.queue("tasks")?, 0, "{}");
     mill.handle.submit(request).await?;
     held(&mill, None, PATIENCE).await?;
-    tokio::time::sleep(SETTLING).await;
+    mill.settle().await;
     let (mut kills, mut stops) = (Vec::new(), Vec::new());
     let blows = std::iter::repeat_n(Blow::Kill, args.kills);
     for blow in blows.chain(std::iter::repeat_n(Blow::Stop, args.stops)) {

@@ -25,7 +25,7 @@ pub(crate) use load::Load;
 pub(crate) use outflow::Outflow;
 pub(crate) use place::{Common, Place};
 pub(crate) use progress::Progress;
-pub(crate) use provers::{registry, work_for};
+pub(crate) use provers::{registry, sleep, work_for};
 pub(crate) use report::{Report, Target, round};
 pub(crate) use role::Role;
 pub(crate) use running::{Running, chain, is_block, json_message, one_stage, parse};

@@ -18,6 +18,8 @@ pub(crate) struct Counts {
     pub(crate) tally: Tally,
     /// How many had not the payload that they should have.
     pub(crate) wrong: usize,
+    /// When the last came.
+    last: Option<Instant>,
 }
 
 // === impl Outflow ===
@@ -33,6 +35,7 @@ impl Outflow {
             while let Some(block) = emitted.recv().await {
                 counts.send_modify(|counts| {
                     counts.tally.came(block.first);
+                    counts.last = Some(Instant::now());
                     counts.wrong += usize::from(!is_right(&block));
                 });
             }
@@ -54,14 +57,17 @@ impl Outflow {
         came.then(Instant::now)
     }
 
-    /// The longest pause between two blocks in the next `time`, from now on.
+    /// The longest pause between two blocks in the next `time`; one that has begun before, or is not
+    /// over then, counts as far as it goes.
     pub(crate) async fn pause_within(&self, time: Duration) -> Duration {
         let end = Instant::now() + time;
-        let (mut pause, mut last) = (Duration::ZERO, Instant::now());
+        let last = |now| self.so_far().last.unwrap_or(now);
+        let (mut pause, mut before) = (Duration::ZERO, last(Instant::now()));
         while let Some(left) = end.checked_duration_since(Instant::now()) {
-            self.next(left).await;
-            pause = pause.max(last.elapsed());
-            last = Instant::now();
+            let came = self.next(left).await;
+            let now = came.map_or_else(Instant::now, last);
+            pause = pause.max(now.saturating_duration_since(before));
+            before = last(before);
         }
         pause
     }

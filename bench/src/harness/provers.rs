@@ -30,6 +30,11 @@ struct Payload {
     ms: f64,
 }
 
+/// The executor, in a workflow file, that takes `ms` milliseconds.
+pub(crate) fn sleep(ms: f64) -> String {
+    format!("{{ kind = \"native\", prover = \"sleep\", params = {{ ms = {ms:?} }} }}")
+}
+
 /// The provers that the experiments' workflows name: `instant`, and `sleep`.
 pub(crate) fn registry() -> Registry {
     let mut registry = Registry::default();

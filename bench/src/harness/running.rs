@@ -20,12 +20,16 @@ use proofmill_workflow::{LocalHost, Workflow, render, validate};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::fleet::Fleet;
 use super::place::Place;
 
-/// How long processes may take to start and join.
-const JOINING: Duration = Duration::from_secs(30);
+/// A little longer than a leader settles.
+const SETTLING: Duration = Duration::from_millis(3200);
+
+/// How long processes may take to start and join, and a mill to come to rest.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A mill that runs until it is told to finish.
 pub(crate) struct Running {
@@ -175,7 +179,7 @@ impl Running {
                 return Ok(hosts);
             }
             anyhow::ensure!(
-                began.elapsed() < JOINING,
+                began.elapsed() < PATIENCE,
                 "{} collectors are there, not {count}",
                 hosts.len()
             );
@@ -197,6 +201,18 @@ impl Running {
                 return Ok(settled);
             }
         }
+    }
+
+    /// Waits until nothing moves any more.
+    pub(crate) async fn rest(&self) -> anyhow::Result<()> {
+        let idle = timeout(PATIENCE, self.leader.when_idle()).await;
+        Ok(idle.context("the mill does not come to rest")??)
+    }
+
+    /// Waits until a process that is gone is noticed at once: a leader that has just connected gives
+    /// everyone time to do so, too.
+    pub(crate) async fn settle(&self) {
+        tokio::time::sleep(SETTLING).await;
     }
 
     /// Takes away the stream of what is emitted.

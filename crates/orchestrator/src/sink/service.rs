@@ -46,9 +46,9 @@ pub struct SinkError {
 
 /// Takes messages in chain order.
 ///
-/// After a crash, or an attempt that seemed to fail, the message at the cursor may come again, with
-/// the same [key](Emitted::key): a sink takes it once, as a directory does by its file's name. A
-/// put that is dropped has failed.
+/// After a crash the messages from the cursor on may come again, up to 64 of them, and after an attempt
+/// that seemed to fail the last, with the same content and [key](Emitted::key): a sink takes each once,
+/// as a directory does by its file's name. A put that is dropped has failed.
 pub trait Sink: Send {
     /// Takes one; it is durable when this returns.
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>>;

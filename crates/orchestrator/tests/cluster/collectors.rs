@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use futures_util::FutureExt;
 use proofmill_orchestrator::cluster::{self, Leading};
 use proofmill_orchestrator::shutdown::{self, Level};
 use rustix::process::Signal;
@@ -60,7 +61,9 @@ fn collectors_are_resized_under_load() {
             let so_far = emitted(dir.path()).last().map_or(0, |(_, last)| *last);
             wait_for(dir.path(), so_far + 40, PATIENCE, &roles);
         }
+        assert!(leading.stands_by("chain").now_or_never().is_none());
         stop.raise(Level::Drain);
+        leading.stands_by("chain").await;
         leader.await.expect("it runs").expect("it leads");
     });
     drop(roles);
