@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
 use proofmill_bus::{BlobStore, Connection, Request, RequestError, Role};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::wire::{
@@ -66,7 +66,7 @@ struct Caller {
     workflow: Arc<str>,
     number: Arc<AtomicU64>,
     /// The latest term of a leader that was heard of.
-    term: Arc<AtomicU64>,
+    term: Arc<watch::Sender<u64>>,
 }
 
 type Saying = BoxFuture<'static, Result<Answer, RemoteError>>;
@@ -257,8 +257,9 @@ impl Client {
 
     /// A leader of this term is there. Whether it is the latest that is known.
     fn leader(&mut self, term: u64) -> bool {
-        let before = self.caller.term.fetch_max(term, Ordering::SeqCst);
+        let before = *self.caller.term.borrow();
         if before < term {
+            self.caller.term.send_replace(term);
             self.introduce();
         }
         before <= term
@@ -403,8 +404,9 @@ impl Caller {
             client: self.name.clone(),
             what,
         };
+        let mut term = self.term.subscribe();
         loop {
-            call.term = self.term.load(Ordering::SeqCst);
+            call.term = *term.borrow_and_update();
             let bytes = match encode(&call, &self.connection, &self.blobs).await {
                 Ok(bytes) => bytes,
                 Err(error) => {
@@ -414,7 +416,12 @@ impl Caller {
                 }
             };
             let asked = self.connection.request(&self.leader, bytes, timeout);
-            match asked.await {
+            let answer = tokio::select! {
+                answer = asked => answer,
+                // Whoever was asked leads no more. The sender lives in `self`.
+                _ = term.changed() => continue,
+            };
+            match answer {
                 Ok(answer) => match decode::<Answer>(&answer, &self.blobs).await? {
                     Answer::OtherPlan => {
                         return Err(RemoteError::OtherPlan(self.workflow.to_string()));
