@@ -16,6 +16,7 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -69,10 +70,21 @@ pub fn program() -> PathBuf {
     path
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now, and that no other call in this process has returned. Not one of
+/// those that the system gives to outgoing connections, which could take it before it is used.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("it is bound").port()
+    const FIRST: u32 = 10_000;
+    const COUNT: u32 = 22_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Processes begin far from each other.
+    let begin = std::process::id().wrapping_mul(1_009);
+    loop {
+        let number = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = u16::try_from(FIRST + number % COUNT).expect("below 65536");
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 // === impl NatsServer ===

@@ -26,7 +26,7 @@ use object_store::{
     PutResult, Result,
 };
 
-use super::connection::{Connection, HEADERS, LEAST_PAYLOAD};
+use super::connection::{Connection, HEADERS, LEAST_PAYLOAD, Patience, patiently};
 use super::options::ConnectError;
 use super::refusal::Refusal;
 use super::resource::open_stream;
@@ -120,10 +120,14 @@ impl JetStreamObjects {
         Some((Path::from(format!("{folder}/{name}")), piece))
     }
 
+    /// Publishes a piece; again, when a server has gone away: it is the same message then.
     async fn publish(&self, subject: String, message: PublishMessage) -> Result<(), PublishError> {
         let context = &self.connection.context;
-        context.send_publish(subject, message).await?.await?;
-        Ok(())
+        let publish = || async {
+            let sent = context.send_publish(subject.clone(), message.clone());
+            sent.await?.await.map(drop)
+        };
+        patiently(publish).await
     }
 
     async fn put(&self, location: &Path, content: Bytes) -> Result<()> {
@@ -149,23 +153,33 @@ impl JetStreamObjects {
     /// A piece. Any server that has a copy may answer; one that lags does not know of it yet, so that
     /// only the stream's leader is believed that it is not there.
     async fn piece(&self, location: &Path, number: usize) -> Result<StreamMessage> {
-        let subject = self.subject(location, &number.to_string());
-        let looked = async {
-            let found = self.stream.direct_get_last_for_subject(&*subject).await;
-            match found {
-                Err(error) if error.kind() == DirectGetErrorKind::NotFound => {}
-                found => return found.map_err(failed),
+        let patience = Patience::new();
+        loop {
+            let looked = self.unless_refused(self.look_for(location, number));
+            match looked.await? {
+                Ok(found) => return Ok(found),
+                Err(error @ Error::NotFound { .. }) => return Err(error),
+                Err(error) if !patience.bears(&error.to_string()).await => return Err(error),
+                Err(_) => {}
             }
-            let found = self.stream.get_last_raw_message_by_subject(&subject).await;
-            found.map_err(|error| match error.kind() {
-                LastRawMessageErrorKind::NoMessageFound => Error::NotFound {
-                    path: location.to_string(),
-                    source: Box::new(error),
-                },
-                _ => failed(error),
-            })
-        };
-        self.unless_refused(looked).await?
+        }
+    }
+
+    async fn look_for(&self, location: &Path, number: usize) -> Result<StreamMessage> {
+        let subject = self.subject(location, &number.to_string());
+        let found = self.stream.direct_get_last_for_subject(&*subject).await;
+        match found {
+            Err(error) if error.kind() == DirectGetErrorKind::NotFound => {}
+            found => return found.map_err(failed),
+        }
+        let found = self.stream.get_last_raw_message_by_subject(&subject).await;
+        found.map_err(|error| match error.kind() {
+            LastRawMessageErrorKind::NoMessageFound => Error::NotFound {
+                path: location.to_string(),
+                source: Box::new(error),
+            },
+            _ => failed(error),
+        })
     }
 
     async fn content(&self, location: &Path, first: Bytes, size: usize) -> Result<Bytes> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use tokio::io::AsyncReadExt;
 
-use super::connection::{Connected, with_sources};
+use super::connection::{ANSWER_TIMEOUT, Connected, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
 
@@ -94,7 +94,7 @@ async fn connect_options(
         .custom_inbox_prefix(options.inbox())
         .ping_interval(Duration::from_secs(2))
         .connection_timeout(Duration::from_secs(3))
-        .request_timeout(Some(Duration::from_secs(5)))
+        .request_timeout(Some(ANSWER_TIMEOUT))
         // A server that was full or gone for long is tried again all the same.
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| {

@@ -116,7 +116,7 @@ impl Connection {
             )));
         }
         let mut context = jetstream::new(client.clone());
-        context.set_timeout(Duration::from_secs(5));
+        context.set_timeout(ANSWER_TIMEOUT);
         let account = refusals.or(patiently(|| context.query_account())).await?;
         let account = account.map_err(|error| {
             unfit(format!(
@@ -282,6 +282,10 @@ impl Request {
         }
     }
 }
+
+/// How long the server may take to answer. One that dies does not answer, and the next that is asked
+/// may: it is asked again, see [`Patience`].
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long failures are borne: a cluster that elects a leader answers late, or not at all.
 pub(super) struct Patience(Instant);
