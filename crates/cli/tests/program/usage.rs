@@ -27,7 +27,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 28] = [
+    let commands: [(&str, &[&str]); 29] = [
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
@@ -46,6 +46,7 @@ fn help_of_every_command() {
         ("dlq-show", &["dlq", "show"]),
         ("dlq-retry", &["dlq", "retry"]),
         ("dlq-drop", &["dlq", "drop"]),
+        ("cancel", &["cancel"]),
         ("submit", &["submit"]),
         ("prove", &["prove"]),
         ("verify", &["verify"]),
@@ -123,6 +124,7 @@ fn typical_errors() {
         &["dlq", "retry", "--state", "done"],
         &["dlq", "retry", "prove-part/3/0", "--state", "done"],
         &["dlq", "drop", "join/3/0", "--state", "done"],
+        &["cancel", "join/3/0", "--state", "done"],
         &[
             "submit",
             "--queue",
