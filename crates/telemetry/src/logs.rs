@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{ParseError, Targets};
 use tracing_subscriber::fmt::time::SystemTime;
 use tracing_subscriber::prelude::*;
 
@@ -26,17 +26,18 @@ pub struct InvalidFilter {
     why: String,
 }
 
-/// Sends log lines to standard error from now on. `filter` is of the form that the `tracing`
-/// ecosystem uses (`info`, `crate=debug,warn`). A second call does nothing.
+/// Sends log lines to standard error from now on. `filter` is a level, or a level for each of some
+/// modules and the rest, of the form that the `tracing` ecosystem uses (`info`,
+/// `proofmill_bus=debug,warn`). A second call does nothing.
 pub fn init_logs(format: LogFormat, filter: &str) -> Result<(), InvalidFilter> {
-    let env_filter = EnvFilter::try_new(filter).map_err(|error| InvalidFilter {
+    let targets: Targets = filter.parse().map_err(|error: ParseError| InvalidFilter {
         filter: filter.to_owned(),
         why: error.to_string(),
     })?;
     let layer = tracing_subscriber::fmt::layer()
         .with_writer(ConsoleWriter)
         .with_timer(SystemTime);
-    let registry = tracing_subscriber::registry().with(env_filter);
+    let registry = tracing_subscriber::registry().with(targets);
     // An error means that logs were set up before: by the program that embeds us, or by a test.
     let _ = match format {
         LogFormat::Json => registry.with(layer.json()).try_init(),

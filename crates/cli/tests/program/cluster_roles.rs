@@ -11,6 +11,9 @@ use crate::support::{Running, eventually, finish, folder, proofmill};
 
 const WORKFLOW: &str = r#"
     name = "roles"
+    [[queue]]
+    name = "blocks"
+    writers = "many"
     [[source]]
     name = "file"
     kind = "jsonl"
@@ -96,7 +99,7 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
         let file = proofs.join(name);
         eventually(name, || std::fs::metadata(&file).ok()).len()
     };
-    assert!(proof("00000000000000000004-00000000000000000005.json") > 200_000);
+    assert!(proof("0000000004-0000000005.json") > 200_000);
 
     let ask = |args: &[&str]| {
         let mut command = as_user(&server, folder.path(), "operator");
@@ -109,7 +112,7 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
     // Larger than any message.
     std::fs::write(folder.path().join("large.json"), payload(7, 1_500_000)).expect("written");
     ask(&["submit", "--queue", "blocks", "--block", "7", "large.json"]).succeeded();
-    assert!(proof("00000000000000000006-00000000000000000007.json") > 1_600_000);
+    assert!(proof("0000000006-0000000007.json") > 1_600_000);
     for role in running {
         let said = role.kill().join("\n");
         assert!(!said.contains("the server does not let"), "{said}");
