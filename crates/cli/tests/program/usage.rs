@@ -98,7 +98,7 @@ fn typical_errors() {
     run(here, ["run", "fan-out/workflow.toml", "--state", "done"]).succeeded();
 
     let mut text = String::new();
-    let commands: [&[&str]; 27] = [
+    let commands: [&[&str]; 28] = [
         &["frobnicate"],
         &["run"],
         &["run", "absent.toml"],
