@@ -100,7 +100,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Pairing(args) => pairing::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
         Experiment::Cluster(args) => block_on(cluster::run(&args)),
-        Experiment::Role(args) => block_on(harness::role::run(&args)),
+        Experiment::Role(args) => args.runtime()?.block_on(harness::role::run(&args)),
         #[cfg(feature = "stores")]
         Experiment::Stores(args) => stores::run(&args),
     }

@@ -49,6 +49,17 @@ pub(crate) struct Args {
     workflow: PathBuf,
 }
 
+impl Args {
+    /// Threads as the program's own role has.
+    pub(crate) fn runtime(&self) -> std::io::Result<tokio::runtime::Runtime> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        if self.role != Role::Coordinator {
+            builder.worker_threads(1);
+        }
+        builder.enable_all().build()
+    }
+}
+
 /// Is such a process: until it is killed, told to end (SIGTERM), or its parent has gone.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.workflow)?;

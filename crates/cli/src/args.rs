@@ -120,6 +120,17 @@ pub(crate) enum Command {
     },
 }
 
+impl Command {
+    /// Whether the process has nothing to compute itself, but in threads of its provers: one more
+    /// thread would only be woken up, at the cost of every message.
+    pub(crate) fn only_waits(&self) -> bool {
+        matches!(
+            self,
+            Self::Dispatcher(_) | Self::Collector(_) | Self::Sequencer(_) | Self::Source(_)
+        )
+    }
+}
+
 /// Which mill a command is about.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StateArg {

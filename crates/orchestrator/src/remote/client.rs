@@ -418,8 +418,9 @@ impl Caller {
             let asked = self.connection.request(&self.leader, bytes, timeout);
             let answer = tokio::select! {
                 answer = asked => answer,
-                // Whoever was asked leads no more. The sender lives in `self`.
-                _ = term.changed() => continue,
+                // Whoever was asked leads no more, if it was known who leads. The sender lives in
+                // `self`.
+                _ = term.changed(), if call.term > 0 => continue,
             };
             match answer {
                 Ok(answer) => match decode::<Answer>(&answer, &self.blobs).await? {
