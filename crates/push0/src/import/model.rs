@@ -299,8 +299,8 @@ impl<'a> Writer<'a> {
                 continue;
             }
             self.remarks.push(format!(
-                "{}: no source of a workflow follows an Ethereum endpoint; this one takes blocks from \
-                 `proofmill submit` and the API",
+                "{}: takes blocks from `proofmill submit` and the API; a source with `kind = \"ethereum\"` \
+                 follows an endpoint by itself, but its messages are objects, not bare numbers",
                 stage.name
             ));
             self.text.table("source");
