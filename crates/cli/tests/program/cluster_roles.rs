@@ -93,7 +93,14 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
         Running::start(command.args([role, "workflow.toml"]))
     };
     // In an order in which all but the last have to wait for another.
-    let running = ["sequencer", "dispatcher", "source", "coordinator"].map(start);
+    let roles = [
+        "sequencer",
+        "dispatcher",
+        "collector",
+        "source",
+        "coordinator",
+    ];
+    let running = roles.map(start);
     let proofs = folder.path().join(".proofmill/roles/proofs");
     let proof = |name: &str| {
         let file = proofs.join(name);
@@ -107,6 +114,7 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
     };
     let status = ask(&["status", "--json"]).succeeded();
     assert_eq!(status.json()["live"], 1, "{status:?}");
+    assert_eq!(status.json()["hosts"][0]["partitions"], 64, "{status:?}");
     ask(&["tasks"]).succeeded();
     ask(&["dlq", "list"]).succeeded();
     // Larger than any message.
