@@ -25,6 +25,10 @@ const LARGEST_MESSAGE: usize = 1 << 20;
 /// How long a server that has been reached may take to do what it is asked.
 const SETTLING: Duration = Duration::from_secs(15);
 
+/// How long the server may take to answer. One that dies does not answer, and the next that is asked
+/// may: it is asked again, see [`Patience`].
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Room for what a message has beside its payload: subject, headers.
 pub(super) const HEADERS: usize = 1024;
 
@@ -282,10 +286,6 @@ impl Request {
         }
     }
 }
-
-/// How long the server may take to answer. One that dies does not answer, and the next that is asked
-/// may: it is asked again, see [`Patience`].
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long failures are borne: a cluster that elects a leader answers late, or not at all.
 pub(super) struct Patience(Instant);

@@ -46,16 +46,6 @@ impl Host {
         &self.name
     }
 
-    /// The present session.
-    pub fn session(&self) -> u64 {
-        self.session
-    }
-
-    /// How many partitions it keeps.
-    pub fn partitions(&self) -> usize {
-        self.partitions.len()
-    }
-
     /// Forgets everything and begins a session; `session` differs from all before, whoever had
     /// this name.
     pub fn join(&mut self, session: u64) -> HostJoin {

@@ -39,7 +39,7 @@ pub async fn run(mut host: Host, handle: Handle, mut shutdown: Shutdown) {
                     }
                 }
                 () = tokio::time::sleep(BEAT) => {
-                    handle.host_beat(host.name().clone(), host.session()).await?;
+                    handle.host_beat(host.name().clone()).await?;
                 }
                 () = handle.gone() => return Ok(()),
                 () = shutdown.reached(Level::Drain) => {

@@ -210,9 +210,8 @@ impl Handle {
     }
 
     /// The host is alive.
-    pub async fn host_beat(&self, host: WorkerId, session: u64) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::HostBeat { host, session }))
-            .await
+    pub async fn host_beat(&self, host: WorkerId) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(Event::HostBeat { host })).await
     }
 
     /// The host is gone, or hands its partitions over.

@@ -58,22 +58,21 @@ impl Core {
 
     /// What a strategy says of a message; `None`, if the collector does not hold that any more.
     pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: Outcome) {
-        if let Outcome::Finished(groups) = outcome {
-            let fire = |group| self.fire(stage, group);
-            let consumed: usize = groups.into_iter().map(fire).sum();
-            // Where none of the groups took it, it waits in one that the strategy names now.
-            let task = no.and_then(|no| self.tasks.get(&no));
-            let is_left = |task: &&Task| task.phase == Phase::Held && task.key.is_none();
-            if let Some(left) = task.filter(is_left).map(|task| task.no)
-                && consumed > 0
-            {
-                self.offer(left);
+        match (outcome, no) {
+            (Outcome::Finished(groups), _) => {
+                let fire = |group| self.fire(stage, group);
+                let consumed: usize = groups.into_iter().map(fire).sum();
+                // Where none of the groups took it, it waits in one that the strategy names now.
+                let task = no.and_then(|no| self.tasks.get(&no));
+                let is_left = |task: &&Task| task.phase == Phase::Held && task.key.is_none();
+                if let Some(left) = task.filter(is_left).map(|task| task.no)
+                    && consumed > 0
+                {
+                    self.offer(left);
+                }
             }
-            return;
-        }
-        let Some(no) = no else { return };
-        match outcome {
-            Outcome::InProgress { key } => {
+            (_, None) => {}
+            (Outcome::InProgress { key }, Some(no)) => {
                 if self.has_fired(stage, &key) {
                     self.forget_late(no);
                     self.skip(no, format!("group {key:?} was already emitted"));
@@ -81,13 +80,12 @@ impl Core {
                     self.hold(no, stage, key.into());
                 }
             }
-            Outcome::Postpone(delay) => {
+            (Outcome::Postpone(delay), Some(no)) => {
                 let until = self.now.mono.plus(delay.max(SHORTEST_POSTPONEMENT));
                 self.set_phase(no, Phase::Delayed { until });
                 self.timers.insert((until, Timer::Wake(no)));
             }
-            Outcome::Skip(why) => self.skip(no, why),
-            Outcome::Finished(_) => {}
+            (Outcome::Skip(why), Some(no)) => self.skip(no, why),
         }
     }
 

@@ -80,8 +80,6 @@ pub enum Event {
     HostBeat {
         /// Which one.
         host: WorkerId,
-        /// In which session.
-        session: u64,
     },
     /// A host is gone: others keep its partitions.
     HostLeave {

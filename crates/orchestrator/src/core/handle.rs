@@ -20,7 +20,7 @@ impl Core {
             Event::Fail(fail) => self.fail(fail),
             Event::Release { worker, lease } => self.release(&worker, &lease),
             Event::HostJoin(join) => self.host_join(join),
-            Event::HostBeat { host, .. } => self.host_beat(&host),
+            Event::HostBeat { host } => self.host_beat(&host),
             Event::HostLeave { host } => self.host_leave(&host),
             Event::Verdicts(verdicts) => self.verdicts(verdicts),
             Event::Accepted { token, seq } => self.accepted(token, seq),

@@ -5,7 +5,7 @@
 //! one host to another begins anew with every message that is held, in the order in which they
 //! came, and verdicts about its earlier states count no more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,8 +41,6 @@ pub(super) struct Partition {
     epoch: u64,
     /// Verdicts that are owed in this epoch.
     owes: usize,
-    /// Whether it is to be begun anew.
-    spoiled: bool,
 }
 
 /// A host.
@@ -154,11 +152,10 @@ impl Core {
             return;
         }
         partition.owes -= 1;
-        let spoiled = partition.spoiled;
         if let Some(host) = self.hosts.get_mut(name) {
             host.owes -= 1;
         }
-        if spoiled {
+        if self.spoiled.contains(&verdict.at) {
             return;
         }
         match verdict.what {
@@ -269,7 +266,6 @@ impl Core {
                         session: 0,
                         epoch: 0,
                         owes: 0,
-                        spoiled: false,
                     };
                     if let Some(collector) = &mut self.collectors[stage.0] {
                         collector.gathering = Gathering::Hosted(vec![nobody; PARTITIONS]);
@@ -299,18 +295,16 @@ impl Core {
     /// A message that a host counts on is removed from outside: once this event has been dealt with
     /// the partition is begun anew, and no verdict counts before.
     pub(super) fn spoil_partition(&mut self, no: TaskNo) {
-        let Some(at) = self.partition_of(no) else {
-            return;
-        };
-        if let Some(partition) = self.partition_mut(at.stage, at.number) {
-            partition.spoiled = true;
-            self.spoiled.insert(at);
-        }
+        self.spoiled.extend(self.partition_of(no));
     }
 
     pub(super) fn mend_partitions(&mut self) {
+        let mut numbers: BTreeMap<StageIx, BTreeSet<usize>> = BTreeMap::new();
         for at in std::mem::take(&mut self.spoiled) {
-            self.begin_partitions(at.stage, &BTreeSet::from([at.number]));
+            numbers.entry(at.stage).or_default().insert(at.number);
+        }
+        for (stage, numbers) in numbers {
+            self.begin_partitions(stage, &numbers);
         }
     }
 
@@ -330,7 +324,6 @@ impl Core {
                 session,
                 epoch: self.next_epoch,
                 owes: 0,
-                spoiled: false,
             };
             let Some(partition) = self.partition_mut(stage, *number) else {
                 continue;

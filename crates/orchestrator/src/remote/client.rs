@@ -352,7 +352,7 @@ fn said(event: Event) -> Option<Said> {
         Event::Complete(complete) => Said::Complete(complete),
         Event::Fail(fail) => Said::Fail(fail),
         Event::Release { worker, lease } => Said::Release(worker, lease),
-        Event::HostBeat { host, session } => Said::HostBeat { host, session },
+        Event::HostBeat { host } => Said::HostBeat(host),
         Event::Verdicts(verdicts) => Said::Verdicts(verdicts),
         Event::Emitted { task } => Said::Emitted(task),
         _ => return None,

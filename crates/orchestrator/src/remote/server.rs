@@ -1,6 +1,6 @@
 //! Beside the coordinator: carries calls to it, and notices from it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -70,12 +70,18 @@ struct Taken {
 
 type PendingReply = Shared<BoxFuture<'static, Option<Reply>>>;
 
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Worker,
+    Host,
+}
+
 struct Client {
     /// The last call with events. Held while its events are said: calls are taken one by one, and
     /// none is answered before all of it has been said, however often it is made.
     taken: Arc<tokio::sync::Mutex<Option<Taken>>>,
-    workers: Vec<WorkerId>,
-    hosts: Vec<WorkerId>,
+    /// Its workers, then its hosts.
+    behind: BTreeSet<(Kind, WorkerId)>,
     has_sink: bool,
     tell: mpsc::UnboundedSender<Told>,
     replies: BTreeMap<u64, PendingReply>,
@@ -240,14 +246,7 @@ impl Server {
         match said {
             Said::Join(join) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                let tell = {
-                    let mut clients = self.lock();
-                    let client = self.client(&mut clients, name);
-                    if !client.workers.contains(&join.worker) {
-                        client.workers.push(join.worker.clone());
-                    }
-                    client.tell.clone()
-                };
+                let tell = self.enlist(name, Kind::Worker, &join.worker);
                 let worker = join.worker.clone();
                 forward(receiver, tell, move |message| {
                     Told::Worker(worker.clone(), message)
@@ -259,11 +258,7 @@ impl Server {
                 running,
                 retired,
             } => {
-                let known = {
-                    let mut clients = self.lock();
-                    self.client(&mut clients, name).workers.contains(&worker)
-                };
-                if known {
+                if self.is_enlisted(name, Kind::Worker, &worker) {
                     handle.heartbeat(worker, running, retired).await
                 } else {
                     unknown.push(worker);
@@ -272,47 +267,28 @@ impl Server {
             }
             Said::Retire(worker) => handle.retire(worker).await,
             Said::Leave(worker) => {
-                {
-                    let mut clients = self.lock();
-                    let client = self.client(&mut clients, name);
-                    client.workers.retain(|other| *other != worker);
-                }
+                self.strike_off(name, Kind::Worker, &worker);
                 handle.leave(worker).await
             }
             Said::HostJoin(join) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                let tell = {
-                    let mut clients = self.lock();
-                    let client = self.client(&mut clients, name);
-                    if !client.hosts.contains(&join.host) {
-                        client.hosts.push(join.host.clone());
-                    }
-                    client.tell.clone()
-                };
+                let tell = self.enlist(name, Kind::Host, &join.host);
                 let host = join.host.clone();
                 forward(receiver, tell, move |message| {
                     Told::Host(host.clone(), message)
                 });
                 handle.host_join(join, sender).await
             }
-            Said::HostBeat { host, session } => {
-                let known = {
-                    let mut clients = self.lock();
-                    self.client(&mut clients, name).hosts.contains(&host)
-                };
-                if known {
-                    handle.host_beat(host, session).await
+            Said::HostBeat(host) => {
+                if self.is_enlisted(name, Kind::Host, &host) {
+                    handle.host_beat(host).await
                 } else {
                     unknown.push(host);
                     Ok(())
                 }
             }
             Said::HostLeave(host) => {
-                {
-                    let mut clients = self.lock();
-                    let client = self.client(&mut clients, name);
-                    client.hosts.retain(|other| *other != host);
-                }
+                self.strike_off(name, Kind::Host, &host);
                 handle.host_leave(host).await
             }
             Said::Verdicts(verdicts) => handle.verdicts(verdicts).await,
@@ -350,6 +326,26 @@ impl Server {
         }
     }
 
+    /// A worker or host is behind a client. Returns the way to that.
+    fn enlist(&self, name: &Arc<str>, kind: Kind, who: &WorkerId) -> mpsc::UnboundedSender<Told> {
+        let mut clients = self.lock();
+        let client = self.client(&mut clients, name);
+        client.behind.insert((kind, who.clone()));
+        client.tell.clone()
+    }
+
+    fn is_enlisted(&self, name: &Arc<str>, kind: Kind, who: &WorkerId) -> bool {
+        let mut clients = self.lock();
+        let client = self.client(&mut clients, name);
+        client.behind.contains(&(kind, who.clone()))
+    }
+
+    fn strike_off(&self, name: &Arc<str>, kind: Kind, who: &WorkerId) {
+        let mut clients = self.lock();
+        let client = self.client(&mut clients, name);
+        client.behind.remove(&(kind, who.clone()));
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Client>> {
         // Nothing under this lock panics half-way through a change.
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
@@ -375,8 +371,7 @@ impl Server {
             tokio::spawn(notices.run(told));
             Client {
                 taken: Arc::default(),
-                workers: Vec::new(),
-                hosts: Vec::new(),
+                behind: BTreeSet::new(),
                 has_sink: false,
                 tell,
                 replies: BTreeMap::new(),
@@ -492,13 +487,12 @@ impl Notices {
             clients.remove(&self.name)
         };
         let Some(client) = client else { return };
-        for worker in client.workers {
-            if self.handle.leave(worker).await.is_err() {
-                return;
-            }
-        }
-        for host in client.hosts {
-            if self.handle.host_leave(host).await.is_err() {
+        for (kind, who) in client.behind {
+            let left = match kind {
+                Kind::Worker => self.handle.leave(who).await,
+                Kind::Host => self.handle.host_leave(who).await,
+            };
+            if left.is_err() {
                 return;
             }
         }

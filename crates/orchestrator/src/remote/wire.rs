@@ -59,10 +59,7 @@ pub(super) enum Said {
     Fail(Fail),
     Release(WorkerId, LeaseRef),
     HostJoin(HostJoin),
-    HostBeat {
-        host: WorkerId,
-        session: u64,
-    },
+    HostBeat(WorkerId),
     HostLeave(WorkerId),
     Verdicts(Verdicts),
     /// The client's sink is to get what is emitted, unless another of a later term does.
@@ -77,7 +74,7 @@ impl Said {
     pub(super) fn beats_for(&self) -> Option<&WorkerId> {
         match self {
             Self::Heartbeat { worker, .. } => Some(worker),
-            Self::HostBeat { host, .. } => Some(host),
+            Self::HostBeat(host) => Some(host),
             _ => None,
         }
     }
@@ -229,7 +226,7 @@ impl Call {
                 What::Events { events, .. } => events.iter().all(|said| match said {
                     Said::AttachSink { .. } | Said::Emitted(_) => is(Role::Sequencer),
                     Said::HostJoin(_)
-                    | Said::HostBeat { .. }
+                    | Said::HostBeat(_)
                     | Said::HostLeave(_)
                     | Said::Verdicts(_) => is(Role::Collector),
                     _ => is(Role::Dispatcher),

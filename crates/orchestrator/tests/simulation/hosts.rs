@@ -90,13 +90,8 @@ impl World {
                 }
             }
             (State::Up, Ev::HostBeat(_, inc)) if inc == self.hosts[ix].inc => {
-                let host = &self.hosts[ix];
-                let (name, session) = (host.name.clone(), host.host.session());
-                let beat = Event::HostBeat {
-                    host: name,
-                    session,
-                };
-                self.host_says(ix, beat);
+                let host = self.hosts[ix].name.clone();
+                self.host_says(ix, Event::HostBeat { host });
                 self.after(BEAT_MS, Ev::HostBeat(ix, inc));
             }
             _ => {}
