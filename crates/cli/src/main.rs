@@ -7,6 +7,7 @@ mod commands;
 mod demo;
 mod failure;
 mod files;
+mod memory;
 mod output;
 mod progress;
 mod provers;
@@ -48,10 +49,11 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if command.only_waits() {
-        builder.worker_threads(1);
-    }
+    let mut builder = if command.only_waits() {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
     let runtime = builder
         .enable_all()
         .build()

@@ -15,6 +15,7 @@
 
 mod curve;
 mod instruction_set;
+mod memory;
 mod msm;
 mod ntt;
 pub mod portable;
@@ -23,8 +24,8 @@ mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
+pub use memory::{release_memory, release_program_pages};
 pub use msm::{
     Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, msm, msm_bigint, msm_on,
-    release_memory,
 };
 pub use ntt::{Domain, DomainTooLarge};

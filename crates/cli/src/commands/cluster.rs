@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use proofmill_api::{Operations, metrics, over_bus};
 use proofmill_bus::{Connection, DirectoryLock, Role};
@@ -19,7 +20,7 @@ use crate::commands::{check, push0};
 use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::provers::Keys;
-use crate::{bus, output, provers, signals, state};
+use crate::{bus, memory, output, provers, signals, state};
 
 pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let workflows = args
@@ -109,7 +110,7 @@ async fn until_forgotten(site: &Site, leading: &Leading) {
         .handle(&site.plan.workflow)
         .is_some_and(|handle| handle.is_gone())
     {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -132,6 +133,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let site = site(&connection, &workflow, registry, Some(state), &name).await?;
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("dispatcher {name}: ready"));
+    memory::settle();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
     let workers: BTreeMap<String, usize> = args.workers.workers.into_iter().collect();
     let dispatching = cluster::run_dispatchers(site.clone(), stages, workers, shutdown);
@@ -150,6 +152,7 @@ pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("collector {name}: ready"));
+    memory::settle();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
     let gathering = cluster::run_collectors(site.clone(), stages, shutdown);
     Ok(site.unless_refused(gathering).await?)
@@ -164,6 +167,7 @@ pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("sequencer {name}: ready"));
+    memory::settle();
     let handing_out = cluster::run_sequencer(site.clone(), Vec::new(), shutdown);
     Ok(site.unless_refused(handing_out).await?)
 }
@@ -177,6 +181,7 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("source {name}: ready"));
+    memory::settle();
     let bringing = cluster::run_sources(site.clone(), shutdown);
     let summaries = site.unless_refused(bringing).await?;
     for (name, source) in &summaries {

@@ -6,7 +6,7 @@ use proofmill_push0::{Environment, collector, dispatcher};
 use crate::args::cluster::ImportEnv;
 use crate::failure::Failure;
 use crate::progress::Screen;
-use crate::{output, signals, state};
+use crate::{memory, output, signals, state};
 
 const HELP: &str = "the variables are those of push0 (docs/push0.md); for a workflow on a cluster name \
                     its file and the bus";
@@ -16,6 +16,7 @@ pub(crate) async fn run_dispatcher() -> Result<(), Failure> {
     let config = Environment::read(|name| std::env::var(name).ok())
         .map_err(|error| Failure::usage(error.to_string()).help(HELP))?;
     let shutdown = signals::listen(Screen::open())?;
+    memory::settle();
     Ok(dispatcher::run(config, shutdown).await?)
 }
 
@@ -24,6 +25,7 @@ pub(crate) async fn run_collector() -> Result<(), Failure> {
     let config = Environment::read(|name| std::env::var(name).ok())
         .map_err(|error| Failure::usage(error.to_string()).help(HELP))?;
     let shutdown = signals::listen(Screen::open())?;
+    memory::settle();
     Ok(collector::run(config, shutdown).await?)
 }
 

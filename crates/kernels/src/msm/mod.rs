@@ -18,5 +18,5 @@ pub(crate) mod recode;
 pub(crate) mod words;
 
 pub use calibrate::{Calibration, calibrate};
-pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on, release_memory};
+pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on};
 pub use prepared::PreparedBases;

@@ -64,16 +64,6 @@ pub fn fixed_base<G: MsmGroup>(base: G, scalars: &[G::ScalarField]) -> Vec<G::Af
     portable::fixed_base::fixed_base(base, scalars)
 }
 
-/// Gives back to the system what products keep for the next ones, 512 MiB at most: worth a call where
-/// every byte is counted.
-///
-/// A product converts its bases into memory that would be taken from the system, page by page, each
-/// time; the system may take back what is kept when it is short of memory.
-pub fn release_memory() {
-    #[cfg(target_arch = "x86_64")]
-    crate::x86_64_avx512ifma::memory::release();
-}
-
 /// A scalar by number.
 pub(crate) type ScalarAt<'a, K> = &'a (dyn Fn(usize) -> BigIntOf<K> + Sync);
 /// A kernel's scalars out of Montgomery form.

@@ -1,0 +1,145 @@
+//! What a process gives back of the system's memory when it has no use for it for now.
+
+/// Gives back to the system what products keep for the next ones, 512 MiB at most: worth a call where
+/// every byte is counted.
+///
+/// A product converts its bases into memory that would be taken from the system, page by page, each
+/// time; the system may take back what is kept when it is short of memory.
+pub fn release_memory() {
+    #[cfg(target_arch = "x86_64")]
+    crate::x86_64_avx512ifma::memory::release();
+}
+
+/// Takes the pages of the program's and its libraries' files out of this process's memory: what is
+/// still used comes back from the system's cache. Answers how many bytes those files take when they
+/// are there as a whole; 0 where the system does not say.
+///
+/// What ran only once, at the start, counts as the process's memory until the system is short of it:
+/// that is most of what a waiting process has.
+pub fn release_program_pages() -> u64 {
+    #[cfg(target_os = "linux")]
+    return linux::release_program_pages();
+    #[cfg(not(target_os = "linux"))]
+    0
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ops::Range;
+
+    use rustix::mm::{Advice, madvise};
+
+    #[allow(unsafe_code)]
+    pub(super) fn release_program_pages() -> u64 {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
+        let mut released = 0;
+        for range in unwritten(&smaps) {
+            let bytes = range.end - range.start;
+            // SAFETY: the mapping is of a file, cannot be written to, and has no page of its own:
+            // every page of it is the file's, before this call and after it. It is of the program or
+            // of a library, which stay where they are: nothing else has taken its place since it was
+            // listed.
+            let advised = unsafe { madvise(range.start as *mut _, bytes, Advice::LinuxDontNeed) };
+            if advised.is_ok() {
+                released += bytes as u64;
+            }
+        }
+        released
+    }
+
+    struct Mapping<'a> {
+        range: Range<usize>,
+        permissions: &'a str,
+        device: &'a str,
+        inode: &'a str,
+        /// Whether some page is not the file's any more.
+        changed: bool,
+    }
+
+    /// The mappings of files that are run that cannot be written to, and of which no page has been
+    /// changed, from `/proc/PID/smaps`.
+    pub(super) fn unwritten(smaps: &str) -> Vec<Range<usize>> {
+        let mut mappings: Vec<Mapping<'_>> = Vec::new();
+        for line in smaps.lines() {
+            if let Some(mapping) = mapping(line) {
+                mappings.push(mapping);
+            } else if let (Some(anonymous), Some(last)) =
+                (line.strip_prefix("Anonymous:"), mappings.last_mut())
+            {
+                last.changed = anonymous.trim() != "0 kB";
+            }
+        }
+        let is_run = |file: &Mapping<'_>| {
+            mappings.iter().any(|other| {
+                other.permissions == "r-xp"
+                    && (other.device, other.inode) == (file.device, file.inode)
+            })
+        };
+        mappings
+            .iter()
+            .filter(|mapping| matches!(mapping.permissions, "r-xp" | "r--p"))
+            .filter(|mapping| mapping.inode != "0" && !mapping.changed && is_run(mapping))
+            .map(|mapping| mapping.range.clone())
+            .collect()
+    }
+
+    /// Of the first line of a mapping: `start-end permissions offset device inode path`.
+    fn mapping(line: &str) -> Option<Mapping<'_>> {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        let permissions = words.next()?;
+        Some(Mapping {
+            range: start..end,
+            permissions,
+            device: words.nth(1)?,
+            inode: words.next()?,
+            // Until the system says otherwise.
+            changed: true,
+        })
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::linux::unwritten;
+    use super::release_program_pages;
+
+    /// As the kernel prints them, most lines left out.
+    const SMAPS: &str = "\
+55d0c0000000-55d0c0100000 r--p 00000000 fe:00 1042 /bin/mill
+Anonymous:             0 kB
+55d0c0100000-55d0c0300000 r-xp 00100000 fe:00 1042 /bin/mill
+Rss:                 900 kB
+Anonymous:             0 kB
+55d0c0300000-55d0c0310000 r--p 00300000 fe:00 1042 /bin/mill
+Anonymous:            64 kB
+55d0c0310000-55d0c0320000 rw-p 00310000 fe:00 1042 /bin/mill
+Anonymous:             0 kB
+7f0000000000-7f0000001000 r-xp 00000000 fe:00 77 /lib/patched.so
+Anonymous:             4 kB
+7f0000002000-7f0000003000 r-xp 00000000 00:00 0
+Anonymous:             0 kB
+7f0000004000-7f0000005000 r--p 00000000 fe:00 99 /keys/mapped
+Anonymous:             0 kB
+7f0000006000-7f0000007000 r--p 00000000 fe:00 1042 /bin/mill
+VmFlags: rd mr mw me
+";
+
+    #[test]
+    fn only_unchanged_pages_of_what_is_run_are_released() {
+        let found = unwritten(SMAPS);
+        let text = 0x55d0_c010_0000..0x55d0_c030_0000;
+        assert_eq!(found, [0x55d0_c000_0000..0x55d0_c010_0000, text]);
+        assert!(unwritten("").is_empty());
+        assert!(unwritten("garbage\nAnonymous: 0 kB\n1-zz r-xp 0 0 5 x").is_empty());
+    }
+
+    #[test]
+    fn what_was_released_still_runs() {
+        assert!(release_program_pages() > 0);
+        let sum: u64 = (1..=100_u64).map(|i| i.pow(2)).sum();
+        assert_eq!(sum, 338_350);
+    }
+}
