@@ -74,7 +74,8 @@ bench-cluster: ## Run the experiments of docs/experiments.md (about 15 minutes)
 	  "cluster resize --bus jetstream" "cluster collectors --bus jetstream" \
 	  "cluster recovery --bus jetstream" "cluster failover --bus jetstream" \
 	  "cluster split-brain --bus jetstream" "cluster nodes --bus jetstream --servers 3" \
-	  "cluster flood --bus jetstream" "cluster outage --bus jetstream" "cluster chaos"; do \
+	  "cluster flood --bus jetstream" "cluster outage --bus jetstream" \
+	  "cluster idle --bus jetstream" "cluster chaos"; do \
 	  $${CARGO_TARGET_DIR:-target}/release/proofmill-bench $$experiment || exit 1; \
 	done
 

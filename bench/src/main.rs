@@ -88,24 +88,27 @@ fn run() -> anyhow::Result<()> {
         return Ok(());
     }
     match Cli::parse().experiment {
-        Experiment::Latency(args) => block_on(latency::run(&args)),
-        Experiment::Scaling(args) => block_on(scaling::run(&args)),
-        Experiment::Throughput(args) => block_on(throughput::run(&args)),
-        Experiment::MultiQueue(args) => block_on(multi_queue::run(&args)),
-        Experiment::Ordering(args) => block_on(ordering::run(&args)),
-        Experiment::Hostile(args) => block_on(hostile::run(&args)),
+        Experiment::Latency(args) => block_on(async move { latency::run(&args).await }),
+        Experiment::Scaling(args) => block_on(async move { scaling::run(&args).await }),
+        Experiment::Throughput(args) => block_on(async move { throughput::run(&args).await }),
+        Experiment::MultiQueue(args) => block_on(async move { multi_queue::run(&args).await }),
+        Experiment::Ordering(args) => block_on(async move { ordering::run(&args).await }),
+        Experiment::Hostile(args) => block_on(async move { hostile::run(&args).await }),
         Experiment::Msm(args) => msm::run(&args),
         Experiment::Ntt(args) => ntt::run(&args),
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
-        Experiment::Cluster(args) => block_on(cluster::run(&args)),
+        Experiment::Cluster(args) => block_on(async move { cluster::run(&args).await }),
         Experiment::Role(args) => args.runtime()?.block_on(harness::role::run(&args)),
         #[cfg(feature = "stores")]
         Experiment::Stores(args) => stores::run(&args),
     }
 }
 
-fn block_on(experiment: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    tokio::runtime::Runtime::new()?.block_on(experiment)
+/// Runs an experiment as a task: what it waits for wakes the thread that brings it, not another.
+fn block_on(
+    experiment: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+) -> anyhow::Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(async { tokio::spawn(experiment).await? })
 }

@@ -57,8 +57,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut report = Report::new(&title, &place);
     let (mut lost, mut duplicated) = (0, 0);
     let mut runs = Vec::new();
-    let counts = |proof_ms| args.dispatchers.iter().map(move |count| (proof_ms, *count));
-    for (proof_ms, dispatchers) in args.proof_ms.iter().flat_map(|proof_ms| counts(*proof_ms)) {
+    let mut cases = Vec::new();
+    for proof_ms in &args.proof_ms {
+        cases.extend(args.dispatchers.iter().map(|count| (*proof_ms, *count)));
+    }
+    for (proof_ms, dispatchers) in cases {
         let many = measure(args, &place, dispatchers, proof_ms).await?;
         lost += many.lost;
         duplicated += many.duplicated;

@@ -11,7 +11,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Common, Place, Report, Target};
+use crate::harness::{Common, Place, Program, Report, Target};
 
 /// Headers of the demo.
 const BLOCKS: u64 = 32;
@@ -30,9 +30,8 @@ pub(crate) struct Args {
     /// Makes the choices the same again
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The program [default: the one beside this]
-    #[arg(long)]
-    proofmill: Option<PathBuf>,
+    #[command(flatten)]
+    program: Program,
 }
 
 /// The processes of one round: a workflow of its own, from the first header to the last.
@@ -145,13 +144,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         "this experiment starts a cluster of its own: leave --bus away"
     );
     let place = Place::fresh(&args.common)?;
-    let beside = std::env::current_exe()?.with_file_name("proofmill");
-    let program = args.proofmill.clone().unwrap_or(beside);
-    anyhow::ensure!(
-        program.is_file(),
-        "{} is not there: build it (`make build`), or name it with --proofmill",
-        program.display()
-    );
+    let program = args.program.find()?;
     let mut cluster = Cluster::start(3, "");
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/bitcoin-bundles");
     let file = examples.join("workflow.toml").canonicalize()?;

@@ -5,6 +5,7 @@ mod chaos;
 mod collectors;
 mod failover;
 mod flood;
+mod idle;
 mod nodes;
 mod outage;
 mod pair;
@@ -32,6 +33,7 @@ server.
   proofmill-bench cluster nodes       --bus jetstream --servers 3
   proofmill-bench cluster flood       --bus jetstream
   proofmill-bench cluster outage      --bus jetstream
+  proofmill-bench cluster idle        --bus jetstream
   proofmill-bench cluster chaos --seconds 180")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -60,6 +62,8 @@ enum Experiment {
     Flood(flood::Args),
     /// The server stops for seconds: how long until work goes on
     Outage(outage::Args),
+    /// Roles that wait for work: what memory they have
+    Idle(idle::Args),
     /// Random processes are killed and stopped, the servers among them: what is lost
     Chaos(chaos::Args),
 }
@@ -77,6 +81,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Nodes(args) => nodes::run(args).await,
         Experiment::Flood(args) => flood::run(args).await,
         Experiment::Outage(args) => outage::run(args).await,
+        Experiment::Idle(args) => idle::run(args).await,
         Experiment::Chaos(args) => chaos::run(args).await,
     }
 }

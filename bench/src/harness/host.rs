@@ -27,12 +27,30 @@ pub(crate) fn load() -> Option<f64> {
         .ok()
 }
 
-/// Bytes of memory that this process has now, as far as Linux tells.
+/// Bytes of memory that a process has now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// Everything, the pages of files included.
+    pub(crate) resident: u64,
+    /// What is its own alone.
+    pub(crate) anonymous: u64,
+}
+
+/// What this process has, as far as Linux tells.
 pub(crate) fn resident() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
+    memory(std::process::id()).map(|memory| memory.resident)
+}
+
+/// What a process has, as far as Linux tells.
+pub(crate) fn memory(process: u32) -> Option<Memory> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let bytes = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib * 1024)
+    };
+    Some(Memory {
+        resident: bytes("VmRSS:")?,
+        anonymous: bytes("RssAnon:")?,
+    })
 }

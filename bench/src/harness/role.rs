@@ -52,10 +52,10 @@ pub(crate) struct Args {
 impl Args {
     /// Threads as the program's own role has.
     pub(crate) fn runtime(&self) -> std::io::Result<tokio::runtime::Runtime> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        if self.role != Role::Coordinator {
-            builder.worker_threads(1);
-        }
+        let mut builder = match self.role {
+            Role::Coordinator => tokio::runtime::Builder::new_multi_thread(),
+            Role::Dispatcher | Role::Collector => tokio::runtime::Builder::new_current_thread(),
+        };
         builder.enable_all().build()
     }
 }
