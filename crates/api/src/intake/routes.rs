@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::HttpBody;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path as UrlPath, Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
@@ -105,9 +106,10 @@ async fn read(taker: &Taker, request: Request) -> Result<(Room, Bytes), Refused>
         let why = format!("a request has at most {BODY_MAX} bytes");
         Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
     };
-    let length = request.headers().get(CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    let length: usize = length.unwrap_or(BODY_MAX);
+    let length = match request.body().size_hint().upper() {
+        Some(length) => usize::try_from(length).unwrap_or(usize::MAX),
+        None => BODY_MAX,
+    };
     if length > BODY_MAX {
         return Err(too_large());
     }
