@@ -1,6 +1,8 @@
 //! The control socket of a running mill: HTTP over a Unix socket of mode 0600.
 
+use std::future::pending;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path as UrlPath, Query, State};
@@ -9,12 +11,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 
-use crate::operations::{OperationError, Operations};
+use crate::operations::Operations;
+use crate::refused::Refused;
+use crate::serve;
 use crate::socket::{self, socket_path};
 use crate::types::{Cancellation, Submission, TasksQuery};
 
 /// Largest request body, in bytes: a payload and what surrounds it.
-const BODY_MAX: usize = 65 * 1024 * 1024;
+pub(crate) const BODY_MAX: usize = 65 * 1024 * 1024;
 
 /// The socket cannot be offered.
 #[derive(Debug, thiserror::Error)]
@@ -26,15 +30,19 @@ pub struct ControlError {
 
 /// Serves `operations` on the control socket in `state` until the future is dropped. A socket that
 /// an earlier process left is replaced: the caller holds the lock of the state directory.
+///
+/// # Errors
+/// The socket cannot be made.
 pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlError> {
     let failed = |source| ControlError {
         path: socket_path(state),
         source,
     };
     let (listener, _removed_with_us) = socket::bind(state).map_err(failed)?;
-    axum::serve(listener, router(operations))
-        .await
-        .map_err(failed)
+    // A submission may wait for room in its queue for as long as it takes.
+    let lifetime = Duration::MAX;
+    serve::serve(listener, None, router(operations), lifetime, pending()).await;
+    Ok(())
 }
 
 /// The routes; also what tests call.
@@ -120,44 +128,5 @@ async fn submit(
 }
 
 async fn unknown() -> Refused {
-    Refused(StatusCode::NOT_FOUND, "no such operation".to_owned())
-}
-
-/// An answer that says no: a status, and `{"error": …}`.
-struct Refused(StatusCode, String);
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, Json(serde_json::json!({ "error": self.1 }))).into_response()
-    }
-}
-
-impl From<OperationError> for Refused {
-    fn from(error: OperationError) -> Self {
-        let code = match error {
-            OperationError::NotFound(_) => StatusCode::NOT_FOUND,
-            OperationError::Invalid(_) => StatusCode::BAD_REQUEST,
-            OperationError::Conflict(_) => StatusCode::CONFLICT,
-            OperationError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Self(code, error.to_string())
-    }
-}
-
-impl From<JsonRejection> for Refused {
-    fn from(rejection: JsonRejection) -> Self {
-        Self(rejection.status(), rejection.body_text())
-    }
-}
-
-impl From<QueryRejection> for Refused {
-    fn from(rejection: QueryRejection) -> Self {
-        Self(rejection.status(), rejection.body_text())
-    }
-}
-
-impl From<PathRejection> for Refused {
-    fn from(rejection: PathRejection) -> Self {
-        Self(rejection.status(), rejection.body_text())
-    }
+    Refused::new(StatusCode::NOT_FOUND, "no such operation")
 }

@@ -2,14 +2,18 @@
 //!
 //! [`Operations`] is what can be asked of an open mill. A running mill offers them over HTTP on a
 //! socket in its state directory that only its user can open ([`control`]); [`Client`] is the other
-//! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Metrics
-//! and health are on a TCP port, when asked for ([`metrics`]).
+//! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Producers on
+//! other machines post their messages to a TCP port ([`intake`]); metrics and health are on another
+//! ([`metrics`]), each when asked for.
 
 mod client;
 pub mod control;
+pub mod intake;
 pub mod metrics;
 mod operations;
 pub mod over_bus;
+mod refused;
+mod serve;
 mod socket;
 mod types;
 

@@ -1,5 +1,7 @@
 //! `/metrics` in the Prometheus format and `/healthz`, on a TCP port.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -11,6 +13,8 @@ use proofmill_telemetry::{CONTENT_TYPE, Histogram, Kind, Page};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use crate::serve;
+
 /// A number of a stage.
 type Value = fn(&StageStatus) -> f64;
 
@@ -21,6 +25,9 @@ struct Scrape {
     waited: Histogram,
 }
 
+/// Connections are closed after so long: whoever scrapes opens another.
+const LIFETIME: Duration = Duration::from_secs(600);
+
 /// Serves until the future is dropped. `settled` is [`Handle::observe`]'s stream.
 ///
 /// The page tells nothing of payloads, and needs no token: bind it to loopback, or to a network
@@ -29,7 +36,7 @@ pub async fn serve(
     listener: TcpListener,
     handle: Handle,
     mut settled: mpsc::UnboundedReceiver<Settled>,
-) -> std::io::Result<()> {
+) {
     let overhead = Histogram::of_seconds();
     let waited = Histogram::of_seconds();
     let scrape = Scrape {
@@ -44,16 +51,13 @@ pub async fn serve(
                 waited.observe(timing.waited.as_secs_f64());
             }
         }
-        std::future::pending::<()>().await;
     };
     let app = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .with_state(scrape);
-    tokio::select! {
-        served = axum::serve(listener, app) => served,
-        () = count => Ok(()),
-    }
+    let serving = serve::serve(listener, None, app, LIFETIME, std::future::pending());
+    tokio::join!(serving, count);
 }
 
 async fn health(State(scrape): State<Scrape>) -> Response {

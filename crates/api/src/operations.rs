@@ -10,7 +10,7 @@ use proofmill_orchestrator::core::{Edition, Reply, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Encoding;
-use proofmill_orchestrator::plan::Needs;
+use proofmill_orchestrator::plan::{Needs, QueueIx};
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
 use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
@@ -210,16 +210,7 @@ impl Operations {
 
     /// Brings a message; waits while its queue is full.
     pub async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, OperationError> {
-        let plan = self.handle.plan();
-        let queue = plan.queue_named(&submission.queue).ok_or_else(|| {
-            let known: Vec<&str> = plan.queues.iter().map(|queue| &*queue.name).collect();
-            let name = &submission.queue;
-            OperationError::NotFound(format!(
-                "no queue {name:?} in workflow {:?}; it has {}",
-                plan.workflow,
-                known.join(", ")
-            ))
-        })?;
+        let queue = self.queue(&submission.queue)?;
         let part = match &submission.part {
             Some(part) => {
                 Part::new(part).map_err(|error| OperationError::Invalid(error.to_string()))?
@@ -239,6 +230,28 @@ impl Operations {
             edition: Edition::Any,
             next: 0,
         };
+        self.bring(queue, message).await
+    }
+
+    /// The queue of this name.
+    pub(crate) fn queue(&self, name: &str) -> Result<QueueIx, OperationError> {
+        let plan = self.handle.plan();
+        plan.queue_named(name).ok_or_else(|| {
+            let known: Vec<&str> = plan.queues.iter().map(|queue| &*queue.name).collect();
+            OperationError::NotFound(format!(
+                "no queue {name:?} in workflow {:?}; it has {}",
+                plan.workflow,
+                known.join(", ")
+            ))
+        })
+    }
+
+    /// As [`Operations::submit`].
+    pub(crate) async fn bring(
+        &self,
+        queue: QueueIx,
+        message: SourceMessage,
+    ) -> Result<SubmitAnswer, OperationError> {
         let producer = "submit".into();
         let reply = source::submit(&self.handle, &self.blobs, &producer, queue, message);
         match reply.await.map_err(|error| not_recorded(&error))? {

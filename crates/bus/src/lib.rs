@@ -34,7 +34,8 @@ pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::{
     ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, Leases, NatsOptions,
-    PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs, with_sources,
+    PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs, read_secret,
+    with_sources,
 };
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use log::{

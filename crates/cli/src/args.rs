@@ -2,6 +2,7 @@
 
 pub(crate) mod circuits;
 pub(crate) mod cluster;
+pub(crate) mod intake;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -220,7 +221,8 @@ pub(crate) struct Run {
     pub(crate) workers: WorkersArg,
     /// Keep running when the sources have ended and nothing moves.
     ///
-    /// Without it a run ends when all work is done; a workflow with a `submit` source always stays.
+    /// Without it a run ends when all work is done; a workflow with a `submit` source always stays, and
+    /// so does one with --submit.
     #[arg(long)]
     pub(crate) stay: bool,
     /// Print a summary as one JSON object on the last line of standard output.
@@ -228,6 +230,8 @@ pub(crate) struct Run {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) metrics: MetricsArg,
+    #[command(flatten)]
+    pub(crate) intake: intake::IntakeArgs,
     #[command(flatten)]
     pub(crate) bus: cluster::BusArgs,
 }

@@ -7,6 +7,7 @@ mod commands;
 mod demo;
 mod failure;
 mod files;
+mod intake;
 mod memory;
 mod output;
 mod progress;

@@ -1,19 +1,14 @@
 //! Connecting: what the settings come to, and whether they fit.
 
 use std::future::ready;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
-use tokio::io::AsyncReadExt;
 
 use super::connection::{ANSWER_TIMEOUT, Connected, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
-
-/// Bytes of a file with a secret, at most.
-const SECRET_MAX: u64 = 64 << 10;
+use super::secret::{read_secret, unreadable};
 
 /// Connects; `connected` and `refusals` are told what happens to the connection.
 pub(super) async fn connect(
@@ -122,9 +117,9 @@ async fn connect_options(
             connect.user_and_password(user.clone(), password.clone())
         }
         Credentials::Token(token) => connect.token(token.clone()),
-        Credentials::NkeyFile(path) => connect.nkey(secret(path).await?.trim().to_owned()),
+        Credentials::NkeyFile(path) => connect.nkey(read_secret(path).await?.trim().to_owned()),
         Credentials::CredentialsFile(path) => {
-            let text = secret(path).await?;
+            let text = read_secret(path).await?;
             connect.credentials(&text).map_err(|error| {
                 ConnectError::Setting(format!("{} holds no credentials: {error}", path.display()))
             })?
@@ -138,31 +133,8 @@ async fn connect_options(
     if let Some((certificate, key)) = &options.client_certificate {
         let metadata = tokio::fs::metadata(certificate).await;
         metadata.map_err(unreadable(certificate))?;
-        secret(key).await?;
+        read_secret(key).await?;
         connect = connect.add_client_certificate(certificate.clone(), key.clone());
     }
     Ok(connect)
-}
-
-fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> ConnectError {
-    let path = path.to_owned();
-    move |source| ConnectError::File { path, source }
-}
-
-/// What a file holds that nobody but its owner, and perhaps a group, may read.
-async fn secret(path: &Path) -> Result<String, ConnectError> {
-    let file = tokio::fs::File::open(path)
-        .await
-        .map_err(unreadable(path))?;
-    let metadata = file.metadata().await.map_err(unreadable(path))?;
-    if metadata.permissions().mode() & 0o007 != 0 {
-        return Err(ConnectError::Setting(format!(
-            "{} is a secret that everybody on this machine can get at: `chmod 600` it",
-            path.display()
-        )));
-    }
-    let mut text = String::new();
-    let read = file.take(SECRET_MAX).read_to_string(&mut text).await;
-    read.map_err(unreadable(path))?;
-    Ok(text)
 }

@@ -33,6 +33,7 @@ mod publisher;
 mod refusal;
 mod resource;
 mod role;
+mod secret;
 mod stream;
 mod writer;
 
@@ -44,3 +45,4 @@ pub use options::{ConnectError, Credentials, NatsOptions};
 pub use publisher::{PublishError, Publisher};
 pub use refusal::Refusal;
 pub use role::Role;
+pub use secret::read_secret;

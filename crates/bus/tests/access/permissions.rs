@@ -189,8 +189,22 @@ fn only_a_coordinator_makes_streams_and_consumers() {
 }
 
 #[test]
-fn nobody_looks_for_the_names_of_streams() {
-    only(&[], &["$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST"]);
+fn only_a_sequencer_looks_for_the_names_of_streams() {
+    only(&[Role::Sequencer], &["$JS.API.STREAM.NAMES"]);
+    // What streams have as their subjects is in this answer.
+    only(&[], &["$JS.API.STREAM.LIST"]);
+}
+
+#[test]
+fn only_a_sequencer_publishes_what_is_emitted() {
+    let subjects = ["proofmill.emitted.w", "proofmill.emitted.w.more"];
+    only(&[Role::Sequencer], &subjects);
+    only(&[], &["proofmill.emitted"]);
+    only_listen(&[], &["proofmill.emitted.w"]);
+    let reading = ["$JS.API.STREAM.MSG.GET.proofmill_emitted"];
+    only(&[Role::Coordinator, Role::Sequencer], &reading);
+    let making = ["$JS.API.STREAM.CREATE.proofmill_emitted"];
+    only(&[Role::Coordinator], &making);
 }
 
 #[test]

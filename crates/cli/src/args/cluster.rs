@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::intake::IntakeArgs;
 use super::{KeysArg, MetricsArg, WorkersArg};
 
 const BUS_HELP: &str = "Bus";
@@ -145,6 +146,8 @@ pub(crate) struct SourceRole {
     pub(crate) bus: BusArgs,
     #[command(flatten)]
     pub(crate) role: RoleArgs,
+    #[command(flatten)]
+    pub(crate) intake: IntakeArgs,
     /// Print a summary as one JSON object on the last line of standard output.
     #[arg(long)]
     pub(crate) json: bool,

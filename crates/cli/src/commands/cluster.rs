@@ -8,7 +8,8 @@ use proofmill_api::{Operations, metrics, over_bus};
 use proofmill_bus::{Connection, DirectoryLock, Role};
 use proofmill_orchestrator::cluster::{self, Leading, Site};
 use proofmill_orchestrator::mill::Registry;
-use proofmill_workflow::Workflow;
+use proofmill_orchestrator::shutdown::Level;
+use proofmill_workflow::{Source, SourceKind, Workflow};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -20,7 +21,7 @@ use crate::commands::{check, push0};
 use crate::failure::Failure;
 use crate::progress::Screen;
 use crate::provers::Keys;
-use crate::{bus, memory, output, provers, signals, state};
+use crate::{bus, intake, memory, output, provers, signals, state};
 
 pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let workflows = args
@@ -89,7 +90,8 @@ async fn scraped(args: MetricsArg, site: Site, leading: Leading, screen: Screen)
             let listener = TcpListener::bind(address).await?;
             // If the coordinator is gone the page says so.
             let _ = handle.observe(sender).await;
-            metrics::serve(listener, handle.clone(), settled).await
+            metrics::serve(listener, handle.clone(), settled).await;
+            Ok::<(), std::io::Error>(())
         };
         tokio::select! {
             served = serve => {
@@ -179,10 +181,30 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     let registry = provers::registry(Path::new(""));
     let site = site(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
+    let intake = intake::open(&args.intake, &screen).await?;
     let shutdown = signals::listen(screen.clone())?;
     screen.note(&format!("source {name}: ready"));
     memory::settle();
-    let bringing = cluster::run_sources(site.clone(), shutdown);
+    let bringing = async {
+        let Some(intake) = intake else {
+            return cluster::run_sources(site.clone(), shutdown).await;
+        };
+        let taking = cluster::run_submissions(site.clone(), |handle| {
+            let operations = Operations::new(handle, site.blobs.clone());
+            let mut draining = shutdown.clone();
+            intake.serve(operations, async move {
+                draining.reached(Level::Drain).await;
+            })
+        });
+        let submits = |source: &Source| source.kind == SourceKind::Submit;
+        if workflow.sources.iter().all(submits) {
+            taking.await?;
+            return Ok(BTreeMap::new());
+        }
+        let own = cluster::run_sources(site.clone(), shutdown.clone());
+        let ((), summaries) = tokio::try_join!(taking, own)?;
+        Ok(summaries)
+    };
     let summaries = site.unless_refused(bringing).await?;
     for (name, source) in &summaries {
         let left = if source.ended { "" } else { "; it has more" };

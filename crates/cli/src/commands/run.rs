@@ -10,6 +10,7 @@ use proofmill_bus::Role;
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Status;
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
+use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::SourceKind;
 use tokio::net::TcpListener;
@@ -21,7 +22,7 @@ use crate::commands::check;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, counted, span};
 use crate::provers::{Keys, Note, Watcher};
-use crate::{bus, output, provers, signals, state};
+use crate::{bus, intake, output, provers, signals, state};
 
 /// Between two looks at the status.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -62,20 +63,36 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let options = || Options {
         workers: workers.clone(),
         bus: bus.clone(),
-        stay: args.stay || submits,
+        stay: args.stay || submits || args.intake.submit.is_some(),
         ..Options::in_directory(&directory)
     };
     state::claim(&directory, &workflow.name)?;
     let screen = Screen::open();
+    let intake = intake::open(&args.intake, &screen).await?;
     let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
     let mill = state::open(&workflow, &registry, options).await?;
     state::save(&directory, &workflow, &args.file)?;
 
     let shutdown = signals::listen(screen.clone())?;
     let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
+    let taking = intake.map(|intake| {
+        let handle = mill.handle().clone();
+        let operations = Operations::new(handle.clone(), mill.blobs().clone());
+        let mut draining = shutdown.clone();
+        tokio::spawn(intake.serve(operations, async move {
+            tokio::select! {
+                () = draining.reached(Level::Drain) => {}
+                () = handle.gone() => {}
+            }
+        }))
+    });
     let watching = tokio::spawn(watch(mill.handle().clone(), screen.clone()));
     let result = mill.run(shutdown).await;
     watching.abort();
+    if let Some(taking) = taking {
+        // The coordinator has ended: nobody waits any more. How this did does not matter.
+        let _ = taking.await;
+    }
     attended.end().await;
     screen.close();
     let summary = result?;
@@ -144,12 +161,7 @@ pub(crate) async fn attend(
         let (sender, settled) = mpsc::unbounded_channel();
         mill.handle().observe(sender).await?;
         let handle = mill.handle().clone();
-        let complain = screen.clone();
-        serving.push(tokio::spawn(async move {
-            if let Err(error) = metrics::serve(listener, handle, settled).await {
-                complain.note(&format!("warning: metrics: {error}"));
-            }
-        }));
+        serving.push(tokio::spawn(metrics::serve(listener, handle, settled)));
     }
     Ok(Attended(serving))
 }

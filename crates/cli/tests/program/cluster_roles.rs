@@ -7,7 +7,7 @@ use std::process::Command;
 
 use proofmill_nats_server::Deployed;
 
-use crate::support::{Running, eventually, finish, folder, proofmill};
+use crate::support::{Running, eventually, finish, folder, post, proofmill, url};
 
 const WORKFLOW: &str = r#"
     name = "roles"
@@ -90,7 +90,11 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
     let folder = prepare(7);
     let start = |role: &str| {
         let mut command = as_user(&server, folder.path(), role);
-        Running::start(command.args([role, "workflow.toml"]))
+        command.args([role, "workflow.toml"]);
+        if role == "source" {
+            command.args(["--submit", "127.0.0.1:0"]);
+        }
+        Running::start(&mut command)
     };
     // In an order in which all but the last have to wait for another.
     let roles = [
@@ -121,6 +125,17 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
     std::fs::write(folder.path().join("large.json"), payload(7, 1_500_000)).expect("written");
     ask(&["submit", "--queue", "blocks", "--block", "7", "large.json"]).succeeded();
     assert!(proof("0000000006-0000000007.json") > 1_600_000);
+    // By way of the source, which stays for it.
+    let line = running[3].line("messages on http");
+    for block in [8, 9] {
+        let message = format!(
+            r#"{{"block": {block}, "payload": {}}}"#,
+            payload(block, 1_500_000)
+        );
+        let (status, said) = post(url(&line), "blocks", &message);
+        assert_eq!(status, 201, "{said}");
+    }
+    assert!(proof("0000000008-0000000009.json") > 3_000_000);
     for role in running {
         let said = role.kill().join("\n");
         assert!(!said.contains("the server does not let"), "{said}");

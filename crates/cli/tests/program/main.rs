@@ -12,6 +12,7 @@ mod cluster_roles;
 mod demo_crashes;
 mod demo_headers;
 mod examples;
+mod intake;
 mod operate;
 mod support;
 mod usage;

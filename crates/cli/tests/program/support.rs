@@ -1,7 +1,8 @@
 //! Starting the program, watching it, ending it.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -248,6 +249,33 @@ pub(crate) fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) ->
         assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// The URL in a line that the program has said.
+pub(crate) fn url(line: &str) -> &str {
+    let words = line.split_whitespace();
+    let mut urls = words.filter(|word| word.starts_with("http"));
+    urls.next().expect("a URL")
+}
+
+/// The status and the body of what a server answers to a message for a queue; `url` is where it takes
+/// messages for the queue NAME.
+pub(crate) fn post(url: &str, queue: &str, message: &str) -> (u16, String) {
+    let rest = url.strip_prefix("http://").expect("a URL without TLS");
+    let (address, path) = rest.split_once('/').expect("a path");
+    let path = path.replace("NAME", queue);
+    let mut stream = TcpStream::connect(address).expect("connected");
+    write!(
+        stream,
+        "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{message}",
+        message.len()
+    )
+    .expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    (head[9..12].parse().expect("a status"), body.to_owned())
 }
 
 /// Headers `first ..= last` of the main chain.

@@ -11,5 +11,5 @@ mod site;
 
 pub use error::ClusterError;
 pub use lead::{Leading, lead};
-pub use roles::{run_collectors, run_dispatchers, run_sequencer, run_sources};
+pub use roles::{run_collectors, run_dispatchers, run_sequencer, run_sources, run_submissions};
 pub use site::Site;

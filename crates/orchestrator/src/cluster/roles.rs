@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use super::error::ClusterError;
 use super::site::Site;
 use crate::collector;
+use crate::coordinator::Handle;
 use crate::mill::{self, MillError, SourceSummary};
 use crate::plan::StageIx;
 use crate::shutdown::{self, Level, Shutdown};
@@ -179,6 +180,19 @@ pub async fn run_sources(
         summaries.insert(name, summary);
     }
     Ok(summaries)
+}
+
+/// Carries what `serve` says through the handle that it is given to whoever leads, until `serve` ends:
+/// for messages that come from outside.
+pub async fn run_submissions<F: Future<Output = ()>>(
+    site: Site,
+    serve: impl FnOnce(Handle) -> F,
+) -> Result<(), ClusterError> {
+    let (client, handle) = site.client(Role::Source, &site.name).await?;
+    tokio::select! {
+        carried = client.run() => Ok(carried?),
+        () = serve(handle) => Ok(()),
+    }
 }
 
 async fn run_source(

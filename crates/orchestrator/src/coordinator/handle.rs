@@ -77,6 +77,7 @@ pub(crate) enum Command {
     HostLeave(WorkerId),
     Inspect(Box<dyn FnOnce(&Core) + Send>),
     SourceNext(Arc<str>, oneshot::Sender<Option<u64>>),
+    Status(oneshot::Sender<Status>),
     Flush(oneshot::Sender<()>),
     AttachSink(mpsc::UnboundedSender<Emission>),
     Observe(mpsc::UnboundedSender<Settled>),
@@ -322,7 +323,7 @@ impl Handle {
 
     /// The whole at this moment.
     pub async fn status(&self) -> Result<Status, CoordinatorGone> {
-        self.inspect(Core::status).await
+        self.ask(Command::Status).await
     }
 
     /// Every blob that must be kept.

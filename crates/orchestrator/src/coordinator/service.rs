@@ -223,6 +223,11 @@ impl Coordinator {
                 let _ = reply.send(self.core.source_next(&source));
                 return Ok(());
             }
+            Command::Status(reply) => {
+                // As above.
+                let _ = reply.send(self.core.status());
+                return Ok(());
+            }
             Command::Flush(flushed) => {
                 self.flushing.push(flushed);
                 return Ok(());

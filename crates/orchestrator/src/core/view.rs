@@ -1,9 +1,10 @@
 //! What can be asked of the core.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ready::ReadyQueue;
 use super::state::{Core, Phase};
@@ -12,7 +13,7 @@ use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Finish, TaskRecord};
 
 /// What a stage has seen since the core was made; replayed marks count too.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Tasks accepted.
     pub accepted: u64,
@@ -45,12 +46,12 @@ pub struct Counters {
 }
 
 /// A stage at this moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageStatus {
     /// Its name.
     pub stage: Arc<str>,
     /// `dispatcher`, `collector` or `sequencer`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// Tasks that wait for a worker, for their backoff, or for their turn.
     pub waiting: usize,
     /// Tasks that workers have.
@@ -66,7 +67,7 @@ pub struct StageStatus {
 }
 
 /// A process that keeps partitions of collectors.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostStatus {
     /// Its name.
     pub host: Arc<str>,
@@ -77,7 +78,7 @@ pub struct HostStatus {
 }
 
 /// The whole at this moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
     /// The workflow.
     pub workflow: Arc<str>,
@@ -153,11 +154,11 @@ impl Core {
             .enumerate()
             .map(|(ix, stage)| StageStatus {
                 stage: stage.name.clone(),
-                kind: match stage.kind {
+                kind: Cow::Borrowed(match stage.kind {
                     StageKind::Dispatcher(_) => "dispatcher",
                     StageKind::Collector(_) => "collector",
                     StageKind::Sequencer { .. } => "sequencer",
-                },
+                }),
                 waiting: self.waiting[ix].total(),
                 leased: self.leased[ix].total(),
                 held: self.held[ix],

@@ -18,7 +18,7 @@ use super::wire::{
 };
 use crate::collector::ToHost;
 use crate::coordinator::{Asked, Command, Emission, Handle, ToWorker};
-use crate::core::{Event, Reply};
+use crate::core::{Event, Reply, Status};
 use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
 
@@ -188,6 +188,9 @@ impl Client {
             }
             Command::SourceNext(source, reply) => {
                 asking.push(self.caller.clone().source_next(source, reply).boxed());
+            }
+            Command::Status(reply) => {
+                asking.push(self.caller.clone().status(reply).boxed());
             }
             Command::Join(join, to_worker) => {
                 self.workers.insert(join.worker.clone(), to_worker);
@@ -392,6 +395,14 @@ impl Caller {
         if let Answer::SourceNext(next) = self.call(what, CALL_TIMEOUT).await? {
             // As above.
             let _ = reply.send(next);
+        }
+        Ok(())
+    }
+
+    async fn status(self, reply: oneshot::Sender<Status>) -> Result<(), RemoteError> {
+        if let Answer::Status(status) = self.call(What::Status, CALL_TIMEOUT).await? {
+            // As above.
+            let _ = reply.send(*status);
         }
         Ok(())
     }

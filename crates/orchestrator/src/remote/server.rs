@@ -195,6 +195,10 @@ impl Server {
                 let next = self.handle.source_next(&source).await?;
                 Ok(Answer::SourceNext(next))
             }
+            What::Status => {
+                let status = self.handle.status().await?;
+                Ok(Answer::Status(Box::new(status)))
+            }
         }
     }
 

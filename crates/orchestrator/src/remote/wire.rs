@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::coordinator::{Asked, ToWorker};
-use crate::core::{Complete, Fail, Join, LeaseRef, Reply};
+use crate::core::{Complete, Fail, Join, LeaseRef, Reply, Status};
 use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
 /// The version of what follows.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// The bytes follow.
 const HERE: u8 = 0;
@@ -42,6 +42,8 @@ pub(super) enum What {
     Ask { number: u64, asked: Asked },
     /// Where a source goes on.
     SourceNext(Arc<str>),
+    /// The whole at this moment.
+    Status,
 }
 
 /// Something that happened at a client.
@@ -99,6 +101,7 @@ pub(super) enum Answer {
     },
     Reply(Reply),
     SourceNext(Option<u64>),
+    Status(Box<Status>),
     /// The client runs another workflow.
     OtherPlan,
     /// Not carried out, and perhaps never: the leader is stopping.
@@ -222,7 +225,7 @@ impl Call {
         own.is_some_and(|(first, name)| first == role && !name.contains(['.', '*', '>', ' ']))
             && match &self.what {
                 What::Ask { asked, .. } if !matches!(asked, Asked::Submit(_)) => is(Role::Operator),
-                What::Ask { .. } | What::SourceNext(_) => is(Role::Source),
+                What::Ask { .. } | What::SourceNext(_) | What::Status => is(Role::Source),
                 What::Events { events, .. } => events.iter().all(|said| match said {
                     Said::AttachSink { .. } | Said::Emitted(_) => is(Role::Sequencer),
                     Said::HostJoin(_)
@@ -326,6 +329,7 @@ mod tests {
             assert_eq!(may(role, &name, hosts()), role == "collector", "{role}");
             assert_eq!(may(role, &name, sink()), role == "sequencer", "{role}");
             assert_eq!(may(role, &name, source_next()), role == "source", "{role}");
+            assert_eq!(may(role, &name, What::Status), role == "source", "{role}");
             // One thing among others that is not.
             assert!(
                 !may(role, &name, said(Said::AttachSink { term: 1 })),

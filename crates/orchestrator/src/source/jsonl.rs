@@ -2,40 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::fs::File;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
+use super::json::parse_message;
 use super::service::{Brought, Source, SourceMessage};
-use crate::core::Edition;
-use crate::id::Part;
-use crate::payload::Encoding;
 
 /// Longest line, in bytes.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
 
-/// A file of JSON objects, one a line: `{"block": 7, "part": "a", "payload": …}`, or with
-/// `"first"` and `"last"` for a span. Empty lines are passed over. The position is the number of
-/// lines read.
+/// A file of messages in JSON ([`parse_message`]), one a line. Empty lines are passed over. The
+/// position is the number of lines read.
 pub struct Jsonl {
     path: PathBuf,
     file: Option<BufReader<File>>,
     line: u64,
     from: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Line<'a> {
-    block: Option<u64>,
-    first: Option<u64>,
-    last: Option<u64>,
-    part: Option<String>,
-    #[serde(borrow)]
-    payload: &'a RawValue,
 }
 
 // === impl Jsonl ===
@@ -61,7 +44,11 @@ impl Jsonl {
                 continue;
             }
             let at = format!("{}:{}", self.path.display(), self.line);
-            return Some(parse(&text, self.line).map_err(|why| format!("{at}: {why}")));
+            let parsed = parse_message(&text).map(|message| SourceMessage {
+                next: self.line,
+                ..message
+            });
+            return Some(parsed.map_err(|why| format!("{at}: {why}")));
         }
     }
 
@@ -90,30 +77,6 @@ impl Jsonl {
         }
         Ok(Some(text))
     }
-}
-
-fn parse(text: &[u8], line: u64) -> Result<SourceMessage, String> {
-    let parsed: Line<'_> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let (first, last) = match (parsed.block, parsed.first, parsed.last) {
-        (Some(block), None, None) => (block, block),
-        (None, Some(first), Some(last)) if first <= last => (first, last),
-        (None, Some(_), Some(_)) => return Err("`last` is below `first`".into()),
-        _ => return Err("give either `block`, or `first` and `last`".into()),
-    };
-    let part = match parsed.part {
-        Some(part) => Part::new(&part).map_err(|error| error.to_string())?,
-        None => Part::whole(),
-    };
-    Ok(SourceMessage {
-        first,
-        last,
-        part,
-        encoding: Encoding::Json,
-        bytes: Bytes::copy_from_slice(parsed.payload.get().as_bytes()),
-        needs: None,
-        edition: Edition::Any,
-        next: line,
-    })
 }
 
 impl Source for Jsonl {

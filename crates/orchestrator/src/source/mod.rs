@@ -6,12 +6,14 @@
 //! recognised by its task id. [`submit`] takes one message from anyone.
 
 pub mod ethereum;
+mod json;
 mod jsonl;
 mod range;
 mod rate;
 mod service;
 mod submit;
 
+pub use json::parse_message;
 pub use jsonl::Jsonl;
 pub use range::Range;
 pub use rate::Pace;

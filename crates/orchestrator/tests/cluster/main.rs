@@ -7,6 +7,7 @@
 
 mod chaos;
 mod collectors;
+mod emitted;
 mod failover;
 mod roles;
 mod spread;

@@ -1,0 +1,165 @@
+//! What can be asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::HttpBody;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path as UrlPath, Request, State};
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use axum::http::{StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use proofmill_orchestrator::plan::QueueIx;
+
+use super::gate::Gate;
+use super::taker::{Room, Taker, Told};
+use crate::control::BODY_MAX;
+use crate::refused::Refused;
+
+/// How long the body of a request may take.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// Messages in a request, at most.
+const LINES_MAX: usize = 10_000;
+
+/// Messages of a request that are on their way at a time.
+const LINES_AT_ONCE: usize = 64;
+
+const LINES: &str = "application/x-ndjson";
+
+type Answer = Result<Response, Refused>;
+
+/// What the body of a request is.
+enum Form {
+    /// A message.
+    One,
+    /// A message on each line.
+    Lines,
+}
+
+pub(super) fn router(taker: Arc<Taker>, gate: Arc<Gate>) -> Router {
+    Router::new()
+        .route("/v1/queues/{queue}/messages", post(messages))
+        .route("/v1/status", get(status))
+        .fallback(unknown)
+        .layer(middleware::from_fn_with_state(gate, Gate::pass))
+        .with_state(taker)
+}
+
+async fn status(State(taker): State<Arc<Taker>>) -> Answer {
+    let status = tokio::time::timeout_at(taker.until(), taker.operations.status()).await;
+    let status = status
+        .map_err(|_| Refused::new(StatusCode::SERVICE_UNAVAILABLE, "nobody leads the workflow"))?;
+    Ok(Json(status?).into_response())
+}
+
+async fn messages(
+    State(taker): State<Arc<Taker>>,
+    queue: Result<UrlPath<String>, PathRejection>,
+    request: Request,
+) -> Answer {
+    let form = form(request.headers())?;
+    let queue = taker.operations.queue(&queue?)?;
+    let (room, body) = read(&taker, request).await?;
+    match form {
+        Form::One => {
+            let (status, answer) = taker.take(queue, &body, room, taker.until()).await?;
+            Ok((status, Json(answer)).into_response())
+        }
+        Form::Lines => lines(&taker, queue, body, room).await,
+    }
+}
+
+async fn unknown() -> Refused {
+    Refused::new(
+        StatusCode::NOT_FOUND,
+        "there is POST /v1/queues/NAME/messages, and GET /v1/status",
+    )
+}
+
+/// A page in a browser cannot send these types without asking first, which it may not.
+fn form(headers: &HeaderMap) -> Result<Form, Refused> {
+    let value = headers.get(CONTENT_TYPE);
+    let value = value.and_then(|value| value.to_str().ok());
+    let essence = value.map(|value| value.split(';').next().unwrap_or_default().trim());
+    match essence {
+        Some(name) if name.eq_ignore_ascii_case("application/json") => Ok(Form::One),
+        Some(name) if name.eq_ignore_ascii_case(LINES) => Ok(Form::Lines),
+        _ => Err(Refused::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!(
+                "Content-Type: application/json for a message, {LINES} for a message on each line"
+            ),
+        )),
+    }
+}
+
+/// The body of a request; there is room for it before it is read.
+async fn read(taker: &Taker, request: Request) -> Result<(Room, Bytes), Refused> {
+    let too_large = || {
+        let why = format!("a request has at most {BODY_MAX} bytes");
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+    };
+    let length = match request.body().size_hint().upper() {
+        Some(length) => usize::try_from(length).unwrap_or(usize::MAX),
+        None => BODY_MAX,
+    };
+    if length > BODY_MAX {
+        return Err(too_large());
+    }
+    let room = taker.room(length).await?;
+    let collecting = Limited::new(request.into_body(), length).collect();
+    match tokio::time::timeout(BODY_TIME, collecting).await {
+        Ok(Ok(body)) => Ok((room, body.to_bytes())),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Refused::new(StatusCode::BAD_REQUEST, error.to_string())),
+        Err(_) => Err(Refused::new(
+            StatusCode::REQUEST_TIMEOUT,
+            format!("the body did not come within {} s", BODY_TIME.as_secs()),
+        )),
+    }
+}
+
+/// Takes a message from each line; what became of each is on the same line of the answer.
+async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> Answer {
+    let lines = body.split(|byte| *byte == b'\n');
+    let lines: Vec<Bytes> = lines
+        .filter(|line| !line.iter().all(u8::is_ascii_whitespace))
+        .take(LINES_MAX + 1)
+        .map(|line| body.slice_ref(line))
+        .collect();
+    if lines.len() > LINES_MAX {
+        return Err(Refused::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("a request has at most {LINES_MAX} messages"),
+        ));
+    }
+    let until = taker.until();
+    let mut answer = String::new();
+    let taken = futures_util::stream::iter(lines).map(|line| {
+        let (taker, room) = (taker.clone(), room.clone());
+        async move { taker.take(queue, &line, room, until).await }
+    });
+    let mut taken = std::pin::pin!(taken.buffered(LINES_AT_ONCE));
+    while let Some(told) = taken.next().await {
+        answer.push_str(&line(told));
+        answer.push('\n');
+    }
+    Ok(([(header::CONTENT_TYPE, LINES)], answer).into_response())
+}
+
+/// What became of one of several messages.
+fn line(told: Told) -> String {
+    let (status, mut said) = match told {
+        Ok((status, answer)) => (status, serde_json::json!(answer)),
+        Err(Refused { status, why }) => (status, serde_json::json!({ "error": why })),
+    };
+    said["status"] = status.as_u16().into();
+    said.to_string()
+}

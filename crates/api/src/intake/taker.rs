@@ -1,0 +1,130 @@
+//! Taking messages: how many at a time, how long they wait, what their producers are told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::source::{SourceMessage, parse_message};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::control::BODY_MAX;
+use crate::operations::Operations;
+use crate::refused::Refused;
+use crate::types::SubmitAnswer;
+
+/// Messages at a time that have no answer yet. One whose producer has gone away counts: it keeps its
+/// place at its queue.
+const WAITING_MAX: usize = 4096;
+
+/// KiB of requests that are held at a time.
+const ROOM_KIB: usize = 4 * BODY_MAX / 1024;
+
+/// Takes messages from whoever has been let in.
+pub(super) struct Taker {
+    pub(super) operations: Operations,
+    patience: Duration,
+    waiting: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+}
+
+/// A share of the memory for requests, given back when the last holder is gone.
+pub(super) type Room = Arc<OwnedSemaphorePermit>;
+
+/// What became of a message: its status, and what is said of it.
+pub(super) type Told = Result<(StatusCode, SubmitAnswer), Refused>;
+
+// === impl Taker ===
+
+impl Taker {
+    pub(super) fn new(operations: Operations, patience: Duration) -> Self {
+        Self {
+            operations,
+            patience,
+            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            room: Arc::new(Semaphore::new(ROOM_KIB)),
+        }
+    }
+
+    /// Until when messages that come now may wait.
+    pub(super) fn until(&self) -> Instant {
+        Instant::now() + self.patience
+    }
+
+    /// Waits for room for a request of so many bytes, of at most [`BODY_MAX`].
+    pub(super) async fn room(&self, bytes: usize) -> Result<Room, Refused> {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        let room = self.room.clone().acquire_many_owned(kib);
+        match timeout_at(self.until(), room).await {
+            Ok(Ok(room)) => Ok(Arc::new(room)),
+            _ => Err(Refused::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many large requests at a time; the same again is safe",
+            )),
+        }
+    }
+
+    /// Takes one message, as JSON, for a queue, and waits until it is durable. Where that takes
+    /// longer than the patience, the message keeps its place, and may be recorded later.
+    pub(super) async fn take(
+        &self,
+        queue: QueueIx,
+        text: &[u8],
+        room: Room,
+        until: Instant,
+    ) -> Told {
+        let message = parse_message(text)
+            .map_err(|why| Refused::new(StatusCode::BAD_REQUEST, format!("the message: {why}")))?;
+        if Instant::now() >= until {
+            return Err(Refused::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "not taken: those before it in the request took too long",
+            ));
+        }
+        let place = timeout_at(until, self.waiting.clone().acquire_owned()).await;
+        let Ok(Ok(place)) = place else {
+            return Err(self.overdue().await);
+        };
+        let operations = self.operations.clone();
+        let bringing = tokio::spawn(async move {
+            let brought = bring(&operations, queue, message).await;
+            drop((place, room));
+            brought
+        });
+        match timeout_at(until, bringing).await {
+            Ok(Ok(told)) => told,
+            Ok(Err(error)) => Err(Refused::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                error.to_string(),
+            )),
+            Err(_) => Err(self.overdue().await),
+        }
+    }
+
+    /// Why a message has no answer in time.
+    async fn overdue(&self) -> Refused {
+        let moment = Instant::now() + Duration::from_secs(2);
+        match timeout_at(moment, self.operations.status()).await {
+            Ok(Ok(status)) if status.producers_waiting > 0 => Refused::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "the queue is full; the same message again is safe",
+            ),
+            _ => Refused::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "it is not known whether the message is recorded; the same again is safe",
+            ),
+        }
+    }
+}
+
+async fn bring(operations: &Operations, queue: QueueIx, message: SourceMessage) -> Told {
+    let answer = operations.bring(queue, message).await?;
+    let status = match &answer {
+        SubmitAnswer::Accepted => StatusCode::CREATED,
+        SubmitAnswer::Duplicate => StatusCode::OK,
+        SubmitAnswer::Rejected { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        SubmitAnswer::Dead { .. } => StatusCode::CONFLICT,
+    };
+    Ok((status, answer))
+}

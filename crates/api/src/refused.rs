@@ -1,0 +1,71 @@
+//! Answers that say no.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::http::header::RETRY_AFTER;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use crate::operations::OperationError;
+
+/// An answer that says no: a status, and `{"error": …}`.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) status: StatusCode,
+    pub(crate) why: String,
+}
+
+// === impl Refused ===
+
+impl Refused {
+    pub(crate) fn new(status: StatusCode, why: impl Into<String>) -> Self {
+        let why = why.into();
+        Self { status, why }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let said = Json(serde_json::json!({ "error": self.why }));
+        let mut response = (self.status, said).into_response();
+        let is_for_now = [
+            StatusCode::TOO_MANY_REQUESTS,
+            StatusCode::SERVICE_UNAVAILABLE,
+        ];
+        if is_for_now.contains(&self.status) {
+            let seconds = HeaderValue::from_static("1");
+            response.headers_mut().insert(RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+impl From<OperationError> for Refused {
+    fn from(error: OperationError) -> Self {
+        let code = match error {
+            OperationError::NotFound(_) => StatusCode::NOT_FOUND,
+            OperationError::Invalid(_) => StatusCode::BAD_REQUEST,
+            OperationError::Conflict(_) => StatusCode::CONFLICT,
+            OperationError::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<JsonRejection> for Refused {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<QueryRejection> for Refused {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}
+
+impl From<PathRejection> for Refused {
+    fn from(rejection: PathRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}

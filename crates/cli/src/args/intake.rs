@@ -1,0 +1,44 @@
+//! Messages over HTTP.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use proofmill_api::intake;
+
+const INTAKE_HELP: &str = "Messages over HTTP";
+
+/// Where messages are taken from other programs and machines.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct IntakeArgs {
+    /// Take messages over HTTP here, such as 127.0.0.1:9465: POST /v1/queues/NAME/messages. Where
+    /// other machines can reach it, it needs the certificate, the key and the token.
+    #[arg(long, env = "PROOFMILL_SUBMIT", value_name = "ADDRESS", help_heading = INTAKE_HELP)]
+    pub(crate) submit: Option<SocketAddr>,
+    /// The certificate for it (PEM), with those between it and its authority: TLS then.
+    #[arg(long, env = "PROOFMILL_SUBMIT_CERT", value_name = "FILE", help_heading = INTAKE_HELP,
+          requires_all = ["submit", "submit_key"])]
+    pub(crate) submit_cert: Option<PathBuf>,
+    /// The key of that certificate (PEM).
+    #[arg(long, env = "PROOFMILL_SUBMIT_KEY", value_name = "FILE", help_heading = INTAKE_HELP,
+          requires = "submit_cert")]
+    pub(crate) submit_key: Option<PathBuf>,
+    /// A file with the token that whoever submits has to show.
+    #[arg(long, env = "PROOFMILL_SUBMIT_TOKEN", value_name = "FILE", help_heading = INTAKE_HELP,
+          requires = "submit")]
+    pub(crate) submit_token: Option<PathBuf>,
+}
+
+// === impl IntakeArgs ===
+
+impl IntakeArgs {
+    /// As the service wants them; `None` if no messages are to be taken.
+    pub(crate) fn options(&self) -> Option<intake::Options> {
+        Some(intake::Options {
+            address: self.submit?,
+            certificate: self.submit_cert.clone().zip(self.submit_key.clone()),
+            token: self.submit_token.clone(),
+            patience: intake::Options::PATIENCE,
+        })
+    }
+}
