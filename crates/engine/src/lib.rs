@@ -4,11 +4,17 @@
 //! [`Service::open`] makes an engine from [`Options`], [`Service::run`] does its work, and a
 //! [`Handle`] is what callers hold.
 
+mod budget;
+// Declared here: the budget's folder is also compiled into the test that model-checks it.
+#[cfg(test)]
+#[path = "budget/tests.rs"]
+mod budget_tests;
 mod generator;
 mod handle;
 mod interface;
 mod options;
 mod service;
+mod sync;
 mod upload;
 
 pub use generator::{Generator, GeneratorProgram, WitnessGenerator};
