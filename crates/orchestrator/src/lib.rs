@@ -18,6 +18,7 @@ pub mod payload;
 pub mod plan;
 pub mod record;
 pub mod remote;
-pub mod shutdown;
 pub mod sink;
 pub mod source;
+
+pub use proofmill_shutdown as shutdown;

@@ -1,4 +1,15 @@
 //! Telling services to finish, or to stop.
+//!
+//! ```
+//! use proofmill_shutdown::{Level, channel};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let (trigger, mut shutdown) = channel();
+//! trigger.raise(Level::Drain);
+//! shutdown.reached(Level::Drain).await;
+//! assert_eq!(shutdown.level(), Level::Drain);
+//! # });
+//! ```
 
 use tokio::sync::watch;
 

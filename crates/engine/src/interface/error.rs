@@ -1,0 +1,123 @@
+//! Why the engine refuses.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{CircuitRef, InvalidName, JobId, RequestId};
+
+/// What there is not enough of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Jobs that wait, all together.
+    Queue,
+    /// Jobs of one client that are not at their end.
+    ClientJobs,
+    /// Bytes of inputs on disk, all together.
+    InputBytes,
+    /// Uploads that are open.
+    Uploads,
+}
+
+/// Why a request to the engine was not carried out.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request contradicts itself or is malformed: it must be changed.
+    #[error("{0}")]
+    Invalid(String),
+    /// A circuit's name is malformed.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// No circuit of that name or digest is registered.
+    #[error("no circuit {0} is registered: register it, or look at the list of circuits")]
+    UnknownCircuit(CircuitRef),
+    /// No witness generator of that name is configured.
+    #[error("no witness generator {0:?} is configured")]
+    UnknownGenerator(String),
+    /// No such job is known: there never was, or its result was pruned.
+    #[error("no job {0} is known: it was never submitted, or its result was kept long enough")]
+    UnknownJob(JobId),
+    /// The request id was used for something else.
+    #[error(
+        "request {request} was submitted before with other content, as job {job}: use a new id"
+    )]
+    Conflict {
+        /// The request.
+        request: RequestId,
+        /// The job that has it.
+        job: JobId,
+    },
+    /// The name is another circuit's.
+    #[error("the name {name:?} is taken by another circuit, {id}: choose another")]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// The circuit that has it.
+        id: super::CircuitId,
+    },
+    /// There is no room now; later there will be.
+    #[error("{resource}: {used} of {limit}; try again in {} ms", retry_after.as_millis())]
+    Exhausted {
+        /// Of what.
+        resource: Resource,
+        /// How much there is.
+        used: u64,
+        /// How much there may be.
+        limit: u64,
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// A part of the request is larger than any that is taken.
+    #[error("{what} is {size}, the limit is {limit}")]
+    TooLarge {
+        /// Which, and its unit.
+        what: &'static str,
+        /// Its size.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// It would never fit into memory.
+    #[error(
+        "{what} needs {needed} bytes of memory and the budget is {total}, {pinned} of them pinned: \
+         raise the budget, unpin keys, or prove elsewhere"
+    )]
+    Impossible {
+        /// What.
+        what: String,
+        /// The bytes it needs.
+        needed: u64,
+        /// All there are.
+        total: u64,
+        /// Those of keys that are never evicted.
+        pinned: u64,
+    },
+    /// A key is in use and cannot be evicted, or is pinned.
+    #[error("the key of {0} is {1}: it is not evicted")]
+    InUse(String, &'static str),
+    /// A circuit's files cannot be used.
+    #[error("{0}")]
+    Circuit(String),
+    /// The engine takes nothing new.
+    #[error("the engine is shutting down: submit elsewhere, or again once it is back")]
+    Draining,
+    /// The engine has ended; what was accepted is kept and goes on when it is started again.
+    #[error("the engine has ended; what it accepted goes on when it is started again")]
+    Stopped,
+    /// The state directory cannot be written.
+    #[error("the engine's state cannot be kept: {0}")]
+    Storage(String),
+}
+
+// === impl Resource ===
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Queue => "the queue of jobs is full",
+            Self::ClientJobs => "this client has as many jobs as it may",
+            Self::InputBytes => "inputs take as many bytes on disk as they may",
+            Self::Uploads => "as many uploads are open as may be",
+        })
+    }
+}

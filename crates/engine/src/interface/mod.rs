@@ -1,0 +1,22 @@
+//! What a caller and the engine say to each other.
+
+mod circuit;
+mod error;
+mod event;
+mod id;
+mod input;
+mod job;
+mod priority;
+mod status;
+
+pub use circuit::{
+    CircuitRef, CircuitSource, CircuitView, ConstraintsFrom, InvalidName, MAX_NAME_BYTES,
+    Registration, Tier, check_name,
+};
+pub use error::{Error, Resource};
+pub use event::{Event, EventKind, Span, Stage, StageEnd};
+pub use id::{CircuitId, InvalidId, JobId, RequestId};
+pub use input::{Input, Partition, Secret, Submission};
+pub use job::{JobResult, JobState, JobView, PartitionProof, Submitted};
+pub use priority::{InvalidPriority, Priority};
+pub use status::{BudgetStatus, DeviceStatus, JobCounts, Owner, OwnerUse, StageStatus, Status};

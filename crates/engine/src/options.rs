@@ -1,0 +1,176 @@
+//! Settings of an engine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::generator::Generator;
+
+/// Settings of an engine. The default is one for this machine, with nothing kept on disk.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where jobs, results, inputs and the list of circuits are kept, so that they survive a restart;
+    /// made (mode 0700) if it is not there, and open in one process at a time. Without one, inputs
+    /// lie in a private temporary directory, and everything is gone when the engine ends.
+    pub state_dir: Option<PathBuf>,
+    /// The byte budget; without one, three quarters of the memory that this process may use.
+    pub memory: Option<u64>,
+    /// Partitions under way at once: each has its memory reserved from its first stage to its last.
+    pub partition_workers: usize,
+    /// Partitions beyond these that may be under way if they are critical.
+    pub express_workers: usize,
+    /// Threads of the pool that all stages share, and devices that have none of their own; 0 is one
+    /// for each processor.
+    pub threads: usize,
+    /// What computes the multi-scalar products in the first group, at least one.
+    pub devices: Vec<DeviceOptions>,
+    /// Partitions in each other stage at once.
+    pub stage_workers: StageWorkers,
+    /// How hot keys are held.
+    pub key_form: KeyForm,
+    /// How often a partition is tried, the first time included.
+    pub attempts: u32,
+    /// What is taken.
+    pub limits: Limits,
+    /// How long a job's result is kept.
+    pub result_ttl: Duration,
+    /// Jobs at their end in [`Status::recent`](crate::Status::recent).
+    pub recent: usize,
+    /// Programs and functions that make witnesses, by name.
+    pub generators: BTreeMap<String, Generator>,
+    /// Where it is remembered which keys' points were checked; without it, `checked-keys` in the
+    /// state directory, or nowhere.
+    pub checked_keys: Option<PathBuf>,
+    /// What tests break; nothing otherwise.
+    pub interference: Option<Arc<dyn Interference>>,
+}
+
+/// A device: for now a part of this machine's processors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// Its name in events, errors and the status.
+    pub name: String,
+    /// Threads of a pool of its own; none uses the pool that all stages share.
+    pub threads: Option<usize>,
+}
+
+/// Partitions that a stage works on at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageWorkers {
+    /// Reading or generating witnesses.
+    pub witness: usize,
+    /// Matrices and transforms.
+    pub evaluate: usize,
+    /// The second group, and assembling.
+    pub finish: usize,
+    /// Verifying.
+    pub verify: usize,
+}
+
+/// How hot keys are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// Points as they are in the file.
+    Plain,
+    /// Points in the kernels' layout, with multiples of them, in about so many times the bytes that
+    /// they take as they are.
+    Prepared {
+        /// In percent: 100 keeps about one copy.
+        percent: u32,
+    },
+}
+
+/// What is taken, and how much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Jobs that are not at their end.
+    pub jobs: usize,
+    /// Those of one client.
+    pub jobs_per_client: usize,
+    /// Partitions of one job.
+    pub partitions: usize,
+    /// Bytes of one witness.
+    pub witness_bytes: u64,
+    /// Bytes of one generator's inputs.
+    pub json_bytes: u64,
+    /// Bytes of all inputs on disk, those being uploaded included.
+    pub input_bytes: u64,
+    /// Uploads open at once.
+    pub uploads: usize,
+    /// Circuits registered at once.
+    pub circuits: usize,
+    /// Results that are kept, whatever their time to live.
+    pub results: usize,
+}
+
+/// What a test may break, to see that it is noticed. It is asked on the threads that work.
+pub trait Interference: Send + Sync + std::fmt::Debug {
+    /// What goes wrong with this attempt's products.
+    fn with_products(&self, device: &str, partition: u32, attempt: u32) -> Fault;
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// A product is not what it should be.
+    WrongProduct,
+    /// The device's code panics.
+    Panic,
+}
+
+// === impl Options ===
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            state_dir: None,
+            memory: None,
+            partition_workers: 2,
+            express_workers: 1,
+            threads: 0,
+            devices: vec![DeviceOptions {
+                name: "cpu".to_owned(),
+                threads: None,
+            }],
+            stage_workers: StageWorkers::default(),
+            key_form: KeyForm::Plain,
+            attempts: 2,
+            limits: Limits::default(),
+            result_ttl: Duration::from_secs(3600),
+            recent: 100,
+            generators: BTreeMap::new(),
+            checked_keys: None,
+            interference: None,
+        }
+    }
+}
+
+impl Default for StageWorkers {
+    fn default() -> Self {
+        Self {
+            witness: 1,
+            evaluate: 1,
+            finish: 1,
+            verify: 1,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            jobs: 10_000,
+            jobs_per_client: 1_000,
+            partitions: 1_024,
+            witness_bytes: 4 << 30,
+            json_bytes: 16 << 20,
+            input_bytes: 64 << 30,
+            uploads: 64,
+            circuits: 1_024,
+            results: 100_000,
+        }
+    }
+}
