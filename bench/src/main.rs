@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod circom;
 mod cluster;
+mod engine;
 mod groth16;
 mod harness;
 mod hostile;
@@ -65,6 +67,8 @@ enum Experiment {
     Snarkjs(snarkjs::Args),
     /// What dies and stops on a cluster, and what that costs
     Cluster(cluster::Args),
+    /// What it saves that keys stay in memory, and what memory that takes
+    Engine(engine::Args),
     /// A process of dispatchers, for the others
     #[command(hide = true)]
     Role(harness::role::Args),
@@ -100,6 +104,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Pairing(args) => pairing::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
         Experiment::Cluster(args) => block_on(async move { cluster::run(&args).await }),
+        Experiment::Engine(args) => block_on(async move { engine::run(&args).await }),
         Experiment::Role(args) => args.runtime()?.block_on(harness::role::run(&args)),
         #[cfg(feature = "stores")]
         Experiment::Stores(args) => stores::run(&args),

@@ -1,4 +1,6 @@
-//! The machine, in one line.
+//! The machine, in one line; what this process takes of it.
+
+use std::time::Duration;
 
 /// Processor, cores and load, as far as Linux tells.
 pub(crate) fn describe() -> String {
@@ -43,14 +45,40 @@ pub(crate) fn resident() -> Option<u64> {
 
 /// What a process has, as far as Linux tells.
 pub(crate) fn memory(process: u32) -> Option<Memory> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let bytes = |name: &str| -> Option<u64> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-        Some(kib * 1024)
-    };
+    let bytes = |name| status_bytes(&process.to_string(), name);
     Some(Memory {
         resident: bytes("VmRSS:")?,
         anonymous: bytes("RssAnon:")?,
     })
+}
+
+/// The most bytes of memory that this process had at once since [`reset_peak`].
+pub(crate) fn peak() -> Option<u64> {
+    status_bytes("self", "VmHWM:")
+}
+
+/// Begins to look for the most memory anew, if the system lets it.
+pub(crate) fn reset_peak() -> Option<()> {
+    std::fs::write("/proc/self/clear_refs", "5").ok()
+}
+
+/// How long this process has computed, in all its threads, to a hundredth of a second.
+pub(crate) fn processor_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second word, in brackets, may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut times = rest.split_ascii_whitespace().skip(11);
+    let user: u64 = times.next()?.parse().ok()?;
+    let system: u64 = times.next()?.parse().ok()?;
+    let tick =
+        Duration::from_secs(1) / u32::try_from(rustix::param::clock_ticks_per_second()).ok()?;
+    Some(tick * u32::try_from(user + system).ok()?)
+}
+
+/// A line of `/proc/PROCESS/status`, in bytes.
+fn status_bytes(process: &str, name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }

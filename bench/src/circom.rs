@@ -1,0 +1,162 @@
+//! Circuits by circom, with a key and a witness each: made once, and kept.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Context;
+
+use crate::harness::Program;
+
+/// Which circuit, and where it is kept.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CircuitArgs {
+    /// A key of another circuit
+    #[arg(long, value_name = "ZKEY", requires = "witness")]
+    zkey: Option<PathBuf>,
+    /// A witness of that circuit
+    #[arg(long, value_name = "WTNS", requires = "zkey")]
+    witness: Option<PathBuf>,
+    #[command(flatten)]
+    program: Program,
+    /// Where the circuit, its key and the proofs are kept
+    #[arg(long, value_name = "DIR", default_value = "target/bench-snarkjs")]
+    circuits: PathBuf,
+}
+
+/// A circuit's files, and the programs that work on them.
+#[derive(Clone, Debug)]
+pub(crate) struct Circuit {
+    pub(crate) zkey: PathBuf,
+    pub(crate) witness: PathBuf,
+    /// Where the programs write.
+    pub(crate) directory: PathBuf,
+    pub(crate) proofmill: PathBuf,
+}
+
+// === impl CircuitArgs ===
+
+impl CircuitArgs {
+    /// The circuit that was named, or SHA-256 of so many bytes, by circomlib.
+    pub(crate) fn prepare(&self, bytes: usize) -> anyhow::Result<Circuit> {
+        std::fs::create_dir_all(&self.circuits)
+            .with_context(|| format!("making {}", self.circuits.display()))?;
+        let directory = self.circuits.canonicalize()?;
+        let proofmill = self.program.find()?.canonicalize()?;
+        let name = format!("sha256_{bytes}");
+        let mut circuit = Circuit {
+            zkey: directory.join(format!("{name}.zkey")),
+            witness: directory.join(format!("{name}.wtns")),
+            directory,
+            proofmill,
+        };
+        match (&self.zkey, &self.witness) {
+            (Some(zkey), Some(witness)) => {
+                circuit.zkey = zkey.canonicalize().context("finding the key")?;
+                circuit.witness = witness.canonicalize().context("finding the witness")?;
+            }
+            _ if circuit.zkey.exists() => {}
+            _ => circuit.compile(&name, bytes)?,
+        }
+        Ok(circuit)
+    }
+}
+
+// === impl Circuit ===
+
+impl Circuit {
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        let stem = self.zkey.file_stem().unwrap_or_default();
+        stem.to_string_lossy().into_owned()
+    }
+
+    /// Makes the circuit, a witness and a key, the key last.
+    fn compile(&self, name: &str, bytes: usize) -> anyhow::Result<()> {
+        let tools = tools();
+        eprintln!("compiling {name} and making its key, once");
+        let mut circom = node("circom2/cli.js")?;
+        circom
+            .args([&format!("circuits/{name}.circom"), "-l", "node_modules"])
+            .args(["--r1cs", "--wasm", "-o"])
+            .arg(&self.directory);
+        // It finds what a circuit includes only from where the circuit is.
+        finish(circom.current_dir(&tools))?;
+        let bytes: Vec<usize> = (0..bytes).map(|byte| byte % 256).collect();
+        let input = self.directory.join(format!("{name}.json"));
+        std::fs::write(&input, serde_json::json!({ "bytes": bytes }).to_string())?;
+        let mut witness = node("snarkjs/build/cli.cjs")?;
+        witness
+            .args(["wtns", "calculate"])
+            .arg(format!("{name}_js/{name}.wasm"))
+            .args([&input, &self.witness]);
+        self.finish(&mut witness)?;
+        let mut setup = Command::new(&self.proofmill);
+        setup.args(["setup", &format!("{name}.r1cs"), "-o"]);
+        self.finish(setup.arg(&self.zkey))?;
+        Ok(())
+    }
+
+    /// snarkjs proves; how long the process took, in milliseconds.
+    pub(crate) fn prove_with_snarkjs(&self) -> anyhow::Result<f64> {
+        let mut prove = node("snarkjs/build/cli.cjs")?;
+        prove
+            .args(["groth16", "prove"])
+            .args([&self.zkey, &self.witness])
+            .args(["theirs.proof.json", "theirs.public.json"]);
+        Ok(self.finish(&mut prove)?.0)
+    }
+
+    /// Our program proves, with these arguments more; how long the process took, in milliseconds,
+    /// and what it printed.
+    pub(crate) fn prove(&self, more: &[&str]) -> anyhow::Result<(f64, String)> {
+        let mut prove = Command::new(&self.proofmill);
+        prove
+            .arg("prove")
+            .args([&self.zkey, &self.witness])
+            .args(["ours.proof.json", "ours.public.json", "--json"])
+            .args(more)
+            // Where checked keys are remembered.
+            .env("XDG_STATE_HOME", &self.directory);
+        self.finish(&mut prove)
+    }
+
+    /// Runs a program in the directory.
+    pub(crate) fn finish(&self, command: &mut Command) -> anyhow::Result<(f64, String)> {
+        finish(command.current_dir(&self.directory))
+    }
+}
+
+/// Runs a program, and tells how long it took and what it printed.
+fn finish(command: &mut Command) -> anyhow::Result<(f64, String)> {
+    let began = Instant::now();
+    let output = command
+        .output()
+        .with_context(|| format!("starting {:?}", command.get_program()))?;
+    let ms = began.elapsed().as_secs_f64() * 1e3;
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    anyhow::ensure!(
+        output.status.success(),
+        "{command:?}: {}\n{stdout}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok((ms, stdout))
+}
+
+/// A tool that the tests run.
+pub(crate) fn node(script: &str) -> anyhow::Result<Command> {
+    let script = tools().join("node_modules").join(script);
+    anyhow::ensure!(
+        script.exists(),
+        "circom and snarkjs are not installed: run `make interop-tools`"
+    );
+    let mut command = Command::new("node");
+    command.arg(script);
+    Ok(command)
+}
+
+/// Where the circuits and the tools of the tests are.
+fn tools() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cli/tests/circom")
+}

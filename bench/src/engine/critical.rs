@@ -1,0 +1,120 @@
+//! A critical job behind many others: how soon it begins.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use proofmill_engine::{Event, EventKind, JobId, KeyForm, Options, Priority};
+use tokio::sync::broadcast::Receiver;
+
+use super::{BYTES, Running};
+use crate::circom::CircuitArgs;
+use crate::harness::{Common, Place, Report, Target, round};
+
+/// Jobs before it.
+const BEFORE: usize = 20;
+
+/// Arguments of `proofmill-bench engine critical`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    circuit: CircuitArgs,
+    /// How often it is tried
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let place = Place::fresh(&args.common)?;
+    let circuit = args.circuit.prepare(BYTES)?;
+    let options = Options {
+        key_form: KeyForm::Prepared { percent: 300 },
+        ..Options::default()
+    };
+    let engine = Running::start(options, &circuit).await?;
+    engine.load().await?;
+    let (mut waited, mut done, mut step, mut late) = (Vec::new(), Vec::new(), 0, 0);
+    for number in 0..args.rounds {
+        let mut jobs = Vec::new();
+        for other in 0..BEFORE {
+            let request = format!("normal-{number}-{other}");
+            jobs.push(engine.submit(&request, 1, Priority::Normal).await?);
+        }
+        engine.finished(jobs[0]).await?;
+        let events = engine.handle.events();
+        let request = format!("critical-{number}");
+        let critical = engine.submit(&request, 1, Priority::Critical).await?;
+        let found = watch(events, critical).await?;
+        waited.push(found.waited as f64 / 1e3);
+        done.push(found.took as f64 / 1e3);
+        step = step.max(found.longest_step);
+        late += usize::from(found.waited > found.longest_step);
+        for job in jobs {
+            engine.finished(job).await?;
+        }
+    }
+    engine.finish().await?;
+    let most = waited.iter().copied().fold(0.0, f64::max);
+    let step = Duration::from_micros(step).as_secs_f64() * 1e3;
+    let mut report = Report::new("Engine: a critical job behind twenty others", &place);
+    report.figure(
+        "it began after, at most",
+        most,
+        "ms",
+        Target::Most(step),
+        "",
+    );
+    report.figure("the longest step meanwhile", step, "ms", Target::Open, "");
+    let took = done.iter().sum::<f64>() / done.len().max(1) as f64;
+    report.figure(
+        "its proof was there after, mean",
+        took,
+        "ms",
+        Target::Open,
+        "",
+    );
+    report.put("began_ms", round(most));
+    report.put("step_ms", round(step));
+    report.put("took_ms", round(took));
+    report.must_be_zero("late", "began later than a step", late);
+    report.finish(&args.common)
+}
+
+/// What was seen of one critical job, in microseconds.
+struct Seen {
+    /// From its arrival to its first stage.
+    waited: u64,
+    /// From its arrival to its end.
+    took: u64,
+    /// The longest step of any job meanwhile.
+    longest_step: u64,
+}
+
+async fn watch(mut events: Receiver<Event>, critical: JobId) -> anyhow::Result<Seen> {
+    let (mut arrived, mut waited, mut longest_step) = (None, None, 0);
+    loop {
+        let event = events.recv().await.context("events were missed")?;
+        match event.kind {
+            EventKind::Job { job, state, .. } if job == critical => {
+                let arrived = *arrived.get_or_insert(event.at_us);
+                if state.is_final() {
+                    return Ok(Seen {
+                        waited: waited.context("it never began")?,
+                        took: event.at_us - arrived,
+                        longest_step,
+                    });
+                }
+            }
+            EventKind::Began { span, .. } if span.job == critical => {
+                let arrived = arrived.context("it began before it was accepted")?;
+                waited.get_or_insert(event.at_us - arrived);
+            }
+            EventKind::Ended { began_us, .. } => {
+                longest_step = longest_step.max(event.at_us - began_us);
+            }
+            _ => {}
+        }
+    }
+}

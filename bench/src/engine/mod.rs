@@ -1,0 +1,52 @@
+//! The resident engine: what staying saves, how busy it keeps the machine, and what memory it takes.
+
+mod critical;
+mod memory;
+mod running;
+mod steady;
+mod warm;
+
+use clap::Subcommand;
+
+use running::Running;
+
+/// Bytes that are hashed in the circuit that is proved if no other is named: 2¹⁸ constraints and more.
+const BYTES: usize = 512;
+
+/// Arguments of `proofmill-bench engine`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The circuit is SHA-256 of 512 bytes, by circomlib, with more than 2^18 constraints, unless --zkey and
+--witness name files of another. circom and snarkjs are those that the tests run: `make interop-tools`
+installs them. The engine runs in this process, as it does in `proofmill engine serve`.
+
+  proofmill-bench engine warm --proofs 50
+  proofmill-bench engine steady
+  proofmill-bench engine memory
+  proofmill-bench engine critical")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(Debug, Subcommand)]
+enum Experiment {
+    /// Proofs by an engine that stays, by a process for each, and by snarkjs
+    Warm(warm::Args),
+    /// One job of many partitions: how busy the processors are, and how long no stage runs
+    Steady(steady::Args),
+    /// The most memory with 1, 2 and 4 partitions under way, beside the formula
+    Memory(memory::Args),
+    /// A critical job behind twenty others: how soon it begins
+    Critical(critical::Args),
+}
+
+/// Runs the experiment that is meant.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.experiment {
+        Experiment::Warm(args) => warm::run(args).await,
+        Experiment::Steady(args) => steady::run(args).await,
+        Experiment::Memory(args) => memory::run(args).await,
+        Experiment::Critical(args) => critical::run(args).await,
+    }
+}
