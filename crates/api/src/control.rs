@@ -31,7 +31,7 @@ pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlEr
         path: socket_path(state),
         source,
     };
-    let (listener, _removed_with_us) = socket::bind(state).map_err(failed)?;
+    let (listener, _removed_with_us) = socket::bind(&socket_path(state)).map_err(failed)?;
     axum::serve(listener, router(operations))
         .await
         .map_err(failed)

@@ -1,12 +1,15 @@
-//! How a mill is asked and told.
+//! How a mill, or an engine, is asked and told.
 //!
 //! [`Operations`] is what can be asked of an open mill. A running mill offers them over HTTP on a
 //! socket in its state directory that only its user can open ([`control`]); [`Client`] is the other
 //! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Metrics
 //! and health are on a TCP port, when asked for ([`metrics`]).
+//!
+//! The proving engine has a front end of its own: [`engine`].
 
 mod client;
 pub mod control;
+pub mod engine;
 pub mod metrics;
 mod operations;
 pub mod over_bus;
