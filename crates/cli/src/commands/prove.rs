@@ -40,10 +40,13 @@ struct Done {
     split: Split,
 }
 
-pub(crate) fn run(args: &Prove) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     let files = Files::of(args)?;
     check_folder(files.proof)?;
     check_folder(files.public)?;
+    if let Some((client, circuit)) = with_key(&args.engine, files.zkey).await? {
+        return through_engine(args, &files, &client, circuit).await;
+    }
     let key = MappedFile::open(files.zkey)?;
     let header = *ZkeyFile::parse(&key)
         .map_err(|error| error.in_file(files.zkey))?
@@ -62,6 +65,50 @@ pub(crate) fn run(args: &Prove) -> Result<(), Failure> {
         .threads
         .run(|| with_curve!(header.curve, E => prove::<E>(&files, &key, header, trust)))??;
     tell(args, &files, &done)
+}
+
+/// Has an engine make the proof, verifies it with the key file, and writes the two files.
+async fn through_engine(
+    args: &Prove,
+    files: &Files<'_>,
+    client: &Client,
+    circuit: String,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    let witness = MappedFile::read(files.witness)?.to_vec();
+    let request = SubmitRequest {
+        request_id: drawn(),
+        partitions: vec![Partition {
+            circuit,
+            input: Some(Input::Wtns(witness)),
+        }],
+        ..SubmitRequest::default()
+    };
+    let made = engine::prove::prove(client, request).await?;
+    let key = MappedFile::open(files.zkey)?;
+    let key = ZkeyFile::parse(&key).map_err(|error| error.in_file(files.zkey))?;
+    with_curve!(key.header().curve, E => check::<E>(&key, &made.proof))
+        .map_err(|why| unsatisfied(files, &why))?;
+    write_text(files.public, &made.proof.public_json)?;
+    write_text(files.proof, &made.proof.proof_json)?;
+    let total = began.elapsed();
+    console_line(output::plain(&format!(
+        "{}, {}: a proof, made by the engine as job {} and verified in {}",
+        files.proof.display(),
+        files.public.display(),
+        made.job,
+        short(total),
+    )));
+    if args.json {
+        let answer = json!({
+            "curve": made.proof.curve,
+            "public_signals": made.proof.public_inputs.len(),
+            "engine_job": made.job,
+            "total_ms": milliseconds(total),
+        });
+        output::line(answer.to_string())?;
+    }
+    Ok(())
 }
 
 /// Makes the proof, verifies it, and writes the two files.
