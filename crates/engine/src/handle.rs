@@ -1,43 +1,24 @@
 //! What callers hold.
 
+use std::fmt;
+use std::sync::Arc;
+
 use tokio::sync::{broadcast, mpsc, oneshot};
 
+use crate::front::Front;
+use crate::inputs::Upload;
 use crate::interface::{
     CircuitRef, CircuitView, Error, Event, JobId, JobResult, JobView, Registration, Status,
     Submission, Submitted, Tier,
 };
-use crate::upload::Upload;
-
-/// What a caller asks the service.
-pub(crate) enum Command {
-    Submit(Submission, oneshot::Sender<Result<Submitted, Error>>),
-    Await(JobId, oneshot::Sender<Result<JobResult, Error>>),
-    Cancel(JobId, oneshot::Sender<Result<JobView, Error>>),
-    Job(JobId, oneshot::Sender<Result<JobView, Error>>),
-    Status(oneshot::Sender<Result<Status, Error>>),
-    Register(Registration, oneshot::Sender<Result<CircuitView, Error>>),
-    Unregister(String, oneshot::Sender<Result<(), Error>>),
-    Circuits(oneshot::Sender<Result<Vec<CircuitView>, Error>>),
-    Preload(
-        CircuitRef,
-        Tier,
-        oneshot::Sender<Result<CircuitView, Error>>,
-    ),
-    Evict(CircuitRef, oneshot::Sender<Result<u64, Error>>),
-    Pin(
-        CircuitRef,
-        bool,
-        oneshot::Sender<Result<CircuitView, Error>>,
-    ),
-    Upload(oneshot::Sender<Result<Upload, Error>>),
-}
+use crate::pipeline::Command;
 
 /// What callers hold of an engine. Cloning it shares it. A future of it that is dropped undoes
 /// nothing: a submission may have been accepted, and is found by its request id.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Handle {
     pub(crate) commands: mpsc::Sender<Command>,
-    pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) front: Arc<Front>,
 }
 
 // === impl Handle ===
@@ -52,7 +33,11 @@ impl Handle {
     /// [`Error::TooLarge`], [`Error::Invalid`], [`Error::UnknownCircuit`],
     /// [`Error::UnknownGenerator`]; [`Error::Draining`].
     pub async fn submit(&self, submission: Submission) -> Result<Submitted, Error> {
-        self.ask(|reply| Command::Submit(submission, reply)).await
+        self.front.check(&submission)?;
+        let request = submission.request.clone();
+        self.ask(|reply| Command::MaySubmit(request, reply)).await?;
+        let prepared = self.front.prepare(submission).await?;
+        self.ask(|reply| Command::Submit(prepared, reply)).await
     }
 
     /// Waits until a job is at its end, and tells its result as long as that is kept.
@@ -105,7 +90,7 @@ impl Handle {
 
     /// What happens from now on. Who reads too slowly misses some, and is told how many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.events.subscribe()
+        self.front.env.events.subscribe()
     }
 
     /// Makes a circuit known, after reading its files. Registering the same again under the same name
@@ -116,8 +101,14 @@ impl Handle {
     /// [`Error::Circuit`] if the files cannot be used, [`Error::NameTaken`], [`Error::Name`],
     /// [`Error::TooLarge`] if there are as many circuits as there may be.
     pub async fn register(&self, registration: Registration) -> Result<CircuitView, Error> {
-        self.ask(|reply| Command::Register(registration, reply))
-            .await
+        let circuit = self.front.inspect(registration).await?;
+        let (view, new) = self.front.residency.insert(circuit.clone())?;
+        if new {
+            let circuit = Box::new(circuit);
+            self.ask(|reply| Command::KeepCircuit(circuit, reply))
+                .await?;
+        }
+        Ok(view)
     }
 
     /// Forgets a circuit; its files stay.
@@ -126,7 +117,8 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`]; [`Error::InUse`] if a job needs it or it is pinned.
     pub async fn unregister(&self, name: String) -> Result<(), Error> {
-        self.ask(|reply| Command::Unregister(name, reply)).await
+        self.front.residency.remove(&name)?;
+        self.ask(|reply| Command::ForgetCircuit(name, reply)).await
     }
 
     /// The registered circuits, by name.
@@ -135,7 +127,7 @@ impl Handle {
     ///
     /// [`Error::Stopped`].
     pub async fn circuits(&self) -> Result<Vec<CircuitView>, Error> {
-        self.ask(Command::Circuits).await
+        Ok(self.front.residency.views().0)
     }
 
     /// Brings a key to a tier, if it is not there or nearer, and returns when it is.
@@ -144,8 +136,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`], [`Error::Impossible`], [`Error::Circuit`].
     pub async fn preload(&self, circuit: CircuitRef, tier: Tier) -> Result<CircuitView, Error> {
-        self.ask(|reply| Command::Preload(circuit, tier, reply))
-            .await
+        self.front.residency.preload(&circuit, tier).await
     }
 
     /// Gives a key's memory back, and returns how many bytes that was.
@@ -154,7 +145,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`]; [`Error::InUse`] if a partition holds the key or it is pinned.
     pub async fn evict(&self, circuit: CircuitRef) -> Result<u64, Error> {
-        self.ask(|reply| Command::Evict(circuit, reply)).await
+        self.front.residency.evict(&circuit)
     }
 
     /// Keeps a key from being evicted once it is loaded, or no longer.
@@ -163,7 +154,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`].
     pub async fn pin(&self, circuit: CircuitRef, pinned: bool) -> Result<CircuitView, Error> {
-        self.ask(|reply| Command::Pin(circuit, pinned, reply)).await
+        self.front.residency.pin(&circuit, pinned)
     }
 
     /// Begins a witness that comes piece by piece: see [`Input::Uploaded`](crate::Input::Uploaded).
@@ -172,7 +163,7 @@ impl Handle {
     ///
     /// [`Error::Exhausted`], [`Error::Storage`], [`Error::Draining`].
     pub async fn upload(&self) -> Result<Upload, Error> {
-        self.ask(Command::Upload).await
+        Upload::begin(&self.front.env.inputs)
     }
 
     async fn ask<T>(
@@ -183,5 +174,13 @@ impl Handle {
         let sent = self.commands.send(command(reply)).await;
         sent.map_err(|_| Error::Stopped)?;
         answer.await.map_err(|_| Error::Stopped)?
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("budget", self.front.residency.budget())
+            .finish_non_exhaustive()
     }
 }

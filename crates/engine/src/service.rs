@@ -1,53 +1,187 @@
 //! The service.
 
-use proofmill_shutdown::{Level, Shutdown};
-use tokio::sync::{broadcast, mpsc};
+use std::collections::HashSet;
+use std::fmt;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::handle::{Command, Handle};
+use proofmill_groth16::snarkjs::CheckedKeys;
+use proofmill_shutdown::Shutdown;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use crate::budget::Budget;
+use crate::events::Events;
+use crate::front::Front;
+use crate::handle::Handle;
+use crate::inputs::Inputs;
 use crate::interface::Error;
+use crate::memory::default_budget;
 use crate::options::Options;
+use crate::pipeline::{Device, Env, Scheduler, pool};
+use crate::queue::{Journal, Recovered};
+use crate::residency::{CheckedMemory, Residency};
 
 /// Commands that may wait for the service before their senders wait.
 const COMMANDS: usize = 1024;
-/// Events kept for who reads slowly.
-const EVENTS: usize = 1 << 14;
 
 /// An engine that was opened; [`run`](Self::run) does its work.
-#[derive(Debug)]
 pub struct Service {
-    commands: mpsc::Receiver<Command>,
+    scheduler: Scheduler,
+    /// Where everything lies without a state directory; removed when the service ends.
+    temporary: Option<TempDir>,
 }
 
 // === impl Service ===
 
 impl Service {
-    /// Opens the state directory and takes up what was accepted before. Until
-    /// [`run`](Self::run) does the work, the handle's requests wait.
+    /// Opens the state directory and takes up what was accepted before. Until [`run`](Self::run) does
+    /// the work, the handle's requests about jobs wait.
     ///
     /// # Errors
     ///
     /// [`Error::Invalid`] for settings that contradict each other, [`Error::Storage`].
     pub async fn open(options: Options) -> Result<(Self, Handle), Error> {
-        let _ = options;
+        check(&options)?;
+        let total = options.memory.or_else(default_budget).ok_or_else(|| {
+            Error::Invalid("how much memory there is cannot be told: set the budget".to_owned())
+        })?;
+        let temporary = match &options.state_dir {
+            Some(_) => None,
+            None => Some(temporary().map_err(storage)?),
+        };
+        let state = match (&options.state_dir, &temporary) {
+            (Some(folder), _) => folder.clone(),
+            (None, Some(folder)) => folder.path().to_owned(),
+            (None, None) => return Err(storage("no directory")),
+        };
+        make(&state)?;
+        let log = options.state_dir.as_ref().map(|state| state.join("log"));
+        // The log is locked: from here on the directory is this engine's alone.
+        let (journal, recovered) = Journal::open(log.as_deref()).await?;
+        let precompiled = state.join("precompiled");
+        make(&precompiled)?;
+        let inputs = Inputs::open(state.join("inputs"), options.limits).map_err(storage)?;
+        inputs.keep_only(&named(&recovered)).map_err(storage)?;
+
+        let events = Events::new();
+        let shared = pool("engine", options.threads)?;
+        let devices = options
+            .devices
+            .iter()
+            .map(|device| Device::new(device, &shared))
+            .collect::<Result<Vec<_>, _>>()?;
+        let durable = options
+            .state_dir
+            .is_some()
+            .then(|| state.join("checked-keys"));
+        let checked = options.checked_keys.clone().or(durable);
+        let checked = CheckedMemory::new(checked.map(CheckedKeys::in_directory));
+        let residency = Residency::new(
+            Budget::new(total),
+            events.clone(),
+            shared.clone(),
+            checked,
+            options.key_form,
+            options.limits.circuits,
+        );
+        for circuit in &recovered.circuits {
+            residency.insert(circuit.clone())?;
+        }
+        let env = Arc::new(Env {
+            events,
+            inputs,
+            generators: options.generators.clone(),
+            interference: options.interference.clone(),
+            pool: shared,
+        });
+        let front = Front {
+            env: env.clone(),
+            residency: residency.clone(),
+            precompiled,
+        };
         let (sender, commands) = mpsc::channel(COMMANDS);
-        let (events, _) = broadcast::channel(EVENTS);
+        let mut scheduler = Scheduler::new(&options, env, residency, journal, commands, devices);
+        scheduler.recover(recovered);
         let handle = Handle {
             commands: sender,
-            events,
+            front: Arc::new(front),
         };
-        Ok((Self { commands }, handle))
+        let service = Self {
+            scheduler,
+            temporary,
+        };
+        Ok((service, handle))
     }
 
-    /// Works until `shutdown` says [`Level::Stop`], or says [`Level::Drain`] and every accepted job is
-    /// at its end. What is not at its end by then is kept in the state directory, and goes on when
-    /// the engine is opened again; who waits for it is told [`Error::Stopped`].
+    /// Works until `shutdown` says [`Level::Stop`](proofmill_shutdown::Level::Stop); or until every
+    /// accepted job is at its end, once it says [`Level::Drain`](proofmill_shutdown::Level::Drain) or
+    /// every handle is gone. What is not at its end by then is kept in the state directory, and goes
+    /// on when the engine is opened again; who waits for it is told [`Error::Stopped`].
     ///
     /// # Errors
     ///
     /// [`Error::Storage`] if the state cannot be written any more.
-    pub async fn run(self, mut shutdown: Shutdown) -> Result<(), Error> {
-        drop(self.commands);
-        shutdown.reached(Level::Drain).await;
-        Ok(())
+    pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
+        let outcome = self.scheduler.run(shutdown).await;
+        drop(self.temporary);
+        outcome
     }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
+/// That the settings do not contradict each other.
+fn check(options: &Options) -> Result<(), Error> {
+    let workers = &options.stage_workers;
+    let counts = [
+        ("partition_workers", options.partition_workers),
+        ("devices", options.devices.len()),
+        ("attempts", options.attempts as usize),
+        ("witness workers", workers.witness),
+        ("evaluate workers", workers.evaluate),
+        ("finish workers", workers.finish),
+        ("verify workers", workers.verify),
+    ];
+    if let Some((what, _)) = counts.iter().find(|(_, count)| *count == 0) {
+        return Err(Error::Invalid(format!("{what} is 0: at least 1 is needed")));
+    }
+    let names: HashSet<&str> = options.devices.iter().map(|device| &*device.name).collect();
+    if names.len() < options.devices.len() || names.contains("") {
+        return Err(Error::Invalid("devices need names of their own".to_owned()));
+    }
+    Ok(())
+}
+
+/// The input files of jobs that go on.
+fn named(recovered: &Recovered) -> HashSet<crate::inputs::InputName> {
+    let partitions = recovered.jobs.iter().flat_map(|job| &job.partitions);
+    partitions
+        .map(|partition| partition.input.name.clone())
+        .collect()
+}
+
+fn temporary() -> std::io::Result<TempDir> {
+    // Of mode 0700.
+    tempfile::Builder::new()
+        .prefix("proofmill-engine-")
+        .tempdir()
+}
+
+fn make(folder: &Path) -> Result<(), Error> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| storage(format!("{}: {error}", folder.display())))
+}
+
+fn storage(error: impl fmt::Display) -> Error {
+    Error::Storage(error.to_string())
 }

@@ -7,24 +7,28 @@
 //! proving key β₁ δ₁, then A, B (both groups) and L, each after its variables' indices (4 bytes
 //! each), and H. Last the SHA-256 of all that, 32 bytes.
 
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ark_ec::AffineRepr;
+use proofmill_r1cs::iden3::{FileError, Visibility, write_whole};
 use sha2::{Digest, Sha256};
 
-use crate::Engine;
 use crate::encoding::{read_points, uncompressed_size, write_points};
 use crate::keys::{ProvingKey, SparseQuery, VerifyingKey};
+use crate::{Curve, Engine, with_curve};
 
 /// The largest key file that is read: 64 GiB.
 pub const MAX_KEY_BYTES: u64 = 1 << 36;
 
 const MAGIC: &[u8; 8] = b"PMILLKEY";
 const VERSION: u32 = 1;
+/// After magic, version and kind.
+const CURVE_AT: usize = 8 + 4 + 4;
 const CURVE_BYTES: usize = 16;
 const LENGTHS: usize = 6;
-const HEAD_BYTES: usize = 8 + 4 + 4 + CURVE_BYTES + 32 + 8 * LENGTHS;
+const HEAD_BYTES: usize = CURVE_AT + CURVE_BYTES + 32 + 8 * LENGTHS;
 const CHECKSUM_BYTES: usize = 32;
 
 /// How far a proving key's points are trusted.
@@ -106,6 +110,23 @@ pub enum KeyError {
     /// It is for another circuit.
     #[error("the key is for another circuit")]
     Circuit,
+}
+
+/// What a proving key's file says of itself, before any point of it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProvingKeyInfo {
+    /// The curve.
+    pub curve: Curve,
+    /// The digest of the circuit it is for.
+    pub circuit: [u8; 32],
+    /// The file's SHA-256 checksum, which loading the key compares with the content.
+    pub checksum: [u8; 32],
+    /// The number of variables, the leading one included.
+    pub variables: usize,
+    /// The number of instance variables, the leading one included.
+    pub instance: usize,
+    /// The size of the domain.
+    pub domain: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -252,9 +273,13 @@ fn little_endian(bytes: &[u8]) -> u64 {
 }
 
 fn curve_name<E: Engine>() -> [u8; CURVE_BYTES] {
-    let mut name = [0; CURVE_BYTES];
-    name[..E::CURVE.name().len()].copy_from_slice(E::CURVE.name().as_bytes());
-    name
+    padded(E::CURVE.name())
+}
+
+fn padded(name: &str) -> [u8; CURVE_BYTES] {
+    let mut padded = [0; CURVE_BYTES];
+    padded[..name.len()].copy_from_slice(name.as_bytes());
+    padded
 }
 
 /// The body of a file whose size was checked against its head, cut into sections.
@@ -486,13 +511,58 @@ impl<E: Engine> ProvingKey<E> {
     }
 }
 
+// === impl ProvingKeyInfo ===
+
+impl ProvingKeyInfo {
+    /// Reads the head and the checksum of a key file.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file, it is no proving key, or its size is not what its head
+    /// asks for.
+    pub fn of(path: &Path) -> Result<Self, KeyError> {
+        let io = |source| KeyError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = File::open(path).map_err(io)?;
+        let total = file.metadata().map_err(io)?.len();
+        let bytes = read_head(&mut file).map_err(io)?;
+        let named = bytes.get(CURVE_AT..CURVE_AT + CURVE_BYTES);
+        let curve = Curve::ALL
+            .into_iter()
+            .find(|curve| Some(&padded(curve.name())[..]) == named)
+            // Another curve, or no key at all: the head tells.
+            .unwrap_or(Curve::Bls12_381);
+        let head = with_curve!(curve, E => Head::read::<E>(&bytes, Kind::Proving, total)?);
+        let mut checksum = [0; CHECKSUM_BYTES];
+        file.seek(SeekFrom::End(-(CHECKSUM_BYTES as i64)))
+            .and_then(|_| file.read_exact(&mut checksum))
+            .map_err(io)?;
+        Ok(Self {
+            curve,
+            circuit: head.circuit,
+            checksum,
+            variables: head.variables,
+            instance: head.instance,
+            domain: head.h,
+        })
+    }
+}
+
+fn read_head(file: &mut File) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(HEAD_BYTES);
+    file.take(HEAD_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads a file after checking its size against its head.
 fn load<E: Engine>(path: &Path, kind: Kind) -> Result<Vec<u8>, KeyError> {
     let io = |source| KeyError::Io {
         path: path.to_owned(),
         source,
     };
-    let mut file = std::fs::File::open(path).map_err(io)?;
+    let mut file = File::open(path).map_err(io)?;
     let total = file.metadata().map_err(io)?.len();
     if total > MAX_KEY_BYTES {
         return Err(KeyError::Length {
@@ -500,11 +570,7 @@ fn load<E: Engine>(path: &Path, kind: Kind) -> Result<Vec<u8>, KeyError> {
             found: total,
         });
     }
-    let mut bytes = Vec::with_capacity(HEAD_BYTES);
-    (&mut file)
-        .take(HEAD_BYTES as u64)
-        .read_to_end(&mut bytes)
-        .map_err(io)?;
+    let mut bytes = read_head(&mut file).map_err(io)?;
     Head::read::<E>(&bytes, kind, total)?;
     bytes.reserve_exact((total as usize).saturating_sub(bytes.len()));
     let rest = total.saturating_sub(bytes.len() as u64);
@@ -512,26 +578,13 @@ fn load<E: Engine>(path: &Path, kind: Kind) -> Result<Vec<u8>, KeyError> {
     Ok(bytes)
 }
 
-/// Writes beside `path`, flushes to disk, renames over it. Temporary files are created with mode
-/// 0600, which the key keeps.
+/// Writes a key, readable by its owner only.
 fn save(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
-    let io = |source| KeyError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".key-")
-        .suffix(".tmp")
-        .tempfile_in(directory)
-        .map_err(io)?;
-    file.write_all(bytes).map_err(io)?;
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(path).map_err(|error| io(error.error))?;
-    std::fs::File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(io)
+    write_whole(path, Visibility::Private, |file| file.write_all(bytes)).map_err(|error| {
+        let (path, source) = match error {
+            FileError::Io { path, source } => (path, source),
+            other => (path.to_owned(), std::io::Error::other(other)),
+        };
+        KeyError::Io { path, source }
+    })
 }

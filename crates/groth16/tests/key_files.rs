@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use ark_bls12_381::{Bls12_381, Fr, G1Affine};
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Check, KeyError, ProvingKey, VerifyingKey, setup};
+use proofmill_groth16::{Check, Curve, KeyError, ProvingKey, ProvingKeyInfo, VerifyingKey, setup};
 use proofmill_r1cs::R1cs;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
@@ -40,6 +40,16 @@ fn keys_round_trip_through_files() {
     for check in [Check::Checksum, Check::Full] {
         assert_eq!(Key::load(&path, check).unwrap(), key);
     }
+    let info = ProvingKeyInfo::of(&path).unwrap();
+    assert_eq!(
+        (info.curve, info.circuit),
+        (Curve::Bls12_381, key.vk.circuit)
+    );
+    assert_eq!(
+        (info.variables, info.instance, info.domain),
+        (3, 2, key.h.len())
+    );
+    assert!(std::fs::read(&path).unwrap().ends_with(&info.checksum));
     key.save(&path).unwrap();
     key.vk.save(&directory.path().join("a.vk")).unwrap();
     assert_eq!(
@@ -54,6 +64,8 @@ fn keys_round_trip_through_files() {
 
     let error = Key::load(&directory.path().join("none.pk"), Check::Full).unwrap_err();
     assert!(matches!(error, KeyError::Io { .. }) && error.to_string().contains("none.pk"));
+    let error = ProvingKeyInfo::of(&directory.path().join("a.vk")).unwrap_err();
+    assert!(matches!(error, KeyError::Kind { .. }), "{error}");
     let error = Key::load(&directory.path().join("a.vk"), Check::Full).unwrap_err();
     assert!(
         matches!(

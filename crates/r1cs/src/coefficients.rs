@@ -47,6 +47,21 @@ impl<F: PrimeField> Coefficients<F> {
         table
     }
 
+    /// The table with these values, in this order; nothing unless they begin with 1 and −1 and are
+    /// distinct.
+    pub(crate) fn from_values(values: &[F]) -> Option<Self> {
+        let mut table = Self::new();
+        let begins = values.len() >= table.values.len() && values.starts_with(&table.values);
+        let distinct = begins
+            && (0..)
+                .zip(values)
+                .all(|(index, value)| table.index(*value) == index);
+        distinct.then(|| {
+            table.shrink();
+            table
+        })
+    }
+
     /// The values, by index.
     pub fn values(&self) -> &[F] {
         &self.values

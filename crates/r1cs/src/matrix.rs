@@ -94,7 +94,7 @@ impl<F: PrimeField> Default for MatrixBuilder<F> {
 // === impl Matrix ===
 
 impl Matrix {
-    fn from_parts(starts: Packed, columns: Vec<u32>, coefficients: Packed) -> Self {
+    pub(crate) fn from_parts(starts: Packed, columns: Vec<u32>, coefficients: Packed) -> Self {
         let width = columns.iter().max().map_or(0, |last| *last as usize + 1);
         Self {
             starts,

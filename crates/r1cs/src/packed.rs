@@ -1,5 +1,7 @@
 //! Vectors of numbers that are as narrow as their largest.
 
+use std::ops::Range;
+
 /// A vector of unsigned numbers, each of 1, 2, 4 or 8 bytes: all as the largest needs.
 #[derive(Clone, Debug)]
 pub(crate) enum Packed {
@@ -69,13 +71,55 @@ impl Packed {
 
     /// The bytes they take.
     pub(crate) fn bytes(&self) -> usize {
-        let width = match self {
+        self.width() * self.len()
+    }
+
+    /// The bytes each of them takes.
+    pub(crate) fn width(&self) -> usize {
+        match self {
             Self::Bytes(_) => 1,
             Self::Halves(_) => 2,
             Self::Words(_) => 4,
             Self::Longs(_) => 8,
-        };
-        width * self.len()
+        }
+    }
+
+    /// Of little-endian numbers, each of `width` bytes; nothing for another width than this type has,
+    /// or bytes that are no multiple of it.
+    pub(crate) fn from_le(width: usize, bytes: &[u8]) -> Option<Self> {
+        if width == 0 || !bytes.len().is_multiple_of(width) {
+            return None;
+        }
+        macro_rules! numbers {
+            ($variant:ident, $number:ty) => {{
+                let (chunks, _) = bytes.as_chunks::<{ size_of::<$number>() }>();
+                Self::$variant(
+                    chunks
+                        .iter()
+                        .map(|chunk| <$number>::from_le_bytes(*chunk))
+                        .collect(),
+                )
+            }};
+        }
+        Some(match width {
+            1 => Self::Bytes(bytes.to_vec()),
+            2 => numbers!(Halves, u16),
+            4 => numbers!(Words, u32),
+            8 => numbers!(Longs, u64),
+            _ => return None,
+        })
+    }
+
+    /// Appends the numbers of a range, little-endian.
+    pub(crate) fn write_le(&self, range: Range<usize>, out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(numbers) => out.extend_from_slice(&numbers[range]),
+            Self::Halves(numbers) => {
+                out.extend(numbers[range].iter().flat_map(|n| n.to_le_bytes()))
+            }
+            Self::Words(numbers) => out.extend(numbers[range].iter().flat_map(|n| n.to_le_bytes())),
+            Self::Longs(numbers) => out.extend(numbers[range].iter().flat_map(|n| n.to_le_bytes())),
+        }
     }
 
     /// The `i`th number. The width is the same for all, so the branch is well predicted.
@@ -133,5 +177,20 @@ mod tests {
         assert_eq!(narrow.bytes(), 1);
         assert_eq!(narrow, Packed::Longs(vec![7]));
         assert_ne!(narrow, Packed::Longs(vec![8]));
+    }
+
+    #[test]
+    fn numbers_are_read_as_they_are_written() {
+        for width in [1, 2, 4, 8] {
+            let bytes: Vec<u8> = (0..64).collect();
+            let packed = Packed::from_le(width, &bytes).unwrap();
+            assert_eq!((packed.width(), packed.bytes()), (width, 64));
+            let mut written = Vec::new();
+            packed.write_le(0..packed.len(), &mut written);
+            assert_eq!(written, bytes);
+            assert!(Packed::from_le(width, &bytes[..63]).is_none() || width == 1);
+        }
+        assert!(Packed::from_le(3, &[0; 6]).is_none());
+        assert!(Packed::from_le(0, &[]).is_none());
     }
 }

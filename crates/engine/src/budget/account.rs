@@ -1,0 +1,245 @@
+//! Reserving.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use super::reservation::Reservation;
+use super::state::{Place, State, Waiter};
+use crate::interface::{BudgetStatus, Owner, OwnerUse, Priority};
+use crate::sync::Mutex;
+
+/// Gives memory back that is held and not in use.
+pub(crate) trait Reclaim: Send + Sync {
+    /// Gives at least so many bytes back, by dropping reservations before it returns, and says that it
+    /// did; or gives nothing back, where it cannot give so many.
+    fn reclaim(&self, bytes: u64) -> bool;
+}
+
+/// A number of bytes, from which reservations are taken in the order of their priority, then of their
+/// arrival. Cloning it shares it.
+///
+/// A reservation never grows: who holds some and waited for more could wait for someone who does the
+/// same. What is needed is reserved in one piece, and what is no longer needed is given back.
+#[derive(Clone)]
+pub(crate) struct Budget {
+    shared: Arc<Shared>,
+}
+
+/// A request for more than there is: it would wait for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{needed} bytes of a budget of {total}")]
+pub(crate) struct OverBudget {
+    /// The bytes asked for.
+    pub(crate) needed: u64,
+    /// All there are.
+    pub(crate) total: u64,
+}
+
+pub(super) struct Shared {
+    state: Mutex<State>,
+    reclaimer: OnceLock<Weak<dyn Reclaim>>,
+}
+
+/// A request that waits. Dropping it gives up its place, and what it may just have been granted.
+struct Reserving<'a> {
+    budget: &'a Budget,
+    owner: Owner,
+    bytes: u64,
+    priority: Priority,
+    /// Its place, once it was polled.
+    place: Option<Place>,
+}
+
+// === impl Budget ===
+
+impl Budget {
+    pub(crate) fn new(total: u64) -> Self {
+        let state = State {
+            total,
+            ..State::default()
+        };
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(state),
+                reclaimer: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Whom to ask before anyone waits; asked once, whoever comes first.
+    pub(crate) fn reclaim_from(&self, reclaimer: Weak<dyn Reclaim>) {
+        // A second one is a mistake of this crate, which has one residency for each budget.
+        let first = self.shared.reclaimer.set(reclaimer).is_ok();
+        debug_assert!(first, "one reclaimer for each budget");
+    }
+
+    /// Waits for so many bytes. The future may be dropped at any time.
+    ///
+    /// # Errors
+    ///
+    /// [`OverBudget`], at once, if there are not so many in all.
+    pub(crate) async fn reserve(
+        &self,
+        owner: Owner,
+        bytes: u64,
+        priority: Priority,
+    ) -> Result<Reservation, OverBudget> {
+        let total = self.shared.with(|state| state.total);
+        if bytes > total {
+            return Err(OverBudget {
+                needed: bytes,
+                total,
+            });
+        }
+        let reserving = Reserving {
+            budget: self,
+            owner,
+            bytes,
+            priority,
+            place: None,
+        };
+        Ok(reserving.await)
+    }
+
+    /// Looks again whether the first in line can be served: something can be reclaimed that could
+    /// not before.
+    pub(crate) fn reconsider(&self) {
+        self.shared.pump();
+    }
+
+    /// All there is.
+    pub(crate) fn total(&self) -> u64 {
+        self.shared.with(|state| state.total)
+    }
+
+    /// As it is now; evictions are the residency's to count.
+    pub(crate) fn status(&self) -> BudgetStatus {
+        self.shared.with(|state| {
+            let mut owners: Vec<OwnerUse> = state
+                .owners
+                .iter()
+                .map(|(owner, bytes)| OwnerUse {
+                    owner: *owner,
+                    bytes: *bytes,
+                })
+                .collect();
+            owners.sort_by_key(|used| Reverse(used.bytes));
+            BudgetStatus {
+                total: state.total,
+                used: state.used,
+                peak: state.peak,
+                waiting: u32::try_from(state.waiters.len()).unwrap_or(u32::MAX),
+                waiting_bytes: state.waiters.values().map(|waiter| waiter.bytes).sum(),
+                owners,
+                evictions: 0,
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (used, total) = self.shared.with(|state| (state.used, state.total));
+        write!(f, "Budget({used} of {total} bytes)")
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(super) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        // Nothing under this lock panics half-way through a change.
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves who can be served. Called after every change that may let someone be: bytes given back,
+    /// a request that came or went, a key that nobody uses any more.
+    pub(super) fn pump(&self) {
+        loop {
+            let (wakers, missing) = self.with(|state| {
+                let wakers = state.grant();
+                if state.reclaiming {
+                    state.changed = true;
+                    return (wakers, None);
+                }
+                let missing = state.missing();
+                state.reclaiming = missing.is_some();
+                state.changed = false;
+                (wakers, missing)
+            });
+            wakers.into_iter().for_each(Waker::wake);
+            let Some(missing) = missing else { return };
+            // Without the lock: what is dropped comes back here.
+            let reclaimer = self.reclaimer.get().and_then(Weak::upgrade);
+            let reclaimed = reclaimer.is_some_and(|reclaimer| reclaimer.reclaim(missing));
+            let again = self.with(|state| {
+                state.reclaiming = false;
+                state.changed
+            });
+            if !reclaimed && !again {
+                return;
+            }
+        }
+    }
+}
+
+// === impl Reserving ===
+
+impl Future for Reserving<'_> {
+    type Output = Reservation;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reservation> {
+        let this = &mut *self;
+        let shared = &this.budget.shared;
+        let place = match this.place {
+            Some(place) => place,
+            None => {
+                // The waker is there before anyone can grant: no grant goes unheard.
+                let place = shared.with(|state| {
+                    let place = (Reverse(this.priority), state.next);
+                    state.next += 1;
+                    let waiter = Waiter {
+                        owner: this.owner,
+                        bytes: this.bytes,
+                        waker: Some(context.waker().clone()),
+                    };
+                    state.waiters.insert(place, waiter);
+                    place
+                });
+                this.place = Some(place);
+                shared.pump();
+                place
+            }
+        };
+        let waits = shared.with(|state| match state.waiters.get_mut(&place) {
+            Some(waiter) => {
+                waiter.waker = Some(context.waker().clone());
+                true
+            }
+            None => false,
+        });
+        if waits {
+            return Poll::Pending;
+        }
+        this.place = None;
+        Poll::Ready(Reservation::new(shared.clone(), this.owner, this.bytes))
+    }
+}
+
+impl Drop for Reserving<'_> {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let shared = &self.budget.shared;
+        shared.with(|state| {
+            if state.waiters.remove(&place).is_none() {
+                // Granted, and nobody there to take it.
+                state.give_back(self.owner, self.bytes);
+            }
+        });
+        shared.pump();
+    }
+}

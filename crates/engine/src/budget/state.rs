@@ -1,0 +1,83 @@
+//! What the lock guards: plain bookkeeping, without waking anyone.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use crate::interface::{Owner, Priority};
+
+/// A place in the order: higher priority first, then arrival.
+pub(super) type Place = (Reverse<Priority>, u64);
+
+/// Who waits, at its place.
+pub(super) struct Waiter {
+    pub(super) owner: Owner,
+    pub(super) bytes: u64,
+    /// Who to wake; none until the future was polled.
+    pub(super) waker: Option<Waker>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) total: u64,
+    pub(super) used: u64,
+    pub(super) peak: u64,
+    pub(super) owners: BTreeMap<Owner, u64>,
+    pub(super) waiters: BTreeMap<Place, Waiter>,
+    pub(super) next: u64,
+    /// Whether someone asks for keys to be evicted just now, outside the lock.
+    pub(super) reclaiming: bool,
+    /// Whether something changed since: whoever reclaims looks again.
+    pub(super) changed: bool,
+}
+
+// === impl State ===
+
+impl State {
+    /// Grants to the first in line as long as it fits. Nobody overtakes: a large request at the head
+    /// gets all that is given back until it fits. Returns who to wake.
+    pub(super) fn grant(&mut self) -> Vec<Waker> {
+        let mut wakers = Vec::new();
+        while let Some(first) = self.waiters.first_entry() {
+            if first.get().bytes > self.total - self.used {
+                break;
+            }
+            let waiter = first.remove();
+            self.take(waiter.owner, waiter.bytes);
+            wakers.extend(waiter.waker);
+        }
+        wakers
+    }
+
+    /// The bytes that the first in line lacks.
+    pub(super) fn missing(&self) -> Option<u64> {
+        let (_, first) = self.waiters.first_key_value()?;
+        Some(first.bytes.saturating_sub(self.total - self.used))
+    }
+
+    /// Gives bytes back.
+    pub(super) fn give_back(&mut self, owner: Owner, bytes: u64) {
+        self.used -= bytes;
+        self.charge(owner, bytes, 0);
+    }
+
+    /// Moves bytes from one owner to another.
+    pub(super) fn pass_on(&mut self, from: Owner, to: Owner, bytes: u64) {
+        self.charge(from, bytes, 0);
+        self.charge(to, 0, bytes);
+    }
+
+    fn take(&mut self, owner: Owner, bytes: u64) {
+        self.used += bytes;
+        self.peak = self.peak.max(self.used);
+        self.charge(owner, 0, bytes);
+    }
+
+    fn charge(&mut self, owner: Owner, less: u64, more: u64) {
+        let held = self.owners.entry(owner).or_default();
+        *held = *held + more - less;
+        if *held == 0 {
+            self.owners.remove(&owner);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Telling what happens.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::broadcast;
+
+use crate::interface::{Event, EventKind};
+
+/// Events kept for who reads slowly.
+const KEPT: usize = 1 << 14;
+
+/// Where events go. Cloning shares it.
+#[derive(Clone, Debug)]
+pub(crate) struct Events {
+    epoch: Instant,
+    started_ms: u64,
+    sender: Arc<broadcast::Sender<Event>>,
+}
+
+// === impl Events ===
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self {
+            epoch: Instant::now(),
+            started_ms: unix_ms(SystemTime::now()),
+            sender: Arc::new(broadcast::channel(KEPT).0),
+        }
+    }
+
+    pub(crate) fn send(&self, kind: EventKind) {
+        let at_us = self.now();
+        // Nobody may be listening.
+        let _ = self.sender.send(Event { at_us, kind });
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.sender.subscribe()
+    }
+
+    /// Microseconds since the service began.
+    pub(crate) fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// When the service began, in milliseconds since 1970.
+    pub(crate) fn started_ms(&self) -> u64 {
+        self.started_ms
+    }
+}
+
+/// Milliseconds since 1970; zero before.
+pub(crate) fn unix_ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

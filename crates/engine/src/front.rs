@@ -1,0 +1,200 @@
+//! What a handle does by itself, in its caller's task: everything that is no decision about jobs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proofmill_r1cs::iden3::WtnsFile;
+
+use crate::events::unix_ms;
+use crate::generator::Generator;
+use crate::inputs::{Inputs, Staged};
+use crate::interface::{Error, Input, Owner, Partition, Priority, Registration, Submission};
+use crate::pipeline::{Env, Prepared, PreparedPartition};
+use crate::registry::{Inspection, Registered, curve_of, inspect};
+use crate::residency::Residency;
+
+/// Bytes of a scalar.
+const SCALAR_BYTES: u64 = 32;
+
+pub(crate) struct Front {
+    pub(crate) env: Arc<Env>,
+    pub(crate) residency: Residency,
+    /// Where precompiled circuits lie.
+    pub(crate) precompiled: PathBuf,
+}
+
+// === impl Front ===
+
+impl Front {
+    /// Refuses what can be refused before anything is put on disk.
+    pub(crate) fn check(&self, submission: &Submission) -> Result<(), Error> {
+        let limits = self.env.inputs.limits();
+        let count = submission.partitions.len();
+        if count == 0 {
+            return Err(Error::Invalid(
+                "a job has at least one partition".to_owned(),
+            ));
+        }
+        if count > limits.partitions {
+            return Err(Error::TooLarge {
+                what: "the number of partitions",
+                size: count as u64,
+                limit: limits.partitions as u64,
+            });
+        }
+        for (number, partition) in submission.partitions.iter().enumerate() {
+            let circuit = self.residency.circuit(&partition.circuit)?;
+            self.check_input(&circuit, &partition.input)
+                .map_err(|error| match error {
+                    Error::Invalid(why) => Error::Invalid(format!("partition {number}: {why}")),
+                    error => error,
+                })?;
+            let work = self.work_bytes(&circuit, &partition.input)?;
+            self.residency
+                .check_possible(circuit.id, work)
+                .map_err(|error| error.about(&partition.circuit))?;
+        }
+        Ok(())
+    }
+
+    fn check_input(&self, circuit: &Registered, input: &Input) -> Result<(), Error> {
+        let expected = circuit.variables * SCALAR_BYTES;
+        match input {
+            Input::Wtns(content) => {
+                let header = *WtnsFile::parse(content)
+                    .map_err(|error| Error::Invalid(error.to_string()))?
+                    .header();
+                if curve_of(header.prime) != circuit.curve
+                    || u64::from(header.n_values) != circuit.variables
+                {
+                    return Err(Error::Invalid(format!(
+                        "a witness of {} values over {}, where circuit {} has {} variables over {}: \
+                         it is of another circuit",
+                        header.n_values,
+                        curve_of(header.prime),
+                        circuit.name,
+                        circuit.variables,
+                        circuit.curve
+                    )));
+                }
+            }
+            Input::Vector(content) if content.len() as u64 != expected => {
+                return Err(Error::Invalid(format!(
+                    "a vector of {} bytes, where circuit {} has {} variables of {SCALAR_BYTES} bytes",
+                    content.len(),
+                    circuit.name,
+                    circuit.variables
+                )));
+            }
+            // An upload's content is looked at when it is decoded.
+            Input::Vector(_) | Input::Uploaded(_) | Input::Inputs { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn work_bytes(&self, circuit: &Registered, input: &Input) -> Result<u64, Error> {
+        let generator = match input {
+            Input::Inputs { generator, .. } => {
+                let found = self.env.generators.get(generator);
+                match found.ok_or_else(|| Error::UnknownGenerator(generator.clone()))? {
+                    Generator::Program(program) => program.memory,
+                    Generator::Native(_) => 0,
+                }
+            }
+            _ => 0,
+        };
+        Ok(circuit.footprint(self.residency.form()).peak() + generator)
+    }
+
+    /// Puts a submission's inputs on disk.
+    pub(crate) async fn prepare(&self, submission: Submission) -> Result<Prepared, Error> {
+        let mut circuits = Vec::with_capacity(submission.partitions.len());
+        for partition in &submission.partitions {
+            circuits.push(self.residency.circuit(&partition.circuit)?.id);
+        }
+        let inputs = self.env.inputs.clone();
+        let staged = blocking(move || {
+            let stage = |partition: Partition| stage(&inputs, partition.input);
+            submission
+                .partitions
+                .into_iter()
+                .map(stage)
+                .collect::<Result<Vec<_>, _>>()
+        })
+        .await??;
+        Ok(Prepared {
+            request: submission.request,
+            priority: submission.priority,
+            deadline_ms: submission.deadline.map(unix_ms),
+            partitions: circuits
+                .into_iter()
+                .zip(staged)
+                .map(|(circuit, (generator, input))| PreparedPartition {
+                    circuit,
+                    generator,
+                    input,
+                })
+                .collect(),
+        })
+    }
+
+    /// Reads a circuit's files.
+    pub(crate) async fn inspect(&self, registration: Registration) -> Result<Registered, Error> {
+        let name = registration.name.clone();
+        let inspection = blocking(move || Inspection::new(registration)).await??;
+        let budget = self.residency.budget();
+        let bytes = inspection.bytes;
+        let reserved = budget
+            .reserve(Owner::Registration, bytes, Priority::Normal)
+            .await;
+        let reservation = reserved.map_err(|over| Error::Impossible {
+            what: format!("reading circuit {name}"),
+            needed: over.needed,
+            total: over.total,
+            pinned: 0,
+        })?;
+        let (pool, folder) = (self.env.pool.clone(), self.precompiled.clone());
+        let circuit = blocking(move || {
+            let circuit = pool.install(|| inspect(&inspection, &folder));
+            drop(reservation);
+            circuit
+        })
+        .await??;
+        // A circuit that would never fit is told now.
+        let work = circuit.footprint(self.residency.form()).peak();
+        let needed = work + circuit.loading(self.residency.form());
+        let total = budget.total();
+        if needed > total {
+            return Err(Error::Impossible {
+                what: format!("a proof for {name}, with its key,"),
+                needed,
+                total,
+                pinned: 0,
+            });
+        }
+        Ok(circuit)
+    }
+}
+
+/// Puts an input on disk, with the name of its generator.
+fn stage(inputs: &Inputs, input: Input) -> Result<(Option<String>, Staged), Error> {
+    let limits = *inputs.limits();
+    match input {
+        Input::Wtns(content) | Input::Vector(content) => {
+            Ok((None, inputs.stage(&content, limits.witness_bytes)?))
+        }
+        Input::Uploaded(upload) => Ok((None, upload.finish()?)),
+        Input::Inputs { generator, json } => {
+            Ok((Some(generator), inputs.stage(&json, limits.json_bytes)?))
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    // It ends early only if it panics, or the runtime ends.
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Error::Stopped)
+}

@@ -1,0 +1,190 @@
+//! A partition of one of the curves.
+
+use std::sync::Arc;
+
+use ark_ec::AffineRepr;
+use ark_ff::{BigInteger, PrimeField};
+use ark_std::rand::rngs::OsRng;
+use proofmill_groth16::stages::{Evaluations, Products, Quotient};
+use proofmill_groth16::{Engine, Proof, ProveError, verify};
+use proofmill_r1cs::iden3::{WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
+use rayon::prelude::*;
+use zeroize::Zeroizing;
+
+use super::hot::HotKey;
+use super::traits::{StepError, Stop, Work};
+use crate::interface::{CircuitId, PartitionProof};
+
+/// Bytes of a scalar.
+const SCALAR_BYTES: usize = 32;
+
+/// Scalars that one task decodes.
+const CHUNK: usize = 1 << 12;
+
+pub(super) struct TypedWork<E: Engine> {
+    key: Arc<HotKey<E>>,
+    step: Step<E>,
+}
+
+/// Where it stands, with what the next step needs and nothing else.
+enum Step<E: Engine> {
+    Begun,
+    Read(Witness<E::ScalarField>),
+    Evaluated(Witness<E::ScalarField>, Quotient<E::ScalarField>),
+    Proved(Witness<E::ScalarField>, FirstGroup<E>),
+    Finished(Vec<E::ScalarField>, Proof<E>),
+    /// A step failed, or all are done: what was held is gone.
+    Ended,
+}
+
+/// The products in the first group.
+struct FirstGroup<E: Engine> {
+    a: E::G1,
+    b: E::G1,
+    l: E::G1,
+    h: E::G1,
+}
+
+// === impl TypedWork ===
+
+impl<E: Engine> TypedWork<E> {
+    pub(super) fn new(key: Arc<HotKey<E>>) -> Self {
+        Self {
+            key,
+            step: Step::Begun,
+        }
+    }
+
+    fn take(&mut self) -> Step<E> {
+        std::mem::replace(&mut self.step, Step::Ended)
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<Witness<E::ScalarField>, StepError> {
+        if bytes.starts_with(&WTNS_FORMAT.magic) {
+            return WtnsFile::parse(bytes)
+                .and_then(|file| file.read::<E::ScalarField>())
+                .map_err(|error| StepError::Permanent(error.to_string()));
+        }
+        let variables = self.key.key.prover().variables();
+        if bytes.len() != variables * SCALAR_BYTES {
+            return Err(StepError::Permanent(format!(
+                "a vector of {} bytes: the circuit has {variables} variables of {SCALAR_BYTES} bytes",
+                bytes.len()
+            )));
+        }
+        let mut values = Zeroizing::new(vec![E::ScalarField::default(); variables]);
+        let bad = values
+            .par_chunks_mut(CHUNK)
+            .zip(bytes.par_chunks(CHUNK * SCALAR_BYTES))
+            .enumerate()
+            .find_map_first(|(chunk, (values, bytes))| {
+                let encoded = bytes.chunks_exact(SCALAR_BYTES);
+                for (i, (value, bytes)) in values.iter_mut().zip(encoded).enumerate() {
+                    match canonical_from_le(bytes) {
+                        Some(decoded) => *value = decoded,
+                        None => return Some(chunk * CHUNK + i),
+                    }
+                }
+                None
+            });
+        match bad {
+            Some(variable) => Err(StepError::Permanent(format!(
+                "the value of variable {variable} is not below the field's prime"
+            ))),
+            None => Ok(Witness::new(std::mem::take(&mut *values))),
+        }
+    }
+}
+
+impl<E: Engine> Work for TypedWork<E> {
+    fn read_witness(&mut self, bytes: &[u8]) -> Result<(), StepError> {
+        self.step = Step::Read(self.decode(bytes)?);
+        Ok(())
+    }
+
+    fn evaluate(&mut self, stop: &Stop) -> Result<(), StepError> {
+        let Step::Read(witness) = self.take() else {
+            return Err(out_of_order());
+        };
+        let prover = self.key.key.prover();
+        let (evaluations, _): (Evaluations<_>, _) =
+            prover.evaluate(witness.values()).map_err(refused)?;
+        stop.check()?;
+        let (quotient, _) = prover.quotient(evaluations);
+        self.step = Step::Evaluated(witness, quotient);
+        stop.check()
+    }
+
+    fn prove(&mut self, stop: &Stop) -> Result<(), StepError> {
+        let Step::Evaluated(witness, quotient) = self.take() else {
+            return Err(out_of_order());
+        };
+        let prover = self.key.key.prover();
+        let z = witness.values();
+        // The one that needs the quotient comes first, so that its memory is free after it.
+        let (h, _) = prover.multiply_h(quotient);
+        stop.check()?;
+        let (a, _) = prover.multiply_a(z).map_err(refused)?;
+        stop.check()?;
+        let (b, _) = prover.multiply_b_g1(z).map_err(refused)?;
+        stop.check()?;
+        let (l, _) = prover.multiply_l(z).map_err(refused)?;
+        self.step = Step::Proved(witness, FirstGroup { a, b, l, h });
+        stop.check()
+    }
+
+    fn finish(&mut self, stop: &Stop) -> Result<(), StepError> {
+        let Step::Proved(witness, first) = self.take() else {
+            return Err(out_of_order());
+        };
+        let prover = self.key.key.prover();
+        let (b_g2, _) = prover.multiply_b_g2(witness.values()).map_err(refused)?;
+        stop.check()?;
+        let products = Products {
+            a: first.a,
+            b_g1: first.b,
+            b_g2,
+            l: first.l,
+            h: first.h,
+        };
+        let (proof, _) = prover.assemble(&products, &mut OsRng);
+        let public = witness.values()[1..prover.vk().instance.len()].to_vec();
+        self.step = Step::Finished(public, proof);
+        Ok(())
+    }
+
+    fn verify(&mut self, circuit: CircuitId) -> Result<PartitionProof, StepError> {
+        let Step::Finished(public, proof) = self.take() else {
+            return Err(out_of_order());
+        };
+        verify(&self.key.verifying, &public, &proof).map_err(|_| StepError::Invalid)?;
+        Ok(PartitionProof {
+            circuit,
+            curve: E::CURVE.name().to_owned(),
+            proof: proof.to_bytes(),
+            public: public.iter().map(scalar_bytes).collect(),
+        })
+    }
+
+    fn spoil(&mut self) {
+        if let Step::Proved(_, first) = &mut self.step {
+            first.a += E::G1Affine::generator();
+        }
+    }
+}
+
+fn scalar_bytes<F: PrimeField>(value: &F) -> [u8; SCALAR_BYTES] {
+    let mut bytes = [0; SCALAR_BYTES];
+    let number = value.into_bigint().to_bytes_le();
+    bytes[..number.len()].copy_from_slice(&number);
+    bytes
+}
+
+/// A refusal of the prover's is about the witness: the key was checked against its circuit.
+fn refused(error: ProveError) -> StepError {
+    StepError::Permanent(error.to_string())
+}
+
+fn out_of_order() -> StepError {
+    StepError::Permanent("a stage was run out of its order".to_owned())
+}

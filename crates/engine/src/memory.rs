@@ -1,0 +1,46 @@
+//! How much memory there is.
+
+use std::fs;
+use std::path::Path;
+
+/// Three quarters of the memory that this process may use: of the machine's, or of what its control
+/// group is limited to. What is left is for what is not counted: code, stacks, small allocations.
+pub(crate) fn default_budget() -> Option<u64> {
+    let limits = [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ];
+    let limits = limits
+        .into_iter()
+        .filter_map(|path| number(Path::new(path)));
+    limits.chain(machine()).min().map(|bytes| bytes / 4 * 3)
+}
+
+/// A file's number; none if there is no such file or it says that there is no limit.
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+fn machine() -> Option<u64> {
+    total_of(&fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn total_of(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::total_of;
+
+    #[test]
+    fn the_machines_memory_is_read() {
+        let meminfo = "MemTotal:       16384 kB\nMemFree:          100 kB\n";
+        assert_eq!(total_of(meminfo), Some(16 << 20));
+        assert_eq!(total_of("MemFree: 1 kB"), None);
+    }
+}

@@ -1,0 +1,174 @@
+//! Stages, and what waits before each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::device::Device;
+use super::flight::{Flight, Place};
+use crate::interface::{JobId, Stage, StageStatus};
+use crate::options::StageWorkers;
+
+/// One stage: the partitions before it, and its workers.
+struct Lane {
+    waiting: BTreeMap<Place, Flight>,
+    workers: usize,
+    busy: usize,
+    ended: u64,
+    busy_us: u64,
+}
+
+/// All stages, in order.
+pub(super) struct Lanes {
+    lanes: [Lane; 5],
+    pub(super) devices: Vec<Device>,
+    names: [Arc<str>; 5],
+}
+
+/// A partition that enters a stage.
+pub(super) struct Entry {
+    pub(super) flight: Flight,
+    pub(super) stage: Stage,
+    /// Of the stage's, or the device's.
+    pub(super) worker: Arc<str>,
+    /// The device's pool; none for the shared one.
+    pub(super) pool: Option<Arc<rayon::ThreadPool>>,
+}
+
+// === impl Lanes ===
+
+impl Lanes {
+    pub(super) fn new(workers: &StageWorkers, devices: Vec<Device>) -> Self {
+        let workers = |stage| match stage {
+            Stage::Witness => workers.witness,
+            Stage::Evaluate => workers.evaluate,
+            Stage::Prove => devices.len(),
+            Stage::Finish => workers.finish,
+            Stage::Verify => workers.verify,
+        };
+        Self {
+            lanes: Stage::ALL.map(|stage| Lane {
+                waiting: BTreeMap::new(),
+                workers: workers(stage),
+                busy: 0,
+                ended: 0,
+                busy_us: 0,
+            }),
+            names: Stage::ALL.map(|stage| stage.name().into()),
+            devices,
+        }
+    }
+
+    /// Puts a partition before a stage.
+    pub(super) fn push(&mut self, stage: Stage, flight: Flight) {
+        let replaced = self.lane(stage).waiting.insert(flight.place, flight);
+        debug_assert!(replaced.is_none(), "no place is taken twice");
+    }
+
+    /// The next partition that can enter a stage. Later stages come first: what leaves them makes
+    /// room.
+    pub(super) fn next(&mut self) -> Option<Entry> {
+        Stage::ALL
+            .into_iter()
+            .rev()
+            .find_map(|stage| self.enter(stage))
+    }
+
+    fn enter(&mut self, stage: Stage) -> Option<Entry> {
+        let lane = &self.lanes[stage as usize];
+        let (place, first) = lane.waiting.first_key_value()?;
+        if lane.busy >= lane.workers || !self.has_room_after(stage, *place) {
+            return None;
+        }
+        let device = match stage {
+            Stage::Prove => Some(self.free_device(first.device)?),
+            _ => None,
+        };
+        let lane = self.lane(stage);
+        let (_, mut flight) = lane.waiting.pop_first()?;
+        lane.busy += 1;
+        let (worker, pool) = match device {
+            None => (self.names[stage as usize].clone(), None),
+            Some(number) => {
+                flight.device = Some(number);
+                let device = &mut self.devices[number];
+                device.busy = true;
+                (device.name.clone(), Some(device.pool.clone()))
+            }
+        };
+        Some(Entry {
+            flight,
+            stage,
+            worker,
+            pool,
+        })
+    }
+
+    /// Whether the stage after `stage` takes one more: it has as many before it as it has workers, at
+    /// most, unless this one would be the first of them.
+    fn has_room_after(&self, stage: Stage, place: Place) -> bool {
+        let Some(next) = stage.next() else {
+            return true;
+        };
+        let next = &self.lanes[next as usize];
+        next.waiting.len() < next.workers
+            || next
+                .waiting
+                .keys()
+                .next()
+                .is_none_or(|first| place < *first)
+    }
+
+    /// A free device, rather not the one that had the partition before.
+    fn free_device(&self, before: Option<usize>) -> Option<usize> {
+        let free = |number: &usize| !self.devices[*number].busy;
+        let mut numbers = 0..self.devices.len();
+        numbers
+            .clone()
+            .filter(|number| Some(*number) != before)
+            .find(free)
+            .or_else(|| numbers.find(free))
+    }
+
+    /// A partition left a stage.
+    pub(super) fn left(&mut self, stage: Stage, device: Option<usize>, us: u64, done: bool) {
+        let lane = self.lane(stage);
+        lane.busy -= 1;
+        lane.ended += 1;
+        lane.busy_us += us;
+        if let (Stage::Prove, Some(number)) = (stage, device) {
+            self.devices[number].worked(us, done);
+        }
+    }
+
+    /// Takes out what waits before any stage for a job, to be dropped.
+    pub(super) fn remove(&mut self, job: JobId) -> Vec<Flight> {
+        let mut removed = Vec::new();
+        for lane in &mut self.lanes {
+            let of_job = lane.waiting.values().filter(|flight| flight.job == job);
+            let places: Vec<Place> = of_job.map(|flight| flight.place).collect();
+            removed.extend(places.iter().filter_map(|place| lane.waiting.remove(place)));
+        }
+        removed
+    }
+
+    pub(super) fn status(&self) -> Vec<StageStatus> {
+        Stage::ALL
+            .into_iter()
+            .map(|stage| {
+                let lane = &self.lanes[stage as usize];
+                StageStatus {
+                    stage,
+                    workers: lane.workers as u32,
+                    busy: lane.busy as u32,
+                    queued: lane.waiting.len() as u32,
+                    ended: lane.ended,
+                    busy_us: lane.busy_us,
+                }
+            })
+            .collect()
+    }
+
+    fn lane(&mut self, stage: Stage) -> &mut Lane {
+        &mut self.lanes[stage as usize]
+    }
+}

@@ -1,0 +1,17 @@
+//! Jobs on their way: one task decides what goes next, and workers do it.
+
+mod admission;
+mod device;
+mod end;
+mod flight;
+mod job;
+mod lanes;
+mod progress;
+mod scheduler;
+mod step;
+mod submit;
+mod view;
+
+pub(crate) use device::{Device, pool};
+pub(crate) use scheduler::{Command, Env, Scheduler};
+pub(crate) use submit::{Prepared, PreparedPartition};

@@ -1,0 +1,383 @@
+//! The task that decides. It owns all jobs and everything that waits; what takes time runs beside it
+//! and comes back.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use proofmill_bus::{Durable, Seq};
+use proofmill_shutdown::{Level, Shutdown};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::admission::Admission;
+use super::device::Device;
+use super::flight::{Flight, Place};
+use super::job::{Ended, Job, Waiting};
+use super::lanes::Lanes;
+use super::step::{self, Stepped};
+use super::submit::Prepared;
+use super::view::Pace;
+use crate::events::{Events, unix_ms};
+use crate::generator::Generator;
+use crate::inputs::Inputs;
+use crate::interface::{
+    CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Owner, RequestId,
+    Status, Submitted,
+};
+use crate::key::{Key, StepError};
+use crate::options::{Interference, Options};
+use crate::queue::{Journal, Recovered};
+use crate::registry::Registered;
+use crate::residency::Residency;
+
+/// The longest sleep: clocks are looked at again after it.
+const LONGEST_SLEEP: Duration = Duration::from_secs(60);
+
+/// Commands taken in one turn, before anything else is looked at.
+const TURN: usize = 64;
+
+/// What a caller asks the scheduler.
+pub(crate) enum Command {
+    MaySubmit(RequestId, oneshot::Sender<Result<(), Error>>),
+    Submit(Prepared, oneshot::Sender<Result<Submitted, Error>>),
+    Await(JobId, oneshot::Sender<Result<JobResult, Error>>),
+    Cancel(JobId, oneshot::Sender<Result<JobView, Error>>),
+    Job(JobId, oneshot::Sender<Result<JobView, Error>>),
+    Status(oneshot::Sender<Result<Status, Error>>),
+    KeepCircuit(Box<Registered>, oneshot::Sender<Result<(), Error>>),
+    ForgetCircuit(String, oneshot::Sender<Result<(), Error>>),
+}
+
+/// What stages need, and the scheduler shares with them.
+pub(crate) struct Env {
+    pub(crate) events: Events,
+    pub(crate) inputs: Inputs,
+    pub(crate) generators: BTreeMap<String, Generator>,
+    pub(crate) interference: Option<Arc<dyn Interference>>,
+    /// The pool that stages share.
+    pub(crate) pool: Arc<rayon::ThreadPool>,
+}
+
+/// What comes back.
+pub(super) enum Back {
+    /// The key is loaded, or cannot be.
+    Key(Box<Flight>, Result<Arc<dyn Key>, StepError>),
+    Stepped(Box<Stepped>),
+}
+
+/// What waits for the disk.
+pub(super) enum Undurable {
+    Accepted(JobId),
+    Ended(JobId),
+    Kept(oneshot::Sender<Result<(), Error>>),
+}
+
+pub(crate) struct Scheduler {
+    pub(super) env: Arc<Env>,
+    pub(super) residency: Residency,
+    pub(super) journal: Journal,
+    commands: mpsc::Receiver<Command>,
+    backs: mpsc::UnboundedReceiver<Back>,
+    pub(super) back: mpsc::UnboundedSender<Back>,
+    pub(super) jobs: HashMap<JobId, Job>,
+    pub(super) ended: HashMap<JobId, Ended>,
+    /// Jobs at their end, in that order, and when their results go.
+    pub(super) expiring: VecDeque<(u64, JobId)>,
+    /// Jobs that are not at their end, by client.
+    pub(super) clients: HashMap<String, usize>,
+    pub(super) arrivals: u64,
+    pub(super) deadlines: BTreeSet<(u64, JobId)>,
+    pub(super) admission: Admission,
+    pub(super) lanes: Lanes,
+    /// Partitions under way.
+    pub(super) running: usize,
+    pub(super) undurable: VecDeque<(Seq, Undurable)>,
+    /// Jobs that are to be ended in this turn.
+    pub(super) to_end: VecDeque<(JobId, JobState)>,
+    pub(super) counts: JobCounts,
+    pub(super) pace: Pace,
+    pub(super) draining: bool,
+    pub(super) attempts: u32,
+    pub(super) ttl_ms: u64,
+    pub(super) recent: usize,
+}
+
+// === impl Scheduler ===
+
+impl Scheduler {
+    pub(crate) fn new(
+        options: &Options,
+        env: Arc<Env>,
+        residency: Residency,
+        journal: Journal,
+        commands: mpsc::Receiver<Command>,
+        devices: Vec<Device>,
+    ) -> Self {
+        let (back, backs) = mpsc::unbounded_channel();
+        Self {
+            env,
+            residency,
+            journal,
+            commands,
+            backs,
+            back,
+            jobs: HashMap::new(),
+            ended: HashMap::new(),
+            expiring: VecDeque::new(),
+            clients: HashMap::new(),
+            arrivals: 0,
+            deadlines: BTreeSet::new(),
+            admission: Admission::new(options.partition_workers, options.express_workers),
+            lanes: Lanes::new(&options.stage_workers, devices),
+            running: 0,
+            undurable: VecDeque::new(),
+            to_end: VecDeque::new(),
+            counts: JobCounts::default(),
+            pace: Pace::default(),
+            draining: false,
+            attempts: options.attempts,
+            ttl_ms: u64::try_from(options.result_ttl.as_millis()).unwrap_or(u64::MAX),
+            recent: options.recent,
+        }
+    }
+
+    /// Takes up what the log held.
+    pub(crate) fn recover(&mut self, recovered: Recovered) {
+        for end in recovered.ends {
+            self.keep_result(Ended::new(end));
+        }
+        for job in recovered.jobs {
+            self.take_up(job, None);
+        }
+    }
+
+    /// See [`Service::run`](crate::Service::run).
+    pub(crate) async fn run(mut self, mut shutdown: Shutdown) -> Result<(), Error> {
+        let mut durable = self.journal.durable();
+        let mut turn = Vec::with_capacity(TURN);
+        let mut handles = true;
+        let outcome = loop {
+            if let Err(error) = self.advance().await {
+                break Err(error);
+            }
+            if self.draining && self.jobs.is_empty() && self.undurable.is_empty() {
+                break Ok(());
+            }
+            let sleep = self.until_next();
+            let worked = tokio::select! {
+                count = self.commands.recv_many(&mut turn, TURN), if handles => {
+                    handles = count > 0;
+                    // Without handles nobody can ask for more, and what was accepted is finished.
+                    self.draining |= !handles;
+                    let mut worked = Ok(());
+                    for command in turn.drain(..) {
+                        if worked.is_ok() {
+                            worked = self.command(command).await;
+                        }
+                    }
+                    worked
+                }
+                Some(back) = self.backs.recv() => {
+                    self.came_back(back);
+                    Ok(())
+                }
+                (place, job, acquired) = self.admission.admitted() => {
+                    self.admitted(place, job, acquired);
+                    Ok(())
+                }
+                changed = durable.changed() => match changed {
+                    Ok(()) => self.release(&durable).await,
+                    Err(_) => Err(Error::Storage("the log was closed".to_owned())),
+                },
+                () = tokio::time::sleep(sleep) => self.tick().await,
+                () = reached_next(&mut shutdown, self.draining) => {
+                    if self.draining {
+                        break Ok(());
+                    }
+                    // If it said to stop it says so again.
+                    self.draining = true;
+                    Ok(())
+                }
+            };
+            if let Err(error) = worked {
+                break Err(error);
+            }
+            // The log accepts and makes durable while the turn goes on.
+            if let Err(error) = self.release(&durable).await {
+                break Err(error);
+            }
+        };
+        self.finish().await;
+        outcome
+    }
+
+    /// Ends what is under way: what a step computes cannot be taken from it, so it is waited for.
+    async fn finish(mut self) {
+        for job in self.jobs.values() {
+            job.stop.raise();
+        }
+        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        for id in ids {
+            self.admission.remove(id);
+            for flight in self.lanes.remove(id) {
+                self.drop_flight(flight);
+            }
+        }
+        while self.running > 0 {
+            let Some(back) = self.backs.recv().await else {
+                break;
+            };
+            match back {
+                Back::Key(flight, _) => self.drop_flight(*flight),
+                Back::Stepped(stepped) => self.drop_flight(stepped.flight),
+            }
+        }
+    }
+
+    /// Does all that can be done now.
+    async fn advance(&mut self) -> Result<(), Error> {
+        while let Some((job, state)) = self.to_end.pop_front() {
+            self.end(job, state).await?;
+        }
+        while let Some((place, job)) = self.admission.next(self.running) {
+            self.ask(place, job);
+        }
+        while let Some(entry) = self.lanes.next() {
+            let began_us = self.env.events.now();
+            self.env.events.send(EventKind::Began {
+                span: entry.flight.span(),
+                stage: entry.stage,
+                worker: entry.worker.clone(),
+            });
+            let (env, back) = (self.env.clone(), self.back.clone());
+            let pool = entry.pool.unwrap_or_else(|| env.pool.clone());
+            let step = step::run(env, entry.flight, entry.stage, entry.worker, pool, began_us);
+            tokio::spawn(async move {
+                // The receiver is there as long as anything is under way.
+                let _ = back.send(Back::Stepped(Box::new(step.await)));
+            });
+        }
+        Ok(())
+    }
+
+    async fn command(&mut self, command: Command) -> Result<(), Error> {
+        // Whoever asked may have gone: an answer nobody takes is dropped.
+        match command {
+            Command::MaySubmit(request, reply) => {
+                let answer = self.may_submit(&request);
+                self.counts.refused += u64::from(matches!(answer, Err(Error::Exhausted { .. })));
+                drop(reply.send(answer));
+            }
+            Command::Submit(prepared, reply) => self.submit(prepared, reply).await?,
+            Command::Await(id, reply) => match (self.jobs.get_mut(&id), self.ended.get(&id)) {
+                (Some(job), _) => job.waiting.push(Waiting::Result(reply)),
+                (None, Some(ended)) => drop(reply.send(Ok(ended.result()))),
+                (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
+            },
+            Command::Cancel(id, reply) => match (self.jobs.get_mut(&id), self.ended.get(&id)) {
+                (Some(job), _) => {
+                    job.waiting.push(Waiting::View(reply));
+                    self.to_end.push_back((id, JobState::Cancelled));
+                }
+                (None, Some(ended)) => drop(reply.send(Ok(ended.view()))),
+                (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
+            },
+            Command::Job(id, reply) => drop(reply.send(self.view(id))),
+            Command::Status(reply) => drop(reply.send(Ok(self.status()))),
+            Command::KeepCircuit(circuit, reply) => {
+                let seq = self.journal.keep_circuit(&circuit).await?;
+                self.undurable.push_back((seq, Undurable::Kept(reply)));
+            }
+            Command::ForgetCircuit(name, reply) => {
+                let seq = self.journal.forget_circuit(&name).await?;
+                self.undurable.push_back((seq, Undurable::Kept(reply)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the memory of a partition.
+    fn ask(&mut self, place: Place, id: JobId) {
+        let Some(partition) = self
+            .jobs
+            .get(&id)
+            .and_then(|job| job.record.partitions.get(place.partition as usize))
+        else {
+            return;
+        };
+        let circuit = partition.circuit;
+        let work = match self.residency.circuit(&CircuitRef::Id(circuit)) {
+            Ok(registered) => self.work_bytes(&registered, partition.input.generator.as_deref()),
+            // Told by the residency.
+            Err(_) => 0,
+        };
+        let owner = Owner::Partition(id, place.partition);
+        let (residency, priority) = (self.residency.clone(), place.priority.0);
+        let acquired = async move { residency.acquire(circuit, work, owner, priority).await };
+        self.admission.ask(place, id, Box::pin(acquired));
+    }
+
+    /// The bytes that a partition takes beside the key.
+    fn work_bytes(&self, circuit: &Registered, generator: Option<&str>) -> u64 {
+        circuit.footprint(self.residency.form()).peak() + self.generator_bytes(generator)
+    }
+
+    fn generator_bytes(&self, generator: Option<&str>) -> u64 {
+        match generator.and_then(|name| self.env.generators.get(name)) {
+            Some(Generator::Program(program)) => program.memory,
+            _ => 0,
+        }
+    }
+
+    /// How long nothing happens by itself.
+    fn until_next(&self) -> Duration {
+        let deadline = self.deadlines.first().map(|(at, _)| *at);
+        let expiry = self.expiring.front().map(|(at, _)| *at);
+        let now = unix_ms(SystemTime::now());
+        [deadline, expiry]
+            .into_iter()
+            .flatten()
+            .map(|at| Duration::from_millis(at.saturating_sub(now)))
+            .min()
+            .map_or(LONGEST_SLEEP, |sleep| sleep.min(LONGEST_SLEEP))
+    }
+
+    /// Looks at the clock.
+    async fn tick(&mut self) -> Result<(), Error> {
+        let now = unix_ms(SystemTime::now());
+        while let Some((at, job)) = self.deadlines.first().copied() {
+            if at > now {
+                break;
+            }
+            self.deadlines.pop_first();
+            self.to_end.push_back((job, JobState::Expired));
+        }
+        self.prune(now).await
+    }
+
+    /// Tells what is on disk by now.
+    async fn release(&mut self, durable: &watch::Receiver<Durable>) -> Result<(), Error> {
+        let (reached, failure) = {
+            let durable = durable.borrow();
+            (durable.seq, durable.failed.clone())
+        };
+        while let Some((seq, _)) = self.undurable.front() {
+            if *seq > reached {
+                break;
+            }
+            match self.undurable.pop_front() {
+                Some((_, Undurable::Accepted(job))) => self.accepted(job),
+                Some((_, Undurable::Ended(job))) => self.settle(job).await?,
+                Some((_, Undurable::Kept(reply))) => drop(reply.send(Ok(()))),
+                None => {}
+            }
+        }
+        failure.map_or(Ok(()), |failure| Err(Error::Storage(failure.to_string())))
+    }
+}
+
+/// Waits for the next level: draining, then stopping.
+async fn reached_next(shutdown: &mut Shutdown, draining: bool) {
+    let next = if draining { Level::Stop } else { Level::Drain };
+    shutdown.reached(next).await;
+}

@@ -1,0 +1,176 @@
+//! Doing what a stage does. It runs beside the scheduler, which gets the partition back.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use proofmill_r1cs::iden3::MappedFile;
+
+use super::flight::Flight;
+use super::scheduler::Env;
+use crate::generator::{self, Generator};
+use crate::interface::{PartitionProof, Secret, Stage};
+use crate::key::{StepError, Stop};
+use crate::options::Fault;
+use crate::queue::InputRecord;
+
+/// What came of a stage.
+pub(super) struct Stepped {
+    pub(super) flight: Flight,
+    pub(super) stage: Stage,
+    pub(super) worker: Arc<str>,
+    pub(super) began_us: u64,
+    /// The proof, from the last stage.
+    pub(super) result: Result<Option<PartitionProof>, StepError>,
+}
+
+/// A witness's bytes, wherever they came from.
+enum Bytes {
+    File(MappedFile),
+    Made(Secret),
+}
+
+/// Runs a stage on `pool`, for the worker of that name.
+pub(super) async fn run(
+    env: Arc<Env>,
+    mut flight: Flight,
+    stage: Stage,
+    worker: Arc<str>,
+    pool: Arc<rayon::ThreadPool>,
+    began_us: u64,
+) -> Stepped {
+    let made = match stage {
+        Stage::Witness => {
+            let (input, stop) = (flight.input.clone(), flight.stop.clone());
+            run_program(&env, &input, &stop).await
+        }
+        _ => Ok(None),
+    };
+    let (flight, result) = match made {
+        Err(error) => (flight, Err(error)),
+        Ok(made) => {
+            let name = worker.clone();
+            let computed = tokio::task::spawn_blocking(move || {
+                let step = || pool.install(|| compute(&env, &mut flight, stage, &name, made));
+                let result = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
+                    let what = panic_text(&*panic);
+                    Err(StepError::Retry(format!(
+                        "{stage} on {name} panicked: {what}"
+                    )))
+                });
+                if result.is_err() {
+                    // Nothing of it is needed any more.
+                    flight.work = None;
+                }
+                (flight, result)
+            });
+            match computed.await {
+                Ok(computed) => computed,
+                // The closure catches panics: the runtime is ending, and nobody waits any more.
+                Err(_) => std::future::pending().await,
+            }
+        }
+    };
+    Stepped {
+        flight,
+        stage,
+        worker,
+        began_us,
+        result,
+    }
+}
+
+/// Makes the witness if a program does.
+async fn run_program(
+    env: &Env,
+    input: &InputRecord,
+    stop: &Stop,
+) -> Result<Option<Bytes>, StepError> {
+    let Some(name) = &input.generator else {
+        return Ok(None);
+    };
+    let generator = env.generators.get(name).ok_or_else(|| {
+        StepError::Permanent(format!("no witness generator {name:?} is configured"))
+    })?;
+    let Generator::Program(program) = generator else {
+        return Ok(None);
+    };
+    let inputs = read(env, input)?;
+    let limit = env.inputs.limits().witness_bytes;
+    let made = generator::run(program, &inputs, limit, stop).await?;
+    Ok(Some(Bytes::File(made)))
+}
+
+fn compute(
+    env: &Env,
+    flight: &mut Flight,
+    stage: Stage,
+    worker: &str,
+    made: Option<Bytes>,
+) -> Result<Option<PartitionProof>, StepError> {
+    flight.stop.check()?;
+    let bytes = match stage {
+        Stage::Witness => Some(witness(env, flight, made)?),
+        _ => None,
+    };
+    let Some(work) = &mut flight.work else {
+        return Err(StepError::Retry("the key was not there".to_owned()));
+    };
+    match stage {
+        Stage::Witness => match bytes {
+            Some(Bytes::File(file)) => work.read_witness(&file)?,
+            Some(Bytes::Made(secret)) => work.read_witness(&secret)?,
+            None => {}
+        },
+        Stage::Evaluate => work.evaluate(&flight.stop)?,
+        Stage::Prove => {
+            work.prove(&flight.stop)?;
+            let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
+                broken.with_products(worker, flight.place.partition, flight.attempt)
+            });
+            match fault {
+                Fault::None => {}
+                Fault::WrongProduct => work.spoil(),
+                Fault::Panic => panic!("as it was told to"),
+            }
+        }
+        Stage::Finish => work.finish(&flight.stop)?,
+        Stage::Verify => return work.verify(flight.circuit_id).map(Some),
+    }
+    Ok(None)
+}
+
+/// The witness's bytes.
+fn witness(env: &Env, flight: &Flight, made: Option<Bytes>) -> Result<Bytes, StepError> {
+    if let Some(made) = made {
+        return Ok(made);
+    }
+    let file = read(env, &flight.input)?;
+    let Some(name) = &flight.input.generator else {
+        return Ok(Bytes::File(file));
+    };
+    match env.generators.get(name) {
+        Some(Generator::Native(function)) => {
+            function.generate(&file).map(Bytes::Made).map_err(|why| {
+                StepError::Permanent(format!("generator {name:?} made no witness: {why}"))
+            })
+        }
+        _ => Err(StepError::Permanent(format!(
+            "no witness generator {name:?} is configured"
+        ))),
+    }
+}
+
+fn read(env: &Env, input: &InputRecord) -> Result<MappedFile, StepError> {
+    env.inputs
+        .read(&input.name)
+        .map_err(|error| StepError::Permanent(format!("the input is not there: {error}")))
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,169 @@
+//! What the log holds.
+//!
+//! | key | value |
+//! |---|---|
+//! | `circuit.NAME` | a registered circuit |
+//! | `job.ID` | an accepted job that is not at its end |
+//! | `end.ID` | a job's end: its result |
+//!
+//! Each value is a byte of version, 1, and the record as postcard has it. A job's end is put on
+//! condition that there is none, in one batch with the deletion of the job: after a crash there is
+//! exactly one of the two.
+
+use proofmill_bus::{Key, Op};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::inputs::InputName;
+use crate::interface::{CircuitId, JobId, JobState, PartitionProof, Priority, RequestId};
+use crate::registry::Registered;
+
+const VERSION: u8 = 1;
+
+/// What hashes to a job's content; another version of it has another.
+const CONTENT_DOMAIN: &[u8] = b"proofmill/engine/content/1";
+
+/// An accepted job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct JobRecord {
+    pub(crate) request: RequestId,
+    /// What [`content`](Self::content_of) is of its partitions.
+    pub(crate) content: [u8; 32],
+    pub(crate) priority: Priority,
+    /// In milliseconds since 1970.
+    pub(crate) deadline_ms: Option<u64>,
+    /// In milliseconds since 1970.
+    pub(crate) submitted_ms: u64,
+    pub(crate) partitions: Vec<PartitionRecord>,
+}
+
+/// A partition of an accepted job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PartitionRecord {
+    pub(crate) circuit: CircuitId,
+    pub(crate) input: InputRecord,
+}
+
+/// Where a partition's input is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct InputRecord {
+    pub(crate) name: InputName,
+    pub(crate) bytes: u64,
+    /// SHA-256 of the file.
+    pub(crate) digest: [u8; 32],
+    /// What makes the witness of it; none if it is the witness.
+    pub(crate) generator: Option<String>,
+}
+
+/// A job at its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EndRecord {
+    pub(crate) request: RequestId,
+    pub(crate) content: [u8; 32],
+    pub(crate) priority: Priority,
+    pub(crate) deadline_ms: Option<u64>,
+    pub(crate) submitted_ms: u64,
+    pub(crate) started_ms: Option<u64>,
+    pub(crate) ended_ms: u64,
+    pub(crate) partitions: u32,
+    pub(crate) proven: u32,
+    pub(crate) retries: u32,
+    /// The names of its circuits.
+    pub(crate) circuits: Vec<String>,
+    /// Final.
+    pub(crate) state: JobState,
+    pub(crate) proofs: Vec<PartitionProof>,
+}
+
+// === impl JobRecord ===
+
+impl JobRecord {
+    /// What makes a request the same one: its circuits and inputs. Priority and deadline may differ
+    /// when a client asks again.
+    pub(crate) fn content_of<'a>(
+        partitions: impl IntoIterator<Item = (&'a CircuitId, Option<&'a str>, &'a [u8; 32])>,
+    ) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        hasher.update(CONTENT_DOMAIN);
+        for (circuit, generator, input) in partitions {
+            hasher.update(circuit.0);
+            hasher.update(input);
+            let generator = generator.unwrap_or_default();
+            hasher.update((generator.len() as u64).to_le_bytes());
+            hasher.update(generator);
+        }
+        hasher.finalize().into()
+    }
+
+    pub(crate) fn id(&self) -> JobId {
+        JobId::of(&self.request)
+    }
+}
+
+/// A record, as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Record {
+    Circuit(Registered),
+    Job(JobRecord),
+    End(EndRecord),
+}
+
+// === impl Record ===
+
+impl Record {
+    /// Reads a record; why not, if it is none.
+    pub(super) fn read(key: &Key, value: &[u8]) -> Result<Self, String> {
+        let (version, body) = value.split_first().ok_or("it is empty")?;
+        if *version != VERSION {
+            return Err(format!(
+                "it is of version {version}, and this program reads version {VERSION}"
+            ));
+        }
+        match key.as_str().split_once('.') {
+            Some(("circuit", _)) => decode(body).map(Self::Circuit),
+            Some(("job", _)) => decode(body).map(Self::Job),
+            Some(("end", _)) => decode(body).map(Self::End),
+            _ => Err("its key is not one of an engine".to_owned()),
+        }
+    }
+}
+
+fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    postcard::from_bytes(body).map_err(|error| error.to_string())
+}
+
+fn encode(record: &impl Serialize) -> Result<Vec<u8>, String> {
+    postcard::to_extend(record, vec![VERSION]).map_err(|error| error.to_string())
+}
+
+fn key(kind: &str, name: impl std::fmt::Display) -> Result<Key, String> {
+    Key::new(format!("{kind}.{name}")).map_err(|error| error.to_string())
+}
+
+pub(super) fn keep_circuit(circuit: &Registered) -> Result<Vec<Op>, String> {
+    Ok(vec![Op::put(
+        key("circuit", &circuit.name)?,
+        encode(circuit)?,
+    )])
+}
+
+pub(super) fn forget_circuit(name: &str) -> Result<Vec<Op>, String> {
+    Ok(vec![Op::delete(key("circuit", name)?)])
+}
+
+pub(super) fn accept(job: &JobRecord) -> Result<Vec<Op>, String> {
+    Ok(vec![Op::put_new(key("job", job.id())?, encode(job)?)])
+}
+
+pub(super) fn end(end: &EndRecord) -> Result<Vec<Op>, String> {
+    let id = JobId::of(&end.request);
+    Ok(vec![
+        Op::put_new(key("end", id)?, encode(end)?),
+        Op::delete(key("job", id)?),
+    ])
+}
+
+pub(super) fn prune(job: JobId) -> Result<Vec<Op>, String> {
+    Ok(vec![Op::delete(key("end", job)?)])
+}

@@ -1,0 +1,195 @@
+//! Reading a circuit's files for the first time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ark_ec::pairing::Pairing;
+use proofmill_groth16::snarkjs::{CheckedKeys, ZkeyFile};
+use proofmill_groth16::{Curve, ProvingKeyInfo, with_curve};
+use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, ScalarField};
+use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
+
+use super::Registered;
+use crate::interface::{CircuitSource, Error, Registration, check_name};
+
+/// Bytes in memory for each entry of a matrix while it is sorted: places, columns and indices.
+const ENTRY_BYTES: u64 = 24;
+/// Bytes for each point of the domain, while entries are counted.
+const ROW_BYTES: u64 = 16;
+
+/// A registration whose names and files are in order; what they hold is read by [`inspect`].
+#[derive(Clone, Debug)]
+pub(crate) struct Inspection {
+    name: String,
+    source: CircuitSource,
+    /// The bytes to reserve before it is read.
+    pub(crate) bytes: u64,
+}
+
+// === impl Inspection ===
+
+impl Inspection {
+    /// Looks for the files.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Name`], [`Error::Circuit`].
+    pub(crate) fn new(registration: Registration) -> Result<Self, Error> {
+        check_name(&registration.name)?;
+        let (source, bytes) = match registration.source {
+            CircuitSource::Zkey(path) => {
+                let (path, bytes) = found(&path)?;
+                (CircuitSource::Zkey(path), bytes)
+            }
+            CircuitSource::System { constraints, key } => {
+                let (constraints, bytes) = found(&constraints)?;
+                let (key, _) = found(&key)?;
+                // The file is mapped and read into matrices that are smaller than it.
+                (CircuitSource::System { constraints, key }, 2 * bytes)
+            }
+        };
+        Ok(Self {
+            name: registration.name,
+            source,
+            bytes,
+        })
+    }
+}
+
+/// Reads what is to be known, on the current rayon pool. A `.r1cs` file is precompiled into
+/// `precompiled`.
+///
+/// # Errors
+///
+/// [`Error::Circuit`] if the files are not what they should be, or not for each other.
+pub(crate) fn inspect(inspection: &Inspection, precompiled: &Path) -> Result<Registered, Error> {
+    match &inspection.source {
+        CircuitSource::Zkey(path) => inspect_zkey(inspection, path),
+        CircuitSource::System { constraints, key } => {
+            inspect_system(inspection, constraints, key, precompiled)
+        }
+    }
+}
+
+fn inspect_zkey(inspection: &Inspection, path: &Path) -> Result<Registered, Error> {
+    let file = MappedFile::open(path).map_err(unusable)?;
+    let zkey = ZkeyFile::parse(&file).map_err(|error| unusable(error.in_file(path)))?;
+    let header = *zkey.header();
+    let entries = u64::from(zkey.coefficients());
+    let key_digest = CheckedKeys::digest(&file);
+    file.check_unchanged().map_err(unusable)?;
+    let bytes = file.len() as u64;
+    let constraints = [0; 32];
+    Ok(Registered {
+        id: Registered::id_of(header.curve, &constraints, &key_digest),
+        name: inspection.name.clone(),
+        source: inspection.source.clone(),
+        curve: header.curve,
+        variables: header.variables.into(),
+        public: header.public.into(),
+        domain: header.domain_size.into(),
+        constraints,
+        key_digest,
+        precompiled: None,
+        file_bytes: bytes,
+        load_bytes: bytes
+            + in_memory(bytes)
+            + ENTRY_BYTES * entries
+            + ROW_BYTES * u64::from(header.domain_size),
+    })
+}
+
+fn inspect_system(
+    inspection: &Inspection,
+    constraints: &Path,
+    key: &Path,
+    folder: &Path,
+) -> Result<Registered, Error> {
+    let info = ProvingKeyInfo::of(key)
+        .map_err(|error| Error::Circuit(format!("{}: {error}", key.display())))?;
+    let file = MappedFile::open(constraints).map_err(unusable)?;
+    let (field, digest, precompiled) = if file.starts_with(&PRECOMPILED_FORMAT.magic) {
+        let header = *PrecompiledFile::parse(&file)
+            .map_err(|error| unusable(error.in_file(constraints)))?
+            .header();
+        (header.prime, header.digest, constraints.to_owned())
+    } else {
+        let circuit =
+            R1csFile::parse(&file).map_err(|error| unusable(error.in_file(constraints)))?;
+        let field = circuit.header().prime;
+        let (digest, path) = with_curve!(curve_of(field), E => {
+            let system: R1cs<<E as Pairing>::ScalarField> = circuit
+                .system()
+                .map_err(|error| unusable(error.in_file(constraints)))?;
+            let digest = system.digest();
+            let path = folder.join(format!("{}.pmcs", hex::encode(digest)));
+            system
+                .save_precompiled(&path)
+                .map_err(|error| Error::Storage(error.to_string()))?;
+            (digest, path)
+        });
+        (field, digest, path)
+    };
+    if curve_of(field) != info.curve || info.circuit != digest {
+        return Err(Error::Circuit(format!(
+            "{} is the key of another circuit than {}: name the two that belong together",
+            key.display(),
+            constraints.display()
+        )));
+    }
+    let constraint_bytes = length(&precompiled)?;
+    let key_bytes = length(key)?;
+    Ok(Registered {
+        id: Registered::id_of(info.curve, &digest, &info.checksum),
+        name: inspection.name.clone(),
+        source: inspection.source.clone(),
+        curve: info.curve,
+        variables: info.variables as u64,
+        public: info.instance as u64 - 1,
+        domain: info.domain as u64,
+        constraints: digest,
+        key_digest: info.checksum,
+        precompiled: Some(precompiled),
+        file_bytes: key_bytes + constraint_bytes,
+        // The key's file is read, not mapped, and one query is held twice while it is decoded; of the
+        // constraints there are the mapping and the matrices.
+        load_bytes: key_bytes
+            + 2 * in_memory(key_bytes)
+            + 2 * constraint_bytes.max(length(constraints)?),
+    })
+}
+
+/// What `bytes` of points in a file take in memory: each has a mark of its own there, padded to a
+/// word.
+pub(crate) const fn in_memory(bytes: u64) -> u64 {
+    bytes + bytes / 8 + 4096
+}
+
+pub(crate) const fn curve_of(field: ScalarField) -> Curve {
+    match field {
+        ScalarField::Bn254 => Curve::Bn254,
+        ScalarField::Bls12_381 => Curve::Bls12_381,
+    }
+}
+
+/// The file's absolute path and its length.
+fn found(path: &Path) -> Result<(PathBuf, u64), Error> {
+    let unreadable = |error| Error::Circuit(format!("{}: {error}", path.display()));
+    let absolute = fs::canonicalize(path).map_err(unreadable)?;
+    let bytes = length(&absolute)?;
+    if absolute.to_str().is_none() {
+        let shown = absolute.display();
+        return Err(Error::Circuit(format!("{shown}: the path is not UTF-8")));
+    }
+    Ok((absolute, bytes))
+}
+
+fn length(path: &Path) -> Result<u64, Error> {
+    fs::metadata(path)
+        .map(|metadata| metadata.len())
+        .map_err(|error| Error::Circuit(format!("{}: {error}", path.display())))
+}
+
+fn unusable(error: FileError) -> Error {
+    Error::Circuit(error.to_string())
+}

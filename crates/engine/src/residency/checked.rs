@@ -1,0 +1,45 @@
+//! Which keys had every point checked before.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use proofmill_groth16::snarkjs::CheckedKeys;
+use proofmill_r1cs::iden3::FileError;
+
+/// Keys whose points were checked, in this process or, with a directory, ever.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedMemory {
+    directory: Option<CheckedKeys>,
+    here: Mutex<HashSet<[u8; 32]>>,
+}
+
+// === impl CheckedMemory ===
+
+impl CheckedMemory {
+    pub(crate) fn new(directory: Option<CheckedKeys>) -> Self {
+        Self {
+            directory,
+            here: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn contains(&self, digest: &[u8; 32]) -> bool {
+        self.lock().contains(digest)
+            || self
+                .directory
+                .as_ref()
+                .is_some_and(|directory| directory.contains(digest))
+    }
+
+    pub(crate) fn remember(&self, digest: &[u8; 32], key: &Path) -> Result<(), FileError> {
+        self.lock().insert(*digest);
+        self.directory
+            .as_ref()
+            .map_or(Ok(()), |directory| directory.remember(digest, key))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<[u8; 32]>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,186 @@
+//! Loading a key: from files to what proves.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
+use proofmill_groth16::{
+    Check, Engine, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, with_curve,
+};
+use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile};
+use proofmill_r1cs::{R1cs, load_precompiled};
+
+use super::CheckedMemory;
+use crate::interface::{CircuitSource, ConstraintsFrom};
+use crate::key::{HotKey, Key};
+use crate::options::KeyForm;
+use crate::registry::Registered;
+
+/// A key that was loaded.
+pub(super) struct Loaded {
+    pub(super) key: Arc<dyn Key>,
+    /// Where its matrices came from.
+    pub(super) from: ConstraintsFrom,
+}
+
+/// Files that are mapped, and are what was registered.
+#[derive(Debug)]
+pub(super) struct MappedFiles {
+    /// The `.zkey`, or the precompiled constraints.
+    file: MappedFile,
+}
+
+/// Maps a circuit's files and compares their digests with the registered ones.
+///
+/// # Errors
+///
+/// What is wrong with which file.
+pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
+    let path = match &registered.source {
+        CircuitSource::Zkey(path) => path,
+        CircuitSource::System { constraints, .. } => {
+            registered.precompiled.as_ref().unwrap_or(constraints)
+        }
+    };
+    let file = MappedFile::open(path).map_err(text)?;
+    if matches!(registered.source, CircuitSource::Zkey(_)) {
+        expect_digest(path, &CheckedKeys::digest(&file), &registered.key_digest)?;
+    }
+    Ok(MappedFiles { file })
+}
+
+/// Loads a key on the current rayon pool. Its bytes are reserved.
+///
+/// # Errors
+///
+/// What is wrong with which file.
+pub(super) fn load(
+    registered: &Registered,
+    form: KeyForm,
+    checked: &CheckedMemory,
+    mapped: Option<MappedFiles>,
+) -> Result<Loaded, String> {
+    let points = match form {
+        KeyForm::Plain => Form::Plain,
+        KeyForm::Prepared { .. } => Form::Prepared {
+            memory_limit: usize::try_from(registered.prepared(form)).unwrap_or(usize::MAX),
+        },
+    };
+    let mapped = mapped.map_or_else(|| map(registered), Ok);
+    with_curve!(registered.curve, E => match &registered.source {
+        CircuitSource::Zkey(path) => {
+            let key = load_zkey::<E>(registered, path, mapped?, points, checked)?;
+            let from = ConstraintsFrom::Zkey;
+            Ok(Loaded { key: Arc::new(HotKey::new(key, false)), from })
+        }
+        CircuitSource::System { constraints, key } => {
+            let (system, from) = load_system(registered, constraints, mapped)?;
+            let key = load_key::<E>(registered, key, system, points, checked)?;
+            Ok(Loaded { key: Arc::new(HotKey::new(key, true)), from })
+        }
+    })
+}
+
+fn load_zkey<E: Engine>(
+    registered: &Registered,
+    path: &Path,
+    mapped: MappedFiles,
+    points: Form,
+    checked: &CheckedMemory,
+) -> Result<ResidentKey<E>, String> {
+    let file = mapped.file;
+    let digest = &registered.key_digest;
+    let known = checked.contains(digest);
+    let check = if known {
+        PointCheck::Skip
+    } else {
+        PointCheck::Full
+    };
+    let key = ZkeyFile::parse(&file)
+        .and_then(|zkey| zkey.read::<E>(check))
+        .map_err(|error| text(error.in_file(path)))?;
+    // What was digested is what was read only if nobody wrote to the file meanwhile.
+    file.check_unchanged().map_err(text)?;
+    if !known {
+        checked.remember(digest, path).map_err(text)?;
+    }
+    drop(file);
+    ResidentKey::from_zkey(key, points).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn load_key<E: Engine>(
+    registered: &Registered,
+    path: &Path,
+    system: R1cs<E::ScalarField>,
+    points: Form,
+    checked: &CheckedMemory,
+) -> Result<ResidentKey<E>, String> {
+    let unusable = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let info = ProvingKeyInfo::of(path).map_err(|error| unusable(&error))?;
+    expect_digest(path, &info.checksum, &registered.key_digest)?;
+    let known = checked.contains(&info.checksum);
+    let check = if known { Check::Checksum } else { Check::Full };
+    let key = ProvingKey::<E>::load(path, check).map_err(|error| unusable(&error))?;
+    if key.vk.circuit != registered.constraints {
+        return Err(unusable(&"the key is for another circuit"));
+    }
+    if !known {
+        checked.remember(&info.checksum, path).map_err(text)?;
+    }
+    ResidentKey::new(key, Arc::new(system), points).map_err(|error| unusable(&error))
+}
+
+/// The constraints: from the precompiled file, and if that cannot be used from the `.r1cs`, which is
+/// said and shows in the status.
+fn load_system<F: ark_ff::PrimeField>(
+    registered: &Registered,
+    constraints: &Path,
+    mapped: Result<MappedFiles, String>,
+) -> Result<(R1cs<F>, ConstraintsFrom), String> {
+    let precompiled = mapped.and_then(|mapped| {
+        let system = load_precompiled::<F>(&mapped.file).map_err(text)?;
+        expect_digest(
+            mapped.file.path(),
+            &system.digest(),
+            &registered.constraints,
+        )?;
+        Ok(system)
+    });
+    let ours = registered
+        .precompiled
+        .as_deref()
+        .filter(|path| *path != constraints);
+    match (precompiled, ours) {
+        (Ok(system), _) => Ok((system, ConstraintsFrom::Precompiled)),
+        (Err(why), None) => Err(why),
+        (Err(why), Some(path)) => {
+            tracing::warn!(
+                circuit = registered.name,
+                why,
+                "precompiled again from the .r1cs"
+            );
+            let file = MappedFile::open(constraints).map_err(text)?;
+            let system = R1csFile::parse(&file)
+                .and_then(|circuit| circuit.system::<F>())
+                .map_err(|error| text(error.in_file(constraints)))?;
+            expect_digest(constraints, &system.digest(), &registered.constraints)?;
+            system.save_precompiled(path).map_err(text)?;
+            Ok((system, ConstraintsFrom::R1cs))
+        }
+    }
+}
+
+fn expect_digest(path: &Path, found: &[u8; 32], expected: &[u8; 32]) -> Result<(), String> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!(
+        "{}: not the file that was registered: register it under another name, or put the old one \
+         back",
+        path.display()
+    ))
+}
+
+fn text(error: FileError) -> String {
+    error.to_string()
+}

@@ -1,0 +1,61 @@
+//! Giving memory back that nobody uses.
+
+use super::table::{Inner, Place};
+use crate::budget::Reclaim;
+
+/// What the budget asks.
+pub(super) type Reclaimer = Inner;
+
+impl Reclaim for Inner {
+    /// Evicts keys that nobody uses, mapped ones first, then those used longest ago: as many as are
+    /// needed, or none if all of them would not be enough.
+    fn reclaim(&self, bytes: u64) -> bool {
+        let mut evicted = Vec::new();
+        {
+            let mut table = self.lock();
+            let mut idle: Vec<_> = table
+                .entries
+                .values()
+                .filter(|entry| entry.is_idle() && entry.place.bytes() > 0)
+                .map(|entry| {
+                    let hot = matches!(entry.place, Place::Hot(..));
+                    (hot, entry.last_used, entry.circuit.id, entry.place.bytes())
+                })
+                .collect();
+            if idle.iter().map(|(.., held)| held).sum::<u64>() < bytes {
+                return false;
+            }
+            idle.sort_unstable();
+            let mut freed = 0;
+            for (.., id, held) in idle {
+                if freed >= bytes {
+                    break;
+                }
+                freed += held;
+                evicted.push(self.evict(&mut table, &id));
+            }
+        }
+        // Without the lock: giving bytes back may ask for more of them.
+        drop(evicted);
+        true
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// Takes a key's memory out of the table, to be dropped without its lock.
+    pub(super) fn evict(
+        &self,
+        table: &mut super::table::Table,
+        id: &crate::interface::CircuitId,
+    ) -> Place {
+        table.evictions += 1;
+        let entry = table.used(id);
+        entry.evictions += 1;
+        let place = std::mem::replace(&mut entry.place, Place::Cold);
+        entry.changed.send_replace(());
+        self.tell(entry, None);
+        place
+    }
+}

@@ -1,0 +1,366 @@
+//! The table of circuits and of where their keys are.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::CheckedMemory;
+use super::load::MappedFiles;
+use super::reclaim::Reclaimer;
+use crate::budget::{Budget, Reclaim, Reservation};
+use crate::events::Events;
+use crate::interface::{
+    CircuitId, CircuitRef, CircuitSource, CircuitView, ConstraintsFrom, Error, EventKind, Tier,
+};
+use crate::key::Key;
+use crate::options::KeyForm;
+use crate::registry::Registered;
+
+/// The registered circuits and their keys. Cloning shares them.
+#[derive(Clone)]
+pub(crate) struct Residency {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) budget: Budget,
+    pub(super) events: Events,
+    pub(super) pool: Arc<rayon::ThreadPool>,
+    pub(super) checked: CheckedMemory,
+    pub(super) form: KeyForm,
+    /// The most circuits.
+    limit: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+pub(super) struct Table {
+    pub(super) entries: HashMap<CircuitId, Entry>,
+    names: BTreeMap<String, CircuitId>,
+    /// Counts uses: who used a key last is who has the highest count.
+    clock: u64,
+    pub(super) evictions: u64,
+}
+
+pub(super) struct Entry {
+    pub(super) circuit: Arc<Registered>,
+    pub(super) name: Arc<str>,
+    pub(super) place: Place,
+    /// Who holds the key, or waits for it.
+    pub(super) users: u64,
+    /// Partitions of jobs that are not at their end and need it.
+    jobs: u64,
+    pub(super) pinned: bool,
+    pub(super) last_used: u64,
+    /// Where the matrices came from the last time, or will.
+    pub(super) from: ConstraintsFrom,
+    /// Why loading it failed, the last time.
+    pub(super) failure: Option<String>,
+    pub(super) measured: Option<u64>,
+    pub(super) loads: u64,
+    pub(super) load_ms: Option<u64>,
+    pub(super) evictions: u64,
+    proofs: u64,
+    /// Moves whenever `place` does.
+    pub(super) changed: watch::Sender<()>,
+}
+
+/// Where a key is. Memory goes before its reservation: fields are dropped in order.
+pub(super) enum Place {
+    Cold,
+    Warm(MappedFiles, Reservation),
+    Loading,
+    Hot(Arc<dyn Key>, Reservation),
+}
+
+// === impl Place ===
+
+impl Place {
+    pub(super) fn tier(&self) -> Tier {
+        match self {
+            Self::Cold | Self::Loading => Tier::Cold,
+            Self::Warm(..) => Tier::Warm,
+            Self::Hot(..) => Tier::Hot,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Cold | Self::Loading => 0,
+            Self::Warm(_, reservation) | Self::Hot(_, reservation) => reservation.bytes(),
+        }
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    fn new(circuit: Registered) -> Self {
+        let from = match &circuit.source {
+            CircuitSource::Zkey(_) => ConstraintsFrom::Zkey,
+            CircuitSource::System { .. } => ConstraintsFrom::Precompiled,
+        };
+        Self {
+            name: circuit.name.as_str().into(),
+            circuit: Arc::new(circuit),
+            place: Place::Cold,
+            users: 0,
+            jobs: 0,
+            pinned: false,
+            last_used: 0,
+            from,
+            failure: None,
+            measured: None,
+            loads: 0,
+            load_ms: None,
+            evictions: 0,
+            proofs: 0,
+            changed: watch::channel(()).0,
+        }
+    }
+
+    /// Whether its memory may be taken. A mapping may be even from under someone who waits for the
+    /// key to be loaded: two who wait could otherwise hold what the other waits for.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.pinned && (self.users == 0 || matches!(self.place, Place::Warm(..)))
+    }
+
+    pub(super) fn view(&self, form: KeyForm) -> CircuitView {
+        let circuit = &self.circuit;
+        CircuitView {
+            name: circuit.name.clone(),
+            id: circuit.id,
+            curve: circuit.curve.name(),
+            variables: circuit.variables,
+            public: circuit.public,
+            domain: circuit.domain,
+            source: circuit.source.clone(),
+            from: self.from,
+            tier: self.place.tier(),
+            loading: matches!(self.place, Place::Loading),
+            pinned: self.pinned,
+            bytes: self.place.bytes(),
+            hot_bytes: self.measured.unwrap_or_else(|| circuit.loading(form)),
+            measured: self.measured.is_some(),
+            work_bytes: circuit.footprint(form).peak(),
+            users: self.users,
+            loads: self.loads,
+            load_ms: self.load_ms,
+            evictions: self.evictions,
+            proofs: self.proofs,
+        }
+    }
+}
+
+// === impl Table ===
+
+impl Table {
+    pub(super) fn find(&mut self, circuit: &CircuitRef) -> Result<&mut Entry, Error> {
+        let id = match circuit {
+            CircuitRef::Id(id) => Some(*id),
+            CircuitRef::Name(name) => self.names.get(name).copied(),
+        };
+        id.and_then(|id| self.entries.get_mut(&id))
+            .ok_or_else(|| Error::UnknownCircuit(circuit.clone()))
+    }
+
+    /// The entry of a circuit that is used, and so cannot be gone.
+    pub(super) fn used(&mut self, id: &CircuitId) -> &mut Entry {
+        self.entries
+            .get_mut(id)
+            .unwrap_or_else(|| unreachable!("a circuit in use is not forgotten"))
+    }
+
+    pub(super) fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+}
+
+// === impl Residency ===
+
+impl Residency {
+    pub(crate) fn new(
+        budget: Budget,
+        events: Events,
+        pool: Arc<rayon::ThreadPool>,
+        checked: CheckedMemory,
+        form: KeyForm,
+        limit: usize,
+    ) -> Self {
+        let inner = Arc::new_cyclic(|weak| {
+            let reclaimer: std::sync::Weak<dyn Reclaim> =
+                weak.clone() as std::sync::Weak<Reclaimer>;
+            budget.reclaim_from(reclaimer);
+            Inner {
+                budget,
+                events,
+                pool,
+                checked,
+                form,
+                limit,
+                table: Mutex::default(),
+            }
+        });
+        Self { inner }
+    }
+
+    /// Makes a circuit known. Whether it is new: the same one under the same name changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NameTaken`], [`Error::Invalid`] for a circuit that has another name,
+    /// [`Error::TooLarge`].
+    pub(crate) fn insert(&self, circuit: Registered) -> Result<(CircuitView, bool), Error> {
+        let mut table = self.inner.lock();
+        if let Some(id) = table.names.get(&circuit.name).copied() {
+            if id != circuit.id {
+                let name = circuit.name;
+                return Err(Error::NameTaken { name, id });
+            }
+            return Ok((table.used(&id).view(self.inner.form), false));
+        }
+        if let Some(entry) = table.entries.get(&circuit.id) {
+            return Err(Error::Invalid(format!(
+                "the circuit of {:?} is registered as {:?}: use that name",
+                circuit.name, entry.name
+            )));
+        }
+        if table.entries.len() >= self.inner.limit {
+            return Err(Error::TooLarge {
+                what: "the number of circuits",
+                size: table.entries.len() as u64 + 1,
+                limit: self.inner.limit as u64,
+            });
+        }
+        table.names.insert(circuit.name.clone(), circuit.id);
+        let entry = Entry::new(circuit);
+        let view = entry.view(self.inner.form);
+        table.entries.insert(view.id, entry);
+        Ok((view, true))
+    }
+
+    /// Forgets a circuit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCircuit`], [`Error::InUse`].
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
+        let removed = {
+            let mut table = self.inner.lock();
+            let entry = table.find(&CircuitRef::Name(name.to_owned()))?;
+            let busy = entry.users + entry.jobs > 0 || matches!(entry.place, Place::Loading);
+            if busy || entry.pinned {
+                let why = if busy { "in use" } else { "pinned" };
+                return Err(Error::InUse(name.to_owned(), why));
+            }
+            let id = entry.circuit.id;
+            table.names.remove(name);
+            table.entries.remove(&id)
+        };
+        // Without the lock: giving memory back asks for it.
+        drop(removed);
+        Ok(())
+    }
+
+    /// What is known of a circuit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCircuit`].
+    pub(crate) fn circuit(&self, circuit: &CircuitRef) -> Result<Arc<Registered>, Error> {
+        Ok(self.inner.lock().find(circuit)?.circuit.clone())
+    }
+
+    /// A circuit as it is now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCircuit`].
+    pub(crate) fn view(&self, circuit: &CircuitRef) -> Result<CircuitView, Error> {
+        Ok(self.inner.lock().find(circuit)?.view(self.inner.form))
+    }
+
+    /// All circuits by name, and the number of evictions.
+    pub(crate) fn views(&self) -> (Vec<CircuitView>, u64) {
+        let table = self.inner.lock();
+        let views = table.names.values().filter_map(|id| table.entries.get(id));
+        let views = views.map(|entry| entry.view(self.inner.form)).collect();
+        (views, table.evictions)
+    }
+
+    /// Keeps a key from being evicted, or no longer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCircuit`].
+    pub(crate) fn pin(&self, circuit: &CircuitRef, pinned: bool) -> Result<CircuitView, Error> {
+        let view = {
+            let mut table = self.inner.lock();
+            let entry = table.find(circuit)?;
+            entry.pinned = pinned;
+            entry.view(self.inner.form)
+        };
+        self.inner.budget.reconsider();
+        Ok(view)
+    }
+
+    /// Counts a partition of a job that needs a circuit, so that it is not forgotten meanwhile, and
+    /// tells its name; nothing if it is not known.
+    pub(crate) fn expect_job(&self, circuit: &CircuitId) -> Option<Arc<str>> {
+        let mut table = self.inner.lock();
+        let entry = table.entries.get_mut(circuit)?;
+        entry.jobs += 1;
+        Some(entry.name.clone())
+    }
+
+    /// Whether a circuit is known.
+    pub(crate) fn knows(&self, circuit: &CircuitId) -> bool {
+        self.inner.lock().entries.contains_key(circuit)
+    }
+
+    /// Counts such a partition less.
+    pub(crate) fn job_ended(&self, circuit: &CircuitId) {
+        if let Some(entry) = self.inner.lock().entries.get_mut(circuit) {
+            entry.jobs = entry.jobs.saturating_sub(1);
+        }
+    }
+
+    /// Counts a proof that was delivered.
+    pub(crate) fn proven(&self, circuit: &CircuitId) {
+        if let Some(entry) = self.inner.lock().entries.get_mut(circuit) {
+            entry.proofs += 1;
+        }
+    }
+
+    /// The budget its keys are counted in.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.inner.budget
+    }
+
+    /// How keys are held.
+    pub(crate) fn form(&self) -> KeyForm {
+        self.inner.form
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
+        // Nothing under this lock panics half-way through a change.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells where a key is now.
+    pub(super) fn tell(&self, entry: &Entry, began_us: Option<u64>) {
+        self.events.send(EventKind::Key {
+            circuit: entry.circuit.id,
+            name: entry.name.clone(),
+            tier: entry.place.tier(),
+            bytes: entry.place.bytes(),
+            began_us,
+        });
+    }
+}

@@ -1,0 +1,6 @@
+//! The faults of the engine that this one learnt from, each with a test that it is not here.
+
+mod jobs;
+mod memory;
+mod precompiled;
+mod unverified;

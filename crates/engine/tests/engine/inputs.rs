@@ -1,0 +1,261 @@
+//! What witnesses come from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_engine::{
+    CircuitRef, Error, Generator, GeneratorProgram, Input, JobState, Options, Partition, Resource,
+    Secret, WitnessGenerator,
+};
+use proofmill_shutdown::Level;
+
+use super::support::{BLS12_381, BN254, FROM_R1CS, Running, options, submission};
+
+fn partition(input: Input) -> Partition {
+    Partition {
+        circuit: BN254.circuit(),
+        input,
+    }
+}
+
+/// The inputs are the seed.
+struct FromSeed;
+
+impl WitnessGenerator for FromSeed {
+    fn generate(&self, inputs: &[u8]) -> Result<Secret, String> {
+        let text = std::str::from_utf8(inputs).map_err(|error| error.to_string())?;
+        let seed = text.parse().map_err(|_| "not a seed".to_owned())?;
+        Ok(Secret::new(BN254.wtns(seed)))
+    }
+}
+
+/// A shell script as a generator.
+fn script(text: &str) -> Generator {
+    Generator::Program(GeneratorProgram {
+        program: "/bin/sh".into(),
+        args: ["-c", text, "sh", "{input}", "{output}"]
+            .map(str::to_owned)
+            .to_vec(),
+        time_limit: Duration::from_secs(60),
+        memory: 1 << 20,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn witnesses_come_as_files_vectors_streams_and_from_generators() {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("witness.wtns");
+    std::fs::write(&ready, BN254.wtns(5)).unwrap();
+    let copy = format!("cp {} \"$2\"", ready.display());
+    let generators = BTreeMap::from([
+        ("native".to_owned(), Generator::Native(Arc::new(FromSeed))),
+        ("copy".to_owned(), script(&copy)),
+    ]);
+    let running = Running::with(
+        Options {
+            generators,
+            ..options()
+        },
+        &[BN254],
+    )
+    .await;
+    let mut upload = running.handle.upload().await.unwrap();
+    for chunk in BN254.vector(3).chunks(1000) {
+        upload.write(chunk).await.unwrap();
+    }
+    let inputs = |generator: &str, json: &[u8]| Input::Inputs {
+        generator: generator.to_owned(),
+        json: Secret::new(json.to_vec()),
+    };
+    let partitions = [
+        Input::Wtns(Secret::new(BN254.wtns(1))),
+        Input::Vector(Secret::new(BN254.vector(2))),
+        Input::Uploaded(upload),
+        inputs("native", b"4"),
+        inputs("copy", b"{}"),
+    ];
+    let partitions = partitions.map(partition).into();
+    let result = running
+        .handle
+        .prove(submission("client", "1", partitions))
+        .await
+        .unwrap();
+    assert_eq!(result.state, JobState::Done);
+    for (seed, proof) in (1..).zip(result.proofs.iter()) {
+        BN254.check(proof, seed);
+    }
+    running.stop(Level::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_generator_that_fails_says_why() {
+    let generators = BTreeMap::from([
+        ("native".to_owned(), Generator::Native(Arc::new(FromSeed))),
+        ("refuses".to_owned(), script("echo too small >&2; exit 3")),
+        ("silent".to_owned(), script(":")),
+    ]);
+    let running = Running::with(
+        Options {
+            generators,
+            ..options()
+        },
+        &[BN254],
+    )
+    .await;
+    for (generator, why) in [
+        ("native", "not a seed"),
+        ("refuses", "too small"),
+        ("silent", "wrote no witness"),
+    ] {
+        let input = Input::Inputs {
+            generator: generator.to_owned(),
+            json: Secret::new(b"x".to_vec()),
+        };
+        let job = submission("client", generator, vec![partition(input)]);
+        let JobState::Failed(said) = running.handle.prove(job).await.unwrap().state else {
+            panic!("{generator} fails");
+        };
+        assert!(said.contains(why), "{said}");
+    }
+    running.stop(Level::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_is_refused_before_it_is_kept() {
+    let running = Running::with(options(), &[BN254]).await;
+    let refused = async |partitions| {
+        let submitted = running
+            .handle
+            .submit(submission("client", "1", partitions))
+            .await;
+        submitted.unwrap_err()
+    };
+    assert!(matches!(refused(Vec::new()).await, Error::Invalid(_)));
+    let other = Input::Wtns(Secret::new(BLS12_381.wtns(1)));
+    let error = refused(vec![partition(other)]).await.to_string();
+    assert!(
+        error.contains("partition 0") && error.contains("another circuit"),
+        "{error}"
+    );
+    let short = Input::Vector(Secret::new(vec![0; 31]));
+    assert!(matches!(
+        refused(vec![partition(short)]).await,
+        Error::Invalid(_)
+    ));
+    let unknown = Partition {
+        circuit: CircuitRef::Name("nothing".to_owned()),
+        ..BN254.partition(1)
+    };
+    assert!(matches!(
+        refused(vec![unknown]).await,
+        Error::UnknownCircuit(_)
+    ));
+    let no_generator = Input::Inputs {
+        generator: "none".to_owned(),
+        json: Secret::default(),
+    };
+    assert!(matches!(
+        refused(vec![partition(no_generator)]).await,
+        Error::UnknownGenerator(_)
+    ));
+    running.stop(Level::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quotas_are_kept_and_say_when_to_come_again() {
+    let gate = super::support::Gate::closed();
+    let mut options = Options {
+        interference: Some(gate.clone()),
+        ..options()
+    };
+    options.limits.jobs = 3;
+    options.limits.jobs_per_client = 2;
+    options.limits.uploads = 1;
+    let running = Running::with(options, &[BN254]).await;
+    let submit = |client: &'static str, request: &'static str| {
+        running
+            .handle
+            .submit(submission(client, request, vec![BN254.partition(1)]))
+    };
+    submit("a", "1").await.unwrap();
+    submit("a", "2").await.unwrap();
+    let full = |error: Error| match error {
+        Error::Exhausted {
+            resource,
+            retry_after,
+            ..
+        } => {
+            assert!(retry_after > Duration::ZERO);
+            resource
+        }
+        other => panic!("{other}"),
+    };
+    assert_eq!(
+        full(submit("a", "3").await.unwrap_err()),
+        Resource::ClientJobs
+    );
+    submit("b", "1").await.unwrap();
+    assert_eq!(full(submit("c", "1").await.unwrap_err()), Resource::Queue);
+    assert!(
+        submit("a", "1").await.unwrap().existing,
+        "what is there is found"
+    );
+    let upload = running.handle.upload().await.unwrap();
+    assert_eq!(
+        full(running.handle.upload().await.unwrap_err()),
+        Resource::Uploads
+    );
+    drop(upload);
+    running.handle.upload().await.unwrap();
+    assert_eq!(running.handle.status().await.unwrap().counts.refused, 2);
+    gate.open();
+    running.stop(Level::Drain).await;
+}
+
+fn files(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn witnesses_on_disk_are_private_and_go_with_their_jobs() {
+    use std::os::unix::fs::PermissionsExt;
+    let gate = super::support::Gate::closed();
+    let state = tempfile::tempdir().unwrap();
+    let inputs = state.path().join("inputs");
+    let options = Options {
+        state_dir: Some(state.path().to_owned()),
+        interference: Some(gate.clone()),
+        ..options()
+    };
+    let running = Running::with(options, &[FROM_R1CS]).await;
+    let mut upload = running.handle.upload().await.unwrap();
+    upload.write(&[0; 100]).await.unwrap();
+    let partitions = vec![FROM_R1CS.partition(1), FROM_R1CS.partition(2)];
+    let job = running.submit(submission("client", "1", partitions)).await;
+    assert_eq!(files(&inputs), 3);
+    for file in std::fs::read_dir(&inputs).unwrap() {
+        let mode = file.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let mode = std::fs::metadata(&inputs).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    drop(upload);
+    assert_eq!(files(&inputs), 2, "an upload that is dropped is removed");
+    gate.open();
+    assert_eq!(running.result(job).await.state, JobState::Done);
+    assert_eq!(files(&inputs), 0);
+    // The same content again is the same job; nothing of it is left on disk.
+    let again = vec![FROM_R1CS.partition(1), FROM_R1CS.partition(2)];
+    assert!(
+        running
+            .handle
+            .submit(submission("client", "1", again))
+            .await
+            .unwrap()
+            .existing
+    );
+    assert_eq!(files(&inputs), 0);
+    running.stop(Level::Drain).await;
+}

@@ -1,0 +1,9 @@
+//! The engine as its callers have it: real circuits of both curves, real keys, real proofs.
+
+mod faults;
+mod inputs;
+mod proofs;
+mod residency;
+mod restart;
+mod stress;
+mod support;
