@@ -22,4 +22,6 @@ pub mod timeline;
 
 pub use access::{AccessError, Tokens};
 pub use client::{Address, Client, ClientError, Credentials, InvalidAddress};
-pub use server::{ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, TlsFiles};
+pub use server::{
+    ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, TlsFiles, in_process,
+};

@@ -239,6 +239,31 @@ impl Server {
     }
 }
 
+/// What a TCP port on loopback answers, without the port: what is called in the same process.
+///
+/// # Errors
+///
+/// [`ServeError::Serve`].
+pub fn in_process(
+    handle: Handle,
+) -> Result<
+    impl tower_service::Service<
+        hyper::Request<tonic::body::Body>,
+        Response = hyper::Response<tonic::body::Body>,
+        Error = std::convert::Infallible,
+    > + Clone,
+    ServeError,
+> {
+    let service = EngineService {
+        handle,
+        history: History::new(),
+        private: false,
+    };
+    let (_, health) = tonic_health::server::health_reporter();
+    let routes = routes(service, Gate(None), health)?.prepare();
+    Ok(tower_layer::Layer::layer(&Bounds::default(), routes))
+}
+
 /// The services on one listener: the engine, health and reflection.
 fn routes(
     service: EngineService,

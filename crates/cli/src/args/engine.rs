@@ -103,10 +103,20 @@ pub(crate) struct EngineArg {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CredentialArgs {
     /// The authority of the engine's certificate (PEM), over https.
-    #[arg(long, env = "PROOFMILL_ENGINE_CA", value_name = "FILE", help_heading = "Engine")]
+    #[arg(
+        long,
+        env = "PROOFMILL_ENGINE_CA",
+        value_name = "FILE",
+        help_heading = "Engine"
+    )]
     pub(crate) ca: Option<PathBuf>,
     /// A file with the token to show; not for everybody to read.
-    #[arg(long, env = "PROOFMILL_ENGINE_TOKEN", value_name = "FILE", help_heading = "Engine")]
+    #[arg(
+        long,
+        env = "PROOFMILL_ENGINE_TOKEN",
+        value_name = "FILE",
+        help_heading = "Engine"
+    )]
     pub(crate) token: Option<PathBuf>,
 }
 
@@ -117,8 +127,8 @@ pub(crate) struct Serve {
     /// Where jobs, results and the list of circuits are kept, and the socket is.
     #[arg(long, env = "PROOFMILL_ENGINE_STATE", value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
-    /// Circuits to register: a folder of .zkey files (and of NAME.r1cs with NAME.key), NAME=KEY.zkey,
-    /// or NAME=CONSTRAINTS,KEY. Those of an earlier run are known already.
+    /// Circuits to register: a folder of .zkey files (and of NAME.key with NAME.r1cs or the
+    /// precompiled NAME.pmcs), NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY. Those of an earlier run are known already.
     #[arg(long, value_name = "DIR|NAME=FILE")]
     pub(crate) circuits: Vec<String>,
     /// Load this circuit's key at once.
@@ -163,10 +173,20 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "listen"], help_heading = "Listening")]
     pub(crate) tls_certificate: Option<PathBuf>,
     /// The certificate's key (PEM); not for everybody to read.
-    #[arg(long, value_name = "FILE", requires = "tls_certificate", help_heading = "Listening")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_certificate",
+        help_heading = "Listening"
+    )]
     pub(crate) tls_key: Option<PathBuf>,
     /// Who may call there: a client's name and its token on each line; not for everybody to read.
-    #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Listening")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "listen",
+        help_heading = "Listening"
+    )]
     pub(crate) tokens: Option<PathBuf>,
     /// Serve `/metrics` (Prometheus) and `/healthz` here; on loopback `/status` and `/timeline` too.
     #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
@@ -256,7 +276,12 @@ pub(crate) struct EngineProve {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u32>,
     /// Who asks: quotas are counted by it [default: the token's client, or `default`].
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) client: String,
     /// What the request is called: the same again, with the same content, is the same job [default:
     /// drawn].

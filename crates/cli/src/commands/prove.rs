@@ -1,20 +1,27 @@
 //! `proofmill prove`
 
 use std::path::Path;
+use std::time::Instant;
 
 use ark_std::rand::rngs::OsRng;
+use proofmill_api::engine::Client;
+use proofmill_api::engine::proto::partition::Input;
+use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeys, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
+    Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
+    proof_to_json,
 };
 use proofmill_groth16::stages::{Products, Stage};
 use proofmill_groth16::{
-    Engine, PreparedVerifyingKey, ProveError, Residency, ResidentKey, verify, with_curve,
+    Engine, PreparedVerifyingKey, Proof, ProveError, Residency, ResidentKey, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile, canonical_from_le};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::circuits::Prove;
+use crate::commands::engine;
+use crate::commands::engine::prove::{drawn, with_key};
 use crate::failure::Failure;
 use crate::files::{check_folder, write_text};
 use crate::output;
@@ -109,6 +116,20 @@ async fn through_engine(
         output::line(answer.to_string())?;
     }
     Ok(())
+}
+
+/// Whether the key file agrees that the engine's proof is one: it may have been replaced since the
+/// engine read it.
+fn check<E: Engine>(key: &ZkeyFile<'_>, made: &proto::Proof) -> Result<(), String> {
+    let text = |error: &dyn std::error::Error| error.to_string();
+    let vk = key
+        .verifying_key::<E>(PointCheck::Full)
+        .map_err(|it| text(&it))?;
+    let proof = Proof::<E>::from_bytes(&made.proof).map_err(|it| text(&it))?;
+    let inputs = made.public_inputs.iter().map(|it| canonical_from_le(it));
+    let inputs: Option<Vec<E::ScalarField>> = inputs.collect();
+    let inputs = inputs.ok_or("a public input is not below the field's prime")?;
+    verify(&PreparedVerifyingKey::from(vk), &inputs, &proof).map_err(|it| text(&it))
 }
 
 /// Makes the proof, verifies it, and writes the two files.

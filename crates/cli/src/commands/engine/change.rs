@@ -19,14 +19,21 @@ pub(crate) async fn register(args: Register) -> Result<(), Failure> {
             constraints: absolute(constraints)?,
             key: absolute(key)?,
         }),
-        _ => return Err(Failure::usage("--zkey, or --constraints and --key, are needed")),
+        _ => {
+            return Err(Failure::usage(
+                "--zkey, or --constraints and --key, are needed",
+            ));
+        }
     };
     let request = RegisterRequest {
         name: args.name,
         source: Some(source),
     };
     let client = connect(&args.look.engine).await?;
-    let circuit = client.register(request).await.map_err(|error| refused(&error))?;
+    let circuit = client
+        .register(request)
+        .await
+        .map_err(|error| refused(&error))?;
     tell(&circuit, args.look.json)
 }
 
@@ -61,7 +68,10 @@ pub(crate) async fn preload(args: &Preload) -> Result<(), Failure> {
 
 pub(crate) async fn evict(args: &OneCircuit) -> Result<(), Failure> {
     let client = connect(&args.look.engine).await?;
-    let given = client.evict(&args.circuit).await.map_err(|error| refused(&error))?;
+    let given = client
+        .evict(&args.circuit)
+        .await
+        .map_err(|error| refused(&error))?;
     if args.look.json {
         return output::line(json!({ "circuit": args.circuit, "bytes": given }).to_string());
     }
@@ -76,7 +86,10 @@ pub(crate) async fn pin(args: &OneCircuit, pinned: bool) -> Result<(), Failure> 
 
 pub(crate) async fn cancel(args: &CancelJob) -> Result<(), Failure> {
     let client = connect(&args.look.engine).await?;
-    let job = client.cancel(&args.job).await.map_err(|error| refused(&error))?;
+    let job = client
+        .cancel(&args.job)
+        .await
+        .map_err(|error| refused(&error))?;
     if args.look.json {
         return output::line(serde_json::to_string(&job)?);
     }

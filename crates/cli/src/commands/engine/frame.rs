@@ -112,7 +112,9 @@ fn stages(now: &EngineStatus, before: Option<&EngineStatus>, window: u64) -> Tab
     let rows = now.stages.iter().enumerate().map(|(index, it)| {
         let earlier = before.and_then(|it| it.stages.get(index));
         let capacity = window.saturating_mul(u64::from(it.workers.max(1)));
-        let used = it.busy_us.saturating_sub(earlier.map_or(0, |it| it.busy_us));
+        let used = it
+            .busy_us
+            .saturating_sub(earlier.map_or(0, |it| it.busy_us));
         Row::new([
             Stage::short_name(it.stage).to_owned(),
             format!("{}/{}", it.busy, it.workers),
@@ -132,7 +134,9 @@ fn stages(now: &EngineStatus, before: Option<&EngineStatus>, window: u64) -> Tab
 fn devices(now: &EngineStatus, before: Option<&EngineStatus>, window: u64) -> Table<'static> {
     let rows = now.devices.iter().enumerate().map(|(index, it)| {
         let earlier = before.and_then(|it| it.devices.get(index));
-        let used = it.busy_us.saturating_sub(earlier.map_or(0, |it| it.busy_us));
+        let used = it
+            .busy_us
+            .saturating_sub(earlier.map_or(0, |it| it.busy_us));
         Row::new([
             shown(&it.name),
             if it.busy { "busy" } else { "idle" }.to_owned(),
@@ -162,7 +166,11 @@ fn memory_owners(now: &EngineStatus, budget: &BudgetStatus) -> Table<'static> {
             Some(Owner::Registration(_)) => "registration".to_owned(),
             None => "unknown".to_owned(),
         };
-        Row::new([shown(&owner), bytes(it.bytes), percent(it.bytes, budget.total)])
+        Row::new([
+            shown(&owner),
+            bytes(it.bytes),
+            percent(it.bytes, budget.total),
+        ])
     });
     table(
         "memory".to_owned(),
@@ -193,7 +201,17 @@ fn circuit_table(circuits: &[Circuit]) -> Table<'static> {
     });
     table(
         "circuits".to_owned(),
-        ["circuit", "curve", "variables", "key", "holds", "users", "loads", "evicted", "proofs"],
+        [
+            "circuit",
+            "curve",
+            "variables",
+            "key",
+            "holds",
+            "users",
+            "loads",
+            "evicted",
+            "proofs",
+        ],
         [24, 10, 10, 12, 10, 6, 6, 8, 8],
         rows,
     )
@@ -214,7 +232,9 @@ fn job_table<'a>(title: String, jobs: impl Iterator<Item = &'a Job>) -> Table<'s
     });
     table(
         title,
-        ["job", "request", "priority", "proven", "took", "holds", "circuits", "state"],
+        [
+            "job", "request", "priority", "proven", "took", "holds", "circuits", "state",
+        ],
         [8, 22, 8, 7, 9, 10, 18, 20],
         rows,
     )

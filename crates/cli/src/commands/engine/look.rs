@@ -23,7 +23,11 @@ pub(crate) async fn status(args: &EngineLook) -> Result<(), Failure> {
     }
     let counts = status.counts.unwrap_or_default();
     let budget = status.budget.clone().unwrap_or_default();
-    let word = if status.draining { "draining" } else { "running" };
+    let word = if status.draining {
+        "draining"
+    } else {
+        "running"
+    };
     output::line(format!(
         "engine: {word} for {}; {} live, {} done, {} failed, {} cancelled, {} expired",
         span(Duration::from_micros(status.uptime_us)),
@@ -77,7 +81,18 @@ pub(crate) async fn circuits(args: &EngineLook) -> Result<(), Failure> {
         return output::line("no circuit is registered");
     }
     print_table(
-        ["CIRCUIT", "CURVE", "VARIABLES", "PUBLIC", "KEY", "HOLDS", "HOT", "PROVING", "USERS", "PROOFS"],
+        [
+            "CIRCUIT",
+            "CURVE",
+            "VARIABLES",
+            "PUBLIC",
+            "KEY",
+            "HOLDS",
+            "HOT",
+            "PROVING",
+            "USERS",
+            "PROOFS",
+        ],
         circuits.iter().map(circuit_row),
     )
 }
@@ -125,7 +140,9 @@ pub(crate) async fn jobs(args: &EngineLook) -> Result<(), Failure> {
         ]
     });
     print_table(
-        ["JOB", "REQUEST", "PRIORITY", "STATE", "PROVEN", "CIRCUITS", "ACCEPTED"],
+        [
+            "JOB", "REQUEST", "PRIORITY", "STATE", "PROVEN", "CIRCUITS", "ACCEPTED",
+        ],
         rows,
     )
 }

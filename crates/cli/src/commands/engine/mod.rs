@@ -78,6 +78,9 @@ mod tests {
     #[test]
     fn sizes_have_units() {
         let shown = [0, 1023, 1024, 3 << 29, u64::MAX].map(super::bytes);
-        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.5 GiB", "16777216.0 TiB"]);
+        assert_eq!(
+            shown,
+            ["0 B", "1023 B", "1.0 KiB", "1.5 GiB", "16777216.0 TiB"]
+        );
     }
 }

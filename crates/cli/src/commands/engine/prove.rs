@@ -94,11 +94,16 @@ pub(crate) fn drawn() -> String {
 
 /// Submits a job of one partition and waits for its proof.
 pub(crate) async fn prove(client: &Client, request: SubmitRequest) -> Result<Made, Failure> {
-    let submitted = client.submit(request).await.map_err(|error| refused(&error))?;
+    let submitted = client
+        .submit(request)
+        .await
+        .map_err(|error| refused(&error))?;
     let job = submitted.job;
     let result = client.await_result(&job).await;
     let result = result.map_err(|error| {
-        refused(&error).help(format!("the job is {job}; `proofmill engine jobs` tells of it"))
+        refused(&error).help(format!(
+            "the job is {job}; `proofmill engine jobs` tells of it"
+        ))
     })?;
     let proof = one_proof(result)?;
     Ok(Made {
@@ -113,7 +118,10 @@ fn one_proof(result: JobResult) -> Result<Proof, Failure> {
     match result.state() {
         JobState::Done => {}
         JobState::Failed => {
-            return Err(Failure::new(format!("job {job} failed: {}", result.failure)));
+            return Err(Failure::new(format!(
+                "job {job} failed: {}",
+                result.failure
+            )));
         }
         _ => {
             let state = JobState::short_name(result.state);

@@ -74,7 +74,9 @@ fn options(args: &Serve) -> Result<Options, Failure> {
     for text in &args.generator {
         let (name, generator) = generator(text, args)?;
         if generators.insert(name.clone(), generator).is_some() {
-            return Err(Failure::usage(format!("--generator: two are named {name:?}")));
+            return Err(Failure::usage(format!(
+                "--generator: two are named {name:?}"
+            )));
         }
     }
     Ok(Options {
@@ -164,7 +166,8 @@ fn found(path: &Path) -> Result<PathBuf, Failure> {
     absolute.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
-/// Every `NAME.zkey` of a folder, and every `NAME.key` with its `NAME.r1cs`.
+/// Every `NAME.zkey` of a folder, and every `NAME.key` with its constraints, `NAME.pmcs` (precompiled)
+/// or `NAME.r1cs`.
 fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
     let failed = |error| {
         Failure::new(format!("--circuits {}: {error}", folder.display()))
@@ -176,10 +179,13 @@ fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
         let Some(name) = path.file_stem().and_then(OsStr::to_str) else {
             continue;
         };
-        let constraints = path.with_extension("r1cs");
-        let source = match path.extension().and_then(OsStr::to_str) {
-            Some("zkey") => CircuitSource::Zkey(path.clone()),
-            Some("key") if constraints.is_file() => CircuitSource::System {
+        let constraints = ["pmcs", "r1cs"]
+            .map(|ending| path.with_extension(ending))
+            .into_iter()
+            .find(|it| it.is_file());
+        let source = match (path.extension().and_then(OsStr::to_str), constraints) {
+            (Some("zkey"), _) => CircuitSource::Zkey(path.clone()),
+            (Some("key"), Some(constraints)) => CircuitSource::System {
                 constraints,
                 key: path.clone(),
             },
@@ -192,7 +198,7 @@ fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
     }
     if all.is_empty() {
         return Err(Failure::usage(format!(
-            "{}: no .zkey is there, and no .key with its .r1cs",
+            "{}: no .zkey is there, and no .key with its .r1cs or .pmcs",
             folder.display()
         )));
     }

@@ -16,7 +16,10 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
         check_folder(path)?;
     }
     let client = connect(&args.look.engine).await?;
-    let events = client.past_events().await.map_err(|error| refused(&error))?;
+    let events = client
+        .past_events()
+        .await
+        .map_err(|error| refused(&error))?;
     let mut timeline = Timeline::of(&events);
     if let Some(last) = args.last {
         let from = timeline.to_us.saturating_sub(u64::from(last) * 1_000_000);

@@ -31,7 +31,13 @@ pub(crate) async fn run(args: &Top) -> Result<(), Failure> {
     let first = ask().await?;
     let mut terminal = ratatui::try_init()
         .map_err(|error| Failure::new(format!("cannot use this terminal: {error}")))?;
-    let watched = watch(&client, first, &mut terminal, Duration::from_millis(args.every)).await;
+    let watched = watch(
+        &client,
+        first,
+        &mut terminal,
+        Duration::from_millis(args.every),
+    )
+    .await;
     ratatui::restore();
     watched
 }
