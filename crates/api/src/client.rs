@@ -70,7 +70,7 @@ impl Client {
     /// There is a socket, and it may not be used: it belongs to another user.
     pub async fn connect(state: &Path) -> Result<Option<Self>, ClientError> {
         let client = Self(Place::Socket(state.to_owned()));
-        match socket::connect(state).await {
+        match socket::connect(&socket::socket_path(state)).await {
             Ok(connection) => Ok(connection.map(|_| client)),
             Err(error) => Err(client.no_answer(error.to_string())),
         }
@@ -219,7 +219,7 @@ impl Client {
             }
         };
         let text = |error: hyper::Error| error.to_string();
-        let stream = socket::connect(state)
+        let stream = socket::connect(&socket::socket_path(state))
             .await
             .map_err(|error| error.to_string())?;
         let stream = stream.ok_or("it has stopped")?;

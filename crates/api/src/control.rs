@@ -38,7 +38,7 @@ pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlEr
         path: socket_path(state),
         source,
     };
-    let (listener, _removed_with_us) = socket::bind(state).map_err(failed)?;
+    let (listener, _removed_with_us) = socket::bind(&socket_path(state)).map_err(failed)?;
     // A submission may wait for room in its queue for as long as it takes.
     let lifetime = Duration::MAX;
     serve::serve(listener, None, router(operations), lifetime, pending()).await;

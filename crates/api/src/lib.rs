@@ -1,13 +1,16 @@
-//! How a mill is asked and told.
+//! How a mill, or an engine, is asked and told.
 //!
 //! [`Operations`] is what can be asked of an open mill. A running mill offers them over HTTP on a
 //! socket in its state directory that only its user can open ([`control`]); [`Client`] is the other
 //! end. The leader of a workflow on a cluster offers the same over the bus ([`over_bus`]). Producers on
 //! other machines post their messages to a TCP port ([`intake`]); metrics and health are on another
 //! ([`metrics`]), each when asked for.
+//!
+//! The proving engine has a front end of its own: [`engine`].
 
 mod client;
 pub mod control;
+pub mod engine;
 pub mod intake;
 pub mod metrics;
 mod operations;

@@ -1,5 +1,6 @@
-//! The control socket's file: where it is, how it is made, who may be behind it.
+//! Sockets in the file system: how they are made, who may be behind them.
 
+use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::{UnixListener, UnixStream};
 
-/// The socket's name in the state directory.
+/// The control socket's name in a mill's state directory.
 pub const SOCKET_NAME: &str = "control.sock";
 
 /// Bytes of a path that fit into the address of a Unix socket on every system that has them.
@@ -26,43 +27,42 @@ pub fn socket_path(state: &Path) -> PathBuf {
     state.join(SOCKET_NAME)
 }
 
-/// Listens on the control socket of `state`; one that an earlier process left is replaced.
+/// Listens on the socket `path`; one that an earlier process left is replaced.
 ///
 /// The socket is made in a directory that nobody else can enter, and moved to its place when its
 /// mode is right: at no moment can another user connect, whatever the umask and whoever may look
-/// into the state directory.
-pub(crate) fn bind(state: &Path) -> io::Result<(UnixListener, Bound)> {
+/// into the directory.
+pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
+    let (directory, _) = split(path)?;
     let private = tempfile::Builder::new()
         .prefix(".s")
         .rand_bytes(4)
         .permissions(Permissions::from_mode(0o700))
-        .tempdir_in(state)?;
+        .tempdir_in(directory)?;
     let made = private.path().join("s");
     let listener = {
-        let near = Near::to(private.path(), "s")?;
+        let near = Near::to(private.path(), OsStr::new("s"))?;
         UnixListener::bind(near.address())?
     };
     std::fs::set_permissions(&made, Permissions::from_mode(0o600))?;
     let metadata = std::fs::symlink_metadata(&made)?;
-    let path = socket_path(state);
-    std::fs::rename(&made, &path)?;
+    std::fs::rename(&made, path)?;
     Ok((
         listener,
         Bound {
-            path,
+            path: path.to_owned(),
             device_and_inode: (metadata.dev(), metadata.ino()),
         },
     ))
 }
 
-/// Connects to the control socket of `state`; `None` if nobody listens there.
+/// Connects to the socket `path`; `None` if nobody listens there.
 ///
 /// # Errors
 ///
 /// The socket belongs to another user, or may not be used.
-pub(crate) async fn connect(state: &Path) -> io::Result<Option<UnixStream>> {
-    let path = socket_path(state);
-    let metadata = match std::fs::symlink_metadata(&path) {
+pub(crate) async fn connect(path: &Path) -> io::Result<Option<UnixStream>> {
+    let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
@@ -75,7 +75,8 @@ pub(crate) async fn connect(state: &Path) -> io::Result<Option<UnixStream>> {
             format!("it belongs to user {}, not to you", metadata.uid()),
         ));
     }
-    let near = Near::to(state, SOCKET_NAME)?;
+    let (directory, name) = split(path)?;
+    let near = Near::to(directory, name)?;
     match UnixStream::connect(near.address()).await {
         Ok(stream) => Ok(Some(stream)),
         Err(error) => match error.kind() {
@@ -83,6 +84,21 @@ pub(crate) async fn connect(state: &Path) -> io::Result<Option<UnixStream>> {
             _ => Err(error),
         },
     }
+}
+
+/// A path's directory and the name in it.
+fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
+    let name = path.file_name().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path does not end with a name",
+        )
+    })?;
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    Ok((directory, name))
 }
 
 /// A path to a file in a directory that is short enough for a socket's address: where the
@@ -95,7 +111,7 @@ struct Near {
 // === impl Near ===
 
 impl Near {
-    fn to(directory: &Path, name: &str) -> io::Result<Self> {
+    fn to(directory: &Path, name: &OsStr) -> io::Result<Self> {
         let address = directory.join(name);
         if address.as_os_str().len() <= ADDRESS_MAX {
             return Ok(Self {
@@ -108,9 +124,7 @@ impl Near {
         if !through.exists() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!(
-                    "the path is longer than {ADDRESS_MAX} bytes; use a shorter state directory"
-                ),
+                format!("the path is longer than {ADDRESS_MAX} bytes; use a shorter one"),
             ));
         }
         Ok(Self {

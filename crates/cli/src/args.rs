@@ -2,6 +2,7 @@
 
 pub(crate) mod circuits;
 pub(crate) mod cluster;
+pub(crate) mod engine;
 pub(crate) mod intake;
 
 use std::net::SocketAddr;
@@ -99,6 +100,11 @@ pub(crate) enum Command {
     /// Keys, witnesses and proofs are files of circom and snarkjs, over BN254 or BLS12-381. The
     /// proof is verified before anything is written, and both files are written whole.
     Prove(circuits::Prove),
+    /// Keep keys in memory and prove with them: the engine, and questions to it.
+    Engine {
+        #[command(subcommand)]
+        command: engine::Engine,
+    },
     /// Verify proofs of circom circuits, one or many together.
     Verify(circuits::Verify),
     /// Look at a proving key, check it, export its verifying key.

@@ -8,4 +8,4 @@ mod metrics;
 
 pub use console::{console_flush, console_line, console_printer};
 pub use logs::{InvalidFilter, LogFormat, init_logs};
-pub use metrics::{CONTENT_TYPE, Histogram, Kind, Page};
+pub use metrics::{CONTENT_TYPE, Histogram, Histograms, Kind, Page};

@@ -27,6 +27,10 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Histogram(prometheus_client::metrics::histogram::Histogram);
 
+/// Histograms of one kind, one for each set of labels.
+#[derive(Clone, Debug)]
+pub struct Histograms(Family<Labels, prometheus_client::metrics::histogram::Histogram>);
+
 /// One page of metrics.
 #[derive(Debug)]
 pub struct Page {
@@ -40,16 +44,36 @@ type Labels = Vec<(String, String)>;
 impl Histogram {
     /// Buckets for durations from 50 µs to about 100 s, each twice the one before.
     pub fn of_seconds() -> Self {
-        let buckets = (0..22).map(|power| 50e-6 * f64::from(1_u32 << power));
-        Self(prometheus_client::metrics::histogram::Histogram::new(
-            buckets,
-        ))
+        Self(of_seconds())
     }
 
     /// Counts one.
     pub fn observe(&self, seconds: f64) {
         self.0.observe(seconds);
     }
+}
+
+// === impl Histograms ===
+
+impl Histograms {
+    /// As [`Histogram::of_seconds`].
+    pub fn of_seconds() -> Self {
+        Self(Family::new_with_constructor(of_seconds))
+    }
+
+    /// Counts one under these labels.
+    pub fn observe(&self, labels: &[(&str, &str)], seconds: f64) {
+        let labels: Labels = labels
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect();
+        self.0.get_or_create(&labels).observe(seconds);
+    }
+}
+
+fn of_seconds() -> prometheus_client::metrics::histogram::Histogram {
+    let buckets = (0..22).map(|power| 50e-6 * f64::from(1_u32 << power));
+    prometheus_client::metrics::histogram::Histogram::new(buckets)
 }
 
 // === impl Page ===
@@ -100,6 +124,11 @@ impl Page {
         self.registry.register(name, help, histogram.0.clone());
     }
 
+    /// Adds histograms as they stand.
+    pub fn add_histograms(&mut self, name: &str, help: &str, histograms: &Histograms) {
+        self.registry.register(name, help, histograms.0.clone());
+    }
+
     /// The page in the OpenMetrics text format, which Prometheus reads.
     pub fn render(&self) -> String {
         let mut text = String::new();
@@ -122,7 +151,14 @@ mod tests {
         let histogram = Histogram::of_seconds();
         histogram.observe(0.001);
         page.add_histogram("overhead_seconds", "Overhead", &histogram);
+        let histograms = Histograms::of_seconds();
+        histograms.observe(&[("stage", "prove")], 0.001);
+        page.add_histograms("took_seconds", "Took", &histograms);
         let text = page.render();
+        assert!(
+            text.contains("mill_took_seconds_count{stage=\"prove\"} 1"),
+            "{text}"
+        );
         assert!(
             text.contains("mill_tasks_total{stage=\"prove\"} 3"),
             "{text}"

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::engine::{Which, which};
+
 const PROVE_EXAMPLES: &str = "\
 Examples:
   proofmill prove --zkey circuit.zkey --witness witness.wtns --proof proof.json --public public.json
@@ -61,6 +63,11 @@ pub(crate) struct Prove {
     /// remembered is read without looking at each point, which takes most of the time of loading.
     #[arg(long)]
     pub(crate) trust_key: bool,
+    /// Let a running engine make the proof: `auto`, the one that listens in .proofmill/engine, if it
+    /// has this key; `off`; or the address of one.
+    #[arg(long, env = "PROOFMILL_ENGINE", value_name = "WHICH", default_value = "auto",
+          value_parser = which)]
+    pub(crate) engine: Which,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Print a summary as one JSON object on the last line of standard output.

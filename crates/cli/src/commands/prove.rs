@@ -1,20 +1,27 @@
 //! `proofmill prove`
 
 use std::path::Path;
+use std::time::Instant;
 
 use ark_std::rand::rngs::OsRng;
+use proofmill_api::engine::Client;
+use proofmill_api::engine::proto::partition::Input;
+use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
 use proofmill_groth16::snarkjs::{
-    Checked, CheckedKeys, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json, proof_to_json,
+    Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
+    proof_to_json,
 };
 use proofmill_groth16::stages::{Products, Stage};
 use proofmill_groth16::{
-    Engine, PreparedVerifyingKey, ProveError, Residency, ResidentKey, verify, with_curve,
+    Engine, PreparedVerifyingKey, Proof, ProveError, Residency, ResidentKey, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile, canonical_from_le};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::circuits::Prove;
+use crate::commands::engine;
+use crate::commands::engine::prove::{drawn, with_key};
 use crate::failure::Failure;
 use crate::files::{check_folder, write_text};
 use crate::output;
@@ -40,10 +47,13 @@ struct Done {
     split: Split,
 }
 
-pub(crate) fn run(args: &Prove) -> Result<(), Failure> {
+pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     let files = Files::of(args)?;
     check_folder(files.proof)?;
     check_folder(files.public)?;
+    if let Some((client, circuit)) = with_key(&args.engine, files.zkey).await? {
+        return through_engine(args, &files, &client, circuit).await;
+    }
     let key = MappedFile::open(files.zkey)?;
     let header = *ZkeyFile::parse(&key)
         .map_err(|error| error.in_file(files.zkey))?
@@ -62,6 +72,64 @@ pub(crate) fn run(args: &Prove) -> Result<(), Failure> {
         .threads
         .run(|| with_curve!(header.curve, E => prove::<E>(&files, &key, header, trust)))??;
     tell(args, &files, &done)
+}
+
+/// Has an engine make the proof, verifies it with the key file, and writes the two files.
+async fn through_engine(
+    args: &Prove,
+    files: &Files<'_>,
+    client: &Client,
+    circuit: String,
+) -> Result<(), Failure> {
+    let began = Instant::now();
+    let witness = MappedFile::read(files.witness)?.to_vec();
+    let request = SubmitRequest {
+        request_id: drawn(),
+        partitions: vec![Partition {
+            circuit,
+            input: Some(Input::Wtns(witness)),
+        }],
+        ..SubmitRequest::default()
+    };
+    let made = engine::prove::prove(client, request).await?;
+    let key = MappedFile::open(files.zkey)?;
+    let key = ZkeyFile::parse(&key).map_err(|error| error.in_file(files.zkey))?;
+    with_curve!(key.header().curve, E => check::<E>(&key, &made.proof))
+        .map_err(|why| unsatisfied(files, &why))?;
+    write_text(files.public, &made.proof.public_json)?;
+    write_text(files.proof, &made.proof.proof_json)?;
+    let total = began.elapsed();
+    console_line(output::plain(&format!(
+        "{}, {}: a proof, made by the engine as job {} and verified in {}",
+        files.proof.display(),
+        files.public.display(),
+        made.job,
+        short(total),
+    )));
+    if args.json {
+        let answer = json!({
+            "curve": made.proof.curve,
+            "public_signals": made.proof.public_inputs.len(),
+            "engine_job": made.job,
+            "total_ms": milliseconds(total),
+        });
+        output::line(answer.to_string())?;
+    }
+    Ok(())
+}
+
+/// Whether the key file agrees that the engine's proof is one: it may have been replaced since the
+/// engine read it.
+fn check<E: Engine>(key: &ZkeyFile<'_>, made: &proto::Proof) -> Result<(), String> {
+    let text = |error: &dyn std::error::Error| error.to_string();
+    let vk = key
+        .verifying_key::<E>(PointCheck::Full)
+        .map_err(|it| text(&it))?;
+    let proof = Proof::<E>::from_bytes(&made.proof).map_err(|it| text(&it))?;
+    let inputs = made.public_inputs.iter().map(|it| canonical_from_le(it));
+    let inputs: Option<Vec<E::ScalarField>> = inputs.collect();
+    let inputs = inputs.ok_or("a public input is not below the field's prime")?;
+    verify(&PreparedVerifyingKey::from(vk), &inputs, &proof).map_err(|it| text(&it))
 }
 
 /// Makes the proof, verifies it, and writes the two files.

@@ -12,7 +12,7 @@ use super::format::{
 };
 use super::points::{point_bytes, read_points};
 use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
-use crate::{Curve, Engine, with_curve};
+use crate::{Curve, Engine, PointGroup, VerifyingKey, with_curve};
 
 /// How far a key's points are checked when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,16 @@ pub struct ZkeyFile<'a> {
     container: Container<'a>,
     header: ZkeyHeader,
     coefficients: u32,
+}
+
+/// The points of the header.
+struct HeaderPoints<E: Engine> {
+    alpha_g1: E::G1Affine,
+    beta_g1: E::G1Affine,
+    beta_g2: E::G2Affine,
+    gamma_g2: E::G2Affine,
+    delta_g1: E::G1Affine,
+    delta_g2: E::G2Affine,
 }
 
 // === impl ZkeyFile ===
@@ -134,33 +144,17 @@ impl<'a> ZkeyFile<'a> {
     /// with [`PointCheck::Full`], no point of its group; or if the key is for another curve.
     pub fn read<E: Engine>(&self, check: PointCheck) -> Result<Zkey<E>, FormatError> {
         let header = &self.header;
-        let mut cursor = self.container.section(GROTH16_HEADER)?;
-        if header.curve != E::CURVE {
-            return Err(cursor.error(Reason::Field {
-                found: header.curve.name().into(),
-                expected: E::CURVE.name().into(),
-            }));
-        }
-        read_header(&mut cursor)?;
-        let [alpha_g1, beta_g1] = read_array(&mut cursor, check)?;
-        let [beta_g2, gamma_g2] = read_array(&mut cursor, check)?;
-        let [delta_g1] = read_array(&mut cursor, check)?;
-        let [delta_g2] = read_array(&mut cursor, check)?;
-        cursor.finish()?;
-        let g1 = |section| -> Result<Vec<E::G1Affine>, FormatError> {
-            let mut cursor = self.container.section(section)?;
-            let count = cursor.remaining() / point_bytes::<E::G1Affine>();
-            read_points(&mut cursor, count as u64, check)
-        };
+        let points = self.header_points::<E>(check)?;
+        let g1 = |section| self.all_points::<E::G1Affine>(section, check);
         let mut b_g2 = self.container.section(B_G2)?;
         Ok(Zkey {
             public: header.public,
-            alpha_g1,
-            beta_g1,
-            beta_g2,
-            gamma_g2,
-            delta_g1,
-            delta_g2,
+            alpha_g1: points.alpha_g1,
+            beta_g1: points.beta_g1,
+            beta_g2: points.beta_g2,
+            gamma_g2: points.gamma_g2,
+            delta_g1: points.delta_g1,
+            delta_g2: points.delta_g2,
             ic: g1(IC)?,
             coefficients: self.read_coefficients()?,
             a: g1(A)?,
@@ -176,6 +170,61 @@ impl<'a> ZkeyFile<'a> {
                 .filter(|kind| ZKEY_FORMAT.section_name(*kind).is_some())
                 .collect(),
         })
+    }
+
+    /// The verifying key in it, as [`Zkey::verifying_key`] has it, without reading the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] as for [`read`](Self::read).
+    pub fn verifying_key<E: Engine>(
+        &self,
+        check: PointCheck,
+    ) -> Result<VerifyingKey<E>, FormatError> {
+        let points = self.header_points::<E>(check)?;
+        Ok(VerifyingKey {
+            circuit: [0; 32],
+            alpha_g1: points.alpha_g1,
+            beta_g2: points.beta_g2,
+            gamma_g2: points.gamma_g2,
+            delta_g2: points.delta_g2,
+            instance: self.all_points(IC, check)?,
+        })
+    }
+
+    fn header_points<E: Engine>(&self, check: PointCheck) -> Result<HeaderPoints<E>, FormatError> {
+        let mut cursor = self.container.section(GROTH16_HEADER)?;
+        if self.header.curve != E::CURVE {
+            return Err(cursor.error(Reason::Field {
+                found: self.header.curve.name().into(),
+                expected: E::CURVE.name().into(),
+            }));
+        }
+        read_header(&mut cursor)?;
+        let [alpha_g1, beta_g1] = read_array(&mut cursor, check)?;
+        let [beta_g2, gamma_g2] = read_array(&mut cursor, check)?;
+        let [delta_g1] = read_array(&mut cursor, check)?;
+        let [delta_g2] = read_array(&mut cursor, check)?;
+        cursor.finish()?;
+        Ok(HeaderPoints {
+            alpha_g1,
+            beta_g1,
+            beta_g2,
+            gamma_g2,
+            delta_g1,
+            delta_g2,
+        })
+    }
+
+    /// The points that are the whole of a section.
+    fn all_points<G: PointGroup>(
+        &self,
+        section: u32,
+        check: PointCheck,
+    ) -> Result<Vec<G>, FormatError> {
+        let mut cursor = self.container.section(section)?;
+        let count = cursor.remaining() / point_bytes::<G>();
+        read_points(&mut cursor, count as u64, check)
     }
 
     /// The circuit's hash and the contributions; none if the section is missing.

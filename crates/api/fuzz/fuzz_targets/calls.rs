@@ -1,0 +1,123 @@
+//! Any bytes, taken for the messages of any call, are answered: with a status, and without a panic.
+//!
+//! The first byte chooses the call, the second how the rest is framed: as one message, as messages
+//! whose lengths it holds itself, or as a body that may end anywhere.
+#![no_main]
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http_body_util::{BodyExt, Full};
+use libfuzzer_sys::fuzz_target;
+use proofmill_api::engine::in_process;
+use proofmill_engine::{Options, Service as Engine};
+use proofmill_shutdown::{Trigger, channel};
+use tokio::runtime::{Builder, Runtime};
+use tonic::Status;
+use tonic::body::Body;
+use tower_service::Service;
+
+const CALLS: [&str; 17] = [
+    "proofmill.engine.v1.ProvingEngine/Submit",
+    "proofmill.engine.v1.ProvingEngine/SubmitStream",
+    "proofmill.engine.v1.ProvingEngine/Await",
+    "proofmill.engine.v1.ProvingEngine/Prove",
+    "proofmill.engine.v1.ProvingEngine/Cancel",
+    "proofmill.engine.v1.ProvingEngine/GetJob",
+    "proofmill.engine.v1.ProvingEngine/StreamEvents",
+    "proofmill.engine.v1.ProvingEngine/GetStatus",
+    "proofmill.engine.v1.ProvingEngine/Register",
+    "proofmill.engine.v1.ProvingEngine/Unregister",
+    "proofmill.engine.v1.ProvingEngine/ListCircuits",
+    "proofmill.engine.v1.ProvingEngine/Preload",
+    "proofmill.engine.v1.ProvingEngine/Evict",
+    "proofmill.engine.v1.ProvingEngine/Pin",
+    "proofmill.engine.v1.ProvingEngine/Nothing",
+    "grpc.health.v1.Health/Check",
+    "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+];
+
+/// An engine without circuits; it runs as long as the process does.
+struct Site {
+    runtime: Runtime,
+    handle: proofmill_engine::Handle,
+    _trigger: Trigger,
+}
+
+thread_local! {
+    static SITE: RefCell<Site> = RefCell::new(Site::open());
+}
+
+impl Site {
+    fn open() -> Self {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let options = Options {
+            memory: Some(1 << 20),
+            threads: 1,
+            ..Options::default()
+        };
+        let (service, handle) = runtime.block_on(Engine::open(options)).unwrap();
+        let (trigger, shutdown) = channel();
+        runtime.spawn(service.run(shutdown));
+        Self {
+            runtime,
+            handle,
+            _trigger: trigger,
+        }
+    }
+}
+
+fn body(framing: u8, content: &[u8]) -> Vec<u8> {
+    let framed = |message: &[u8]| {
+        let mut bytes = vec![framing >> 7];
+        bytes.extend((message.len() as u32).to_be_bytes());
+        bytes.extend(message);
+        bytes
+    };
+    match framing & 3 {
+        0 | 1 => framed(content),
+        2 => {
+            // Each message begins with its length.
+            let (mut rest, mut bytes) = (content, Vec::new());
+            while let [length, after @ ..] = rest {
+                let (message, after) = after.split_at(after.len().min((*length).into()));
+                bytes.extend(framed(message));
+                rest = after;
+            }
+            bytes
+        }
+        _ => content.to_vec(),
+    }
+}
+
+fuzz_target!(|input: &[u8]| {
+    let [call, framing, content @ ..] = input else { return };
+    let path = CALLS[usize::from(*call) % CALLS.len()];
+    let bytes = body(*framing, content);
+    SITE.with_borrow_mut(|site| {
+        let mut services = in_process(site.handle.clone()).unwrap();
+        let whole = Full::new(Bytes::from(bytes)).map_err(|never| match never {});
+        let request = hyper::Request::post(format!("/{path}"))
+            .header("content-type", "application/grpc")
+            .header("te", "trailers")
+            .body(Body::new(whole))
+            .unwrap();
+        let answered = async {
+            let answer = services.call(request).await.unwrap();
+            let told = Status::from_header_map(answer.headers());
+            // A stream that goes on says nothing here.
+            let rest = answer.into_body().collect().now_or_never();
+            (told, rest)
+        };
+        let patient = async { tokio::time::timeout(Duration::from_secs(20), answered).await };
+        let (told, rest) = site.runtime.block_on(patient).expect("an answer in time");
+        if let Some(told) = told {
+            assert_ne!(told.code(), tonic::Code::Internal, "{told}");
+        }
+        if let Some(Err(broken)) = rest {
+            assert_ne!(broken.code(), tonic::Code::Unknown, "{broken}");
+        }
+    });
+});

@@ -1,0 +1,157 @@
+//! What every call goes through: a bound on their number, the caller's timeout, the size of its
+//! messages.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use hyper::{Request, Response};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::Status;
+use tonic::body::Body;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::convert::timeout_of_call;
+use super::frames::{CheckedMessages, LARGE};
+use super::refusal::try_again;
+
+/// Bytes of a message that may hold witnesses.
+pub(crate) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
+/// Bytes of any other message.
+const MESSAGE_MAX: usize = LARGE;
+/// Calls under way at once on one listener, waiting ones and streams included.
+const CALLS: usize = 4096;
+/// Large messages being read at once on one listener.
+const LARGE_MESSAGES: usize = 16;
+/// How long a message may take from its first byte to its last.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// When to come again who calls while as many calls are under way as may be.
+const LATER: Duration = Duration::from_secs(1);
+/// An answer leaves so much before the caller stops listening.
+const MARGIN: Duration = Duration::from_millis(20);
+
+/// The bounds of one listener; each has its own, so that who fills one leaves the other usable.
+#[derive(Clone)]
+pub(crate) struct Bounds {
+    calls: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+    patience: Duration,
+}
+
+/// A service within [`Bounds`].
+#[derive(Clone)]
+pub(crate) struct Bounded<S> {
+    inner: S,
+    bounds: Bounds,
+}
+
+/// A body that is counted as a call until it ends.
+struct Counted {
+    body: Body,
+    _call: OwnedSemaphorePermit,
+}
+
+/// Bytes that a message of a call may have.
+fn limit(path: &str) -> usize {
+    match path.strip_prefix("/proofmill.engine.v1.ProvingEngine/") {
+        Some("Submit" | "SubmitStream" | "Prove") => WITNESS_MESSAGE_MAX,
+        _ => MESSAGE_MAX,
+    }
+}
+
+// === impl Bounds ===
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            calls: Arc::new(Semaphore::new(CALLS)),
+            large: Arc::new(Semaphore::new(LARGE_MESSAGES)),
+            patience: PATIENCE,
+        }
+    }
+}
+
+impl<S> Layer<S> for Bounds {
+    type Service = Bounded<S>;
+
+    fn layer(&self, inner: S) -> Bounded<S> {
+        Bounded {
+            inner,
+            bounds: self.clone(),
+        }
+    }
+}
+
+// === impl Bounded ===
+
+impl<S> Service<Request<Body>> for Bounded<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Ok(call) = self.bounds.calls.clone().try_acquire_owned() else {
+            let full = try_again("as many calls are under way as may be", LATER);
+            return Box::pin(async move { Ok(full.into_http()) });
+        };
+        let timeout = match timeout_of_call(request.headers()) {
+            Ok(timeout) => timeout.map(|timeout| timeout - MARGIN.min(timeout / 4)),
+            Err(malformed) => return Box::pin(async move { Ok(malformed.into_http()) }),
+        };
+        let limit = limit(request.uri().path());
+        let Bounds {
+            large, patience, ..
+        } = self.bounds.clone();
+        let request =
+            request.map(|body| Body::new(CheckedMessages::new(body, limit, patience, large)));
+        // The clone was not asked whether it is ready; the one that was is used.
+        let next = self.inner.clone();
+        let mut ready = std::mem::replace(&mut self.inner, next);
+        Box::pin(async move {
+            let answer = ready.call(request);
+            let answer = match timeout {
+                None => answer.await,
+                Some(timeout) => tokio::time::timeout(timeout, answer)
+                    .await
+                    .unwrap_or_else(|_| {
+                        Ok(Status::deadline_exceeded("the call's own timeout passed").into_http())
+                    }),
+            };
+            answer.map(|answer| answer.map(|body| Body::new(Counted { body, _call: call })))
+        })
+    }
+}
+
+// === impl Counted ===
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,500 @@
+//! The other end: what talks to an engine elsewhere.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::str::FromStr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::stream;
+use hyper::Uri;
+use hyper_util::rt::TokioIo;
+use prost::Message;
+use tokio::net::UnixStream;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+use tower_service::Service;
+
+use super::access::{AccessError, read_secret};
+use super::calls::WITNESS_MESSAGE_MAX;
+use super::proto;
+use super::proto::partition::Input;
+use super::proto::proving_engine_client::ProvingEngineClient;
+use super::proto::submit_stream_request::Part;
+use super::refusal::retry_after;
+use super::server::chain;
+use crate::socket;
+
+/// Bytes of a job that go in one message; witnesses of larger ones are streamed.
+const WHOLE_MAX: usize = WITNESS_MESSAGE_MAX - (64 << 10);
+/// Bytes of a chunk.
+const CHUNK: usize = 1 << 20;
+/// How long connecting may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of an answer that are read: proofs of many partitions are larger than gRPC's default.
+const ANSWER_MAX: usize = 256 << 20;
+
+/// Where an engine is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// Its Unix socket.
+    Socket(PathBuf),
+    /// Its TCP port: `http://HOST:PORT`, or with TLS `https://HOST:PORT`.
+    Tcp(Uri),
+}
+
+/// A text that is no address of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no address of an engine: `unix:PATH`, `http://HOST:PORT` or `https://HOST:PORT`")]
+pub struct InvalidAddress(String);
+
+/// Why there is no answer, or one that says no.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The engine refuses.
+    #[error("{message}")]
+    Refused {
+        /// The kind of refusal, as the proto file explains it.
+        code: Code,
+        /// What and why.
+        message: String,
+        /// When to try again, if that helps.
+        retry_after: Option<Duration>,
+    },
+    /// No engine answers there.
+    #[error("no engine answers at {address}: {why}")]
+    Unreachable {
+        /// Where.
+        address: Address,
+        /// Why.
+        why: String,
+    },
+    /// The file of a token or of an authority.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// The file holds no token.
+    #[error("{} holds no token: one line with a token, or with a client and its token", .0.display())]
+    NoToken(PathBuf),
+}
+
+/// How a client shows who it is, and knows whom it talks to.
+#[derive(Clone, Debug, Default)]
+pub struct Credentials {
+    /// The authority of the engine's certificate (PEM).
+    pub authority: Option<PathBuf>,
+    /// A file whose first line ends with the token.
+    pub token: Option<PathBuf>,
+}
+
+/// A client of one engine. Cloning it shares its connection.
+#[derive(Clone, Debug)]
+pub struct Client {
+    calls: ProvingEngineClient<InterceptedService<Channel, Bearer>>,
+    address: Address,
+}
+
+/// Adds the token to each call.
+#[derive(Clone)]
+struct Bearer(Option<MetadataValue<Ascii>>);
+
+/// Connects to a Unix socket.
+#[derive(Clone)]
+struct Connector(PathBuf);
+
+// === impl Address ===
+
+impl FromStr for Address {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        let invalid = || InvalidAddress(text.to_owned());
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = Path::new(path);
+            return match path.file_name() {
+                Some(_) => Ok(Self::Socket(path.to_owned())),
+                None => Err(invalid()),
+            };
+        }
+        let uri: Uri = text.parse().map_err(|_| invalid())?;
+        let known = matches!(uri.scheme_str(), Some("http" | "https"));
+        if known && uri.port().is_some() && matches!(uri.path(), "" | "/") {
+            Ok(Self::Tcp(uri))
+        } else {
+            Err(invalid())
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(uri) => uri.fmt(f),
+        }
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// Nobody answers there, or it is not the one it should be; a file cannot be used.
+    pub async fn connect(
+        address: &Address,
+        credentials: &Credentials,
+    ) -> Result<Self, ClientError> {
+        let unreachable = |why: String| ClientError::Unreachable {
+            address: address.clone(),
+            why,
+        };
+        let failed = |error: tonic::transport::Error| unreachable(chain(&error));
+        let channel = match address {
+            Address::Socket(path) => {
+                // The host is not looked at.
+                let endpoint = Endpoint::from_static("http://engine").connect_timeout(CONNECT);
+                let connector = Connector(path.clone());
+                endpoint
+                    .connect_with_connector(connector)
+                    .await
+                    .map_err(failed)?
+            }
+            Address::Tcp(uri) => {
+                let mut endpoint = Endpoint::from(uri.clone()).connect_timeout(CONNECT);
+                if uri.scheme_str() == Some("https") {
+                    let tls = tls(credentials)?;
+                    endpoint = endpoint.tls_config(tls).map_err(failed)?;
+                }
+                endpoint.connect().await.map_err(failed)?
+            }
+        };
+        let bearer = Bearer(credentials.token.as_deref().map(token).transpose()?);
+        let calls = ProvingEngineClient::with_interceptor(channel, bearer)
+            .max_decoding_message_size(ANSWER_MAX);
+        Ok(Self {
+            calls,
+            address: address.clone(),
+        })
+    }
+
+    /// The client of the engine that listens on a Unix socket, or nothing if none does.
+    ///
+    /// # Errors
+    ///
+    /// There is a socket, and it may not be used: it belongs to another user.
+    pub async fn find(socket_path: &Path) -> Result<Option<Self>, ClientError> {
+        let address = Address::Socket(socket_path.to_owned());
+        match socket::connect(socket_path).await {
+            Ok(None) => Ok(None),
+            Ok(Some(_)) => Self::connect(&address, &Credentials::default())
+                .await
+                .map(Some),
+            Err(error) => Err(ClientError::Unreachable {
+                address,
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// Submits a job. Witnesses of one that is larger than a message are streamed.
+    pub async fn submit(
+        &self,
+        request: proto::SubmitRequest,
+    ) -> Result<proto::SubmitResponse, ClientError> {
+        let mut calls = self.calls.clone();
+        let answer = if request.encoded_len() <= WHOLE_MAX {
+            calls.submit(request).await
+        } else {
+            calls.submit_stream(stream::iter(parts(request))).await
+        };
+        self.told(answer)
+    }
+
+    /// Waits for a job's end.
+    pub async fn await_result(&self, job: &str) -> Result<proto::JobResult, ClientError> {
+        let request = proto::AwaitRequest {
+            job: job.to_owned(),
+        };
+        self.told(self.calls.clone().r#await(request).await)
+    }
+
+    /// Submits a job and waits for its proofs; `timeout` is its deadline too. A job without proofs is
+    /// refused with how it ended.
+    pub async fn prove(
+        &self,
+        request: proto::SubmitRequest,
+        timeout: Option<Duration>,
+    ) -> Result<proto::JobResult, ClientError> {
+        let mut request = Request::new(request);
+        if let Some(timeout) = timeout {
+            request.set_timeout(timeout);
+        }
+        self.told(self.calls.clone().prove(request).await)
+    }
+
+    /// Stops a job.
+    pub async fn cancel(&self, job: &str) -> Result<proto::Job, ClientError> {
+        let request = proto::CancelRequest {
+            job: job.to_owned(),
+        };
+        self.told(self.calls.clone().cancel(request).await)
+    }
+
+    /// A job as it is now.
+    pub async fn job(&self, job: &str) -> Result<proto::Job, ClientError> {
+        let request = proto::GetJobRequest {
+            job: job.to_owned(),
+        };
+        self.told(self.calls.clone().get_job(request).await)
+    }
+
+    /// What happens; `request` says from when on and until when.
+    pub async fn events(
+        &self,
+        request: proto::StreamEventsRequest,
+    ) -> Result<Streaming<proto::Event>, ClientError> {
+        self.told(self.calls.clone().stream_events(request).await)
+    }
+
+    /// What is remembered of what happened.
+    pub async fn past_events(&self) -> Result<Vec<proto::Event>, ClientError> {
+        let request = proto::StreamEventsRequest {
+            past: true,
+            end: true,
+            job: String::new(),
+        };
+        let mut stream = self.events(request).await?;
+        let mut events = Vec::new();
+        while let Some(event) = stream.message().await.map_err(|it| self.refused(it))? {
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    /// Everything as it is now.
+    pub async fn status(&self) -> Result<proto::EngineStatus, ClientError> {
+        let request = proto::GetStatusRequest {};
+        self.told(self.calls.clone().get_status(request).await)
+    }
+
+    /// Makes a circuit known.
+    pub async fn register(
+        &self,
+        request: proto::RegisterRequest,
+    ) -> Result<proto::Circuit, ClientError> {
+        self.told(self.calls.clone().register(request).await)
+    }
+
+    /// Forgets a circuit.
+    pub async fn unregister(&self, name: &str) -> Result<(), ClientError> {
+        let request = proto::UnregisterRequest {
+            name: name.to_owned(),
+        };
+        let answer = self.calls.clone().unregister(request).await;
+        self.told(answer).map(|proto::UnregisterResponse {}| ())
+    }
+
+    /// The registered circuits.
+    pub async fn circuits(&self) -> Result<Vec<proto::Circuit>, ClientError> {
+        let request = proto::ListCircuitsRequest {};
+        let answer = self.calls.clone().list_circuits(request).await;
+        self.told(answer).map(|it| it.circuits)
+    }
+
+    /// Loads a key.
+    pub async fn preload(
+        &self,
+        circuit: &str,
+        tier: proto::Tier,
+    ) -> Result<proto::Circuit, ClientError> {
+        let request = proto::PreloadRequest {
+            circuit: circuit.to_owned(),
+            tier: tier.into(),
+        };
+        self.told(self.calls.clone().preload(request).await)
+    }
+
+    /// Gives a key's memory back, and returns how many bytes that was.
+    pub async fn evict(&self, circuit: &str) -> Result<u64, ClientError> {
+        let request = proto::EvictRequest {
+            circuit: circuit.to_owned(),
+        };
+        let answer = self.calls.clone().evict(request).await;
+        self.told(answer).map(|it| it.bytes)
+    }
+
+    /// Keeps a key from being evicted, or no longer.
+    pub async fn pin(&self, circuit: &str, pinned: bool) -> Result<proto::Circuit, ClientError> {
+        let request = proto::PinRequest {
+            circuit: circuit.to_owned(),
+            pinned,
+        };
+        self.told(self.calls.clone().pin(request).await)
+    }
+
+    fn told<T>(&self, answer: Result<tonic::Response<T>, Status>) -> Result<T, ClientError> {
+        match answer {
+            Ok(answer) => Ok(answer.into_inner()),
+            Err(status) => Err(self.refused(status)),
+        }
+    }
+
+    fn refused(&self, status: Status) -> ClientError {
+        // Only what did not come from the engine has a cause on this side.
+        match std::error::Error::source(&status) {
+            Some(cause) => ClientError::Unreachable {
+                address: self.address.clone(),
+                why: chain(cause),
+            },
+            None => ClientError::Refused {
+                code: status.code(),
+                retry_after: retry_after(&status),
+                message: status.message().to_owned(),
+            },
+        }
+    }
+}
+
+/// A job's messages when its whole witnesses are streamed.
+fn parts(
+    mut request: proto::SubmitRequest,
+) -> impl Iterator<Item = proto::SubmitStreamRequest> + Send {
+    let mut witnesses = Vec::new();
+    for partition in &mut request.partitions {
+        let bytes = match partition.input.take() {
+            Some(Input::Wtns(bytes) | Input::Vector(bytes)) => bytes,
+            other => {
+                partition.input = other;
+                continue;
+            }
+        };
+        let streamed = proto::StreamedWitness {
+            bytes: bytes.len() as u64,
+        };
+        partition.input = Some(Input::Streamed(streamed));
+        witnesses.push(zeroize::Zeroizing::new(bytes));
+    }
+    let chunks = witnesses.into_iter().flat_map(|bytes| {
+        (0..bytes.len()).step_by(CHUNK).map(move |from| {
+            let to = bytes.len().min(from + CHUNK);
+            Part::Chunk(bytes[from..to].to_vec())
+        })
+    });
+    std::iter::once(Part::Job(request))
+        .chain(chunks)
+        .map(|part| proto::SubmitStreamRequest { part: Some(part) })
+}
+
+fn tls(credentials: &Credentials) -> Result<ClientTlsConfig, ClientError> {
+    let config = ClientTlsConfig::new();
+    let Some(path) = &credentials.authority else {
+        return Ok(config.with_enabled_roots());
+    };
+    let pem = std::fs::read(path).map_err(|source| AccessError::File {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(config.ca_certificate(Certificate::from_pem(pem)))
+}
+
+fn token(path: &Path) -> Result<MetadataValue<Ascii>, ClientError> {
+    let text = read_secret(path)?;
+    let token = text
+        .lines()
+        .next()
+        .and_then(|it| it.split_whitespace().last());
+    let header = token.and_then(|token| format!("Bearer {token}").parse().ok());
+    let mut header: MetadataValue<Ascii> =
+        header.ok_or_else(|| ClientError::NoToken(path.to_owned()))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+// === impl Bearer ===
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(token) = &self.0 {
+            request
+                .metadata_mut()
+                .insert("authorization", token.clone());
+        }
+        Ok(request)
+    }
+}
+
+// === impl Connector ===
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<UnixStream>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Uri) -> Self::Future {
+        let path = self.0.clone();
+        Box::pin(async move {
+            let stream = socket::connect(&path).await?;
+            let stream = stream.ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, "nobody listens on the socket")
+            })?;
+            Ok(TokioIo::new(stream))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_they_are_shown() {
+        for text in [
+            "unix:.proofmill/engine/engine.sock",
+            "http://127.0.0.1:7000/",
+        ] {
+            let address: Address = text.parse().unwrap();
+            assert_eq!(address.to_string(), text);
+        }
+        for bad in [
+            "",
+            "unix:",
+            "unix:/",
+            "127.0.0.1:7000",
+            "ftp://a:1",
+            "http://a",
+            "http://a:1/b",
+        ] {
+            assert!(bad.parse::<Address>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn large_witnesses_go_in_chunks() {
+        let witness = |bytes: usize| proto::Partition {
+            circuit: "c".to_owned(),
+            input: Some(Input::Wtns(vec![7; bytes])),
+        };
+        let request = proto::SubmitRequest {
+            partitions: vec![witness(CHUNK + 1), witness(3)],
+            ..proto::SubmitRequest::default()
+        };
+        let sizes: Vec<usize> = parts(request)
+            .filter_map(|it| match it.part {
+                Some(Part::Chunk(bytes)) => Some(bytes.len()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(sizes, [CHUNK, 1, 3]);
+    }
+}

@@ -1,0 +1,11 @@
+//! Between the engine's types and the messages.
+
+mod event;
+mod request;
+mod view;
+
+pub(crate) use event::event;
+pub(crate) use request::{
+    circuit_ref, job_id, preload_tier, registration, submission, timeout_of_call,
+};
+pub(crate) use view::{circuit, job, result, status, submitted};

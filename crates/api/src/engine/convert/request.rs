@@ -1,0 +1,337 @@
+//! What callers ask, as the engine's types.
+
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hyper::HeaderMap;
+use proofmill_engine::{
+    CircuitRef, CircuitSource, Input, JobId, Partition, Priority, Registration, RequestId,
+    Submission, Tier, Upload, check_name,
+};
+use tonic::Status;
+
+use crate::engine::proto;
+use crate::engine::proto::partition::Input as Given;
+use crate::engine::proto::register_request::Source;
+
+/// The client of a request that names none.
+const DEFAULT_CLIENT: &str = "default";
+
+/// The longest `grpc-timeout`, as the protocol has it: eight digits of hours would overflow clocks.
+const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// A submission, but for the witnesses that are still to come.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    request: RequestId,
+    priority: Priority,
+    deadline: Option<SystemTime>,
+    partitions: Vec<(CircuitRef, Witness)>,
+}
+
+#[derive(Debug)]
+enum Witness {
+    Here(Input),
+    /// So many bytes are to come.
+    Streamed(u64),
+}
+
+/// The submission of a request by `caller`, if the call says who that is.
+///
+/// # Errors
+///
+/// What is malformed, and how it should be; or that the caller is another client.
+pub(crate) fn submission(
+    request: proto::SubmitRequest,
+    caller: Option<&str>,
+) -> Result<Planned, Status> {
+    let proto::SubmitRequest {
+        client,
+        request_id,
+        priority,
+        deadline_ms,
+        partitions,
+    } = request;
+    let client = match (client.is_empty(), caller) {
+        (true, None) => DEFAULT_CLIENT.to_owned(),
+        (true, Some(caller)) => caller.to_owned(),
+        (false, Some(caller)) if client != caller => {
+            return Err(Status::permission_denied(format!(
+                "the token is of client {caller:?}: leave `client` empty, or use that name"
+            )));
+        }
+        (false, _) => client,
+    };
+    let priority = match proto::Priority::try_from(priority) {
+        Ok(proto::Priority::Unspecified | proto::Priority::Normal) => Priority::Normal,
+        Ok(proto::Priority::Low) => Priority::Low,
+        Ok(proto::Priority::High) => Priority::High,
+        Ok(proto::Priority::Critical) => Priority::Critical,
+        Err(_) => return Err(invalid(format!("priority: {priority} is none of 0 to 4"))),
+    };
+    let deadline = deadline_ms.map(|at| {
+        let at = UNIX_EPOCH.checked_add(Duration::from_millis(at));
+        at.ok_or_else(|| invalid("deadline_ms: later than clocks go"))
+    });
+    let partitions = partitions.into_iter().enumerate().map(|(index, it)| {
+        let within = |why: String| invalid(format!("partitions[{index}].{why}"));
+        let circuit = it.circuit.parse();
+        let circuit = circuit.map_err(|error| within(format!("circuit: {error}")))?;
+        let witness = match it.input {
+            Some(Given::Wtns(bytes)) => Witness::Here(Input::Wtns(bytes.into())),
+            Some(Given::Vector(bytes)) => Witness::Here(Input::Vector(bytes.into())),
+            Some(Given::Inputs(inputs)) => Witness::Here(Input::Inputs {
+                generator: inputs.generator,
+                json: inputs.json.into(),
+            }),
+            Some(Given::Streamed(streamed)) => Witness::Streamed(streamed.bytes),
+            None => return Err(within("input: missing; a witness or what makes one".into())),
+        };
+        Ok((circuit, witness))
+    });
+    Ok(Planned {
+        request: RequestId::new(client, request_id).map_err(invalid)?,
+        priority,
+        deadline: deadline.transpose()?,
+        partitions: partitions.collect::<Result<_, _>>()?,
+    })
+}
+
+/// How long the caller waits, by its `grpc-timeout`.
+///
+/// # Errors
+///
+/// The header is malformed.
+pub(crate) fn timeout_of_call(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    let Some(value) = headers.get("grpc-timeout") else {
+        return Ok(None);
+    };
+    let timeout = value.to_str().ok().and_then(timeout).ok_or_else(|| {
+        invalid("grpc-timeout: not one to eight digits and one of the units H, M, S, m, u and n")
+    })?;
+    Ok(Some(timeout))
+}
+
+fn timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if !(1..=8).contains(&digits.len()) || !digits.bytes().all(|it| it.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    let timeout = match unit {
+        "H" => Duration::from_secs(count * 3600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    };
+    Some(timeout.min(TIMEOUT_MAX))
+}
+
+/// A job's id.
+///
+/// # Errors
+///
+/// It is none.
+pub(crate) fn job_id(text: &str) -> Result<JobId, Status> {
+    text.parse()
+        .map_err(|error| invalid(format!("job: {error}")))
+}
+
+/// A circuit's name or id.
+///
+/// # Errors
+///
+/// It can be neither.
+pub(crate) fn circuit_ref(text: &str) -> Result<CircuitRef, Status> {
+    text.parse()
+        .map_err(|error| invalid(format!("circuit: {error}")))
+}
+
+/// The tier to bring a key to.
+///
+/// # Errors
+///
+/// There is no such tier.
+pub(crate) fn preload_tier(tier: i32) -> Result<Tier, Status> {
+    match proto::Tier::try_from(tier) {
+        Ok(proto::Tier::Unspecified | proto::Tier::Hot) => Ok(Tier::Hot),
+        Ok(proto::Tier::Warm) => Ok(Tier::Warm),
+        Ok(proto::Tier::Cold) => Ok(Tier::Cold),
+        Err(_) => Err(invalid(format!("tier: {tier} is none of 0 to 3"))),
+    }
+}
+
+/// The circuit to register.
+///
+/// # Errors
+///
+/// What is missing or malformed.
+pub(crate) fn registration(request: proto::RegisterRequest) -> Result<Registration, Status> {
+    check_name(&request.name).map_err(|error| invalid(format!("name: {error}")))?;
+    let path = |field: &str, text: String| {
+        let path = PathBuf::from(text);
+        if path.is_absolute() {
+            Ok(path)
+        } else {
+            Err(invalid(format!(
+                "{field}: not an absolute path, and the engine's directory is not the caller's"
+            )))
+        }
+    };
+    let source = match request.source {
+        Some(Source::Zkey(zkey)) => CircuitSource::Zkey(path("zkey", zkey)?),
+        Some(Source::System(files)) => CircuitSource::System {
+            constraints: path("system.constraints", files.constraints)?,
+            key: path("system.key", files.key)?,
+        },
+        None => {
+            return Err(invalid(
+                "source: missing; a .zkey, or constraints and a key",
+            ));
+        }
+    };
+    Ok(Registration {
+        name: request.name,
+        source,
+    })
+}
+
+fn invalid(text: impl Into<String>) -> Status {
+    Status::invalid_argument(text)
+}
+
+// === impl Planned ===
+
+impl Planned {
+    /// The job ends at `at`, if it is not to end earlier.
+    pub(crate) fn end_by(&mut self, at: SystemTime) {
+        self.deadline = Some(self.deadline.map_or(at, |deadline| deadline.min(at)));
+    }
+
+    /// The bytes of each witness that is to come, in order.
+    pub(crate) fn streams(&self) -> impl Iterator<Item = u64> {
+        self.partitions.iter().filter_map(|(_, it)| match it {
+            Witness::Streamed(bytes) => Some(*bytes),
+            Witness::Here(_) => None,
+        })
+    }
+
+    /// The submission, with what came for [`streams`](Self::streams), in order.
+    ///
+    /// # Errors
+    ///
+    /// A witness is missing: this was no stream.
+    pub(crate) fn complete(
+        self,
+        uploads: impl IntoIterator<Item = Upload>,
+    ) -> Result<Submission, Status> {
+        let mut uploads = uploads.into_iter();
+        let mut complete = |(index, (circuit, witness))| {
+            let input = match witness {
+                Witness::Here(input) => input,
+                Witness::Streamed(_) => Input::Uploaded(uploads.next().ok_or_else(|| {
+                    invalid(format!(
+                        "partitions[{index}].input: a streamed witness; call SubmitStream"
+                    ))
+                })?),
+            };
+            Ok(Partition { circuit, input })
+        };
+        let partitions = self.partitions.into_iter().enumerate();
+        Ok(Submission {
+            request: self.request,
+            priority: self.priority,
+            deadline: self.deadline,
+            partitions: partitions
+                .map(&mut complete)
+                .collect::<Result<_, Status>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> proto::SubmitRequest {
+        proto::SubmitRequest {
+            client: String::new(),
+            request_id: "1".to_owned(),
+            priority: 0,
+            deadline_ms: None,
+            partitions: vec![proto::Partition {
+                circuit: "multiplier".to_owned(),
+                input: Some(Given::Vector(vec![1; 32])),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_token_names_its_client_and_no_other() {
+        let planned = submission(request(), Some("rollup")).unwrap();
+        assert_eq!(planned.request.client(), "rollup");
+        let anyone = submission(request(), None).unwrap();
+        assert_eq!(anyone.request.client(), DEFAULT_CLIENT);
+        let posing = proto::SubmitRequest {
+            client: "other".to_owned(),
+            ..request()
+        };
+        let refused = submission(posing, Some("rollup")).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::PermissionDenied);
+    }
+
+    #[test]
+    fn what_is_malformed_is_named() {
+        let with = |change: fn(&mut proto::SubmitRequest)| {
+            let mut request = request();
+            change(&mut request);
+            submission(request, None).unwrap_err()
+        };
+        let cases: [(fn(&mut proto::SubmitRequest), &str); 5] = [
+            (|it| it.priority = 9, "priority: 9"),
+            (
+                |it| it.partitions[0].circuit = "../x".to_owned(),
+                "partitions[0].circuit",
+            ),
+            (|it| it.partitions[0].input = None, "partitions[0].input"),
+            (|it| it.request_id.clear(), "request id"),
+            (|it| it.deadline_ms = Some(u64::MAX), "deadline_ms"),
+        ];
+        for (change, named) in cases {
+            let refused = with(change);
+            assert_eq!(refused.code(), tonic::Code::InvalidArgument);
+            assert!(refused.message().contains(named), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_earlier_deadline_counts() {
+        let soon = UNIX_EPOCH + Duration::from_secs(1);
+        let late = UNIX_EPOCH + Duration::from_secs(2);
+        let mut planned = submission(request(), None).unwrap();
+        planned.end_by(late);
+        planned.end_by(soon);
+        planned.end_by(late);
+        assert_eq!(planned.deadline, Some(soon));
+    }
+
+    #[test]
+    fn timeouts_have_units() {
+        assert_eq!(timeout("5S"), Some(Duration::from_secs(5)));
+        assert_eq!(timeout("99999999H"), Some(TIMEOUT_MAX));
+        for bad in ["", "5", "S", "-1S", "123456789n", "5é", "5x"] {
+            assert_eq!(timeout(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn debugging_shows_no_witness() {
+        let shown = format!("{:?}", request());
+        assert!(shown.contains("Vector of 32 bytes"), "{shown}");
+        let planned = submission(request(), None).unwrap();
+        assert!(format!("{planned:?}").contains("Secret of 32 bytes"));
+    }
+}

@@ -1,0 +1,195 @@
+//! The messages of a call's body, looked at before anything is allocated for them.
+//!
+//! A message is a byte (whether it is compressed), its length as four bytes, the most significant
+//! first, and so many bytes: "gRPC over HTTP2", `Length-Prefixed-Message`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
+use tonic::Status;
+
+use super::refusal::try_again;
+
+/// Bytes from which on a message is large: few are read at once.
+pub(crate) const LARGE: usize = 64 << 10;
+/// When to come again who brings a large message while others are being read.
+const LATER: Duration = Duration::from_millis(200);
+
+/// A body whose messages are checked: none is longer than `limit`, large ones are read few at a time,
+/// and one that began is complete in time.
+pub(crate) struct CheckedMessages<B> {
+    body: B,
+    limit: usize,
+    patience: Duration,
+    large: Arc<Semaphore>,
+    position: Position,
+    /// Held until the body ends: till then what was read of it is in memory.
+    permit: Option<OwnedSemaphorePermit>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+/// Where in a message the body stands.
+enum Position {
+    /// So many bytes of the five before a message have come.
+    Head([u8; 5], usize),
+    /// So many bytes of the message are to come.
+    Message(usize),
+}
+
+// === impl CheckedMessages ===
+
+impl<B> CheckedMessages<B> {
+    pub(crate) fn new(body: B, limit: usize, patience: Duration, large: Arc<Semaphore>) -> Self {
+        Self {
+            body,
+            limit,
+            patience,
+            large,
+            position: Position::Head([0; 5], 0),
+            permit: None,
+            deadline: None,
+        }
+    }
+
+    fn check(&mut self, mut bytes: &[u8]) -> Result<(), Status> {
+        while !bytes.is_empty() {
+            match &mut self.position {
+                Position::Head(head, have) => {
+                    let take = bytes.len().min(head.len() - *have);
+                    head[*have..*have + take].copy_from_slice(&bytes[..take]);
+                    *have += take;
+                    bytes = &bytes[take..];
+                    if *have == head.len() {
+                        let [_, length @ ..] = *head;
+                        self.begin(u32::from_be_bytes(length))?;
+                    }
+                }
+                Position::Message(left) => {
+                    let take = bytes.len().min(*left);
+                    *left -= take;
+                    bytes = &bytes[take..];
+                    if *left == 0 {
+                        self.position = Position::Head([0; 5], 0);
+                        self.deadline = None;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, length: u32) -> Result<(), Status> {
+        // More than an address space is more than any limit.
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        if length > self.limit {
+            return Err(Status::invalid_argument(format!(
+                "a message of {length} bytes; this call takes at most {}, and SubmitStream larger \
+                 witnesses",
+                self.limit
+            )));
+        }
+        if length > LARGE && self.permit.is_none() {
+            let permit = self.large.clone().try_acquire_owned();
+            let full = |_| try_again("as many large messages are being read as may be", LATER);
+            self.permit = Some(permit.map_err(full)?);
+        }
+        if length == 0 {
+            self.position = Position::Head([0; 5], 0);
+        } else {
+            self.position = Position::Message(length);
+            self.deadline = Some(Box::pin(tokio::time::sleep(self.patience)));
+        }
+        Ok(())
+    }
+}
+
+impl<B> Body for CheckedMessages<B>
+where
+    B: Body<Data = Bytes, Error = Status> + Unpin,
+{
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let checked = frame.data_ref().map_or(Ok(()), |data| self.check(data));
+                Poll::Ready(Some(checked.map(|()| frame)))
+            }
+            Poll::Ready(end) => Poll::Ready(end),
+            Poll::Pending => {
+                let Some(deadline) = &mut self.deadline else {
+                    return Poll::Pending;
+                };
+                deadline.as_mut().poll(context).map(|()| {
+                    let late = "a message that began was not complete in time";
+                    Some(Err(Status::deadline_exceeded(late)))
+                })
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::Code;
+
+    use super::*;
+
+    fn messages(limit: usize, large: &Arc<Semaphore>) -> CheckedMessages<()> {
+        CheckedMessages::new((), limit, Duration::from_secs(60), large.clone())
+    }
+
+    fn message(length: u32) -> Vec<u8> {
+        let mut bytes = vec![0];
+        bytes.extend(length.to_be_bytes());
+        bytes
+    }
+
+    #[tokio::test]
+    async fn lengths_are_checked_however_the_bytes_come() {
+        let large = Arc::new(Semaphore::new(1));
+        let mut body = message(3);
+        body.extend(b"abc");
+        body.extend(message(0));
+        body.extend(message(5));
+        for piece in 1..body.len() {
+            let mut checked = messages(4, &large);
+            let outcome = body.chunks(piece).try_for_each(|it| checked.check(it));
+            let refused = outcome.unwrap_err();
+            assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+            assert!(refused.message().contains("5 bytes"), "{refused}");
+        }
+    }
+
+    #[tokio::test]
+    async fn few_large_messages_are_read_at_once() {
+        let large = Arc::new(Semaphore::new(1));
+        let length = u32::try_from(LARGE + 1).unwrap();
+        let mut first = messages(LARGE + 1, &large);
+        first.check(&message(length)).unwrap();
+        let refused = messages(LARGE + 1, &large)
+            .check(&message(length))
+            .unwrap_err();
+        assert_eq!(refused.code(), Code::ResourceExhausted);
+        drop(first);
+        messages(LARGE + 1, &large).check(&message(length)).unwrap();
+    }
+}

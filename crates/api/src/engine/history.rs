@@ -1,0 +1,250 @@
+//! The last events, and those that follow them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proofmill_engine::{Event, EventKind, JobId};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::convert;
+use super::metrics::Durations;
+use super::proto;
+
+/// Events that are remembered; the proto file says so too.
+const REMEMBERED: usize = 1 << 16;
+/// Events kept for a reader that is slow.
+const SLACK: usize = 1 << 12;
+
+/// The last events of an engine. Everything that is told of events comes from here, so that a reader
+/// can begin with what is remembered and go on with what happens, without a gap.
+#[derive(Debug)]
+pub(crate) struct History {
+    recent: Mutex<Recent>,
+    durations: Durations,
+}
+
+#[derive(Debug)]
+struct Recent {
+    events: VecDeque<Recorded>,
+    /// None once the engine has ended.
+    live: Option<broadcast::Sender<Recorded>>,
+}
+
+/// An event, or that some are missing.
+#[derive(Clone, Debug)]
+enum Recorded {
+    Event(Arc<Event>),
+    Missed { at_us: u64, events: u64 },
+}
+
+/// What a reader gets.
+pub(crate) struct Reader {
+    /// What is remembered.
+    pub(crate) past: Vec<proto::Event>,
+    live: Option<broadcast::Receiver<Recorded>>,
+    job: Option<JobId>,
+    at_us: u64,
+}
+
+// === impl History ===
+
+impl History {
+    pub(crate) fn new() -> Arc<Self> {
+        let (live, _) = broadcast::channel(SLACK);
+        Arc::new(Self {
+            recent: Mutex::new(Recent {
+                events: VecDeque::new(),
+                live: Some(live),
+            }),
+            durations: Durations::default(),
+        })
+    }
+
+    /// Remembers what comes, until the future is dropped.
+    pub(crate) async fn record(&self, mut events: broadcast::Receiver<Event>) {
+        let mut at_us = 0;
+        loop {
+            let recorded = match events.recv().await {
+                Ok(event) => {
+                    self.durations.observe(&event);
+                    at_us = event.at_us;
+                    Recorded::Event(Arc::new(event))
+                }
+                Err(RecvError::Lagged(events)) => {
+                    self.durations.missed();
+                    Recorded::Missed { at_us, events }
+                }
+                Err(RecvError::Closed) => return,
+            };
+            let mut recent = self.recent();
+            if recent.events.len() == REMEMBERED {
+                recent.events.pop_front();
+            }
+            recent.events.push_back(recorded.clone());
+            if let Some(live) = &recent.live {
+                // Nobody may be listening.
+                let _ = live.send(recorded);
+            }
+        }
+    }
+
+    /// Nothing more will happen: readers come to their end.
+    pub(crate) fn close(&self) {
+        self.recent().live = None;
+    }
+
+    /// The durations seen so far.
+    pub(crate) fn durations(&self) -> &Durations {
+        &self.durations
+    }
+
+    /// A reader of what is remembered, if `past`, and of what follows.
+    pub(crate) fn read(&self, past: bool, job: Option<JobId>) -> Reader {
+        let (events, live) = {
+            let recent = self.recent();
+            let live = recent.live.as_ref().map(broadcast::Sender::subscribe);
+            let events: Vec<Recorded> = if past {
+                recent.events.iter().cloned().collect()
+            } else {
+                Vec::new()
+            };
+            (events, live)
+        };
+        Reader {
+            at_us: events.last().map_or(0, Recorded::at_us),
+            past: events.iter().filter_map(|it| it.told(job)).collect(),
+            live,
+            job,
+        }
+    }
+
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Recorded ===
+
+impl Recorded {
+    fn at_us(&self) -> u64 {
+        match self {
+            Self::Event(event) => event.at_us,
+            Self::Missed { at_us, .. } => *at_us,
+        }
+    }
+
+    /// The message, unless only another job's events are wanted.
+    fn told(&self, job: Option<JobId>) -> Option<proto::Event> {
+        match self {
+            Self::Event(event) => {
+                let about = about(&event.kind);
+                let wanted = job.is_none() || about == job;
+                wanted.then(|| convert::event(event))
+            }
+            Self::Missed { at_us, events } => Some(proto::Event {
+                at_us: *at_us,
+                kind: Some(proto::event::Kind::Missed(proto::MissedEvent {
+                    events: *events,
+                })),
+            }),
+        }
+    }
+}
+
+fn about(kind: &EventKind) -> Option<JobId> {
+    match kind {
+        EventKind::Job { job, .. } => Some(*job),
+        EventKind::Admitted { span, .. }
+        | EventKind::Began { span, .. }
+        | EventKind::Ended { span, .. } => Some(span.job),
+        EventKind::Key { .. } => None,
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// The next event; nothing once the engine has ended.
+    pub(crate) async fn next(&mut self) -> Option<proto::Event> {
+        loop {
+            let recorded = match self.live.as_mut()?.recv().await {
+                Ok(recorded) => recorded,
+                Err(RecvError::Lagged(events)) => Recorded::Missed {
+                    at_us: self.at_us,
+                    events,
+                },
+                Err(RecvError::Closed) => {
+                    self.live = None;
+                    return None;
+                }
+            };
+            self.at_us = recorded.at_us();
+            if let Some(event) = recorded.told(self.job) {
+                return Some(event);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proofmill_engine::{JobState, Priority};
+
+    use super::*;
+
+    fn event(at_us: u64, job: u8) -> Event {
+        Event {
+            at_us,
+            kind: EventKind::Job {
+                job: JobId([job; 16]),
+                priority: Priority::Normal,
+                partitions: 1,
+                state: JobState::Queued,
+            },
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_goes_on_where_the_past_ends() {
+        let history = History::new();
+        let (sender, receiver) = broadcast::channel(16);
+        sender.send(event(1, 1)).unwrap();
+        sender.send(event(2, 2)).unwrap();
+        let recording = history.clone();
+        let recorder = tokio::spawn(async move { recording.record(receiver).await });
+        let mut live = history.read(false, None);
+        let mut first = history.read(true, None);
+        let mut seen: Vec<u64> = first.past.iter().map(|it| it.at_us).collect();
+        while seen.len() < 2 {
+            seen.push(first.next().await.unwrap().at_us);
+        }
+        sender.send(event(3, 1)).unwrap();
+        seen.push(first.next().await.unwrap().at_us);
+        assert_eq!(seen, [1, 2, 3]);
+        drop(sender);
+        recorder.await.unwrap();
+        let of_job = history.read(true, Some(JobId([1; 16])));
+        let seen: Vec<u64> = of_job.past.iter().map(|it| it.at_us).collect();
+        assert_eq!(seen, [1, 3]);
+        history.close();
+        assert_eq!(first.next().await, None);
+        while live.next().await.is_some() {}
+        assert_eq!(history.read(false, None).next().await, None);
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_is_told() {
+        let history = History::new();
+        let (sender, receiver) = broadcast::channel(2);
+        for at in 1..=5 {
+            sender.send(event(at, 1)).unwrap();
+        }
+        drop(sender);
+        history.record(receiver).await;
+        let reader = history.read(true, None);
+        let missed = proto::event::Kind::Missed(proto::MissedEvent { events: 3 });
+        assert_eq!(reader.past[0].kind, Some(missed));
+        assert_eq!(reader.past.len(), 3);
+    }
+}

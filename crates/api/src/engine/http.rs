@@ -1,0 +1,63 @@
+//! What there is to see of an engine, over HTTP.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use proofmill_engine::{Handle, Status};
+use proofmill_telemetry::CONTENT_TYPE;
+
+use super::convert;
+use super::history::History;
+use super::metrics;
+use super::timeline;
+
+#[derive(Clone)]
+struct Site {
+    handle: Handle,
+    history: Arc<History>,
+}
+
+/// `/metrics` (Prometheus) and `/healthz`; and if only this machine can ask, `/status` and `/timeline`,
+/// which name jobs, clients and files.
+pub(crate) fn router(handle: Handle, history: Arc<History>, only_this_machine: bool) -> Router {
+    let mut router = Router::new()
+        .route("/metrics", get(page))
+        .route("/healthz", get(health));
+    if only_this_machine {
+        router = router
+            .route("/status", get(status))
+            .route("/timeline", get(trace));
+    }
+    router.with_state(Site { handle, history })
+}
+
+async fn ask(site: &Site) -> Result<Status, Response> {
+    let status = site.handle.status().await;
+    status.map_err(|error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response())
+}
+
+async fn page(State(site): State<Site>) -> Result<Response, Response> {
+    let page = metrics::page(&ask(&site).await?, site.history.durations());
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], page).into_response())
+}
+
+async fn health(State(site): State<Site>) -> Result<Response, Response> {
+    if ask(&site).await?.draining {
+        return Err((StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response());
+    }
+    Ok("ok\n".into_response())
+}
+
+async fn status(State(site): State<Site>) -> Result<Response, Response> {
+    Ok(Json(convert::status(&ask(&site).await?)).into_response())
+}
+
+async fn trace(State(site): State<Site>) -> Response {
+    let events = site.history.read(true, None).past;
+    let trace = timeline::trace(&timeline::Timeline::of(&events));
+    ([(header::CONTENT_TYPE, "application/json")], trace).into_response()
+}

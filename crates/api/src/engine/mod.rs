@@ -1,0 +1,27 @@
+//! The proving engine's front end: `proofmill.engine.v1` over gRPC, and what there is to see over
+//! HTTP.
+//!
+//! [`Server`] offers an engine on a Unix socket of mode 0600 and, if asked to, on a TCP port;
+//! [`Client`] is the other end, and [`proto`] what they say. [`timeline`] makes pictures of events.
+
+mod access;
+mod calls;
+mod client;
+mod convert;
+mod frames;
+mod history;
+mod http;
+mod listen;
+mod metrics;
+pub mod proto;
+mod refusal;
+mod server;
+mod service;
+mod streaming;
+pub mod timeline;
+
+pub use access::{AccessError, Tokens};
+pub use client::{Address, Client, ClientError, Credentials, InvalidAddress};
+pub use server::{
+    ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, TlsFiles, in_process,
+};

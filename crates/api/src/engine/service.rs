@@ -1,0 +1,244 @@
+//! `proofmill.engine.v1.ProvingEngine`, as calls of an engine's handle.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use futures_util::stream::{self, Stream, StreamExt};
+use proofmill_engine::{Error, Handle, JobId, JobResult, JobState};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::access::Caller;
+use super::convert;
+use super::history::History;
+use super::proto;
+use super::proto::proving_engine_server::ProvingEngine;
+use super::refusal;
+use super::streaming;
+
+/// The service on one listener.
+#[derive(Clone, Debug)]
+pub(crate) struct EngineService {
+    pub(crate) handle: Handle,
+    pub(crate) history: Arc<History>,
+    /// Whether only the engine's own user can call: what reads the engine's files, or keeps its memory
+    /// from everybody else, is for that one.
+    pub(crate) private: bool,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+fn caller<T>(request: &Request<T>) -> Option<Arc<str>> {
+    let caller = request.extensions().get();
+    caller.map(|Caller(client)| client.clone())
+}
+
+// === impl EngineService ===
+
+impl EngineService {
+    fn only_in_private(&self) -> Result<(), Status> {
+        if self.private {
+            return Ok(());
+        }
+        Err(Status::permission_denied(
+            "this is answered on the engine's Unix socket only",
+        ))
+    }
+
+    /// Whose token a call carries sees that client's jobs: others are as good as unknown.
+    async fn check_owner(&self, caller: Option<&str>, job: JobId) -> Result<(), Status> {
+        let Some(caller) = caller else { return Ok(()) };
+        let view = self.handle.job(job).await.map_err(refusal::of)?;
+        if view.request.client() == caller {
+            Ok(())
+        } else {
+            Err(refusal::of(Error::UnknownJob(job)))
+        }
+    }
+
+    async fn result_of(&self, job: JobId) -> Result<JobResult, Status> {
+        self.handle.await_result(job).await.map_err(refusal::of)
+    }
+}
+
+fn told(result: &JobResult) -> Answer<proto::JobResult> {
+    let message = convert::result(result).map_err(Status::internal)?;
+    Ok(Response::new(message))
+}
+
+#[tonic::async_trait]
+impl ProvingEngine for EngineService {
+    async fn submit(
+        &self,
+        request: Request<proto::SubmitRequest>,
+    ) -> Answer<proto::SubmitResponse> {
+        let caller = caller(&request);
+        let planned = convert::submission(request.into_inner(), caller.as_deref())?;
+        let submission = planned.complete([])?;
+        let submitted = self.handle.submit(submission).await;
+        Ok(Response::new(convert::submitted(
+            submitted.map_err(refusal::of)?,
+        )))
+    }
+
+    async fn submit_stream(
+        &self,
+        request: Request<Streaming<proto::SubmitStreamRequest>>,
+    ) -> Answer<proto::SubmitResponse> {
+        let caller = caller(&request);
+        let messages = request.into_inner();
+        let submission = streaming::receive(&self.handle, messages, caller.as_deref()).await?;
+        let submitted = self.handle.submit(submission).await;
+        Ok(Response::new(convert::submitted(
+            submitted.map_err(refusal::of)?,
+        )))
+    }
+
+    async fn r#await(&self, request: Request<proto::AwaitRequest>) -> Answer<proto::JobResult> {
+        let caller = caller(&request);
+        let job = convert::job_id(&request.get_ref().job)?;
+        self.check_owner(caller.as_deref(), job).await?;
+        told(&self.result_of(job).await?)
+    }
+
+    async fn prove(&self, request: Request<proto::SubmitRequest>) -> Answer<proto::JobResult> {
+        let caller = caller(&request);
+        let timeout = convert::timeout_of_call(request.metadata().as_ref())?;
+        let mut planned = convert::submission(request.into_inner(), caller.as_deref())?;
+        if let Some(until) = timeout.and_then(|it| SystemTime::now().checked_add(it)) {
+            planned.end_by(until);
+        }
+        let submitted = self.handle.submit(planned.complete([])?).await;
+        let job = submitted.map_err(refusal::of)?.job;
+        let result = self.result_of(job).await?;
+        match &result.state {
+            JobState::Cancelled => Err(Status::cancelled(format!("job {job} was cancelled"))),
+            JobState::Expired => Err(Status::deadline_exceeded(format!(
+                "the deadline of job {job} passed"
+            ))),
+            JobState::Failed(why) => Err(Status::failed_precondition(format!(
+                "job {job} failed: {why}"
+            ))),
+            _ => told(&result),
+        }
+    }
+
+    async fn cancel(&self, request: Request<proto::CancelRequest>) -> Answer<proto::Job> {
+        let caller = caller(&request);
+        let job = convert::job_id(&request.get_ref().job)?;
+        self.check_owner(caller.as_deref(), job).await?;
+        let view = self.handle.cancel(job).await.map_err(refusal::of)?;
+        Ok(Response::new(convert::job(&view)))
+    }
+
+    async fn get_job(&self, request: Request<proto::GetJobRequest>) -> Answer<proto::Job> {
+        let caller = caller(&request);
+        let job = convert::job_id(&request.get_ref().job)?;
+        self.check_owner(caller.as_deref(), job).await?;
+        let view = self.handle.job(job).await.map_err(refusal::of)?;
+        Ok(Response::new(convert::job(&view)))
+    }
+
+    type StreamEventsStream = Pin<Box<dyn Stream<Item = Result<proto::Event, Status>> + Send>>;
+
+    async fn stream_events(
+        &self,
+        request: Request<proto::StreamEventsRequest>,
+    ) -> Answer<Self::StreamEventsStream> {
+        let caller = caller(&request);
+        let proto::StreamEventsRequest { past, end, job } = request.into_inner();
+        let job = match &*job {
+            "" if caller.is_some() => {
+                return Err(Status::permission_denied(
+                    "the token's client sees the events of its own jobs: name one",
+                ));
+            }
+            "" => None,
+            id => Some(convert::job_id(id)?),
+        };
+        if let Some(job) = job {
+            self.check_owner(caller.as_deref(), job).await?;
+        }
+        let mut reader = self.history.read(past, job);
+        let before = std::mem::take(&mut reader.past);
+        let before = stream::iter(before.into_iter().map(Ok));
+        if end {
+            return Ok(Response::new(Box::pin(before)));
+        }
+        let after = stream::unfold(Some(reader), |reader| async {
+            let mut reader = reader?;
+            match reader.next().await {
+                Some(event) => Some((Ok(event), Some(reader))),
+                None => Some((Err(refusal::of(Error::Stopped)), None)),
+            }
+        });
+        Ok(Response::new(Box::pin(before.chain(after))))
+    }
+
+    async fn get_status(
+        &self,
+        request: Request<proto::GetStatusRequest>,
+    ) -> Answer<proto::EngineStatus> {
+        let mut status = self.handle.status().await.map_err(refusal::of)?;
+        if let Some(caller) = caller(&request) {
+            let own = |job: &proofmill_engine::JobView| job.request.client() == &*caller;
+            status.jobs.retain(own);
+            status.recent.retain(own);
+        }
+        Ok(Response::new(convert::status(&status)))
+    }
+
+    async fn register(&self, request: Request<proto::RegisterRequest>) -> Answer<proto::Circuit> {
+        self.only_in_private()?;
+        let registration = convert::registration(request.into_inner())?;
+        let circuit = self.handle.register(registration).await;
+        Ok(Response::new(convert::circuit(
+            &circuit.map_err(refusal::of)?,
+        )))
+    }
+
+    async fn unregister(
+        &self,
+        request: Request<proto::UnregisterRequest>,
+    ) -> Answer<proto::UnregisterResponse> {
+        self.only_in_private()?;
+        let name = request.into_inner().name;
+        self.handle.unregister(name).await.map_err(refusal::of)?;
+        Ok(Response::new(proto::UnregisterResponse {}))
+    }
+
+    async fn list_circuits(
+        &self,
+        _: Request<proto::ListCircuitsRequest>,
+    ) -> Answer<proto::ListCircuitsResponse> {
+        let circuits = self.handle.circuits().await.map_err(refusal::of)?;
+        let circuits = circuits.iter().map(convert::circuit).collect();
+        Ok(Response::new(proto::ListCircuitsResponse { circuits }))
+    }
+
+    async fn preload(&self, request: Request<proto::PreloadRequest>) -> Answer<proto::Circuit> {
+        let proto::PreloadRequest { circuit, tier } = request.into_inner();
+        let circuit = convert::circuit_ref(&circuit)?;
+        let tier = convert::preload_tier(tier)?;
+        let circuit = self.handle.preload(circuit, tier).await;
+        Ok(Response::new(convert::circuit(
+            &circuit.map_err(refusal::of)?,
+        )))
+    }
+
+    async fn evict(&self, request: Request<proto::EvictRequest>) -> Answer<proto::EvictResponse> {
+        let circuit = convert::circuit_ref(&request.get_ref().circuit)?;
+        let bytes = self.handle.evict(circuit).await.map_err(refusal::of)?;
+        Ok(Response::new(proto::EvictResponse { bytes }))
+    }
+
+    async fn pin(&self, request: Request<proto::PinRequest>) -> Answer<proto::Circuit> {
+        self.only_in_private()?;
+        let proto::PinRequest { circuit, pinned } = request.into_inner();
+        let circuit = convert::circuit_ref(&circuit)?;
+        let circuit = self.handle.pin(circuit, pinned).await;
+        Ok(Response::new(convert::circuit(
+            &circuit.map_err(refusal::of)?,
+        )))
+    }
+}

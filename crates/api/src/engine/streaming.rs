@@ -1,0 +1,99 @@
+//! Witnesses that are larger than a message.
+
+use std::time::Duration;
+
+use proofmill_engine::{Handle, Submission, Upload};
+use tonic::{Status, Streaming};
+use zeroize::Zeroizing;
+
+use super::convert;
+use super::proto::SubmitStreamRequest;
+use super::proto::submit_stream_request::Part;
+use super::refusal;
+
+/// Witnesses of one job that may be streamed: each is an open upload, of which there are few.
+const STREAMED_MAX: usize = 16;
+/// How long the next message may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The submission that `messages` bring: the job, then the bytes of its streamed witnesses.
+///
+/// # Errors
+///
+/// What is missing, too much or malformed; that there is no room now. What has come is removed.
+pub(crate) async fn receive(
+    handle: &Handle,
+    mut messages: Streaming<SubmitStreamRequest>,
+    caller: Option<&str>,
+) -> Result<Submission, Status> {
+    let Some(Part::Job(job)) = next(&mut messages).await? else {
+        return Err(Status::invalid_argument(
+            "the first message of a stream is the job",
+        ));
+    };
+    let planned = convert::submission(job, caller)?;
+    let expected: Vec<u64> = planned.streams().collect();
+    if expected.len() > STREAMED_MAX {
+        return Err(Status::invalid_argument(format!(
+            "{} witnesses to be streamed, a job has at most {STREAMED_MAX}: submit several jobs",
+            expected.len()
+        )));
+    }
+    let mut uploads = Vec::with_capacity(expected.len());
+    for (index, bytes) in expected.into_iter().enumerate() {
+        uploads.push(witness(handle, &mut messages, index, bytes).await?);
+    }
+    if next(&mut messages).await?.is_some() {
+        return Err(Status::invalid_argument(
+            "more came than the job's streamed witnesses have",
+        ));
+    }
+    planned.complete(uploads)
+}
+
+/// The `index`-th streamed witness, of so many bytes.
+async fn witness(
+    handle: &Handle,
+    messages: &mut Streaming<SubmitStreamRequest>,
+    index: usize,
+    bytes: u64,
+) -> Result<Upload, Status> {
+    let mut upload = handle.upload().await.map_err(refusal::of)?;
+    while upload.bytes() < bytes {
+        let wrong =
+            |why: String| Status::invalid_argument(format!("streamed witness {index}: {why}"));
+        let left = bytes - upload.bytes();
+        let chunk = match next(messages).await? {
+            Some(Part::Chunk(chunk)) => Zeroizing::new(chunk),
+            Some(Part::Job(_)) => return Err(wrong("a second job instead of a chunk".to_owned())),
+            None => {
+                return Err(wrong(format!(
+                    "the stream ended {left} bytes before its end"
+                )));
+            }
+        };
+        if chunk.is_empty() {
+            return Err(wrong("an empty chunk".to_owned()));
+        }
+        if chunk.len() as u64 > left {
+            let size = chunk.len();
+            return Err(wrong(format!(
+                "a chunk of {size} bytes where {left} were left"
+            )));
+        }
+        upload.write(&chunk).await.map_err(refusal::of)?;
+    }
+    Ok(upload)
+}
+
+async fn next(messages: &mut Streaming<SubmitStreamRequest>) -> Result<Option<Part>, Status> {
+    let late = |_| Status::deadline_exceeded("the next message of the stream did not come");
+    let message = tokio::time::timeout(PATIENCE, messages.message()).await;
+    match message.map_err(late)?? {
+        None => Ok(None),
+        Some(SubmitStreamRequest { part: Some(part) }) => Ok(Some(part)),
+        Some(SubmitStreamRequest { part: None }) => Err(Status::invalid_argument(
+            "a message with neither job nor chunk",
+        )),
+    }
+}

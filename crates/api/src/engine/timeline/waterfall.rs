@@ -1,0 +1,279 @@
+//! A waterfall: each partition a row, time from left to right.
+
+use std::fmt::Write;
+
+use super::model::{Row, Timeline};
+use crate::engine::proto::{Stage, StageEnd, Tier};
+
+/// Pixels of the names at the left, of the time axis, and of the figures at the right.
+const NAMES: f64 = 190.0;
+const AXIS: f64 = 900.0;
+const FIGURES: f64 = 170.0;
+/// Pixels from row to row, and of a bar in it.
+const ROW: f64 = 16.0;
+const BAR: f64 = 11.0;
+/// Pixels above the first row.
+const HEAD: f64 = 44.0;
+
+/// What is waited for, and what is loaded.
+const WAIT: &str = "#d8dce2";
+const LOAD: &str = "#b08a3e";
+
+struct Drawing<'a> {
+    timeline: &'a Timeline,
+    out: String,
+    y: f64,
+}
+
+/// The SVG of a timeline, with the last `rows` partitions.
+pub fn waterfall(timeline: &Timeline, rows: usize) -> String {
+    let left_out = timeline.rows.len().saturating_sub(rows);
+    let shown = &timeline.rows[left_out..];
+    let mut drawing = Drawing {
+        timeline,
+        out: String::new(),
+        y: HEAD,
+    };
+    drawing.loads();
+    shown.iter().for_each(|row| drawing.partition(row));
+    drawing.y += ROW / 2.0;
+    drawing.workers();
+    let height = drawing.y + 2.0 * ROW;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" font-family=\"monospace\" font-size=\"10\">\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        width = NAMES + AXIS + FIGURES,
+    );
+    head(&mut out, left_out, timeline.missed);
+    grid(&mut out, timeline, drawing.y);
+    out.push_str(&drawing.out);
+    out.push_str("</svg>\n");
+    out
+}
+
+fn colour(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Unspecified => "#888888",
+        Stage::Witness => "#4f81bd",
+        Stage::Evaluate => "#3f9c78",
+        Stage::Prove => "#c2504d",
+        Stage::Finish => "#8064a2",
+        Stage::Verify => "#5c6773",
+    }
+}
+
+/// The legend.
+fn head(out: &mut String, left_out: usize, missed: u64) {
+    let stages = [
+        Stage::Witness,
+        Stage::Evaluate,
+        Stage::Prove,
+        Stage::Finish,
+        Stage::Verify,
+    ];
+    let entries = stages
+        .map(|stage| (colour(stage), Stage::short_name(stage.into())))
+        .into_iter()
+        .chain([(WAIT, "waiting"), (LOAD, "loading a key")]);
+    let mut x = NAMES;
+    for (colour, name) in entries {
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x}\" y=\"8\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
+             <text x=\"{}\" y=\"17\">{name}</text>",
+            x + 14.0
+        );
+        x += 34.0 + 6.5 * name.len() as f64;
+    }
+    let mut notes = Vec::new();
+    if left_out > 0 {
+        notes.push(format!("{left_out} earlier partitions are not shown"));
+    }
+    if missed > 0 {
+        notes.push(format!("{missed} events are missing"));
+    }
+    let _ = writeln!(
+        out,
+        "<text x=\"{x}\" y=\"17\" fill=\"#888888\">{}</text>",
+        notes.join("; ")
+    );
+}
+
+/// Lines at round times.
+fn grid(out: &mut String, timeline: &Timeline, bottom: f64) {
+    let length = timeline.length_us().max(1);
+    let step = round_step(length);
+    let mut at = 0;
+    while at <= length {
+        let x = NAMES + AXIS * at as f64 / length as f64;
+        let _ = writeln!(
+            out,
+            "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#eeeeee\"/>\
+             <text x=\"{x:.1}\" y=\"{}\" fill=\"#888888\">{}</text>",
+            HEAD - 6.0,
+            HEAD - 10.0,
+            time(at)
+        );
+        at += step;
+    }
+}
+
+/// A step of 1, 2 or 5 times a power of ten, of which there are at most ten in `length`.
+fn round_step(length: u64) -> u64 {
+    let mut power = 1;
+    loop {
+        for digit in [1, 2, 5] {
+            let step: u64 = digit * power;
+            if length / step <= 10 {
+                return step;
+            }
+        }
+        power *= 10;
+    }
+}
+
+/// A time in the unit that suits it.
+fn time(us: u64) -> String {
+    match us {
+        0..1_000 => format!("{us} µs"),
+        1_000..1_000_000 => format!("{} ms", us as f64 / 1e3),
+        _ => format!("{} s", us as f64 / 1e6),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+// === impl Drawing ===
+
+impl Drawing<'_> {
+    fn x(&self, at: u64) -> f64 {
+        let length = self.timeline.length_us().max(1) as f64;
+        let since = at.saturating_sub(self.timeline.from_us) as f64;
+        NAMES + AXIS * (since / length).min(1.0)
+    }
+
+    fn name(&mut self, name: &str) {
+        let y = self.y + BAR - 2.0;
+        let _ = writeln!(self.out, "<text x=\"4\" y=\"{y}\">{}</text>", escaped(name));
+    }
+
+    fn figures(&mut self, text: &str) {
+        let (x, y) = (NAMES + AXIS + 6.0, self.y + BAR - 2.0);
+        let _ = writeln!(
+            self.out,
+            "<text x=\"{x}\" y=\"{y}\" fill=\"#444444\">{text}</text>"
+        );
+    }
+
+    /// A bar in this row; `outline` is for what did not end well.
+    fn bar(&mut self, (from, to): (u64, u64), colour: &str, outline: bool, title: &str) {
+        let (x, y) = (self.x(from), self.y);
+        let width = (self.x(to) - x).max(0.5);
+        let stroke = if outline {
+            " stroke=\"#ff0000\" stroke-width=\"1.5\""
+        } else {
+            ""
+        };
+        let _ = writeln!(
+            self.out,
+            "<rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"{BAR}\" \
+             fill=\"{colour}\"{stroke}><title>{} {}</title></rect>",
+            escaped(title),
+            time(to.saturating_sub(from)),
+        );
+    }
+
+    fn loads(&mut self) {
+        if self.timeline.loads.is_empty() {
+            return;
+        }
+        self.name("keys");
+        for load in &self.timeline.loads {
+            let tier = Tier::short_name(load.tier.into());
+            let title = format!("{} to {tier}", load.circuit);
+            self.bar((load.began_us, load.ended_us), LOAD, false, &title);
+        }
+        self.y += ROW;
+    }
+
+    fn partition(&mut self, row: &Row) {
+        let job = row.job.get(..8).unwrap_or(&row.job);
+        let circuit: String = row.circuit.chars().take(16).collect();
+        self.name(&format!("{job}/{} {circuit}", row.partition));
+        let mut until = row.accepted_us.or(row.admitted_us);
+        for bar in &row.bars {
+            if let Some(since) = until.filter(|since| *since < bar.began_us) {
+                self.bar((since, bar.began_us), WAIT, false, "waiting");
+            }
+            until = Some(bar.ended_us);
+            let title = format!("{} on {}", Stage::short_name(bar.stage.into()), bar.worker);
+            let bad = matches!(bar.end, StageEnd::Failed | StageEnd::Dropped);
+            self.bar((bar.began_us, bar.ended_us), colour(bar.stage), bad, &title);
+        }
+        let ends = (row.bars.first(), row.bars.last());
+        if let (Some(first), Some(last)) = ends {
+            self.figures(&time(last.ended_us.saturating_sub(first.began_us)));
+        }
+        self.y += ROW;
+    }
+
+    fn workers(&mut self) {
+        for worker in &self.timeline.workers {
+            let stage = Stage::short_name(worker.stage.into());
+            self.name(&format!("{stage}: {}", worker.name));
+            for busy in &worker.busy {
+                self.bar(*busy, colour(worker.stage), false, stage);
+            }
+            let (used, gap) = worker.use_and_longest_gap();
+            let used = (used * 100.0).round();
+            self.figures(&format!("{used} % busy, gaps ≤ {}", time(gap)));
+            self.y += ROW;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::tests::events;
+    use super::*;
+
+    #[test]
+    fn partitions_gaps_and_workers_are_drawn() {
+        let svg = waterfall(&Timeline::of(&events()), 40);
+        for expected in [
+            "0a0a0a0a/0 multiplier",
+            "0a0a0a0a/1 multiplier",
+            "<title>waiting 10 µs</title>",
+            "prove: cpu",
+            "95 % busy, gaps ≤ 10 µs",
+            "<title>multiplier to hot 40 µs</title>",
+        ] {
+            assert!(svg.contains(expected), "no {expected:?} in {svg}");
+        }
+        let short = waterfall(&Timeline::of(&events()), 1);
+        assert!(
+            short.contains("1 earlier partitions are not shown"),
+            "{short}"
+        );
+        assert!(!short.contains("0a0a0a0a/0"), "{short}");
+    }
+
+    #[test]
+    fn nothing_at_all_can_be_drawn() {
+        assert!(waterfall(&Timeline::of(&[]), 40).ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn steps_are_round() {
+        assert_eq!(
+            [1, 10, 11, 999, 12_345].map(round_step),
+            [1, 1, 2, 100, 2_000]
+        );
+    }
+}

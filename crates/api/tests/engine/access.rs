@@ -1,0 +1,265 @@
+//! Who may connect, and who may ask what.
+
+use std::fs::{self, Permissions};
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use proofmill_api::engine::proto::register_request::Source;
+use proofmill_api::engine::proto::{RegisterRequest, SubmitRequest};
+use proofmill_api::engine::{
+    Address, Client, ClientError, Credentials, ServeError, Server, ServerOptions, TcpOptions,
+    TlsFiles,
+};
+use proofmill_engine::Service;
+use proofmill_nats_server::Authority;
+use tempfile::TempDir;
+use tonic::Code;
+
+use crate::engines::{BN254, options};
+use crate::site::{Offer, Site, assert_refused, request};
+
+const TOKENS: &str =
+    "rollup 0123456789abcdef0123456789abcdef\nlight fedcba9876543210fedcba9876543210\n";
+
+/// A file that only this user can read.
+fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    path
+}
+
+fn on_loopback() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+async fn bind(tcp: TcpOptions) -> Result<Server, ServeError> {
+    let (_service, handle) = Service::open(options()).await.unwrap();
+    let places = ServerOptions {
+        tcp: Some(tcp),
+        ..ServerOptions::default()
+    };
+    Server::bind(handle, &places).await
+}
+
+#[track_caller]
+fn assert_not_served(outcome: Result<Server, ServeError>, why: &str) {
+    let text = match outcome {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("it serves"),
+    };
+    assert!(text.contains(why), "no {why:?} in {text:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_socket_is_for_its_user_only_and_for_one_engine() {
+    let site = Site::open().await;
+    let mode = fs::metadata(site.socket()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let (_service, handle) = Service::open(options()).await.unwrap();
+    let same = ServerOptions {
+        socket: Some(site.socket()),
+        ..ServerOptions::default()
+    };
+    assert_not_served(Server::bind(handle.clone(), &same).await, "listens");
+    let socket = site.socket();
+    let kept = site.folder.path().to_owned();
+    assert!(Client::find(&socket).await.unwrap().is_some());
+    site.stop().await;
+    assert!(!socket.exists() && Client::find(&socket).await.unwrap().is_none());
+    drop(kept);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_loopback_tls_and_tokens_are_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "authority");
+    let signed = authority.sign("engine", "localhost");
+    let tls = Some(TlsFiles {
+        certificate: signed.certificate.clone(),
+        key: signed.key.clone(),
+    });
+    let tokens = Some(private(folder.path(), "tokens", TOKENS));
+    let everywhere = TcpOptions {
+        address: "0.0.0.0:0".parse().unwrap(),
+        tls: tls.clone(),
+        tokens: tokens.clone(),
+    };
+    for half in [
+        TcpOptions {
+            tls: None,
+            ..everywhere.clone()
+        },
+        TcpOptions {
+            tokens: None,
+            ..everywhere.clone()
+        },
+    ] {
+        assert_not_served(bind(half).await, "can be reached from other machines");
+    }
+    // What is wrong with the files is told before anything is offered.
+    let open = private(folder.path(), "open", TOKENS);
+    fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
+    let short = private(folder.path(), "short", "rollup secret\n");
+    for (file, why) in [
+        (open, "everybody"),
+        (short, "line 1"),
+        (folder.path().join("absent"), "absent"),
+    ] {
+        let with = TcpOptions {
+            tokens: Some(file),
+            ..everywhere.clone()
+        };
+        assert_not_served(bind(with).await, why);
+    }
+    let swapped = TlsFiles {
+        certificate: signed.key.clone(),
+        key: signed.key.clone(),
+    };
+    let with = TcpOptions {
+        tls: Some(swapped),
+        ..everywhere.clone()
+    };
+    assert_not_served(bind(with).await, "engine.key");
+    fs::set_permissions(&signed.key, Permissions::from_mode(0o604)).unwrap();
+    assert_not_served(bind(everywhere.clone()).await, "everybody");
+    fs::set_permissions(&signed.key, Permissions::from_mode(0o600)).unwrap();
+    assert!(bind(everywhere).await.is_ok());
+}
+
+/// A site on a TCP port with TLS and tokens.
+async fn guarded() -> (TempDir, Site, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path(), "authority");
+    let signed = authority.sign("engine", "localhost");
+    let tcp = TcpOptions {
+        address: on_loopback(),
+        tls: Some(TlsFiles {
+            certificate: signed.certificate,
+            key: signed.key,
+        }),
+        tokens: Some(private(folder.path(), "tokens", TOKENS)),
+    };
+    let offer = Offer {
+        tcp: Some(tcp),
+        http: false,
+    };
+    (
+        folder,
+        Site::with(options(), offer).await,
+        authority.certificate,
+    )
+}
+
+async fn connect(
+    site: &Site,
+    authority: &Path,
+    token: Option<PathBuf>,
+) -> Result<Client, ClientError> {
+    let port = site.tcp.unwrap().port();
+    let address = Address::Tcp(format!("https://localhost:{port}").parse().unwrap());
+    let credentials = Credentials {
+        authority: Some(authority.to_owned()),
+        token,
+    };
+    Client::connect(&address, &credentials).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_authority_or_none_at_all_is_noticed() {
+    let (folder, site, authority) = guarded().await;
+    let other = Authority::new(folder.path(), "other").certificate;
+    let refused = connect(&site, &other, None).await;
+    assert!(
+        matches!(refused, Err(ClientError::Unreachable { .. })),
+        "{refused:?}"
+    );
+    // Who does not speak TLS gets nothing.
+    let plain = Address::Tcp(format!("http://{}", site.tcp.unwrap()).parse().unwrap());
+    let answered = match Client::connect(&plain, &Credentials::default()).await {
+        Ok(client) => client.status().await.map(drop),
+        Err(error) => Err(error),
+    };
+    assert!(
+        matches!(answered, Err(ClientError::Unreachable { .. })),
+        "{answered:?}"
+    );
+    let known = connect(&site, &authority, None).await.unwrap();
+    assert_refused(known.status().await, Code::Unauthenticated, "needs a token");
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_token_or_none_is_refused_and_a_client_is_itself_only() {
+    let (folder, site, authority) = guarded().await;
+    let wrong = private(folder.path(), "wrong", "0123456789abcdef0123456789abcdee\n");
+    let client = connect(&site, &authority, Some(wrong)).await.unwrap();
+    assert_refused(
+        client.status().await,
+        Code::Unauthenticated,
+        "none of the engine's",
+    );
+    let of = |name: &str, token: &str| private(folder.path(), name, token);
+    let rollup = of("rollup", "0123456789abcdef0123456789abcdef\n");
+    let light = of("light", "light fedcba9876543210fedcba9876543210\n");
+    let rollup = connect(&site, &authority, Some(rollup)).await.unwrap();
+    let light = connect(&site, &authority, Some(light)).await.unwrap();
+
+    let job = rollup.submit(request("1", BN254, 7)).await.unwrap().job;
+    assert_eq!(rollup.job(&job).await.unwrap().client, "rollup");
+    let posing = SubmitRequest {
+        client: "rollup".to_owned(),
+        ..request("2", BN254, 7)
+    };
+    assert_refused(light.submit(posing).await, Code::PermissionDenied, "light");
+    // Another's jobs are as good as unknown.
+    for answer in [
+        light.job(&job).await.map(drop),
+        light.cancel(&job).await.map(drop),
+        light.await_result(&job).await.map(drop),
+    ] {
+        assert_refused(answer, Code::NotFound, &job);
+    }
+    rollup.await_result(&job).await.unwrap();
+    let seen = light.status().await.unwrap();
+    assert!(seen.jobs.is_empty() && seen.recent.is_empty());
+    assert_refused(
+        light.past_events().await,
+        Code::PermissionDenied,
+        "its own jobs",
+    );
+    assert_eq!(rollup.status().await.unwrap().recent.len(), 1);
+    let registration = RegisterRequest {
+        name: "x".to_owned(),
+        source: Some(Source::Zkey("/etc/passwd".to_owned())),
+    };
+    assert_refused(
+        rollup.register(registration).await,
+        Code::PermissionDenied,
+        "Unix socket",
+    );
+    assert_refused(
+        rollup.pin("x", true).await,
+        Code::PermissionDenied,
+        "Unix socket",
+    );
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn loopback_needs_neither() {
+    let tcp = TcpOptions {
+        address: on_loopback(),
+        tls: None,
+        tokens: None,
+    };
+    let offer = Offer {
+        tcp: Some(tcp),
+        http: false,
+    };
+    let site = Site::with(options(), offer).await;
+    let client = site.over_tcp(None).await;
+    client.prove(request("1", BN254, 7), None).await.unwrap();
+    site.stop().await;
+}

@@ -1,0 +1,11 @@
+//! The engine's front end over real sockets, before a real engine.
+
+mod access;
+mod calls;
+#[allow(dead_code, reason = "the engine's own tests use more of it")]
+#[path = "../../../engine/tests/engine/support.rs"]
+mod engines;
+mod limits;
+mod seen;
+mod shutdown;
+mod site;

@@ -1,0 +1,381 @@
+//! The commands for the proving engine.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use proofmill_api::engine::Address;
+use proofmill_workflow::parse_size;
+
+use super::circuits::Threads;
+
+/// Where an engine keeps its state, and its socket, by default.
+const STATE: &str = ".proofmill/engine";
+/// Its socket there.
+const DEFAULT_ADDRESS: &str = "unix:.proofmill/engine/engine.sock";
+
+const ENGINE_EXAMPLES: &str = "\
+Examples:
+  proofmill engine serve --circuits keys/ --budget 8GiB
+  proofmill engine prove multiplier witness.wtns -o proof.json --public public.json
+  proofmill engine top
+  proofmill engine timeline --out trace.json --svg waterfall.svg";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  proofmill engine serve --circuits keys/                      every .zkey in a folder, by its name
+  proofmill engine serve --circuits spend=spend_final.zkey --preload spend
+  proofmill engine serve --circuits block=block.r1cs,block.key --budget 32GiB
+  proofmill engine serve --listen 0.0.0.0:7400 --tls-certificate engine.pem --tls-key engine.key \\
+                         --tokens tokens
+  proofmill engine serve --generator 'mul=node generate_witness.js mul.wasm {input} {output}'
+
+Ctrl-C once: nothing new is taken, and it ends when every job has. Twice: it ends now; what it
+accepted is kept, and goes on when it is started again.";
+
+const PROVE_EXAMPLES: &str = "\
+Examples:
+  proofmill engine prove multiplier witness.wtns -o proof.json --public public.json
+  proofmill engine prove multiplier input.json --generator mul -o proof.json
+  proofmill engine prove multiplier witness.wtns -o proof.json --priority critical --timeout 30";
+
+const REGISTER_EXAMPLES: &str = "\
+Examples:
+  proofmill engine register spend --zkey spend_final.zkey
+  proofmill engine register block --constraints block.r1cs --key block.key";
+
+const TIMELINE_EXAMPLES: &str = "\
+Examples:
+  proofmill engine timeline --out trace.json          open it at https://ui.perfetto.dev
+  proofmill engine timeline --svg waterfall.svg --last 60";
+
+/// `proofmill engine`
+#[derive(Debug, Subcommand)]
+#[command(after_help = ENGINE_EXAMPLES)]
+pub(crate) enum Engine {
+    /// Run an engine: keys stay in memory, proofs overlap, memory stays within a budget.
+    Serve(Box<Serve>),
+    /// What the engine is doing.
+    Status(EngineLook),
+    /// The circuits it knows, and where their keys are.
+    Circuits(EngineLook),
+    /// Its jobs: those under way, and those that ended lately.
+    Jobs(EngineLook),
+    /// Make a circuit known.
+    Register(Register),
+    /// Forget a circuit; its files stay.
+    Unregister(OneCircuit),
+    /// Load a circuit's key.
+    Preload(Preload),
+    /// Give the memory of a circuit's key back.
+    Evict(OneCircuit),
+    /// Keep a circuit's key from being evicted once it is loaded.
+    Pin(OneCircuit),
+    /// Let a pinned key be evicted again.
+    Unpin(OneCircuit),
+    /// Prove that a witness satisfies a circuit the engine knows.
+    ///
+    /// The proof is verified by the engine before it is returned; files are written whole, in
+    /// snarkjs's format.
+    Prove(EngineProve),
+    /// Stop a job.
+    Cancel(CancelJob),
+    /// Watch an engine: stages, devices, memory, jobs.
+    ///
+    /// q or Esc ends it.
+    Top(Top),
+    /// When each partition was in which stage, as a trace or a picture.
+    Timeline(TimelineArgs),
+}
+
+/// Which engine, and who asks.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EngineArg {
+    /// The engine: unix:PATH, http://HOST:PORT or https://HOST:PORT.
+    #[arg(long, env = "PROOFMILL_ENGINE", value_name = "ADDRESS", default_value = DEFAULT_ADDRESS,
+          help_heading = "Engine")]
+    pub(crate) engine: Address,
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
+}
+
+/// How to be known to an engine, and to know it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct CredentialArgs {
+    /// The authority of the engine's certificate (PEM), over https.
+    #[arg(
+        long,
+        env = "PROOFMILL_ENGINE_CA",
+        value_name = "FILE",
+        help_heading = "Engine"
+    )]
+    pub(crate) ca: Option<PathBuf>,
+    /// A file with the token to show; not for everybody to read.
+    #[arg(
+        long,
+        env = "PROOFMILL_ENGINE_TOKEN",
+        value_name = "FILE",
+        help_heading = "Engine"
+    )]
+    pub(crate) token: Option<PathBuf>,
+}
+
+/// `proofmill engine serve`
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct Serve {
+    /// Where jobs, results and the list of circuits are kept, and the socket is.
+    #[arg(long, env = "PROOFMILL_ENGINE_STATE", value_name = "DIR", default_value = STATE)]
+    pub(crate) state: PathBuf,
+    /// Circuits to register: a folder of .zkey files (and of NAME.key with NAME.r1cs or the
+    /// precompiled NAME.pmcs), NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY. Those of an earlier run are known already.
+    #[arg(long, value_name = "DIR|NAME=FILE")]
+    pub(crate) circuits: Vec<String>,
+    /// Load this circuit's key at once.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preload: Vec<String>,
+    /// All the memory that keys and proofs may take [default: three quarters of what there is].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) budget: Option<u64>,
+    /// Partitions under way at once.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: u16,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Hold keys with multiples of their points, in about so many percent of their size: faster, and
+    /// larger.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(100..=3200))]
+    pub(crate) prepared: Option<u32>,
+    /// A program that makes witnesses: its arguments are split at spaces, {input} is a file with the
+    /// inputs and {output} the one to write.
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub(crate) generator: Vec<String>,
+    /// The memory to reserve while a generator runs.
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    pub(crate) generator_memory: u64,
+    /// Seconds after which a generator is killed.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) generator_seconds: u32,
+    /// Jobs of one client that are not at their end, at most.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) client_jobs: u32,
+    /// Seconds that results are kept.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    pub(crate) result_seconds: u32,
+    /// The Unix socket, which only this user can connect to [default: engine.sock in the state
+    /// directory].
+    #[arg(long, value_name = "PATH", help_heading = "Listening")]
+    pub(crate) socket: Option<PathBuf>,
+    /// A TCP port, too. Beyond loopback it needs a certificate and tokens.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The certificate to show there (PEM).
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "listen"], help_heading = "Listening")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The certificate's key (PEM); not for everybody to read.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "tls_certificate",
+        help_heading = "Listening"
+    )]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Who may call there: a client's name and its token on each line; not for everybody to read.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "listen",
+        help_heading = "Listening"
+    )]
+    pub(crate) tokens: Option<PathBuf>,
+    /// Serve `/metrics` (Prometheus) and `/healthz` here; on loopback `/status` and `/timeline` too.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
+    pub(crate) http: Option<SocketAddr>,
+}
+
+/// What only looks.
+#[derive(Debug, Args)]
+pub(crate) struct EngineLook {
+    #[command(flatten)]
+    pub(crate) engine: EngineArg,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill engine register`
+#[derive(Debug, Args)]
+#[command(after_help = REGISTER_EXAMPLES)]
+pub(crate) struct Register {
+    /// The name: letters, digits, - and _.
+    pub(crate) name: String,
+    /// A key of snarkjs's, which has the constraints in it.
+    #[arg(long, value_name = "FILE", required_unless_present = "key", conflicts_with_all = ["key", "constraints"])]
+    pub(crate) zkey: Option<PathBuf>,
+    /// The constraints: a .r1cs file, or a precompiled one.
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub(crate) constraints: Option<PathBuf>,
+    /// A key of ours for them.
+    #[arg(long, value_name = "FILE", requires = "constraints")]
+    pub(crate) key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// What is about one circuit.
+#[derive(Debug, Args)]
+pub(crate) struct OneCircuit {
+    /// The circuit's name, or its id.
+    pub(crate) circuit: String,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// `proofmill engine preload`
+#[derive(Debug, Args)]
+pub(crate) struct Preload {
+    /// The circuit's name, or its id.
+    pub(crate) circuit: String,
+    /// How near.
+    #[arg(long, value_enum, default_value_t = Near::Hot)]
+    pub(crate) tier: Near,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// How near a key is brought.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Near {
+    /// Mapped into memory.
+    Warm,
+    /// Ready to prove.
+    Hot,
+}
+
+/// `proofmill engine prove`
+#[derive(Debug, Args)]
+#[command(after_help = PROVE_EXAMPLES)]
+pub(crate) struct EngineProve {
+    /// The circuit's name, or its id.
+    pub(crate) circuit: String,
+    /// The witness (.wtns); with --generator the circuit's inputs as JSON.
+    pub(crate) witness: PathBuf,
+    /// Where the proof is written.
+    #[arg(short, long, value_name = "PROOF")]
+    pub(crate) output: PathBuf,
+    /// Where the public signals are written.
+    #[arg(long, value_name = "PUBLIC")]
+    pub(crate) public: Option<PathBuf>,
+    /// Make the witness with this generator of the engine.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) generator: Option<String>,
+    /// Whose turn it is.
+    #[arg(long, value_enum, default_value_t = Urgency::Normal)]
+    pub(crate) priority: Urgency,
+    /// Seconds after which nobody wants the proof any more.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u32>,
+    /// Who asks: quotas are counted by it [default: the token's client, or `default`].
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) client: String,
+    /// What the request is called: the same again, with the same content, is the same job [default:
+    /// drawn].
+    #[arg(long, value_name = "ID")]
+    pub(crate) request: Option<String>,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Urgency {
+    /// When nothing else is to be done.
+    Low,
+    /// Unless said otherwise.
+    Normal,
+    /// Before what is normal.
+    High,
+    /// Before everything.
+    Critical,
+}
+
+/// `proofmill engine cancel`
+#[derive(Debug, Args)]
+pub(crate) struct CancelJob {
+    /// The job's id.
+    pub(crate) job: String,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// `proofmill engine top`
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Print one frame as text and end.
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Milliseconds from frame to frame.
+    #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(50..=60_000))]
+    pub(crate) every: u64,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// `proofmill engine timeline`
+#[derive(Debug, Args)]
+#[command(after_help = TIMELINE_EXAMPLES)]
+pub(crate) struct TimelineArgs {
+    /// Where the trace is written, in the format of Chrome and Perfetto.
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["svg", "json"])]
+    pub(crate) out: Option<PathBuf>,
+    /// Where the waterfall is written.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Only the last so many seconds [default: all that is remembered].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) last: Option<u32>,
+    /// Partitions in the waterfall, at most: the last ones.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) rows: usize,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// Which engine `proofmill prove` asks.
+#[derive(Clone, Debug)]
+pub(crate) enum Which {
+    /// The one whose socket is where it is by default, if one listens and has the key.
+    Auto,
+    /// None.
+    Off,
+    /// This one.
+    At(Address),
+}
+
+/// Reads [`Which`].
+pub(crate) fn which(text: &str) -> Result<Which, String> {
+    match text {
+        "auto" => Ok(Which::Auto),
+        "off" => Ok(Which::Off),
+        address => match address.parse() {
+            Ok(address) => Ok(Which::At(address)),
+            Err(error) => Err(format!("{error}, `auto` or `off`")),
+        },
+    }
+}
+
+/// The socket of the engine that is used unless another is named.
+pub(crate) fn default_socket() -> PathBuf {
+    PathBuf::from(STATE).join(proofmill_api::engine::ENGINE_SOCKET)
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).map_err(|error| {
+        format!("{error}: expected a whole number and B, KiB, MiB, GiB or TiB, such as 8GiB")
+    })
+}

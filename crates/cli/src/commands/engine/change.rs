@@ -1,0 +1,115 @@
+//! `proofmill engine register`, `unregister`, `preload`, `evict`, `pin` and `cancel`
+
+use std::path::{Path, PathBuf};
+
+use proofmill_api::engine::proto::register_request::Source;
+use proofmill_api::engine::proto::{Circuit, RegisterRequest, SystemFiles, Tier};
+use serde_json::json;
+
+use super::look::state;
+use super::{bytes, connect, refused};
+use crate::args::engine::{CancelJob, Near, OneCircuit, Preload, Register};
+use crate::failure::Failure;
+use crate::output;
+
+pub(crate) async fn register(args: Register) -> Result<(), Failure> {
+    let source = match (&args.zkey, &args.constraints, &args.key) {
+        (Some(zkey), _, _) => Source::Zkey(absolute(zkey)?),
+        (None, Some(constraints), Some(key)) => Source::System(SystemFiles {
+            constraints: absolute(constraints)?,
+            key: absolute(key)?,
+        }),
+        _ => {
+            return Err(Failure::usage(
+                "--zkey, or --constraints and --key, are needed",
+            ));
+        }
+    };
+    let request = RegisterRequest {
+        name: args.name,
+        source: Some(source),
+    };
+    let client = connect(&args.look.engine).await?;
+    let circuit = client
+        .register(request)
+        .await
+        .map_err(|error| refused(&error))?;
+    tell(&circuit, args.look.json)
+}
+
+/// A path as the engine, whose directory may be another, understands it.
+pub(super) fn absolute(path: &Path) -> Result<String, Failure> {
+    let path: PathBuf = std::fs::canonicalize(path)
+        .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| Failure::new(format!("{}: not text", path.display())))
+}
+
+pub(crate) async fn unregister(args: &OneCircuit) -> Result<(), Failure> {
+    let client = connect(&args.look.engine).await?;
+    let outcome = client.unregister(&args.circuit).await;
+    outcome.map_err(|error| refused(&error))?;
+    if args.look.json {
+        return output::line(json!({ "unregistered": args.circuit }).to_string());
+    }
+    output::line(format!("{} is forgotten", args.circuit))
+}
+
+pub(crate) async fn preload(args: &Preload) -> Result<(), Failure> {
+    let tier = match args.tier {
+        Near::Warm => Tier::Warm,
+        Near::Hot => Tier::Hot,
+    };
+    let client = connect(&args.look.engine).await?;
+    let circuit = client.preload(&args.circuit, tier).await;
+    tell(&circuit.map_err(|error| refused(&error))?, args.look.json)
+}
+
+pub(crate) async fn evict(args: &OneCircuit) -> Result<(), Failure> {
+    let client = connect(&args.look.engine).await?;
+    let given = client
+        .evict(&args.circuit)
+        .await
+        .map_err(|error| refused(&error))?;
+    if args.look.json {
+        return output::line(json!({ "circuit": args.circuit, "bytes": given }).to_string());
+    }
+    output::line(format!("{}: {} given back", args.circuit, bytes(given)))
+}
+
+pub(crate) async fn pin(args: &OneCircuit, pinned: bool) -> Result<(), Failure> {
+    let client = connect(&args.look.engine).await?;
+    let circuit = client.pin(&args.circuit, pinned).await;
+    tell(&circuit.map_err(|error| refused(&error))?, args.look.json)
+}
+
+pub(crate) async fn cancel(args: &CancelJob) -> Result<(), Failure> {
+    let client = connect(&args.look.engine).await?;
+    let job = client
+        .cancel(&args.job)
+        .await
+        .map_err(|error| refused(&error))?;
+    if args.look.json {
+        return output::line(serde_json::to_string(&job)?);
+    }
+    output::line(output::plain(&format!("{}: {}", job.id, state(&job))))
+}
+
+fn tell(circuit: &Circuit, json: bool) -> Result<(), Failure> {
+    if json {
+        return output::line(serde_json::to_string(circuit)?);
+    }
+    output::line(output::plain(&format!(
+        "{}: {}, {} variables, {} public; its key is {}{}, {} when hot, a proof takes {} more; id {}",
+        circuit.name,
+        circuit.curve,
+        circuit.variables,
+        circuit.public_inputs,
+        Tier::short_name(circuit.tier),
+        if circuit.pinned { " and pinned" } else { "" },
+        bytes(circuit.hot_bytes),
+        bytes(circuit.work_bytes),
+        circuit.id,
+    )))
+}

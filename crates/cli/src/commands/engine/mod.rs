@@ -1,0 +1,86 @@
+//! `proofmill engine`
+
+mod change;
+mod frame;
+mod look;
+pub(crate) mod prove;
+mod serve;
+mod timeline;
+mod top;
+
+use proofmill_api::engine::{Address, Client, ClientError, Credentials};
+
+use crate::args::engine::{Engine, EngineArg};
+use crate::failure::Failure;
+
+pub(crate) async fn run(command: Engine) -> Result<(), Failure> {
+    match command {
+        Engine::Serve(args) => serve::run(*args).await,
+        Engine::Status(args) => look::status(&args).await,
+        Engine::Circuits(args) => look::circuits(&args).await,
+        Engine::Jobs(args) => look::jobs(&args).await,
+        Engine::Register(args) => change::register(args).await,
+        Engine::Unregister(args) => change::unregister(&args).await,
+        Engine::Preload(args) => change::preload(&args).await,
+        Engine::Evict(args) => change::evict(&args).await,
+        Engine::Pin(args) => change::pin(&args, true).await,
+        Engine::Unpin(args) => change::pin(&args, false).await,
+        Engine::Prove(args) => prove::run(&args).await,
+        Engine::Cancel(args) => change::cancel(&args).await,
+        Engine::Top(args) => top::run(&args).await,
+        Engine::Timeline(args) => timeline::run(&args).await,
+    }
+}
+
+/// A client of the engine that is meant.
+async fn connect(args: &EngineArg) -> Result<Client, Failure> {
+    let credentials = Credentials {
+        authority: args.credentials.ca.clone(),
+        token: args.credentials.token.clone(),
+    };
+    let connected = Client::connect(&args.engine, &credentials).await;
+    connected.map_err(|error| refused(&error))
+}
+
+/// What to say of an engine that does not do what it was asked.
+pub(crate) fn refused(error: &ClientError) -> Failure {
+    let failure = Failure::of(error);
+    match error {
+        ClientError::Unreachable {
+            address: Address::Socket(_),
+            ..
+        } => failure.help("start one with `proofmill engine serve`, or name another with --engine"),
+        ClientError::Refused {
+            retry_after: Some(wait),
+            ..
+        } => failure.help(format!("try again in {} ms", wait.as_millis())),
+        _ => failure,
+    }
+}
+
+/// A number of bytes for people: `3.2 GiB`.
+fn bytes(count: u64) -> String {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < units.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{count} B"),
+        _ => format!("{value:.1} {}", units[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sizes_have_units() {
+        let shown = [0, 1023, 1024, 3 << 29, u64::MAX].map(super::bytes);
+        assert_eq!(
+            shown,
+            ["0 B", "1023 B", "1.0 KiB", "1.5 GiB", "16777216.0 TiB"]
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! `proofmill engine prove`, and `proofmill prove` through an engine
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ark_std::rand::RngCore;
+use ark_std::rand::rngs::OsRng;
+use proofmill_api::engine::proto::partition::Input;
+use proofmill_api::engine::proto::{
+    GeneratorInputs, JobResult, JobState, Partition, Priority, Proof, SubmitRequest,
+};
+use proofmill_api::engine::{Client, Credentials};
+use proofmill_r1cs::iden3::MappedFile;
+use serde_json::json;
+
+use super::{connect, refused};
+use crate::args::engine::{EngineProve, Urgency, Which, default_socket};
+use crate::failure::Failure;
+use crate::files::{check_folder, write_text};
+use crate::output;
+
+pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
+    check_folder(&args.output)?;
+    if let Some(public) = &args.public {
+        check_folder(public)?;
+    }
+    let content = MappedFile::read(&args.witness)?.to_vec();
+    let input = match &args.generator {
+        None => Input::Wtns(content),
+        Some(generator) => Input::Inputs(GeneratorInputs {
+            generator: generator.clone(),
+            json: content,
+        }),
+    };
+    let priority = match args.priority {
+        Urgency::Low => Priority::Low,
+        Urgency::Normal => Priority::Normal,
+        Urgency::High => Priority::High,
+        Urgency::Critical => Priority::Critical,
+    };
+    let deadline_ms = args.timeout.map(|seconds| {
+        let at = SystemTime::now() + Duration::from_secs(seconds.into());
+        let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    });
+    let request = SubmitRequest {
+        client: args.client.clone(),
+        request_id: args.request.clone().unwrap_or_else(drawn),
+        priority: priority.into(),
+        deadline_ms,
+        partitions: vec![Partition {
+            circuit: args.circuit.clone(),
+            input: Some(input),
+        }],
+    };
+    let client = connect(&args.look.engine).await?;
+    let made = prove(&client, request).await?;
+    if let Some(public) = &args.public {
+        write_text(public, &made.proof.public_json)?;
+    }
+    write_text(&args.output, &made.proof.proof_json)?;
+    if args.look.json {
+        let summary = json!({
+            "job": made.job,
+            "existing": made.existing,
+            "circuit_id": made.proof.circuit_id,
+            "curve": made.proof.curve,
+            "public_signals": made.proof.public_inputs.len(),
+        });
+        return output::line(summary.to_string());
+    }
+    output::line(output::plain(&format!(
+        "{}: made and verified by the engine, job {}",
+        args.output.display(),
+        made.job
+    )))
+}
+
+/// A proof that an engine made.
+pub(crate) struct Made {
+    /// The job's id.
+    pub(crate) job: String,
+    /// Whether the job was there before.
+    pub(crate) existing: bool,
+    pub(crate) proof: Proof,
+}
+
+/// A request id that nobody else has.
+pub(crate) fn drawn() -> String {
+    let mut bytes = [0; 16];
+    OsRng.fill_bytes(&mut bytes);
+    hex::encode(bytes)
+}
+
+/// Submits a job of one partition and waits for its proof.
+pub(crate) async fn prove(client: &Client, request: SubmitRequest) -> Result<Made, Failure> {
+    let submitted = client
+        .submit(request)
+        .await
+        .map_err(|error| refused(&error))?;
+    let job = submitted.job;
+    let result = client.await_result(&job).await;
+    let result = result.map_err(|error| {
+        refused(&error).help(format!(
+            "the job is {job}; `proofmill engine jobs` tells of it"
+        ))
+    })?;
+    let proof = one_proof(result)?;
+    Ok(Made {
+        job,
+        existing: submitted.existing,
+        proof,
+    })
+}
+
+fn one_proof(result: JobResult) -> Result<Proof, Failure> {
+    let job = &result.job;
+    match result.state() {
+        JobState::Done => {}
+        JobState::Failed => {
+            return Err(Failure::new(format!(
+                "job {job} failed: {}",
+                result.failure
+            )));
+        }
+        _ => {
+            let state = JobState::short_name(result.state);
+            return Err(Failure::new(format!("job {job}: {state}")));
+        }
+    }
+    let none = || Failure::new(format!("job {job} has no proof"));
+    result.proofs.into_iter().next().ok_or_else(none)
+}
+
+/// The engine that `--engine` names, and what it calls the circuit of the key file `zkey`; nothing if
+/// none is to be asked, or the one that was only looked for has no such circuit.
+pub(crate) async fn with_key(
+    which: &Which,
+    zkey: &Path,
+) -> Result<Option<(Client, String)>, Failure> {
+    let client = match which {
+        Which::Off => return Ok(None),
+        Which::Auto => {
+            let found = Client::find(&default_socket()).await;
+            match found.map_err(|error| refused(&error))? {
+                Some(client) => client,
+                None => return Ok(None),
+            }
+        }
+        Which::At(address) => {
+            let connected = Client::connect(address, &Credentials::default()).await;
+            connected.map_err(|error| refused(&error))?
+        }
+    };
+    let path = super::change::absolute(zkey)?;
+    let circuits = client.circuits().await.map_err(|error| refused(&error))?;
+    let circuit = circuits
+        .into_iter()
+        .find(|it| it.key_path == path && it.constraints_path.is_empty());
+    match (circuit, which) {
+        (Some(circuit), _) => Ok(Some((client, circuit.id))),
+        (None, Which::At(address)) => Err(Failure::new(format!(
+            "the engine at {address} has no circuit with the key {}",
+            zkey.display()
+        ))
+        .help("register it with `proofmill engine register`, or leave --engine out")),
+        (None, _) => Ok(None),
+    }
+}

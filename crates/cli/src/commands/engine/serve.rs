@@ -1,0 +1,228 @@
+//! `proofmill engine serve`
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions, TcpOptions, TlsFiles};
+use proofmill_engine::{
+    CircuitRef, CircuitSource, Generator, GeneratorProgram, Handle, KeyForm, Limits, Options,
+    Registration, Service, Tier,
+};
+
+use super::bytes;
+use crate::args::engine::Serve;
+use crate::failure::Failure;
+use crate::progress::Screen;
+use crate::{output, signals};
+
+pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
+    let circuits = registrations(&args.circuits)?;
+    let options = options(&args)?;
+    let (service, handle) = Service::open(options).await?;
+    let socket = args.socket.clone();
+    let socket = socket.unwrap_or_else(|| args.state.join(ENGINE_SOCKET));
+    let server = Server::bind(handle.clone(), &places(&args, socket.clone())).await?;
+    let screen = Screen::open();
+    let mut listening = vec![format!("unix:{}", socket.display())];
+    listening.extend(server.tcp_address().map(|it| it.to_string()));
+    listening.extend(server.http_address().map(|it| format!("http://{it}")));
+    let shutdown = signals::listen(screen.clone())?;
+    let ready = async {
+        prepare(&handle, circuits, &args.preload, &screen).await?;
+        screen.note(&output::plain(&format!(
+            "the engine answers on {}",
+            listening.join(", ")
+        )));
+        std::future::pending::<Result<(), Failure>>().await
+    };
+    tokio::select! {
+        served = server.run(service, shutdown) => Ok(served?),
+        failed = ready => failed,
+    }
+}
+
+/// Registers what is to be registered, and loads what is to be loaded.
+async fn prepare(
+    handle: &Handle,
+    circuits: Vec<Registration>,
+    preload: &[String],
+    screen: &Screen,
+) -> Result<(), Failure> {
+    for registration in circuits {
+        let name = registration.name.clone();
+        let circuit = handle.register(registration).await;
+        let circuit = circuit.map_err(|error| Failure::new(format!("circuit {name}: {error}")))?;
+        screen.note(&output::plain(&format!(
+            "circuit {name}: {}, {} variables, {} when hot, {} for a proof",
+            circuit.curve,
+            circuit.variables,
+            bytes(circuit.hot_bytes),
+            bytes(circuit.work_bytes),
+        )));
+    }
+    for name in preload {
+        let circuit: CircuitRef = name.parse()?;
+        handle.preload(circuit, Tier::Hot).await?;
+    }
+    Ok(())
+}
+
+fn options(args: &Serve) -> Result<Options, Failure> {
+    let mut generators = BTreeMap::new();
+    for text in &args.generator {
+        let (name, generator) = generator(text, args)?;
+        if generators.insert(name.clone(), generator).is_some() {
+            return Err(Failure::usage(format!(
+                "--generator: two are named {name:?}"
+            )));
+        }
+    }
+    Ok(Options {
+        state_dir: Some(args.state.clone()),
+        memory: args.budget,
+        partition_workers: args.workers.into(),
+        threads: args.threads.threads.unwrap_or(0).into(),
+        key_form: args
+            .prepared
+            .map_or(KeyForm::Plain, |percent| KeyForm::Prepared { percent }),
+        limits: Limits {
+            jobs_per_client: usize::try_from(args.client_jobs).unwrap_or(usize::MAX),
+            ..Limits::default()
+        },
+        result_ttl: Duration::from_secs(args.result_seconds.into()),
+        generators,
+        ..Options::default()
+    })
+}
+
+fn places(args: &Serve, socket: PathBuf) -> ServerOptions {
+    let tls = args.tls_certificate.clone().zip(args.tls_key.clone());
+    ServerOptions {
+        socket: Some(socket),
+        tcp: args.listen.map(|address| TcpOptions {
+            address,
+            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+            tokens: args.tokens.clone(),
+        }),
+        http: args.http,
+    }
+}
+
+fn generator(text: &str, args: &Serve) -> Result<(String, Generator), Failure> {
+    let wrong = || {
+        Failure::usage(format!("--generator {text:?}: expected NAME=COMMAND"))
+            .help("such as 'mul=node generate_witness.js mul.wasm {input} {output}'")
+    };
+    let (name, command) = text.split_once('=').ok_or_else(wrong)?;
+    let mut words = command.split_whitespace();
+    let program = words.next().ok_or_else(wrong)?;
+    let generator = GeneratorProgram {
+        program: program.into(),
+        // It runs in a directory of its own: what is a file here is named so that it is found there.
+        args: words.map(found_from_anywhere).collect(),
+        time_limit: Duration::from_secs(args.generator_seconds.into()),
+        memory: args.generator_memory,
+    };
+    Ok((name.to_owned(), Generator::Program(generator)))
+}
+
+fn found_from_anywhere(word: &str) -> String {
+    match std::fs::canonicalize(word) {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        Err(_) => word.to_owned(),
+    }
+}
+
+/// The circuits that `--circuits` names.
+fn registrations(given: &[String]) -> Result<Vec<Registration>, Failure> {
+    let mut all = Vec::new();
+    for text in given {
+        match text.split_once('=') {
+            Some((name, files)) => all.push(registration(name, files)?),
+            None => all.extend(in_folder(Path::new(text))?),
+        }
+    }
+    Ok(all)
+}
+
+fn registration(name: &str, files: &str) -> Result<Registration, Failure> {
+    let source = match files.split_once(',') {
+        None => CircuitSource::Zkey(found(Path::new(files))?),
+        Some((constraints, key)) => CircuitSource::System {
+            constraints: found(Path::new(constraints))?,
+            key: found(Path::new(key))?,
+        },
+    };
+    Ok(Registration {
+        name: name.to_owned(),
+        source,
+    })
+}
+
+fn found(path: &Path) -> Result<PathBuf, Failure> {
+    let absolute = std::fs::canonicalize(path);
+    absolute.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+}
+
+/// Every `NAME.zkey` of a folder, and every `NAME.key` with its constraints, `NAME.pmcs` (precompiled)
+/// or `NAME.r1cs`.
+fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
+    let failed = |error| {
+        Failure::new(format!("--circuits {}: {error}", folder.display()))
+            .help("name a folder, NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY")
+    };
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = found(&entry.map_err(failed)?.path())?;
+        let Some(name) = path.file_stem().and_then(OsStr::to_str) else {
+            continue;
+        };
+        let constraints = ["pmcs", "r1cs"]
+            .map(|ending| path.with_extension(ending))
+            .into_iter()
+            .find(|it| it.is_file());
+        let source = match (path.extension().and_then(OsStr::to_str), constraints) {
+            (Some("zkey"), _) => CircuitSource::Zkey(path.clone()),
+            (Some("key"), Some(constraints)) => CircuitSource::System {
+                constraints,
+                key: path.clone(),
+            },
+            _ => continue,
+        };
+        all.push(Registration {
+            name: name.to_owned(),
+            source,
+        });
+    }
+    if all.is_empty() {
+        return Err(Failure::usage(format!(
+            "{}: no .zkey is there, and no .key with its .r1cs or .pmcs",
+            folder.display()
+        )));
+    }
+    // A folder's entries come in no order.
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_registered_by_its_files_names() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.zkey", "a.key", "a.r1cs", "c.key", "d.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let text = folder.path().to_str().unwrap().to_owned();
+        let names: Vec<String> = registrations(&[text])
+            .unwrap()
+            .into_iter()
+            .map(|it| it.name)
+            .collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+}
