@@ -53,7 +53,7 @@
 //! | witness | 64·m: the input, and the values |
 //! | evaluate | 32·m + 96·n, or 32·m + 64·n with a key of ours |
 //! | prove | 32·m + the larger of 32·n + g₁·n and g₁·m |
-//! | finish | 32·m + g₂·m |
+//! | finish | 32·m + g₂·m, and g₁ times the larger of m and n, which the kernels keep for the next product |
 //! | verify | 32·m |
 //!
 //! It reserves the most of these at once, and gives back at each stage's end what no later one needs.
