@@ -174,6 +174,18 @@ impl Front {
         }
         Ok(circuit)
     }
+
+    /// Forgets a circuit, and removes what was precompiled for it.
+    pub(crate) fn unregister(&self, name: &str) -> Result<(), Error> {
+        let precompiled = self.residency.remove(name)?;
+        // A file that was registered as it is lies elsewhere, and stays.
+        if let Some(path) = precompiled.filter(|path| path.starts_with(&self.precompiled))
+            && let Err(error) = std::fs::remove_file(&path)
+        {
+            tracing::warn!(path = %path.display(), %error, "a precompiled circuit stays");
+        }
+        Ok(())
+    }
 }
 
 /// Puts an input on disk, with the name of its generator.

@@ -117,7 +117,7 @@ impl Handle {
     ///
     /// [`Error::UnknownCircuit`]; [`Error::InUse`] if a job needs it or it is pinned.
     pub async fn unregister(&self, name: String) -> Result<(), Error> {
-        self.front.residency.remove(&name)?;
+        self.front.unregister(&name)?;
         self.ask(|reply| Command::ForgetCircuit(name, reply)).await
     }
 

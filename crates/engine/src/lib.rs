@@ -58,7 +58,8 @@
 //!
 //! It reserves the most of these at once, and gives back at each stage's end what no later one needs.
 //! So the peak is that of the keys that are hot, which [`CircuitView::bytes`] tells, and
-//! `partition_workers` times the most of these; and while a key is loaded,
+//! `partition_workers` times the most of these, which [`CircuitView::work_bytes`] tells; `express_workers`
+//! times more while critical partitions use them; and while a key is loaded,
 //! [`CircuitView::hot_bytes`] of one that was never hot.
 //!
 //! A reservation never grows, and one partition at a time waits for one: everyone else who holds memory

@@ -12,7 +12,9 @@ use crate::generator::Generator;
 pub struct Options {
     /// Where jobs, results, inputs and the list of circuits are kept, so that they survive a restart;
     /// made (mode 0700) if it is not there, and open in one process at a time. Without one, inputs
-    /// lie in a private temporary directory, and everything is gone when the engine ends.
+    /// lie in a private temporary directory, and everything is gone when the engine ends. Witnesses
+    /// are removed when their jobs end, but not overwritten: where that matters, give a directory on an
+    /// encrypted disk or in memory.
     pub state_dir: Option<PathBuf>,
     /// The byte budget; without one, three quarters of the memory that this process may use.
     pub memory: Option<u64>,

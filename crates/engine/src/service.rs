@@ -58,7 +58,9 @@ impl Service {
             (None, None) => return Err(storage("no directory")),
         };
         make(&state)?;
-        let log = options.state_dir.as_ref().map(|state| state.join("log"));
+        // Paths in it are kept in the log.
+        let state = std::fs::canonicalize(state).map_err(storage)?;
+        let log = options.state_dir.is_some().then(|| state.join("log"));
         // The log is locked: from here on the directory is this engine's alone.
         let (journal, recovered) = Journal::open(log.as_deref()).await?;
         let precompiled = state.join("precompiled");

@@ -9,7 +9,11 @@ use interface::{Owner, Priority};
 use shuttle::future::block_on;
 use shuttle::thread;
 
-#[expect(dead_code, reason = "the model uses a part of what the engine does")]
+#[expect(
+    dead_code,
+    unused_imports,
+    reason = "the model uses a part of what the engine does"
+)]
 #[path = "../src/budget/mod.rs"]
 mod budget;
 

@@ -95,6 +95,10 @@ impl Budget {
                 total,
             });
         }
+        if bytes == 0 {
+            // Nothing is needed, so nobody is waited for.
+            return Ok(Reservation::new(self.shared.clone(), owner, 0));
+        }
         let reserving = Reserving {
             budget: self,
             owner,

@@ -179,6 +179,10 @@ impl Scheduler {
                 }
                 Some(back) = self.backs.recv() => {
                     self.came_back(back);
+                    // All that are there, so that the first in line goes first.
+                    while let Ok(back) = self.backs.try_recv() {
+                        self.came_back(back);
+                    }
                     Ok(())
                 }
                 (place, job, acquired) = self.admission.admitted() => {

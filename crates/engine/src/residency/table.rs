@@ -1,6 +1,7 @@
 //! The table of circuits and of where their keys are.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -241,13 +242,13 @@ impl Residency {
         Ok((view, true))
     }
 
-    /// Forgets a circuit.
+    /// Forgets a circuit; tells its precompiled file if no other circuit has it.
     ///
     /// # Errors
     ///
     /// [`Error::UnknownCircuit`], [`Error::InUse`].
-    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
-        let removed = {
+    pub(crate) fn remove(&self, name: &str) -> Result<Option<PathBuf>, Error> {
+        let (removed, precompiled) = {
             let mut table = self.inner.lock();
             let entry = table.find(&CircuitRef::Name(name.to_owned()))?;
             let busy = entry.users + entry.jobs > 0 || matches!(entry.place, Place::Loading);
@@ -256,12 +257,16 @@ impl Residency {
                 return Err(Error::InUse(name.to_owned(), why));
             }
             let id = entry.circuit.id;
+            let precompiled = entry.circuit.precompiled.clone();
             table.names.remove(name);
-            table.entries.remove(&id)
+            let removed = table.entries.remove(&id);
+            let mut others = table.entries.values();
+            let shared = others.any(|other| other.circuit.precompiled == precompiled);
+            (removed, precompiled.filter(|_| !shared))
         };
         // Without the lock: giving memory back asks for it.
         drop(removed);
-        Ok(())
+        Ok(precompiled)
     }
 
     /// What is known of a circuit.

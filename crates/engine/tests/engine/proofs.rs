@@ -40,7 +40,13 @@ async fn a_job_of_many_partitions_is_put_together_in_order() {
         ..options()
     };
     let running = Running::with(options, &[BN254, BLS12_381]).await;
-    let chain = |number: u64| if number % 3 == 0 { BLS12_381 } else { BN254 };
+    let chain = |number: u64| {
+        if number.is_multiple_of(3) {
+            BLS12_381
+        } else {
+            BN254
+        }
+    };
     let partitions = (0..10)
         .map(|number| chain(number).partition(number))
         .collect();

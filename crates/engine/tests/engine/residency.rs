@@ -283,6 +283,15 @@ async fn registered_circuits_are_known_after_a_restart() {
     };
     let running = Running::with(options(), &[FROM_R1CS, BN254]).await;
     running.handle.unregister(BN254.name()).await.unwrap();
+    let other = Chain {
+        length: 401,
+        ..FROM_R1CS
+    };
+    other.register(&running.handle).await;
+    let precompiled = state.path().join("precompiled");
+    assert_eq!(std::fs::read_dir(&precompiled).unwrap().count(), 2);
+    running.handle.unregister(other.name()).await.unwrap();
+    assert_eq!(std::fs::read_dir(&precompiled).unwrap().count(), 1);
     running.stop(Level::Stop).await;
     let running = Running::start(options()).await;
     let circuits = running.handle.circuits().await.unwrap();

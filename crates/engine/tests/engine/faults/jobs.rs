@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use proofmill_engine::{
     Error, EventKind, JobId, JobState, Options, Owner, OwnerUse, Priority, Stage, StageWorkers,
-    Submission,
+    Submission, Tier,
 };
 use proofmill_shutdown::Level;
 
@@ -283,6 +283,9 @@ async fn callers_hanging_at_shutdown() {
         ..options
     };
     let running = Running::with(options.clone(), &[BN254]).await;
+    // Who waits for a key to be loaded goes on in any order.
+    let preloaded = running.handle.preload(BN254.circuit(), Tier::Hot).await;
+    preloaded.unwrap();
     let mut events = running.handle.events();
     let mut ids = Vec::new();
     for number in 0..5 {

@@ -1,0 +1,190 @@
+//! Measures the engine with a key that is hot: proofs a minute, how busy the processors are, and the
+//! peak of memory beside what was reserved. For so many partitions of a chain of so many
+//! multiplications, with so many partitions under way at once, and devices that share the pool (`0`) or
+//! have so many threads of their own each:
+//!
+//! ```text
+//! cargo run --release -p proofmill-engine --example measure_engine -- bn254 60000 12 2 0
+//! cargo run --release -p proofmill-engine --example measure_engine -- bn254 60000 12 2 1 1
+//! ```
+//!
+//! It runs on Linux, whose `/proc` tells the peak and the processors' time.
+
+use std::fs;
+use std::io::{BufWriter, Cursor};
+use std::path::Path;
+use std::time::Instant;
+
+use ark_ff::{BigInteger, One, PrimeField, UniformRand};
+use ark_std::rand::rngs::OsRng;
+use proofmill_engine::{
+    CircuitRef, CircuitSource, DeviceOptions, EventKind, Input, JobState, Options, Partition,
+    Priority, Registration, RequestId, Secret, Service, Stage, Submission, Tier,
+};
+use proofmill_groth16::snarkjs::setup_zkey;
+use proofmill_groth16::{Curve, Engine, with_curve};
+use proofmill_r1cs::R1cs;
+use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, write_r1cs};
+use proofmill_shutdown::{Level, channel};
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [curve, numbers @ ..] = &arguments[..] else {
+        return Err("CURVE CONSTRAINTS PROOFS PARTITION_WORKERS THREADS_OF_A_DEVICE...".into());
+    };
+    let numbers: Vec<usize> = numbers
+        .iter()
+        .map(|number| number.parse())
+        .collect::<Result<_, _>>()?;
+    let [constraints, proofs, partition_workers, threads @ ..] = &numbers[..] else {
+        return Err("numbers are missing: see the file's beginning".into());
+    };
+    let curve = Curve::ALL
+        .into_iter()
+        .find(|known| known.name() == curve)
+        .ok_or("the curve is bn254 or bls12-381")?;
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("chain.zkey");
+    let witness = with_curve!(curve, E => chain::<E>(*constraints, &path)?);
+    let devices = (0..).zip(threads).map(|(number, threads)| DeviceOptions {
+        name: format!("cpu{number}"),
+        threads: (*threads > 0).then_some(*threads),
+    });
+    let options = Options {
+        partition_workers: *partition_workers,
+        devices: devices.collect(),
+        ..Options::default()
+    };
+    let (service, handle) = Service::open(options).await?;
+    let (trigger, shutdown) = channel();
+    let running = tokio::spawn(service.run(shutdown));
+    let circuit = CircuitRef::Name("chain".to_owned());
+    let registration = Registration {
+        name: "chain".to_owned(),
+        source: CircuitSource::Zkey(path),
+    };
+    handle.register(registration).await?;
+    let key = handle.preload(circuit.clone(), Tier::Hot).await?;
+    println!(
+        "{} variables, a domain of {}: the key takes {} bytes, loaded in {} ms, a partition {}",
+        key.variables,
+        key.domain,
+        key.bytes,
+        key.load_ms.unwrap_or_default(),
+        key.work_bytes
+    );
+    let submission = |request: &str, count: usize| -> Result<Submission, Failure> {
+        let partition = |_| Partition {
+            circuit: circuit.clone(),
+            input: Input::Vector(Secret::new(witness.clone())),
+        };
+        Ok(Submission {
+            request: RequestId::new("measure", request)?,
+            priority: Priority::Normal,
+            deadline: None,
+            partitions: (0..count).map(partition).collect(),
+        })
+    };
+    // Tables are made and memory is taken in the first.
+    handle
+        .prove(submission("first", *partition_workers)?)
+        .await?;
+    let mut events = handle.events();
+    let submitted = handle.submit(submission("measured", *proofs)?).await?;
+    let before = reset_peak();
+    let (start, ticks) = (Instant::now(), processor_ticks()?);
+    let result = handle.await_result(submitted.job).await?;
+    let (seconds, ticks) = (start.elapsed().as_secs_f64(), processor_ticks()? - ticks);
+    if result.state != JobState::Done {
+        return Err(result.state.to_string().into());
+    }
+    let budget = handle.status().await?.budget;
+    let mut stages = [0.0; 5];
+    while let Ok(event) = events.try_recv() {
+        if let EventKind::Ended {
+            stage, began_us, ..
+        } = event.kind
+        {
+            stages[stage as usize] += (event.at_us - began_us) as f64 / 1e3;
+        }
+    }
+    let processors = std::thread::available_parallelism()?.get() as f64;
+    println!(
+        "{:.1} proofs a minute; processors {:.0} % busy; peak {} bytes over what was in use, {} reserved",
+        *proofs as f64 * 60.0 / seconds,
+        // Of 10 ms each on every Linux there is.
+        ticks as f64 / seconds / processors,
+        peak().saturating_sub(before),
+        budget.peak.saturating_sub(key.bytes),
+    );
+    for stage in Stage::ALL {
+        println!(
+            "{:10} {:8.1} ms",
+            stage.name(),
+            stages[stage as usize] / *proofs as f64
+        );
+    }
+    trigger.raise(Level::Stop);
+    running.await??;
+    Ok(())
+}
+
+/// A development key for zᵢ₊₂ = zᵢ·zᵢ₊₁, with the first two public, and a witness.
+fn chain<E: Engine>(constraints: usize, key: &Path) -> Result<Vec<u8>, Failure> {
+    let one = E::ScalarField::one();
+    let rows = [0, 1, 2].map(|shift| {
+        (0..constraints)
+            .map(|i| vec![(one, 1 + i + shift)])
+            .collect()
+    });
+    let system = R1cs::from_rows(3, constraints, rows)?;
+    let mut z = vec![
+        one,
+        E::ScalarField::rand(&mut OsRng),
+        E::ScalarField::rand(&mut OsRng),
+    ];
+    for i in 0..constraints {
+        z.push(z[i + 1] * z[i + 2]);
+    }
+    let circuit = LabelledR1cs::plain(system).ok_or("a field of circom's")?;
+    let circuit = write_r1cs(Cursor::new(Vec::new()), &circuit)?.into_inner();
+    let out = BufWriter::with_capacity(1 << 20, fs::File::create(key)?);
+    setup_zkey::<E, _>(&R1csFile::parse(&circuit)?, &mut OsRng, out, &|_| {})?;
+    Ok(z.iter()
+        .flat_map(|value| value.into_bigint().to_bytes_le())
+        .collect())
+}
+
+/// The processors' time that this process took.
+fn processor_ticks() -> Result<u64, Failure> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("no fields")?;
+    // Fields 14 and 15 of proc_pid_stat(5), of which the first two are gone.
+    let times = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .map(str::parse::<u64>);
+    Ok(times.collect::<Result<Vec<_>, _>>()?.iter().sum())
+}
+
+/// Makes the peak of memory the memory in use, and returns that.
+fn reset_peak() -> u64 {
+    // proc_pid_clear_refs(5): 5 resets the peak.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+    status("VmRSS:")
+}
+
+fn peak() -> u64 {
+    status("VmHWM:")
+}
+
+fn status(name: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
