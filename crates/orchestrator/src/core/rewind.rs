@@ -39,8 +39,12 @@ impl Core {
         let nothing = found.tasks.is_empty() && found.records.is_empty() && !found.moves;
         let position = self.sources.get(&rewind.producer).copied();
         if nothing && position.is_none_or(|next| next <= rewind.from) {
-            let (request, from) = (rewind.request, rewind.from);
-            self.reply(request, self.applied, Reply::Rewound { from });
+            // What the source has lost the answer to may have taken back more.
+            let next = position
+                .unwrap_or(rewind.from)
+                .max(self.emitted_of(&stages));
+            let from = rewind.from.min(next);
+            self.reply(rewind.request, self.applied, Reply::Rewound { from });
             return;
         }
         let mut dropped = Vec::with_capacity(found.tasks.len());

@@ -130,6 +130,18 @@ fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
 }
 
 #[test]
+fn a_source_that_has_lost_the_answer_is_told_the_same_again() {
+    let mut mill = under_way();
+    assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
+    // Nothing of block 2 is there any more by which it would be known to go with block 3.
+    assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
+    mill.restart(Duration::ZERO);
+    assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
+    only(&mut mill, 2, 'a');
+    assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 3 }));
+}
+
+#[test]
 fn what_has_left_stays_and_is_counted() {
     let mut mill = under_way();
     assert_eq!(rewind(&mut mill, 0), Some(Reply::Rewound { from: 2 }));

@@ -11,6 +11,7 @@ use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::StageIx;
 use proofmill_orchestrator::record::{Failure, TaskRecord};
 
+use crate::chain::forks_of;
 use crate::plans::{PROVER, PROVERS, Scene, Source};
 use crate::rng::Rng;
 use crate::world::{Ev, World};
@@ -361,7 +362,14 @@ fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<Output> {
     (0..count.unwrap_or(1))
         .map(|index| {
             let content = digest(&task.payload) ^ (stage.0 as u64 * 31 + index as u64);
-            let json = format!("{{\"g\":{},\"h\":\"{content:016x}\"}}", task.id.block);
+            let mut json = format!("{{\"g\":{},\"h\":\"{content:016x}\"", task.id.block);
+            if scene.chain {
+                // Two results of one task may be of the same block, and never of two forks of it.
+                let forks = forks_of(&task.payload).unwrap_or_default();
+                let forks: Vec<_> = forks.into_iter().map(<[u64; 2]>::from).collect();
+                json += &format!(",\"forks\":{forks:?}");
+            }
+            json.push('}');
             let grouping = plan
                 .outputs
                 .iter()

@@ -33,6 +33,8 @@ pub(crate) struct Monitor {
     fired: BTreeSet<(Arc<str>, String)>,
     tries: BTreeMap<TaskId, usize>,
     newest: BTreeMap<Arc<str>, u64>,
+    /// The lowest block that a source has taken back.
+    pub(super) taken_back: Option<u64>,
     pub(super) cursor: u64,
     pub(super) workers: BTreeMap<Arc<str>, Known>,
     assignments: BTreeMap<(TaskId, u32, Arc<str>), u64>,
@@ -88,17 +90,25 @@ impl Monitor {
                 RecordKey::Task(id) if self.live.remove(id) => {
                     let ends = brings(&RecordKey::Done(id.clone()))
                         || brings(&RecordKey::Dead(id.clone()))
-                        || brings(&RecordKey::Cursor);
+                        || brings(&RecordKey::Cursor)
+                        || self.is_taken_back(id);
                     ensure!(ends, "(a) task {id} vanished without a mark");
                 }
                 RecordKey::Dead(id) if self.dead.remove(id) => {
                     let moves = brings(&RecordKey::Task(id.clone()))
                         || brings(&RecordKey::Done(id.clone()))
-                        || id.block < self.cursor;
+                        || id.block < self.cursor
+                        || self.is_taken_back(id);
                     ensure!(moves, "(a) dead letter {id} vanished");
                 }
                 RecordKey::Tries(id) => {
                     self.tries.remove(id);
+                }
+                RecordKey::Done(id) if self.is_taken_back(id) => {
+                    self.ended.remove(id);
+                }
+                RecordKey::Group(stage, key) if self.taken_back.is_some() => {
+                    self.fired.remove(&(stage.clone(), key.to_string()));
                 }
                 _ => {}
             }
@@ -205,6 +215,7 @@ impl Monitor {
             Event::Leave { worker } => {
                 self.workers.remove(worker);
             }
+            Event::Rewind(rewind) => self.hears_rewind(rewind.from),
             Event::Heartbeat {
                 worker, retired, ..
             } => {

@@ -6,16 +6,18 @@
 //! in the messages: (a) nothing accepted is lost, (b) one result for each task, (c) no overtaking,
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
 //! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
-//! (l) deadlines.
+//! (l) deadlines, (m) of a chain that is reorganised, what was current last.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
 mod actors;
+mod chain;
 mod checks;
 mod hosts;
 mod log;
 mod outside;
 mod plans;
+mod replay;
 mod rng;
 mod several;
 mod world;
@@ -34,6 +36,7 @@ struct Lived {
     missed: u64,
     given_up: u64,
     gathered: u64,
+    reorganised: u64,
 }
 
 fn live(seed: u64, print: bool) -> Lived {
@@ -62,6 +65,7 @@ fn live(seed: u64, print: bool) -> Lived {
         missed: world.monitor.missed,
         given_up: world.monitor.given_up,
         gathered: world.gathered,
+        reorganised: world.chain.reorganised,
     }
 }
 
@@ -91,6 +95,7 @@ fn histories_keep_the_invariants() {
                     sum.missed += lived.missed;
                     sum.given_up += lived.given_up;
                     sum.gathered += lived.gathered;
+                    sum.reorganised += lived.reorganised;
                 }
                 sum
             }
@@ -98,7 +103,7 @@ fn histories_keep_the_invariants() {
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(run(thread)))
             .collect();
-        let mut seen = [0; 6];
+        let mut seen = [0; 7];
         for handle in handles {
             let sum = handle
                 .join()
@@ -110,6 +115,7 @@ fn histories_keep_the_invariants() {
                 sum.missed,
                 sum.given_up,
                 sum.gathered,
+                sum.reorganised,
             ];
             seen.iter_mut().zip(of).for_each(|(seen, of)| *seen += of);
         }

@@ -9,6 +9,7 @@ use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::Needs;
 
 use crate::actors::{State, digest};
+use crate::chain;
 use crate::world::{Asker, Checked, Ev, World};
 
 impl World {
@@ -20,6 +21,7 @@ impl World {
             }
             Ev::Operate => self.operate(),
             Ev::Strange => self.act_strangely(),
+            Ev::Reorganise => self.reorganise(),
             _ => {}
         }
     }
@@ -38,12 +40,20 @@ impl World {
         producer.known = spans.iter().map(|(first, _)| *first < next).collect();
         producer.sent = vec![None; spans.len()];
         let inc = producer.inc;
+        if self.scene.chain {
+            self.chain_starts();
+        }
         self.after(1, Ev::Produce(ix, inc));
     }
 
     /// Submits in order over a channel that breaks when the coordinator dies, a few at a time.
     fn produce(&mut self, ix: usize) {
         let (now, epoch) = (self.now_ms, self.epoch);
+        if self.scene.chain && self.takes_back() {
+            let (inc, delay) = (self.producers[ix].inc, self.rng.within(1, 80));
+            self.after(delay, Ev::Produce(ix, inc));
+            return;
+        }
         let producer = &mut self.producers[ix];
         if producer.epoch != epoch {
             producer.epoch = epoch;
@@ -65,7 +75,9 @@ impl World {
             .iter()
             .zip(&known)
             .filter(|(s, k)| s.is_some() && !**k);
-        if in_flight.count() < 4 {
+        // One at a time where the next may depend on the answer.
+        let most = if self.scene.chain { 1 } else { 4 };
+        if in_flight.count() < most {
             let next = (0..known.len()).find(|at| !known[*at] && producer.sent[*at].is_none());
             if let Some(at) = next {
                 producer.sent[at] = Some(now);
@@ -75,6 +87,7 @@ impl World {
                     producer: ix,
                     inc,
                     message: at,
+                    part: submit.message.part.clone(),
                 };
                 let event = self.ask(asker, |request| {
                     Event::Submit(Submit {
@@ -82,21 +95,34 @@ impl World {
                         ..submit.clone()
                     })
                 });
-                let delay = self.rng.within(0, 10);
-                let producer = &mut self.producers[ix];
-                producer.in_order_until = producer.in_order_until.max(now + delay);
-                let wait = producer.in_order_until - now;
-                self.after(wait, Ev::ToCore(Some(epoch), event));
+                self.in_order(ix, event);
             }
         }
         let (inc, delay) = (self.producers[ix].inc, self.rng.within(1, 80));
         self.after(delay, Ev::Produce(ix, inc));
     }
 
+    /// What a producer says arrives in order, as long as the coordinator lives.
+    pub(crate) fn in_order(&mut self, ix: usize, event: Event) {
+        let delay = self.rng.within(0, 10);
+        let (now, epoch) = (self.now_ms, self.epoch);
+        let producer = &mut self.producers[ix];
+        producer.in_order_until = producer.in_order_until.max(now + delay);
+        let wait = producer.in_order_until - now;
+        self.after(wait, Ev::ToCore(Some(epoch), event));
+    }
+
     pub(crate) fn submission(&mut self, ix: usize, at: usize, twist: &[u8]) -> Submit {
         let source = &self.scene.sources[ix];
         let (first, last) = source.spans[at];
         let mut content = format!("{{\"block\":{first}}}").into_bytes();
+        let (mut part, mut edition) = (Part::whole(), Edition::Any);
+        if self.scene.chain {
+            let fork = self.chain.forks[first as usize];
+            content = chain::payload(first, fork);
+            part = chain::part(fork);
+            edition = self.chain.edition(first);
+        }
         content.extend_from_slice(twist);
         Submit {
             request: RequestId(0),
@@ -109,7 +135,7 @@ impl World {
             message: Message {
                 first,
                 last,
-                part: Part::whole(),
+                part,
                 payload: Payload::json(content),
                 needs: (first % 5 == 3).then(|| Needs {
                     memory: first % 3,
@@ -117,12 +143,12 @@ impl World {
                 }),
                 grouping: Vec::new(),
             },
-            edition: Edition::Any,
+            edition,
             source_next: source.recorded.then_some(last + 1),
         }
     }
 
-    fn ask(&mut self, asker: Asker, make: impl FnOnce(RequestId) -> Event) -> Event {
+    pub(crate) fn ask(&mut self, asker: Asker, make: impl FnOnce(RequestId) -> Event) -> Event {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         self.requests.insert(request, asker);
@@ -134,13 +160,22 @@ impl World {
         self.note(|| format!("reply {} {reply:?}", request.0));
         if let Some(
             Asker::Producer {
-                producer, message, ..
+                producer,
+                message,
+                part,
+                ..
             }
-            | Asker::Stranger { producer, message },
+            | Asker::Stranger {
+                producer,
+                message,
+                part,
+            },
         ) = self.requests.get(&request)
-            && matches!(reply, Reply::Accepted | Reply::Duplicate)
+            && (matches!(reply, Reply::Accepted)
+                // Of a block that is recalled perhaps nothing is known.
+                || (matches!(reply, Reply::Duplicate) && !self.scene.chain))
         {
-            for id in self.ids_of(*producer, *message) {
+            for id in self.ids_of(*producer, *message, part) {
                 // A partial run may pass a block that has not come yet.
                 let passed = self.scene.partial && self.monitor.has_passed(id.block);
                 if !passed && !self.monitor.seen.contains(&id) {
@@ -155,17 +190,16 @@ impl World {
         Ok(())
     }
 
-    fn ids_of(&self, producer: usize, message: usize) -> Vec<TaskId> {
+    fn ids_of(&self, producer: usize, message: usize, part: &Part) -> Vec<TaskId> {
         let source = &self.scene.sources[producer];
         let Some(queue) = self.scene.plan.queue_named(source.queue) else {
             return Vec::new();
         };
         let queue = self.scene.plan.queue(queue);
-        let whole = Part::whole();
         let part = if queue.many_writers {
-            whole.of(source.name)
+            part.of(source.name)
         } else {
-            whole
+            part.clone()
         };
         let block = source.spans[message].0;
         let readers = queue
@@ -182,17 +216,31 @@ impl World {
     }
 
     pub(crate) fn replied(&mut self, request: RequestId, reply: Reply) -> Checked {
+        let asker = self.requests.remove(&request);
+        if let Some(Asker::Rewinder { from }) = asker {
+            self.taken_back(request, from, &reply);
+            return Ok(());
+        }
         if let Some(Asker::Producer {
             producer,
             inc,
             message,
-        }) = self.requests.remove(&request)
+            ..
+        }) = asker
         {
+            let block = self.scene.sources[producer].spans[message].0;
+            let has_left = self.scene.chain && block < self.sink.next;
             let producer = &mut self.producers[producer];
             if producer.inc == inc {
                 match reply {
-                    Reply::Draining => producer.sent[message] = None,
-                    _ => producer.known[message] = true,
+                    Reply::Draining | Reply::Rewound { .. } => producer.sent[message] = None,
+                    Reply::Differs { .. } if self.scene.chain => self.chain.change(block),
+                    reply => {
+                        producer.known[message] = true;
+                        if has_left && reply == Reply::Duplicate {
+                            self.chain.has_left(block);
+                        }
+                    }
                 }
             }
         }
@@ -276,6 +324,7 @@ impl World {
         let mut asker = Asker::Stranger {
             producer: ix,
             message: at,
+            part: submit.message.part.clone(),
         };
         if self.scene.junk && self.rng.flip() {
             submit.message.part = Part::from_text("junk");
@@ -312,7 +361,14 @@ impl World {
         if !self.monitor.seen.contains(&task.id) {
             return Err(format!("(e) {} was emitted and is not durable", task.id));
         }
+        if self.scene.chain {
+            self.chain.leaves(&task)?;
+        }
         match self.sink.files.get(&task.id.block) {
+            // It died before it could say that it had the one that was taken back.
+            Some(before) if *before != content && self.scene.chain => {
+                self.sink.files.insert(task.id.block, content);
+            }
             Some(before) if *before != content => {
                 return Err(format!(
                     "(e) {} was emitted again with another content",
@@ -470,6 +526,7 @@ impl World {
         if let Some(slot) = keys.iter().find(|key| key.starts_with("slot.")) {
             return Err(format!("(l) {slot} outlived its block"));
         }
+        self.chain.check_end()?;
         let status = core.status();
         let unsequenced = self.scene.plan.sequencer().is_none();
         let emitted = unsequenced || self.sink.next == self.scene.end;

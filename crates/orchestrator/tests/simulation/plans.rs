@@ -51,6 +51,8 @@ pub(crate) struct Scene {
     pub(crate) junk: bool,
     pub(crate) strict_restart: bool,
     pub(crate) partial: bool,
+    /// The source follows a chain that is reorganised.
+    pub(crate) chain: bool,
 }
 
 struct Builder<'a> {
@@ -197,7 +199,7 @@ fn source(name: &'static str, queue: &'static str, spans: Vec<(u64, u64)>) -> So
 }
 
 /// How many scenes there are.
-pub(crate) const SCENES: usize = 10;
+pub(crate) const SCENES: usize = 11;
 
 pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     let mut end = rng.within(6, 20);
@@ -358,6 +360,25 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             retain_blocks = 100_000;
             "no sequencer"
         }
+        9 => {
+            end = end / 2 * 2;
+            sources = vec![source("headers", "blocks", singles(end))];
+            b.dispatcher("prove", "blocks", &["proofs"], "one");
+            let runs = Sequential {
+                n: 2,
+                inputs: vec!["proofs".into()],
+                partial: false,
+            };
+            b.collector("runs", &["proofs"], &["groups"], Arc::new(runs), None, None);
+            b.dispatcher("aggregate", "groups", &["bundles"], second);
+            b.sequencer("bundles");
+            let whole = Barrier::Run {
+                n: 2,
+                partial: false,
+            };
+            barriers.insert("runs", whole);
+            "a chain"
+        }
         _ => {
             end = end / 2 * 2;
             sources = vec![source("headers", "blocks", singles(end))];
@@ -395,6 +416,7 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     let partial = which == 4;
     Scene {
         partial,
+        chain: which == 9,
         name,
         plan,
         sources,

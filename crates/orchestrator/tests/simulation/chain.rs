@@ -1,0 +1,282 @@
+//! A chain that is reorganised, and the source that follows it.
+//!
+//! Each block has a fork: the number of the reorganisation that made it. Messages and results say of
+//! which blocks and forks they are, so that whatever is emitted can be told to be of the chain that
+//! was current last.
+
+use std::collections::BTreeMap;
+
+use proofmill_orchestrator::core::{Edition, Event, Reply, RequestId, Rewind};
+use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::payload::Payload;
+use proofmill_orchestrator::record::TaskRecord;
+use serde_json::Value;
+
+use crate::checks::Monitor;
+use crate::world::{Asker, Checked, Ev, World};
+
+/// Blocks that a reorganisation changes, at most, of those that were sent.
+const DEPTH: u64 = 4;
+
+/// Blocks that a source that starts anew compares with what is known; more than a reorganisation
+/// changes.
+const RECALLED: usize = 6;
+
+/// A question is asked again after so long without an answer.
+const LOST_MS: u64 = 4_000;
+
+/// The chain, and what its source and the sink have made of it.
+#[derive(Default)]
+pub(crate) struct Chain {
+    /// The fork of each block now.
+    pub(crate) forks: Vec<u64>,
+    /// The fork below which nothing of a block may be emitted any more.
+    floor: Vec<u64>,
+    /// Blocks that had left, or were about to, when they changed.
+    stale: Vec<bool>,
+    /// The last block that was sent.
+    last: Option<u64>,
+    /// How often the chain was reorganised.
+    pub(crate) reorganised: u64,
+    /// From which block on the source has to take back what it brought.
+    changed: Option<u64>,
+    /// Since when it waits for an answer, and to what.
+    asked: Option<Asked>,
+    /// Messages of blocks below this were brought by an earlier run of the source.
+    recalled_below: u64,
+    /// What the sink has of each block.
+    written: BTreeMap<u64, u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    at: u64,
+    epoch: u64,
+    request: RequestId,
+}
+
+// === impl Chain ===
+
+impl Chain {
+    pub(crate) fn new(end: u64) -> Self {
+        let end = end as usize;
+        Self {
+            forks: vec![0; end],
+            floor: vec![0; end],
+            stale: vec![false; end],
+            ..Self::default()
+        }
+    }
+
+    /// A message of a block is to be sent: what it is.
+    pub(crate) fn edition(&mut self, block: u64) -> Edition {
+        self.last = self.last.max(Some(block));
+        match block < self.recalled_below {
+            true => Edition::Recalled,
+            false => Edition::Only,
+        }
+    }
+
+    /// From this block on, what the source has brought is of the chain no more.
+    pub(crate) fn change(&mut self, from: u64) {
+        let from = self.changed.map_or(from, |known| known.min(from));
+        self.changed = Some(from);
+        self.asked = None;
+    }
+
+    /// A block's message is known, and perhaps of another fork: its mark goes when it has left.
+    pub(crate) fn has_left(&mut self, block: u64) {
+        self.stale[block as usize] = true;
+    }
+
+    /// (m) What leaves is of each of its blocks, and of no fork that was taken back.
+    pub(crate) fn leaves(&mut self, task: &TaskRecord) -> Checked {
+        let id = &task.id;
+        let forks = forks_of(&task.payload).map_err(|why| format!("(m) {id}: {why}"))?;
+        let blocks: Vec<u64> = forks.keys().copied().collect();
+        if blocks != (id.block..=task.last).collect::<Vec<u64>>() {
+            return Err(format!("(m) {id} was made of the blocks {blocks:?}"));
+        }
+        for (block, fork) in forks {
+            let floor = self.floor[block as usize];
+            if fork < floor {
+                return Err(format!(
+                    "(m) {id} is of fork {fork} of block {block}; what is below {floor} was taken \
+                     back"
+                ));
+            }
+            self.written.insert(block, fork);
+        }
+        Ok(())
+    }
+
+    /// (m) What has left is of the chain that was current last, but for what had left before.
+    pub(crate) fn check_end(&self) -> Checked {
+        for (block, fork) in &self.written {
+            let at = *block as usize;
+            if *fork != self.forks[at] && !self.stale[at] {
+                return Err(format!(
+                    "(m) block {block} left as fork {fork}, and is of fork {}",
+                    self.forks[at]
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    /// The blocks from one of the last on are replaced by others.
+    pub(crate) fn reorganise(&mut self) {
+        if self.calm {
+            return;
+        }
+        let delay = self.rng.within(300, 3_000);
+        self.after(delay, Ev::Reorganise);
+        let Some(last) = self.chain.last else {
+            return;
+        };
+        let from = last.saturating_sub(self.rng.within(0, DEPTH));
+        self.chain.reorganised += 1;
+        let fork = self.chain.reorganised;
+        self.chain.forks[from as usize..].fill(fork);
+        self.note(|| format!("reorganised from {from} on, fork {fork}"));
+        // A source that is down finds out when it starts.
+        if self.producers[0].up {
+            self.chain.change(from);
+        }
+    }
+
+    /// The source starts: it compares the last blocks with what is known of them.
+    pub(crate) fn chain_starts(&mut self) {
+        self.chain.changed = None;
+        self.chain.asked = None;
+        let producer = &mut self.producers[0];
+        let next = producer.known.iter().filter(|known| **known).count();
+        let from = next.saturating_sub(RECALLED);
+        producer.known[from..].fill(false);
+        self.chain.recalled_below = next as u64;
+    }
+
+    /// Takes blocks back, if any have changed: nothing is brought before that is answered.
+    pub(crate) fn takes_back(&mut self) -> bool {
+        let Some(from) = self.chain.changed else {
+            return false;
+        };
+        let (now, epoch) = (self.now_ms, self.epoch);
+        let is_fresh = |asked: Asked| asked.epoch == epoch && asked.at + LOST_MS >= now;
+        if self.chain.asked.is_some_and(is_fresh) {
+            return true;
+        }
+        let source = &self.scene.sources[0];
+        let (producer, queue) = (source.name.into(), source.queue);
+        let queues = vec![
+            self.scene
+                .plan
+                .queue_named(queue)
+                .expect("the scene has it"),
+        ];
+        let asker = Asker::Rewinder { from };
+        let event = self.ask(asker, |request| {
+            Event::Rewind(Rewind {
+                request,
+                producer,
+                queues,
+                from,
+            })
+        });
+        self.chain.asked = Some(Asked {
+            at: now,
+            epoch,
+            request: RequestId(self.next_request),
+        });
+        self.in_order(0, event);
+        true
+    }
+
+    /// Blocks have been taken back, down to the one that the reply names.
+    pub(crate) fn taken_back(&mut self, request: RequestId, asked: u64, reply: &Reply) {
+        let chain = &mut self.chain;
+        if chain.asked.is_none_or(|waits| waits.request != request) {
+            return;
+        }
+        let Reply::Rewound { from } = reply else {
+            chain.asked = None;
+            return;
+        };
+        let from = *from as usize;
+        for at in from..chain.forks.len() {
+            chain.floor[at] = chain.forks[at];
+        }
+        for at in asked as usize..from.min(chain.forks.len()) {
+            chain.stale[at] = true;
+        }
+        chain.changed = None;
+        chain.asked = None;
+        chain.recalled_below = chain.recalled_below.min(from as u64);
+        let producer = &mut self.producers[0];
+        let from = from.min(producer.known.len());
+        producer.known[from..].fill(false);
+        producer.known[(asked as usize).min(from)..from].fill(true);
+        producer.sent.fill(None);
+        // Answers to what was sent before are about what is no more.
+        producer.inc += 1;
+        let inc = producer.inc;
+        self.after(1, Ev::Produce(0, inc));
+    }
+}
+
+impl Monitor {
+    pub(super) fn hears_rewind(&mut self, from: u64) {
+        let lowest = self.taken_back.map_or(from, |known| known.min(from));
+        self.taken_back = Some(lowest);
+    }
+
+    /// Whether a source has taken back what this task is about; with the block before it, perhaps, in
+    /// one group.
+    pub(super) fn is_taken_back(&self, id: &TaskId) -> bool {
+        let taken_back = self
+            .taken_back
+            .is_some_and(|from| id.block + 1 >= from & !1);
+        taken_back && id.block >= self.cursor
+    }
+}
+
+/// The payload of a block's message.
+pub(crate) fn payload(block: u64, fork: u64) -> Vec<u8> {
+    format!("{{\"block\":{block},\"forks\":[[{block},{fork}]]}}").into_bytes()
+}
+
+/// The part of a block's message: another for each fork, as a block's hash is.
+pub(crate) fn part(fork: u64) -> Part {
+    Part::from_text(&format!("f{fork}"))
+}
+
+/// Of which fork of which block a payload is, its members with it.
+pub(crate) fn forks_of(payload: &Payload) -> Result<BTreeMap<u64, u64>, String> {
+    let mut forks = BTreeMap::new();
+    let mut add = |block: u64, fork: u64| match forks.insert(block, fork) {
+        Some(other) if other != fork => Err(format!(
+            "it is of the forks {other} and {fork} of block {block}"
+        )),
+        _ => Ok(()),
+    };
+    match payload {
+        Payload::Group { members, .. } => {
+            for (_, member) in members {
+                for (block, fork) in forks_of(member)? {
+                    add(block, fork)?;
+                }
+            }
+        }
+        Payload::Inline { bytes, .. } => {
+            let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+            for pair in value["forks"].as_array().into_iter().flatten() {
+                let number = |at: usize| pair[at].as_u64().ok_or("no fork");
+                add(number(0)?, number(1)?)?;
+            }
+        }
+        Payload::Blob { .. } => {}
+    }
+    Ok(forks)
+}

@@ -1,0 +1,75 @@
+//! Replay: the log alone gives the state again.
+
+use std::time::Duration;
+
+use proofmill_bus::Op;
+use proofmill_orchestrator::core::{Action, Core, TaskPhase, TaskView};
+
+use crate::world::{Checked, World};
+
+impl World {
+    /// (f) A core made from the log's records knows what this one knows.
+    pub(crate) fn compare_with_replayed(&mut self) -> Checked {
+        let Some(core) = &self.core else {
+            return Ok(());
+        };
+        // What a host owes it may finish here at once.
+        if self.unanswered > 0 || core.status().hosts.iter().any(|host| host.owes > 0) {
+            return Ok(());
+        }
+        let mut other = self.replayed(Duration::ZERO)?;
+        let actions = other.start(self.now());
+        let (a, b) = (core.status(), other.status());
+        let same = |what: &str, same: bool| match same {
+            true => Ok(()),
+            false => Err(format!("(f) a replayed core differs in its {what}")),
+        };
+        same("cursor", a.next_block == b.next_block)?;
+        same("counts", (a.live, a.dead) == (b.live, b.dead))?;
+        same("dead letters", core.dead_letters().eq(other.dead_letters()))?;
+        let (a, b) = (core.tasks(|_| true), other.tasks(|_| true));
+        same(
+            "tasks",
+            a.iter().map(|t| &t.record).eq(b.iter().map(|t| &t.record)),
+        )?;
+        same(
+            "attempts",
+            a.iter()
+                .map(|t| &t.attempts)
+                .eq(b.iter().map(|t| &t.attempts)),
+        )?;
+        same(
+            "results",
+            a.iter()
+                .map(|t| &t.results)
+                .eq(b.iter().map(|t| &t.results)),
+        )?;
+        for source in &self.scene.sources {
+            same(
+                "sources",
+                core.source_next(source.name) == other.source_next(source.name),
+            )?;
+        }
+        for id in &self.monitor.seen {
+            let of = |core: &Core| core.has_finished(id, id.block);
+            same("finished tasks", of(core) == of(&other))?;
+        }
+        if self.scene.strict_restart {
+            // Nothing was left undone: it has nothing to record but what it may forget.
+            for action in &actions {
+                if let Action::Append { ops, .. } = action {
+                    let forgets = ops.iter().all(|op| matches!(op, Op::Delete { .. }));
+                    if !forgets {
+                        return Err(format!("(f) a replayed core has more to record: {ops:?}"));
+                    }
+                }
+            }
+            let held = |views: &[TaskView]| {
+                let held = TaskPhase::Held;
+                views.iter().filter(|view| view.phase == held).count()
+            };
+            same("held messages", held(&a) == held(&b))?;
+        }
+        Ok(())
+    }
+}
