@@ -76,7 +76,7 @@ const fn product_bytes(curve: Curve, form: KeyForm) -> (u64, u64) {
         (Curve::Bn254, KeyForm::Plain) => (160, 320),
         (Curve::Bn254, KeyForm::Prepared { .. }) => (32, 68),
         (Curve::Bls12_381, KeyForm::Plain) => (320, 640),
-        (Curve::Bls12_381, KeyForm::Prepared { .. }) => (64, 136),
+        (Curve::Bls12_381, KeyForm::Prepared { .. }) => (68, 136),
     }
 }
 
