@@ -38,7 +38,9 @@ fn main() {
         },
         chunk,
     ];
-    let by_length = stream.iter().flat_map(Message::encode_length_delimited_to_vec);
+    let by_length = stream
+        .iter()
+        .flat_map(Message::encode_length_delimited_to_vec);
     let registration = RegisterRequest {
         name: "circuit".to_owned(),
         source: Some(Source::Zkey("/nowhere.zkey".to_owned())),

@@ -5,11 +5,13 @@
 #![no_main]
 
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Full};
+use hyper::{Request, Response};
 use libfuzzer_sys::fuzz_target;
 use proofmill_api::engine::in_process;
 use proofmill_engine::{Options, Service as Engine};
@@ -39,10 +41,12 @@ const CALLS: [&str; 17] = [
     "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
 ];
 
-/// An engine without circuits; it runs as long as the process does.
+type Answer = Pin<Box<dyn Future<Output = Response<Body>>>>;
+
+/// An engine without circuits, and its services; it runs as long as the process does.
 struct Site {
     runtime: Runtime,
-    handle: proofmill_engine::Handle,
+    services: Box<dyn Fn(Request<Body>) -> Answer>,
     _trigger: Trigger,
 }
 
@@ -61,9 +65,14 @@ impl Site {
         let (service, handle) = runtime.block_on(Engine::open(options)).unwrap();
         let (trigger, shutdown) = channel();
         runtime.spawn(service.run(shutdown));
+        let services = in_process(handle).unwrap();
+        let services = move |request| -> Answer {
+            let mut services = services.clone();
+            Box::pin(async move { services.call(request).await.unwrap() })
+        };
         Self {
             runtime,
-            handle,
+            services: Box::new(services),
             _trigger: trigger,
         }
     }
@@ -93,19 +102,20 @@ fn body(framing: u8, content: &[u8]) -> Vec<u8> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let [call, framing, content @ ..] = input else { return };
+    let [call, framing, content @ ..] = input else {
+        return;
+    };
     let path = CALLS[usize::from(*call) % CALLS.len()];
     let bytes = body(*framing, content);
-    SITE.with_borrow_mut(|site| {
-        let mut services = in_process(site.handle.clone()).unwrap();
+    SITE.with_borrow(|site| {
         let whole = Full::new(Bytes::from(bytes)).map_err(|never| match never {});
-        let request = hyper::Request::post(format!("/{path}"))
+        let request = Request::post(format!("/{path}"))
             .header("content-type", "application/grpc")
             .header("te", "trailers")
             .body(Body::new(whole))
             .unwrap();
         let answered = async {
-            let answer = services.call(request).await.unwrap();
+            let answer = (site.services)(request).await;
             let told = Status::from_header_map(answer.headers());
             // A stream that goes on says nothing here.
             let rest = answer.into_body().collect().now_or_never();

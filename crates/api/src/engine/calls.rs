@@ -24,9 +24,9 @@ pub(crate) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
 /// Bytes of any other message.
 const MESSAGE_MAX: usize = LARGE;
 /// Calls under way at once on one listener, waiting ones and streams included.
-const CALLS: usize = 4096;
+const CALLS: usize = 1024;
 /// Large messages being read at once on one listener.
-const LARGE_MESSAGES: usize = 16;
+const LARGE_MESSAGES: usize = 8;
 /// How long a message may take from its first byte to its last.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// When to come again who calls while as many calls are under way as may be.

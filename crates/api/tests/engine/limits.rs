@@ -3,18 +3,19 @@
 use futures_util::stream;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::proving_engine_client::ProvingEngineClient;
+use proofmill_api::engine::proto::register_request::Source;
 use proofmill_api::engine::proto::submit_stream_request::Part;
 use proofmill_api::engine::proto::{
-    AwaitRequest, CancelRequest, JobState, Partition, StreamedWitness, SubmitRequest,
-    SubmitStreamRequest,
+    AwaitRequest, CancelRequest, JobState, Partition, RegisterRequest, StreamedWitness,
+    SubmitRequest, SubmitStreamRequest,
 };
 use proofmill_api::engine::{ClientError, TcpOptions};
-use proofmill_engine::{Limits, Options};
+use proofmill_engine::{CircuitSource, Limits, Options};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::engines::{BN254, Gate, options};
-use crate::site::{Offer, Site, check, request};
+use crate::engines::{BN254, Chain, Gate, options};
+use crate::site::{Offer, Site, assert_refused, check, request};
 
 /// A site with a TCP port on loopback, and a client that says whatever one wants.
 async fn with_raw_client(options: Options) -> (Site, ProvingEngineClient<Channel>) {
@@ -81,13 +82,24 @@ async fn who_is_over_quota_is_told_when_to_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_never_fit_is_refused_with_what_it_needs() {
     let options = Options {
-        memory: Some(300 << 10),
+        memory: Some(600 << 10),
         ..options()
     };
     let site = Site::with(options, Offer::default()).await;
     let client = site.client().await;
-    let refused = client.submit(request("1", BN254, 7)).await;
-    crate::site::assert_refused(refused, Code::FailedPrecondition, "bytes of memory");
+    let large = Chain {
+        length: 3000,
+        ..BN254
+    };
+    let CircuitSource::Zkey(path) = large.source() else {
+        panic!("it is a .zkey");
+    };
+    let registration = RegisterRequest {
+        name: large.name(),
+        source: Some(Source::Zkey(path.into_os_string().into_string().unwrap())),
+    };
+    let refused = client.register(registration).await;
+    assert_refused(refused, Code::FailedPrecondition, "bytes of memory");
     site.stop().await;
 }
 

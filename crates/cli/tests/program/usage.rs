@@ -27,7 +27,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 29] = [
+    let commands: [(&str, &[&str]); 44] = [
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
@@ -55,6 +55,21 @@ fn help_of_every_command() {
         ("zkey-check", &["zkey", "check"]),
         ("zkey-export-vk", &["zkey", "export-vk"]),
         ("setup", &["setup"]),
+        ("engine", &["engine"]),
+        ("engine-serve", &["engine", "serve"]),
+        ("engine-status", &["engine", "status"]),
+        ("engine-circuits", &["engine", "circuits"]),
+        ("engine-jobs", &["engine", "jobs"]),
+        ("engine-register", &["engine", "register"]),
+        ("engine-unregister", &["engine", "unregister"]),
+        ("engine-preload", &["engine", "preload"]),
+        ("engine-evict", &["engine", "evict"]),
+        ("engine-pin", &["engine", "pin"]),
+        ("engine-unpin", &["engine", "unpin"]),
+        ("engine-prove", &["engine", "prove"]),
+        ("engine-cancel", &["engine", "cancel"]),
+        ("engine-top", &["engine", "top"]),
+        ("engine-timeline", &["engine", "timeline"]),
         ("completions", &["completions"]),
         ("version", &["--version"]),
     ];

@@ -17,8 +17,8 @@ use crate::engine::proto::register_request::Source;
 /// The client of a request that names none.
 const DEFAULT_CLIENT: &str = "default";
 
-/// The longest `grpc-timeout`, as the protocol has it: eight digits of hours would overflow clocks.
-const TIMEOUT_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// The longest timeout, and what is no deadline any more: clocks would overflow.
+const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// A submission, but for the witnesses that are still to come.
 #[derive(Debug)]
@@ -70,8 +70,10 @@ pub(crate) fn submission(
         Err(_) => return Err(invalid(format!("priority: {priority} is none of 0 to 4"))),
     };
     let deadline = deadline_ms.map(|at| {
-        let at = UNIX_EPOCH.checked_add(Duration::from_millis(at));
-        at.ok_or_else(|| invalid("deadline_ms: later than clocks go"))
+        let at = UNIX_EPOCH + Duration::from_millis(at);
+        let far = at > SystemTime::now() + FAR;
+        let refused = || invalid("deadline_ms: more than a hundred years from now");
+        if far { Err(refused()) } else { Ok(at) }
     });
     let partitions = partitions.into_iter().enumerate().map(|(index, it)| {
         let within = |why: String| invalid(format!("partitions[{index}].{why}"));
@@ -127,7 +129,7 @@ fn timeout(text: &str) -> Option<Duration> {
         "n" => Duration::from_nanos(count),
         _ => return None,
     };
-    Some(timeout.min(TIMEOUT_MAX))
+    Some(timeout.min(FAR))
 }
 
 /// A job's id.
@@ -321,7 +323,7 @@ mod tests {
     #[test]
     fn timeouts_have_units() {
         assert_eq!(timeout("5S"), Some(Duration::from_secs(5)));
-        assert_eq!(timeout("99999999H"), Some(TIMEOUT_MAX));
+        assert_eq!(timeout("99999999H"), Some(FAR));
         for bad in ["", "5", "S", "-1S", "123456789n", "5é", "5x"] {
             assert_eq!(timeout(bad), None, "{bad}");
         }

@@ -1,0 +1,151 @@
+//! `proofmill engine`, and `proofmill prove` through it, with the fixtures of the prover's tests.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Ran, Running, folder, proofmill, repository, run};
+
+/// A circuit's key and a witness, as files in `folder`.
+fn fixtures(folder: &Path) {
+    let from = repository("crates/groth16/tests/fixtures/bn254");
+    std::fs::create_dir(folder.join("keys")).expect("made");
+    for (name, to) in FIXTURES {
+        std::fs::copy(from.join(name), folder.join(to)).expect("copied");
+    }
+}
+
+const FIXTURES: [(&str, &str); 3] = [
+    ("circuit.zkey", "keys/circuit.zkey"),
+    ("witness.wtns", "witness.wtns"),
+    ("verification_key.json", "vk.json"),
+];
+
+/// An engine in `folder` that has its circuits.
+fn serve(folder: &Path, more: &[&str]) -> Running {
+    let args = ["engine", "serve", "--circuits", "keys", "--budget", "1GiB"];
+    let engine = Running::start(proofmill(folder).args(args).args(more));
+    engine.line("the engine answers on");
+    engine
+}
+
+fn json(folder: &Path, args: &[&str]) -> Value {
+    let args = args.iter().chain(&["--json"]);
+    run(folder, args).succeeded().json()
+}
+
+fn ended(engine: Running) -> Ran {
+    engine.signal(Signal::TERM);
+    engine.end().1.succeeded()
+}
+
+#[test]
+fn an_engine_proves_and_tells_what_it_did() {
+    let folder = folder();
+    let here = folder.path();
+    fixtures(here);
+    let engine = serve(here, &["--http", "127.0.0.1:0", "--preload", "circuit"]);
+    let socket = std::fs::metadata(here.join(".proofmill/engine/engine.sock")).expect("there");
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+    let circuits = json(here, &["engine", "circuits"]);
+    assert_eq!(circuits[0]["name"], "circuit");
+
+    let prove = [
+        "engine",
+        "prove",
+        "circuit",
+        "witness.wtns",
+        "-o",
+        "proof.json",
+    ];
+    let prove: Vec<&str> = prove
+        .into_iter()
+        .chain(["--public", "public.json"])
+        .collect();
+    let made = json(here, &prove);
+    assert_eq!(made["existing"], false);
+    run(
+        here,
+        ["verify", "--vk", "vk.json", "proof.json", "public.json"],
+    )
+    .succeeded();
+
+    // `prove` finds the engine, and insists on it when told to.
+    let files = ["keys/circuit.zkey", "witness.wtns", "p.json", "u.json"];
+    let found = json(here, &[&["prove"], &files[..]].concat());
+    assert!(found["engine_job"].is_string(), "{found}");
+    run(here, ["verify", "--vk", "vk.json", "p.json", "u.json"]).succeeded();
+    let alone = json(here, &[&["prove", "--engine", "off"], &files[..]].concat());
+    assert!(alone["engine_job"].is_null(), "{alone}");
+    let address = "unix:.proofmill/engine/engine.sock";
+    let insists = json(
+        here,
+        &[&["prove", "--engine", address], &files[..]].concat(),
+    );
+    assert!(insists["engine_job"].is_string(), "{insists}");
+
+    let jobs = json(here, &["engine", "jobs"]);
+    assert_eq!(jobs.as_array().map(Vec::len), Some(3));
+    assert_eq!(json(here, &["engine", "status"])["counts"]["done"], 3);
+    let frame = run(here, ["engine", "top", "--once"]).succeeded().stdout;
+    for expected in ["3 done", "circuit", "prove", "memory"] {
+        assert!(frame.contains(expected), "no {expected:?} in {frame}");
+    }
+    let timeline = [
+        "engine",
+        "timeline",
+        "--out",
+        "trace.json",
+        "--svg",
+        "w.svg",
+    ];
+    run(here, timeline).succeeded();
+    let svg = std::fs::read_to_string(here.join("w.svg")).expect("written");
+    assert!(svg.ends_with("</svg>\n"), "{svg}");
+    let trace = std::fs::read(here.join("trace.json")).expect("written");
+    let trace: Value = serde_json::from_slice(&trace).expect("JSON");
+    assert!(trace["traceEvents"].is_array());
+    ended(engine);
+    run(here, ["engine", "status"]).failed(1, "no engine answers");
+}
+
+#[test]
+fn circuits_are_changed_and_refusals_say_what_to_do() {
+    let folder = folder();
+    let here = folder.path();
+    fixtures(here);
+    let engine = serve(here, &[]);
+    let register = ["engine", "register", "again", "--zkey", "keys/circuit.zkey"];
+    run(here, register).succeeded();
+    run(here, ["engine", "preload", "circuit"]).succeeded();
+    run(here, ["engine", "pin", "circuit"]).succeeded();
+    run(here, ["engine", "evict", "circuit"]).failed(1, "pinned");
+    run(here, ["engine", "unpin", "circuit"]).succeeded();
+    assert!(json(here, &["engine", "evict", "circuit"])["bytes"].as_u64() > Some(0));
+    run(here, ["engine", "unregister", "again"]).succeeded();
+    let nobody = "00".repeat(16);
+    run(here, ["engine", "cancel", &nobody]).failed(1, "never submitted");
+    let wrong = [
+        "engine",
+        "prove",
+        "absent",
+        "witness.wtns",
+        "-o",
+        "proof.json",
+    ];
+    run(here, wrong).failed(1, "absent");
+    let no_witness = ["engine", "prove", "circuit", "vk.json", "-o", "proof.json"];
+    run(here, no_witness).failed(1, "failed");
+    assert!(!here.join("proof.json").exists());
+    let second = ["engine", "serve", "--state", "other", "--socket"];
+    let second = second.into_iter().chain([".proofmill/engine/engine.sock"]);
+    run(here, second).failed(1, "listens");
+    ended(engine);
+    let exposed = ["engine", "serve", "--listen", "0.0.0.0:0"];
+    run(here, exposed).failed(1, "can be reached from other machines");
+    run(here, ["engine", "serve", "--circuits", "absent"]).failed(1, "absent");
+    run(here, ["engine", "serve", "--budget", "lots"]).failed(2, "8GiB");
+    run(here, ["engine", "status", "--engine", "nowhere"]).failed(2, "unix:PATH");
+}
