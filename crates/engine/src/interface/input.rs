@@ -12,7 +12,8 @@ use crate::Upload;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(Zeroizing<Vec<u8>>);
 
-/// What a partition's witness comes from.
+/// What a partition's witness comes from. What comes in one piece is in the caller's memory until it is
+/// on disk, and in no budget: large witnesses are better uploaded.
 #[derive(Debug)]
 pub enum Input {
     /// A whole witness as a `.wtns` file's content.

@@ -39,13 +39,15 @@ impl Footprint {
         let vectors = if sizes.zkey { 3 } else { 2 };
         // No query has more points than there are variables, and the H query one for each point of
         // the domain.
+        let largest = g1 * sizes.domain.max(sizes.variables);
         let first_group = (vector + g1 * sizes.domain).max(g1 * sizes.variables);
         Self {
             stages: [
                 2 * z,
                 z + vectors * vector,
                 z + first_group,
-                z + g2 * sizes.variables,
+                // The kernels keep what the largest product took for the next one.
+                z + g2 * sizes.variables + largest,
                 // The public inputs are a part of z.
                 z,
             ],
@@ -74,7 +76,7 @@ const fn product_bytes(curve: Curve, form: KeyForm) -> (u64, u64) {
         (Curve::Bn254, KeyForm::Plain) => (160, 320),
         (Curve::Bn254, KeyForm::Prepared { .. }) => (32, 68),
         (Curve::Bls12_381, KeyForm::Plain) => (320, 640),
-        (Curve::Bls12_381, KeyForm::Prepared { .. }) => (64, 136),
+        (Curve::Bls12_381, KeyForm::Prepared { .. }) => (68, 136),
     }
 }
 
@@ -113,6 +115,6 @@ mod tests {
         });
         assert_eq!(footprint.stages[1], 32 * 1000 + 96 * 1024);
         assert_eq!(footprint.stages[2], 32 * 1000 + 32 * 1024 + 160 * 1024);
-        assert_eq!(footprint.peak(), 32 * 1000 + 320 * 1000);
+        assert_eq!(footprint.peak(), 32 * 1000 + 320 * 1000 + 160 * 1024);
     }
 }

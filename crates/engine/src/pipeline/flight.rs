@@ -35,6 +35,8 @@ pub(super) struct Flight {
     pub(super) work: Option<Box<dyn Work>>,
     /// Whether a witness that does not satisfy the constraints is refused before any product.
     pub(super) knows_constraints: bool,
+    /// Whether it makes products yet, or will.
+    pub(super) multiplies: bool,
     /// The device that made its products.
     pub(super) device: Option<usize>,
     pub(super) footprint: Footprint,

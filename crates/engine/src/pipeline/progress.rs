@@ -48,12 +48,14 @@ impl Scheduler {
             stop: job.stop.clone(),
             work: None,
             knows_constraints: false,
+            multiplies: true,
             device: part.last_device,
             footprint: registered.footprint(self.residency.form()),
             reservation,
             held,
         };
         self.running += 1;
+        *self.multiplying.entry(flight.circuit_id).or_default() += 1;
         if job.started_ms.is_none() {
             job.started_ms = Some(unix_ms(SystemTime::now()));
             self.env.events.send(EventKind::Job {
@@ -115,6 +117,9 @@ impl Scheduler {
         };
         if keep == 0 {
             flight.work = None;
+        }
+        if stage == Stage::Finish {
+            self.multiplied(&mut flight);
         }
         flight.reservation.shrink_to(keep);
         self.env.events.send(EventKind::Ended {
@@ -232,12 +237,25 @@ impl Scheduler {
     }
 
     /// Gives back all that a partition holds.
-    pub(super) fn drop_flight(&mut self, flight: Flight) {
+    pub(super) fn drop_flight(&mut self, mut flight: Flight) {
+        flight.work = None;
+        self.multiplied(&mut flight);
         drop(flight);
         self.running -= 1;
-        if self.running == 0 {
-            // What products keep for the next ones is in nobody's reservation.
-            proofmill_kernels::release_memory();
+    }
+
+    /// A partition makes no more products. What they keep for the next ones is counted in the
+    /// reservations of those that still do, of the same circuit: without any it is given back.
+    fn multiplied(&mut self, flight: &mut Flight) {
+        if !std::mem::take(&mut flight.multiplies) {
+            return;
+        }
+        if let Some(count) = self.multiplying.get_mut(&flight.circuit_id) {
+            *count -= 1;
+            if *count == 0 {
+                self.multiplying.remove(&flight.circuit_id);
+                proofmill_kernels::release_memory();
+            }
         }
     }
 }

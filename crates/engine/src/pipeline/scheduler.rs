@@ -21,8 +21,8 @@ use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::interface::{
-    CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Owner, RequestId,
-    Status, Submitted,
+    CircuitId, CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Owner,
+    RequestId, Status, Submitted,
 };
 use crate::key::{Key, StepError};
 use crate::options::{Interference, Options};
@@ -91,6 +91,8 @@ pub(crate) struct Scheduler {
     pub(super) lanes: Lanes,
     /// Partitions under way.
     pub(super) running: usize,
+    /// Those of them that make products yet, by circuit.
+    pub(super) multiplying: HashMap<CircuitId, usize>,
     pub(super) undurable: VecDeque<(Seq, Undurable)>,
     /// Jobs that are to be ended in this turn.
     pub(super) to_end: VecDeque<(JobId, JobState)>,
@@ -130,6 +132,7 @@ impl Scheduler {
             admission: Admission::new(options.partition_workers, options.express_workers),
             lanes: Lanes::new(&options.stage_workers, devices),
             running: 0,
+            multiplying: HashMap::new(),
             undurable: VecDeque::new(),
             to_end: VecDeque::new(),
             counts: JobCounts::default(),

@@ -206,10 +206,6 @@ impl Inner {
         let began = (self.events.now(), Instant::now());
         // Nobody's request: whoever asked first may go, the others still want it.
         tokio::spawn(async move {
-            let held = KeyUse {
-                inner: self.clone(),
-                id,
-            };
             let (inner, work) = (self.clone(), circuit.clone());
             let loaded = tokio::task::spawn_blocking(move || {
                 let pool = &inner.pool;
@@ -219,7 +215,6 @@ impl Inner {
                 .await
                 .unwrap_or_else(|error| Err(format!("loading the key ended early: {error}")));
             self.loaded(id, loaded, reservation, began);
-            drop(held);
         });
     }
 
@@ -243,6 +238,8 @@ impl Inner {
         let mut table = self.lock();
         let now = table.tick();
         let entry = table.used(&id);
+        // Not in use by its loading any more before anyone is told that it is there.
+        entry.users -= 1;
         match loaded {
             Ok((loaded, bytes)) => {
                 entry.loads += 1;
@@ -262,6 +259,8 @@ impl Inner {
             }
         }
         entry.changed.send_replace(());
+        drop(table);
+        self.budget.reconsider();
     }
 }
 

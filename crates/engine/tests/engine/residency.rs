@@ -117,13 +117,6 @@ async fn a_pinned_key_stays_and_what_then_cannot_be_is_told() {
         matches!(refused, Error::Impossible { pinned, .. } if pinned > 0),
         "{refused}"
     );
-    assert!(
-        running
-            .handle
-            .preload(other.clone(), Tier::Hot)
-            .await
-            .is_err()
-    );
     running.handle.pin(pinned.clone(), false).await.unwrap();
     running.handle.preload(other, Tier::Hot).await.unwrap();
     running.stop(Level::Drain).await;
