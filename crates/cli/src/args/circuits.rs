@@ -64,7 +64,7 @@ pub(crate) struct Prove {
     #[arg(long)]
     pub(crate) trust_key: bool,
     /// Let a running engine make the proof: `auto`, the one that listens in .proofmill/engine, if it
-    /// has this key; `off`; or the address of one.
+    /// has this key; `off`; or the address of one on this machine.
     #[arg(long, env = "PROOFMILL_ENGINE", value_name = "WHICH", default_value = "auto",
           value_parser = which)]
     pub(crate) engine: Which,

@@ -117,8 +117,12 @@ fn circuits_are_changed_and_refusals_say_what_to_do() {
     let here = folder.path();
     fixtures(here);
     let engine = serve(here, &[]);
-    let register = ["engine", "register", "again", "--zkey", "keys/circuit.zkey"];
-    run(here, register).succeeded();
+    let register = ["engine", "register", "again", "--zkey"];
+    let other = repository("crates/groth16/tests/fixtures/bls12_381/circuit.zkey");
+    let other = other.to_str().expect("text");
+    run(here, register.into_iter().chain([other])).succeeded();
+    let same = register.into_iter().chain(["keys/circuit.zkey"]);
+    run(here, same).failed(1, "as \"circuit\"");
     run(here, ["engine", "preload", "circuit"]).succeeded();
     run(here, ["engine", "pin", "circuit"]).succeeded();
     run(here, ["engine", "evict", "circuit"]).failed(1, "pinned");

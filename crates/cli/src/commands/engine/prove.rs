@@ -7,7 +7,7 @@ use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{
-    GeneratorInputs, JobResult, JobState, Partition, Priority, Proof, SubmitRequest,
+    Circuit, GeneratorInputs, JobResult, JobState, Partition, Priority, Proof, SubmitRequest,
 };
 use proofmill_api::engine::{Client, Credentials};
 use proofmill_r1cs::iden3::MappedFile;
@@ -133,37 +133,43 @@ fn one_proof(result: JobResult) -> Result<Proof, Failure> {
 }
 
 /// The engine that `--engine` names, and what it calls the circuit of the key file `zkey`; nothing if
-/// none is to be asked, or the one that was only looked for has no such circuit.
+/// none is to be asked, or the one that was only looked for cannot make the proof.
 pub(crate) async fn with_key(
     which: &Which,
     zkey: &Path,
 ) -> Result<Option<(Client, String)>, Failure> {
-    let client = match which {
-        Which::Off => return Ok(None),
-        Which::Auto => {
-            let found = Client::find(&default_socket()).await;
-            match found.map_err(|error| refused(&error))? {
-                Some(client) => client,
-                None => return Ok(None),
+    match which {
+        Which::Off => Ok(None),
+        Which::Auto => match Client::find(&default_socket()).await {
+            Ok(Some(client)) => {
+                let id = circuit_of(&client, zkey).await.ok().flatten();
+                Ok(id.map(|id| (client, id)))
             }
-        }
+            // Nobody asked for it: the proof is made without it.
+            Ok(None) | Err(_) => Ok(None),
+        },
         Which::At(address) => {
             let connected = Client::connect(address, &Credentials::default()).await;
-            connected.map_err(|error| refused(&error))?
+            let client = connected.map_err(|error| refused(&error))?;
+            match circuit_of(&client, zkey).await? {
+                Some(id) => Ok(Some((client, id))),
+                None => Err(Failure::new(format!(
+                    "the engine at {address} takes no proofs for the key {}",
+                    zkey.display()
+                ))
+                .help("register it with `proofmill engine register`, or leave --engine out")),
+            }
         }
-    };
-    let path = super::change::absolute(zkey)?;
-    let circuits = client.circuits().await.map_err(|error| refused(&error))?;
-    let circuit = circuits
-        .into_iter()
-        .find(|it| it.key_path == path && it.constraints_path.is_empty());
-    match (circuit, which) {
-        (Some(circuit), _) => Ok(Some((client, circuit.id))),
-        (None, Which::At(address)) => Err(Failure::new(format!(
-            "the engine at {address} has no circuit with the key {}",
-            zkey.display()
-        ))
-        .help("register it with `proofmill engine register`, or leave --engine out")),
-        (None, _) => Ok(None),
     }
+}
+
+/// The id of the circuit with that key file, unless the engine has none or takes nothing new.
+async fn circuit_of(client: &Client, zkey: &Path) -> Result<Option<String>, Failure> {
+    let path = super::change::absolute(zkey)?;
+    let status = client.status().await.map_err(|error| refused(&error))?;
+    if status.draining {
+        return Ok(None);
+    }
+    let has_key = |it: &Circuit| it.key_path == path && it.constraints_path.is_empty();
+    Ok(status.circuits.into_iter().find(has_key).map(|it| it.id))
 }
