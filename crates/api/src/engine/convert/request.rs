@@ -258,6 +258,9 @@ impl Planned {
 mod tests {
     use super::*;
 
+    /// Makes a request wrong in one place.
+    type Spoil = fn(&mut proto::SubmitRequest);
+
     fn request() -> proto::SubmitRequest {
         proto::SubmitRequest {
             client: String::new(),
@@ -292,7 +295,7 @@ mod tests {
             change(&mut request);
             submission(request, None).unwrap_err()
         };
-        let cases: [(fn(&mut proto::SubmitRequest), &str); 5] = [
+        let cases: [(Spoil, &str); 5] = [
             (|it| it.priority = 9, "priority: 9"),
             (
                 |it| it.partitions[0].circuit = "../x".to_owned(),
