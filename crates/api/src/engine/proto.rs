@@ -33,8 +33,7 @@ macro_rules! short_names {
         })*
 
         mod named {
-            $(#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
-            pub(super) fn $function<S: serde::Serializer>(
+            $(pub(super) fn $function<S: serde::Serializer>(
                 number: &i32,
                 serializer: S,
             ) -> Result<S::Ok, S::Error> {
