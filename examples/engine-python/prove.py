@@ -47,7 +47,9 @@ def submit(engine, circuit, witness):
 def main():
     circuit, witness, proof, public = sys.argv[1:]
     address = os.environ.get("PROOFMILL_ENGINE", "unix:.proofmill/engine/engine.sock")
-    with grpc.insecure_channel(address) as channel:
+    # gRPC for Python takes a socket's path for the host, which HTTP/2 has no room for.
+    options = [("grpc.default_authority", "localhost")]
+    with grpc.insecure_channel(address, options) as channel:
         engine = engine_pb2_grpc.ProvingEngineStub(channel)
         submitted = submit(engine, circuit, pathlib.Path(witness).read_bytes())
         result = engine.Await(job_pb2.AwaitRequest(job=submitted.job), timeout=3600)

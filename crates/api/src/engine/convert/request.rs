@@ -258,9 +258,6 @@ impl Planned {
 mod tests {
     use super::*;
 
-    /// Makes a request wrong in one place.
-    type Spoil = fn(&mut proto::SubmitRequest);
-
     fn request() -> proto::SubmitRequest {
         proto::SubmitRequest {
             client: String::new(),
@@ -290,12 +287,13 @@ mod tests {
 
     #[test]
     fn what_is_malformed_is_named() {
-        let with = |change: fn(&mut proto::SubmitRequest)| {
+        type Change = fn(&mut proto::SubmitRequest);
+        let with = |change: Change| {
             let mut request = request();
             change(&mut request);
             submission(request, None).unwrap_err()
         };
-        let cases: [(Spoil, &str); 5] = [
+        let cases: [(Change, &str); 5] = [
             (|it| it.priority = 9, "priority: 9"),
             (
                 |it| it.partitions[0].circuit = "../x".to_owned(),

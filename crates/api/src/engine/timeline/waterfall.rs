@@ -8,7 +8,7 @@ use crate::engine::proto::{Stage, StageEnd, Tier};
 /// Pixels of the names at the left, of the time axis, and of the figures at the right.
 const NAMES: f64 = 190.0;
 const AXIS: f64 = 900.0;
-const FIGURES: f64 = 170.0;
+const FIGURES: f64 = 190.0;
 /// Pixels from row to row, and of a bar in it.
 const ROW: f64 = 16.0;
 const BAR: f64 = 11.0;
@@ -133,12 +133,12 @@ fn round_step(length: u64) -> u64 {
     }
 }
 
-/// A time in the unit that suits it.
+/// A time in the unit that suits it, to a tenth of a millisecond or a hundredth of a second.
 fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} µs"),
-        1_000..1_000_000 => format!("{} ms", us as f64 / 1e3),
-        _ => format!("{} s", us as f64 / 1e6),
+        1_000..1_000_000 => format!("{} ms", (us as f64 / 1e2).round() / 10.0),
+        _ => format!("{} s", (us as f64 / 1e4).round() / 100.0),
     }
 }
 
@@ -226,7 +226,11 @@ impl Drawing<'_> {
     fn workers(&mut self) {
         for worker in &self.timeline.workers {
             let stage = Stage::short_name(worker.stage.into());
-            self.name(&format!("{stage}: {}", worker.name));
+            if worker.name == stage {
+                self.name(stage);
+            } else {
+                self.name(&format!("{stage}: {}", worker.name));
+            }
             for busy in &worker.busy {
                 self.bar(*busy, colour(worker.stage), false, stage);
             }
@@ -267,6 +271,12 @@ mod tests {
     #[test]
     fn nothing_at_all_can_be_drawn() {
         assert!(waterfall(&Timeline::of(&[]), 40).ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn times_are_short() {
+        let shown = [999, 1_040, 482_790, 2_000_000, 1_239_999].map(time);
+        assert_eq!(shown, ["999 µs", "1 ms", "482.8 ms", "2 s", "1.24 s"]);
     }
 
     #[test]
