@@ -1,6 +1,6 @@
 #!/bin/sh
-# The two pictures of docs/engine.md, the frame printed and the waterfall written: an engine proves the witnesses of a folder, NAME.wtns for
-# NAME.zkey, three times each, several at once.
+# The two pictures of docs/engine.md, the frame printed and the waterfall written: an engine proves
+# the witnesses of a folder, NAME.wtns for NAME.zkey, three times each, several at once.
 #
 #   docs/engine/pictures.sh FOLDER
 set -eu
