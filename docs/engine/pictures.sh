@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the two pictures of docs/engine.md: an engine proves the witnesses of a folder, NAME.wtns for
-# NAME.zkey, three times each, several at once.
+# The two pictures of docs/engine.md, the frame printed and the waterfall written: an engine proves
+# the witnesses of a folder, NAME.wtns for NAME.zkey, three times each, several at once.
 #
 #   docs/engine/pictures.sh FOLDER
 set -eu
@@ -28,6 +28,6 @@ for round in 1 2 3; do
 done
 # A frame while it works: when the first proof is there.
 until ls ./*-1.json > /dev/null 2>&1; do sleep 0.05; done
-"$PROOFMILL" engine top --once > "$here/top.txt"
+"$PROOFMILL" engine top --once
 for prover in $proving; do wait "$prover"; done
 "$PROOFMILL" engine timeline --svg "$here/waterfall.svg"
