@@ -121,7 +121,9 @@ fn circuits_are_changed_and_refusals_say_what_to_do() {
     let other = repository("crates/groth16/tests/fixtures/bls12_381/circuit.zkey");
     let other = other.to_str().expect("text");
     run(here, register.into_iter().chain([other])).succeeded();
-    let same = register.into_iter().chain(["keys/circuit.zkey"]);
+    let taken = register.into_iter().chain(["keys/circuit.zkey"]);
+    run(here, taken).failed(1, "is taken by another circuit");
+    let same = ["engine", "register", "third", "--zkey", "keys/circuit.zkey"];
     run(here, same).failed(1, "as \"circuit\"");
     run(here, ["engine", "preload", "circuit"]).succeeded();
     run(here, ["engine", "pin", "circuit"]).succeeded();
