@@ -143,7 +143,7 @@ fn circuits_are_changed_and_refusals_say_what_to_do() {
     ];
     run(here, wrong).failed(1, "absent");
     let no_witness = ["engine", "prove", "circuit", "vk.json", "-o", "proof.json"];
-    run(here, no_witness).failed(1, "failed");
+    run(here, no_witness).failed(1, "another kind of file");
     assert!(!here.join("proof.json").exists());
     let second = ["engine", "serve", "--state", "other", "--socket"];
     let second = second.into_iter().chain([".proofmill/engine/engine.sock"]);

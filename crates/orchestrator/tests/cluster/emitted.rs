@@ -2,7 +2,6 @@
 //! own (deploy/nats/cluster.conf).
 
 use std::path::Path;
-use std::time::Duration;
 
 use async_nats::ConnectOptions;
 use async_nats::jetstream::consumer::{Consumer, pull};
@@ -142,8 +141,6 @@ async fn the_sequencers_user_publishes_each_block_once_whichever_process_dies() 
     let config = Config {
         name: "proofmill_emitted".into(),
         subjects: vec!["proofmill.emitted.>".into()],
-        // The stream itself would soon forget what it has.
-        duplicate_window: Duration::from_millis(100),
         ..Config::default()
     };
     let context = processes.administrator().await;
