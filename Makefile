@@ -18,7 +18,8 @@ build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
 
 test: interop-tools nats-server s3-server ## Run every test
-	$(CARGO) test --workspace --locked --no-fail-fast
+	$(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
+	$(CARGO) test --workspace --locked --no-fail-fast --doc
 
 interop-tools: $(INTEROP)/node_modules/.package-lock.json ## Install circom and snarkjs for the tests
 

@@ -46,6 +46,11 @@ impl Running {
         Ok(self.handle.preload(circuit(), Tier::Hot).await?)
     }
 
+    /// The most bytes that partitions take together, beside the key.
+    pub(super) fn together_bytes(&self) -> anyhow::Result<u64> {
+        Ok(self.handle.together_bytes(&circuit())?)
+    }
+
     /// Submits a job of so many partitions.
     pub(super) async fn submit(
         &self,

@@ -7,7 +7,7 @@ use tokio::time::MissedTickBehavior;
 /// After the start, and then again and again: the pages that were used once come back only with use.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Gives back, now and then, the pages of the program that are not used.
+/// Gives back, now and then, the pages of the heap and of the program that are not used.
 pub(crate) fn settle() {
     tokio::spawn(async {
         let mut ticks = tokio::time::interval(PERIOD);
@@ -17,6 +17,7 @@ pub(crate) fn settle() {
         ticks.reset_after(Duration::from_secs(1));
         loop {
             ticks.tick().await;
+            proofmill_kernels::release_heap();
             proofmill_kernels::release_program_pages();
         }
     });

@@ -8,7 +8,7 @@ use proofmill_r1cs::iden3::WtnsFile;
 use crate::events::unix_ms;
 use crate::generator::Generator;
 use crate::inputs::{Inputs, Staged};
-use crate::interface::{Error, Input, Owner, Partition, Priority, Registration, Submission};
+use crate::interface::{CircuitRef, Error, Input, Owner, Partition, Priority, Registration, Submission};
 use crate::pipeline::{Env, Prepared, PreparedPartition};
 use crate::registry::{Inspection, Registered, curve_of, inspect};
 use crate::residency::Residency;
@@ -21,6 +21,9 @@ pub(crate) struct Front {
     pub(crate) residency: Residency,
     /// Where precompiled circuits lie.
     pub(crate) precompiled: PathBuf,
+    /// Partitions under way at once, and workers of each stage.
+    pub(crate) partition_workers: usize,
+    pub(crate) workers: [usize; 5],
 }
 
 // === impl Front ===
@@ -104,6 +107,13 @@ impl Front {
             _ => 0,
         };
         Ok(circuit.footprint(self.residency.form()).peak() + generator)
+    }
+
+    /// The most bytes that partitions of one circuit take together.
+    pub(crate) fn together(&self, circuit: &CircuitRef) -> Result<u64, Error> {
+        let circuit = self.residency.circuit(circuit)?;
+        let footprint = circuit.footprint(self.residency.form());
+        Ok(footprint.together(self.partition_workers, self.workers))
     }
 
     /// Puts a submission's inputs on disk.

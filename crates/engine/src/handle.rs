@@ -70,6 +70,16 @@ impl Handle {
         self.ask(|reply| Command::Cancel(job, reply)).await
     }
 
+    /// The most bytes that `partition_workers` partitions of a circuit take together, beside its key:
+    /// see the crate's documentation. Less than what they reserve.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownCircuit`].
+    pub fn together_bytes(&self, circuit: &CircuitRef) -> Result<u64, Error> {
+        self.front.together(circuit)
+    }
+
     /// A job as it is now.
     ///
     /// # Errors

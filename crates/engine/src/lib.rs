@@ -52,22 +52,21 @@
 //! |---|---|
 //! | witness | 64·m: the input, and the values |
 //! | evaluate | 32·m + 96·n, or 32·m + 64·n with a key of ours |
-//! | prove | 32·m + the larger of 32·n + g₁·n and g₁·m |
-//! | finish | 32·m + g₂·m, and g₁ times the larger of m and n, which the kernels keep for the next product |
+//! | prove | 32·m + 32·n |
+//! | finish | 32·m + g₂·m |
 //! | verify | 32·m |
 //!
-//! It reserves the most of these at once, and gives back at each stage's end what no later one needs.
-//! So the peak is that of the keys that are hot, which [`CircuitView::bytes`] tells, and
-//! `partition_workers` times the most of these, which [`CircuitView::work_bytes`] tells; `express_workers`
-//! times more while critical partitions use them; and while a key is loaded,
-//! [`CircuitView::hot_bytes`] of one that was never hot.
+//! and until it is finished, g₁ times the larger of m and n, which a product of the prove stage takes
+//! and the kernels keep for the next one. A partition reserves the most of these at once, which
+//! [`CircuitView::work_bytes`] tells, and gives back at each stage's end what no later one needs.
+//! `partition_workers` may be under way, and `express_workers` more while they are critical. A hot key
+//! reserves what it takes, which [`CircuitView::bytes`] tells, and while it is loaded for the first time,
+//! [`CircuitView::hot_bytes`].
 //!
-//! That is what is reserved. As there are only so many devices and workers, what is used is less: of all
-//! partitions only as many as there are devices and finish workers make products at once, and the others
-//! hold 32·m + 32·n. With one of each and two partitions of 250,003 variables over BN254 under way on a
-//! domain of 2¹⁸, that comes to 32·n + g₁·n + g₂·m + 2·32·m = 146 MB beside the key, and 142 MB were
-//! measured (`cargo run -p proofmill-engine --example measure_engine -- bn254 250000 6 2 0`); 260 MB were
-//! reserved.
+//! That is what is reserved. As there are only so many devices and workers, less is used: what the
+//! kernels keep once for each device, and of the stages' bytes those of the partitions under way, of
+//! which no more are in a stage than it has workers. [`Handle::together_bytes`] tells the most that is used,
+//! and `proofmill-bench engine memory` puts what is measured beside it.
 //!
 //! A reservation never grows, and one partition at a time waits for one: everyone else who holds memory
 //! has all that he needs. So nobody waits for ever.

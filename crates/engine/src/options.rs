@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::generator::Generator;
+use crate::interface::Stage;
 
 /// Settings of an engine. The default is one for this machine, with nothing kept on disk.
 #[derive(Clone, Debug)]
@@ -124,6 +125,19 @@ pub enum Fault {
 }
 
 // === impl Options ===
+
+impl Options {
+    /// Partitions that are in a stage at once, at most.
+    pub(crate) fn workers(&self, stage: Stage) -> usize {
+        match stage {
+            Stage::Witness => self.stage_workers.witness,
+            Stage::Evaluate => self.stage_workers.evaluate,
+            Stage::Prove => self.devices.len(),
+            Stage::Finish => self.stage_workers.finish,
+            Stage::Verify => self.stage_workers.verify,
+        }
+    }
+}
 
 impl Default for Options {
     fn default() -> Self {

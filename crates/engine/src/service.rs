@@ -17,7 +17,7 @@ use crate::events::Events;
 use crate::front::Front;
 use crate::handle::Handle;
 use crate::inputs::Inputs;
-use crate::interface::Error;
+use crate::interface::{Error, Stage};
 use crate::memory::default_budget;
 use crate::options::Options;
 use crate::pipeline::{Device, Env, Scheduler, pool};
@@ -103,6 +103,8 @@ impl Service {
             env: env.clone(),
             residency: residency.clone(),
             precompiled,
+            partition_workers: options.partition_workers,
+            workers: Stage::ALL.map(|stage| options.workers(stage)),
         };
         let (sender, commands) = mpsc::channel(COMMANDS);
         let mut scheduler = Scheduler::new(&options, env, residency, journal, commands, devices);

@@ -10,6 +10,17 @@ pub fn release_memory() {
     crate::x86_64_avx512ifma::memory::release();
 }
 
+/// Gives back to the system the whole pages of the heap that nothing lies in: what a start needed and
+/// has given back to the allocator. Does nothing where the allocator is not glibc's.
+pub fn release_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code)]
+    // SAFETY: it may be called at any time, from any thread; what is in use stays where it is.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Takes the pages of the program's and its libraries' files out of this process's memory: what is
 /// still used comes back from the system's cache. Answers how many bytes those files take when they
 /// are there as a whole; 0 where the system does not say.

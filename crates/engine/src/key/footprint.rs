@@ -1,7 +1,6 @@
 //! The bytes that a partition takes beside its key, by stage.
 
 use proofmill_groth16::Curve;
-use serde::{Deserialize, Serialize};
 
 use crate::interface::Stage;
 use crate::options::KeyForm;
@@ -25,9 +24,11 @@ pub(crate) struct Sizes {
 
 /// The most bytes that a partition holds in each stage, beside its key. See the crate's documentation
 /// for the formula.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     stages: [u64; 5],
+    /// What a product in the first group takes, which the kernels keep for the next one.
+    kept: u64,
 }
 
 // === impl Footprint ===
@@ -37,35 +38,49 @@ impl Footprint {
         let (z, vector) = (sizes.variables * SCALAR, sizes.domain * SCALAR);
         let (g1, g2) = product_bytes(sizes.curve, sizes.form);
         let vectors = if sizes.zkey { 3 } else { 2 };
-        // No query has more points than there are variables, and the H query one for each point of
-        // the domain.
-        let largest = g1 * sizes.domain.max(sizes.variables);
-        let first_group = (vector + g1 * sizes.domain).max(g1 * sizes.variables);
         Self {
             stages: [
                 2 * z,
                 z + vectors * vector,
-                z + first_group,
-                // The kernels keep what the largest product took for the next one.
-                z + g2 * sizes.variables + largest,
+                z + vector,
+                z + g2 * sizes.variables,
                 // The public inputs are a part of z.
                 z,
             ],
+            // No query has more points than there are variables, and the H query one for each point
+            // of the domain.
+            kept: g1 * sizes.domain.max(sizes.variables),
         }
     }
 
     /// The most bytes from `stage` on: what is kept reserved when it begins.
     pub(crate) fn from(&self, stage: Stage) -> u64 {
-        self.stages[stage as usize..]
-            .iter()
-            .copied()
-            .max()
-            .unwrap_or(0)
+        let most = self.stages[stage as usize..].iter().copied().max();
+        let kept = if stage <= Stage::Finish { self.kept } else { 0 };
+        most.unwrap_or(0) + kept
     }
 
     /// The most bytes at any time: what is reserved before the first stage.
     pub(crate) fn peak(&self) -> u64 {
         self.from(Stage::Witness)
+    }
+
+    /// The most bytes that so many partitions take together, with so many workers in each stage: as
+    /// many as there are hold what the stages of most bytes take, and the others wait.
+    pub(crate) fn together(&self, partitions: usize, workers: [usize; 5]) -> u64 {
+        let devices = workers[Stage::Prove as usize].min(partitions);
+        let before_devices = self.stages[Stage::Prove as usize];
+        let mut places: Vec<u64> = self
+            .stages
+            .iter()
+            .zip(workers)
+            .flat_map(|(bytes, workers)| vec![*bytes; workers.min(partitions)])
+            .chain(vec![before_devices; devices])
+            .collect();
+        places.sort_unstable_by(|left, right| right.cmp(left));
+        let values = self.stages[Stage::Verify as usize];
+        places.resize(partitions.max(places.len()), values);
+        devices as u64 * self.kept + places[..partitions].iter().sum::<u64>()
     }
 }
 
@@ -114,7 +129,23 @@ mod tests {
             form: KeyForm::Plain,
         });
         assert_eq!(footprint.stages[1], 32 * 1000 + 96 * 1024);
-        assert_eq!(footprint.stages[2], 32 * 1000 + 32 * 1024 + 160 * 1024);
+        assert_eq!(footprint.stages[2], 32 * 1000 + 32 * 1024);
         assert_eq!(footprint.peak(), 32 * 1000 + 320 * 1000 + 160 * 1024);
+        let workers = [1; 5];
+        assert_eq!(footprint.together(1, workers), footprint.peak());
+        let finish = (32 + 320) * 1000;
+        let evaluate = 32 * 1000 + 96 * 1024;
+        let prove = 32 * 1000 + 32 * 1024;
+        let kept = 160 * 1024;
+        assert_eq!(footprint.together(2, workers), kept + finish + evaluate);
+        assert_eq!(
+            footprint.together(4, workers),
+            kept + finish + evaluate + 2 * prove
+        );
+        // Of more, all but those that a stage works on have their values only, or nothing yet.
+        assert_eq!(
+            footprint.together(9, workers) - footprint.together(6, workers),
+            3 * 32 * 1000
+        );
     }
 }

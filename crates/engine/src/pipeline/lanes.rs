@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::device::Device;
 use super::flight::{Flight, Place};
 use crate::interface::{JobId, Stage, StageStatus};
-use crate::options::StageWorkers;
 
 /// One stage: the partitions before it, and its workers.
 struct Lane {
@@ -37,18 +36,12 @@ pub(super) struct Entry {
 // === impl Lanes ===
 
 impl Lanes {
-    pub(super) fn new(workers: &StageWorkers, devices: Vec<Device>) -> Self {
-        let workers = |stage| match stage {
-            Stage::Witness => workers.witness,
-            Stage::Evaluate => workers.evaluate,
-            Stage::Prove => devices.len(),
-            Stage::Finish => workers.finish,
-            Stage::Verify => workers.verify,
-        };
+    /// With so many workers in each stage; the devices are those of [`Stage::Prove`].
+    pub(super) fn new(workers: [usize; 5], devices: Vec<Device>) -> Self {
         Self {
-            lanes: Stage::ALL.map(|stage| Lane {
+            lanes: workers.map(|workers| Lane {
                 waiting: BTreeMap::new(),
-                workers: workers(stage),
+                workers,
                 busy: 0,
                 ended: 0,
                 busy_us: 0,

@@ -22,7 +22,7 @@ use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::interface::{
     CircuitId, CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Owner,
-    RequestId, Status, Submitted,
+    RequestId, Stage, Status, Submitted,
 };
 use crate::key::{Key, StepError};
 use crate::options::{Interference, Options};
@@ -130,7 +130,7 @@ impl Scheduler {
             arrivals: 0,
             deadlines: BTreeSet::new(),
             admission: Admission::new(options.partition_workers, options.express_workers),
-            lanes: Lanes::new(&options.stage_workers, devices),
+            lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage)), devices),
             running: 0,
             multiplying: HashMap::new(),
             undurable: VecDeque::new(),

@@ -12,16 +12,16 @@ use proofmill_r1cs::iden3::{
     Container, ContainerWriter, Format, FormatError, MontgomeryField, R1csFile, Reason,
 };
 
-const CUBE: &[u8] = include_bytes!("../../r1cs/tests/fixtures/cube.r1cs");
-const CUBE_BLS: &[u8] = include_bytes!("../../r1cs/tests/fixtures/cube_bls12381.r1cs");
+const CUBE: &[u8] = include_bytes!("../../../r1cs/tests/fixtures/cube.r1cs");
+const CUBE_BLS: &[u8] = include_bytes!("../../../r1cs/tests/fixtures/cube_bls12381.r1cs");
 /// Of the circuit's own power, and of a larger one.
-const PTAU_3: &[u8] = include_bytes!("fixtures/setup/bn128_3.ptau");
-const PTAU_4: &[u8] = include_bytes!("fixtures/setup/bn128_4.ptau");
-const PTAU_BLS: &[u8] = include_bytes!("fixtures/setup/bls12381_3.ptau");
-const ZKEY_3: &[u8] = include_bytes!("fixtures/setup/bn128_3.zkey");
-const ZKEY_4: &[u8] = include_bytes!("fixtures/setup/bn128_4.zkey");
-const ZKEY_BLS: &[u8] = include_bytes!("fixtures/setup/bls12381_3.zkey");
-const CONTRIBUTED: &[u8] = include_bytes!("fixtures/setup/bn128_contributed.zkey");
+const PTAU_3: &[u8] = include_bytes!("../fixtures/setup/bn128_3.ptau");
+const PTAU_4: &[u8] = include_bytes!("../fixtures/setup/bn128_4.ptau");
+const PTAU_BLS: &[u8] = include_bytes!("../fixtures/setup/bls12381_3.ptau");
+const ZKEY_3: &[u8] = include_bytes!("../fixtures/setup/bn128_3.zkey");
+const ZKEY_4: &[u8] = include_bytes!("../fixtures/setup/bn128_4.zkey");
+const ZKEY_BLS: &[u8] = include_bytes!("../fixtures/setup/bls12381_3.zkey");
+const CONTRIBUTED: &[u8] = include_bytes!("../fixtures/setup/bn128_contributed.zkey");
 
 static ZKEY: Format = Format {
     name: ".zkey",

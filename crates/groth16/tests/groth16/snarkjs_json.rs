@@ -21,9 +21,9 @@ macro_rules! files {
     ($curve:expr, $folder:literal) => {
         Files {
             curve: $curve,
-            key: include_str!(concat!("fixtures/", $folder, "/verification_key.json")),
-            proof: include_str!(concat!("fixtures/", $folder, "/proof.json")),
-            inputs: include_str!(concat!("fixtures/", $folder, "/public.json")),
+            key: include_str!(concat!("../fixtures/", $folder, "/verification_key.json")),
+            proof: include_str!(concat!("../fixtures/", $folder, "/proof.json")),
+            inputs: include_str!(concat!("../fixtures/", $folder, "/public.json")),
         }
     };
 }

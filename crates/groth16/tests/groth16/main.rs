@@ -1,0 +1,9 @@
+//! Keys, proofs and files over every curve. One program: the prover is compiled into it once.
+
+mod header_chain;
+mod key_files;
+mod proofs;
+mod resident;
+mod snarkjs_json;
+mod zkey;
+mod zkey_setup;
