@@ -8,7 +8,9 @@ use proofmill_r1cs::iden3::WtnsFile;
 use crate::events::unix_ms;
 use crate::generator::Generator;
 use crate::inputs::{Inputs, Staged};
-use crate::interface::{CircuitRef, Error, Input, Owner, Partition, Priority, Registration, Submission};
+use crate::interface::{
+    CircuitRef, Error, Input, Owner, Partition, Priority, Registration, Submission,
+};
 use crate::pipeline::{Env, Prepared, PreparedPartition};
 use crate::registry::{Inspection, Registered, curve_of, inspect};
 use crate::residency::Residency;

@@ -1,5 +1,6 @@
 //! What callers hold.
 
+use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,12 +33,15 @@ impl Handle {
     /// there is no room now; [`Error::Impossible`] if a partition would never fit into the budget;
     /// [`Error::TooLarge`], [`Error::Invalid`], [`Error::UnknownCircuit`],
     /// [`Error::UnknownGenerator`]; [`Error::Draining`].
-    pub async fn submit(&self, submission: Submission) -> Result<Submitted, Error> {
-        self.front.check(&submission)?;
-        let request = submission.request.clone();
-        self.ask(|reply| Command::MaySubmit(request, reply)).await?;
-        let prepared = self.front.prepare(submission).await?;
-        self.ask(|reply| Command::Submit(prepared, reply)).await
+    pub fn submit(&self, submission: Submission) -> BoxFuture<'_, Result<Submitted, Error>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            self.front.check(&submission)?;
+            let request = submission.request.clone();
+            self.ask(|reply| Command::MaySubmit(request, reply)).await?;
+            let prepared = self.front.prepare(submission).await?;
+            self.ask(|reply| Command::Submit(prepared, reply)).await
+        })
     }
 
     /// Waits until a job is at its end, and tells its result as long as that is kept.
@@ -110,15 +114,21 @@ impl Handle {
     ///
     /// [`Error::Circuit`] if the files cannot be used, [`Error::NameTaken`], [`Error::Name`],
     /// [`Error::TooLarge`] if there are as many circuits as there may be.
-    pub async fn register(&self, registration: Registration) -> Result<CircuitView, Error> {
-        let circuit = self.front.inspect(registration).await?;
-        let (view, new) = self.front.residency.insert(circuit.clone())?;
-        if new {
-            let circuit = Box::new(circuit);
-            self.ask(|reply| Command::KeepCircuit(circuit, reply))
-                .await?;
-        }
-        Ok(view)
+    pub fn register(
+        &self,
+        registration: Registration,
+    ) -> BoxFuture<'_, Result<CircuitView, Error>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let circuit = self.front.inspect(registration).await?;
+            let (view, new) = self.front.residency.insert(circuit.clone())?;
+            if new {
+                let circuit = Box::new(circuit);
+                self.ask(|reply| Command::KeepCircuit(circuit, reply))
+                    .await?;
+            }
+            Ok(view)
+        })
     }
 
     /// Forgets a circuit; its files stay.

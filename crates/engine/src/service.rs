@@ -1,5 +1,6 @@
 //! The service.
 
+use futures_util::future::BoxFuture;
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::DirBuilder;
@@ -43,81 +44,85 @@ impl Service {
     /// # Errors
     ///
     /// [`Error::Invalid`] for settings that contradict each other, [`Error::Storage`].
-    pub async fn open(options: Options) -> Result<(Self, Handle), Error> {
-        check(&options)?;
-        let total = options.memory.or_else(default_budget).ok_or_else(|| {
-            Error::Invalid("how much memory there is cannot be told: set the budget".to_owned())
-        })?;
-        let temporary = match &options.state_dir {
-            Some(_) => None,
-            None => Some(temporary().map_err(storage)?),
-        };
-        let state = match (&options.state_dir, &temporary) {
-            (Some(folder), _) => folder.clone(),
-            (None, Some(folder)) => folder.path().to_owned(),
-            (None, None) => return Err(storage("no directory")),
-        };
-        make(&state)?;
-        // Paths in it are kept in the log.
-        let state = std::fs::canonicalize(state).map_err(storage)?;
-        let log = options.state_dir.is_some().then(|| state.join("log"));
-        // The log is locked: from here on the directory is this engine's alone.
-        let (journal, recovered) = Journal::open(log.as_deref()).await?;
-        let precompiled = state.join("precompiled");
-        make(&precompiled)?;
-        let inputs = Inputs::open(state.join("inputs"), options.limits).map_err(storage)?;
-        inputs.keep_only(&named(&recovered)).map_err(storage)?;
+    pub fn open(options: Options) -> BoxFuture<'static, Result<(Self, Handle), Error>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            check(&options)?;
+            let total = options.memory.or_else(default_budget).ok_or_else(|| {
+                Error::Invalid("how much memory there is cannot be told: set the budget".to_owned())
+            })?;
+            let temporary = match &options.state_dir {
+                Some(_) => None,
+                None => Some(temporary().map_err(storage)?),
+            };
+            let state = match (&options.state_dir, &temporary) {
+                (Some(folder), _) => folder.clone(),
+                (None, Some(folder)) => folder.path().to_owned(),
+                (None, None) => return Err(storage("no directory")),
+            };
+            make(&state)?;
+            // Paths in it are kept in the log.
+            let state = std::fs::canonicalize(state).map_err(storage)?;
+            let log = options.state_dir.is_some().then(|| state.join("log"));
+            // The log is locked: from here on the directory is this engine's alone.
+            let (journal, recovered) = Journal::open(log.as_deref()).await?;
+            let precompiled = state.join("precompiled");
+            make(&precompiled)?;
+            let inputs = Inputs::open(state.join("inputs"), options.limits).map_err(storage)?;
+            inputs.keep_only(&named(&recovered)).map_err(storage)?;
 
-        let events = Events::new();
-        let shared = pool("engine", options.threads)?;
-        let devices = options
-            .devices
-            .iter()
-            .map(|device| Device::new(device, &shared))
-            .collect::<Result<Vec<_>, _>>()?;
-        let durable = options
-            .state_dir
-            .is_some()
-            .then(|| state.join("checked-keys"));
-        let checked = options.checked_keys.clone().or(durable);
-        let checked = CheckedMemory::new(checked.map(CheckedKeys::in_directory));
-        let residency = Residency::new(
-            Budget::new(total),
-            events.clone(),
-            shared.clone(),
-            checked,
-            options.key_form,
-            options.limits.circuits,
-        );
-        for circuit in &recovered.circuits {
-            residency.insert(circuit.clone())?;
-        }
-        let env = Arc::new(Env {
-            events,
-            inputs,
-            generators: options.generators.clone(),
-            interference: options.interference.clone(),
-            pool: shared,
-        });
-        let front = Front {
-            env: env.clone(),
-            residency: residency.clone(),
-            precompiled,
-            partition_workers: options.partition_workers,
-            workers: Stage::ALL.map(|stage| options.workers(stage)),
-        };
-        let (sender, commands) = mpsc::channel(COMMANDS);
-        let mut scheduler = Scheduler::new(&options, env, residency, journal, commands, devices);
-        scheduler.recover(recovered);
-        let handle = Handle {
-            commands: sender,
-            front: Arc::new(front),
-        };
-        let service = Self {
-            scheduler,
-            temporary,
-        };
-        Ok((service, handle))
+            let events = Events::new();
+            let shared = pool("engine", options.threads)?;
+            let devices = options
+                .devices
+                .iter()
+                .map(|device| Device::new(device, &shared))
+                .collect::<Result<Vec<_>, _>>()?;
+            let durable = options
+                .state_dir
+                .is_some()
+                .then(|| state.join("checked-keys"));
+            let checked = options.checked_keys.clone().or(durable);
+            let checked = CheckedMemory::new(checked.map(CheckedKeys::in_directory));
+            let residency = Residency::new(
+                Budget::new(total),
+                events.clone(),
+                shared.clone(),
+                checked,
+                options.key_form,
+                options.limits.circuits,
+            );
+            for circuit in &recovered.circuits {
+                residency.insert(circuit.clone())?;
+            }
+            let env = Arc::new(Env {
+                events,
+                inputs,
+                generators: options.generators.clone(),
+                interference: options.interference.clone(),
+                pool: shared,
+            });
+            let front = Front {
+                env: env.clone(),
+                residency: residency.clone(),
+                precompiled,
+                partition_workers: options.partition_workers,
+                workers: Stage::ALL.map(|stage| options.workers(stage)),
+            };
+            let (sender, commands) = mpsc::channel(COMMANDS);
+            let mut scheduler =
+                Scheduler::new(&options, env, residency, journal, commands, devices);
+            scheduler.recover(recovered);
+            let handle = Handle {
+                commands: sender,
+                front: Arc::new(front),
+            };
+            let service = Self {
+                scheduler,
+                temporary,
+            };
+            Ok((service, handle))
+        })
     }
 
     /// Works until `shutdown` says [`Level::Stop`](proofmill_shutdown::Level::Stop); or until every
@@ -128,10 +133,13 @@ impl Service {
     /// # Errors
     ///
     /// [`Error::Storage`] if the state cannot be written any more.
-    pub async fn run(self, shutdown: Shutdown) -> Result<(), Error> {
-        let outcome = self.scheduler.run(shutdown).await;
-        drop(self.temporary);
-        outcome
+    pub fn run(self, shutdown: Shutdown) -> BoxFuture<'static, Result<(), Error>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let outcome = self.scheduler.run(shutdown).await;
+            drop(self.temporary);
+            outcome
+        })
     }
 }
 

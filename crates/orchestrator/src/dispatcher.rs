@@ -1,5 +1,6 @@
 //! A dispatcher: takes tasks, runs them, brings the results.
 
+use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,48 +75,54 @@ impl Dispatcher {
 
     /// Works until `shutdown`: on [`Level::Drain`] it finishes what it has, on [`Level::Stop`] it
     /// cancels it and hands it back.
-    pub async fn run(mut self, mut shutdown: Shutdown) -> Result<(), CoordinatorGone> {
-        let (to_worker, mut inbox) = mpsc::unbounded_channel();
-        self.join(to_worker.clone()).await?;
-        let mut finished: JoinSet<()> = JoinSet::new();
-        let mut heartbeat = tokio::time::interval(self.options.heartbeat);
-        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut draining = false;
-        let mut stopping = shutdown.clone();
-        loop {
-            if draining && self.running.is_empty() {
-                break;
-            }
-            tokio::select! {
-                message = inbox.recv() => match message {
-                    Some(ToWorker::Assign(leases)) if draining => self.hand_back(leases).await?,
-                    Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
-                    Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
-                    Some(ToWorker::Unknown) => {
-                        self.join(to_worker.clone()).await?;
-                        // Whoever leads now learns at once what is running here.
-                        heartbeat.reset_immediately();
+    pub fn run(
+        mut self,
+        mut shutdown: Shutdown,
+    ) -> BoxFuture<'static, Result<(), CoordinatorGone>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let (to_worker, mut inbox) = mpsc::unbounded_channel();
+            self.join(to_worker.clone()).await?;
+            let mut finished: JoinSet<()> = JoinSet::new();
+            let mut heartbeat = tokio::time::interval(self.options.heartbeat);
+            heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut draining = false;
+            let mut stopping = shutdown.clone();
+            loop {
+                if draining && self.running.is_empty() {
+                    break;
+                }
+                tokio::select! {
+                    message = inbox.recv() => match message {
+                        Some(ToWorker::Assign(leases)) if draining => self.hand_back(leases).await?,
+                        Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
+                        Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
+                        Some(ToWorker::Unknown) => {
+                            self.join(to_worker.clone()).await?;
+                            // Whoever leads now learns at once what is running here.
+                            heartbeat.reset_immediately();
+                        }
+                        None => return Err(CoordinatorGone),
+                    },
+                    Some(ended) = finished.join_next_with_id(), if !finished.is_empty() => {
+                        self.ended(ended).await?;
                     }
-                    None => return Err(CoordinatorGone),
-                },
-                Some(ended) = finished.join_next_with_id(), if !finished.is_empty() => {
-                    self.ended(ended).await?;
-                }
-                _ = heartbeat.tick() => {
-                    let running = self.running.keys().cloned().collect();
-                    let name = self.options.name.clone();
-                    self.coordinator.heartbeat(name, running, draining).await?;
-                }
-                () = shutdown.reached(Level::Drain), if !draining => {
-                    draining = true;
-                    self.coordinator.retire(self.options.name.clone()).await?;
-                }
-                () = stopping.reached(Level::Stop), if draining => {
-                    return self.stop(finished).await;
+                    _ = heartbeat.tick() => {
+                        let running = self.running.keys().cloned().collect();
+                        let name = self.options.name.clone();
+                        self.coordinator.heartbeat(name, running, draining).await?;
+                    }
+                    () = shutdown.reached(Level::Drain), if !draining => {
+                        draining = true;
+                        self.coordinator.retire(self.options.name.clone()).await?;
+                    }
+                    () = stopping.reached(Level::Stop), if draining => {
+                        return self.stop(finished).await;
+                    }
                 }
             }
-        }
-        self.coordinator.leave(self.options.name.clone()).await
+            self.coordinator.leave(self.options.name.clone()).await
+        })
     }
 
     async fn join(

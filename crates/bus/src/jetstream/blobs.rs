@@ -6,6 +6,7 @@
 //! blob. Nothing but publishing is needed to put, and nothing that a publisher may say removes
 //! anything: in the server's own object stores one header does.
 
+use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -51,37 +52,42 @@ const PLACE: &str = "proofmill-blobs";
 ///
 /// # Errors
 /// [`ConnectError`].
-pub async fn open_blobs(connection: &Connection) -> Result<BlobStore, ConnectError> {
-    let bucket = connection.options().blobs.as_ref();
-    let place = bucket.map(|bucket| (PLACE.to_owned(), bucket.url().to_owned()));
-    let config = Config {
-        name: format!("{}_blobs", connection.options().prefix),
-        description: Some("Proofmill: large payloads".into()),
-        subjects: vec![connection.subject(&["blob", "*", "*"])],
-        max_messages_per_subject: 1,
-        allow_direct: true,
-        metadata: place.into_iter().collect(),
-        ..Config::default()
-    };
-    let stream = open_stream(connection, config).await?;
-    let found = &stream.cached_info().config;
-    let place = found.metadata.get(PLACE).map(String::as_str);
-    if place != bucket.map(Bucket::url) {
-        return Err(ConnectError::Resource {
-            what: format!("the stream {}", found.name),
-            why: match place {
-                Some(place) => format!("this cluster's blobs are in a bucket: say --blobs {place}"),
-                None => "this cluster's blobs are on the server: leave --blobs out".into(),
-            },
-        });
-    }
-    if let Some(bucket) = bucket {
-        return Ok(BlobStore::in_bucket(bucket)?);
-    }
-    Ok(BlobStore::over(Arc::new(JetStreamObjects {
-        connection: connection.clone(),
-        stream,
-    })))
+pub fn open_blobs(connection: &Connection) -> BoxFuture<'_, Result<BlobStore, ConnectError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let bucket = connection.options().blobs.as_ref();
+        let place = bucket.map(|bucket| (PLACE.to_owned(), bucket.url().to_owned()));
+        let config = Config {
+            name: format!("{}_blobs", connection.options().prefix),
+            description: Some("Proofmill: large payloads".into()),
+            subjects: vec![connection.subject(&["blob", "*", "*"])],
+            max_messages_per_subject: 1,
+            allow_direct: true,
+            metadata: place.into_iter().collect(),
+            ..Config::default()
+        };
+        let stream = open_stream(connection, config).await?;
+        let found = &stream.cached_info().config;
+        let place = found.metadata.get(PLACE).map(String::as_str);
+        if place != bucket.map(Bucket::url) {
+            return Err(ConnectError::Resource {
+                what: format!("the stream {}", found.name),
+                why: match place {
+                    Some(place) => {
+                        format!("this cluster's blobs are in a bucket: say --blobs {place}")
+                    }
+                    None => "this cluster's blobs are on the server: leave --blobs out".into(),
+                },
+            });
+        }
+        if let Some(bucket) = bucket {
+            return Ok(BlobStore::in_bucket(bucket)?);
+        }
+        Ok(BlobStore::over(Arc::new(JetStreamObjects {
+            connection: connection.clone(),
+            stream,
+        })))
+    })
 }
 
 /// The part of an object store that blobs need.

@@ -1,5 +1,6 @@
 //! A connection, what the server must offer, and requests between processes.
 
+use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -98,57 +99,60 @@ impl Connection {
     ///
     /// # Errors
     /// [`ConnectError`], which says what to change.
-    pub async fn open(options: NatsOptions) -> Result<Self, ConnectError> {
-        let connected = Connected::default();
-        let refusals = Refusals::new(options.role);
-        let client = connect(&options, connected.clone(), refusals.clone()).await?;
-        let info = client.server_info();
-        let server = format!("nats-server {} at {}", info.version, options.shown());
-        let unfit = |why: String| ConnectError::Unfit {
-            server: server.clone(),
-            why,
-        };
-        let (major, minor, patch) = OLDEST;
-        if !client.is_server_compatible(major, minor, patch) {
-            let why = format!("version {major}.{minor}.{patch} or newer is needed: update it");
-            return Err(unfit(why));
-        }
-        if client.max_payload() < LEAST_PAYLOAD {
-            return Err(unfit(format!(
-                "its max_payload is {} bytes: set it to {LEAST_PAYLOAD} or more",
-                client.max_payload()
-            )));
-        }
-        let mut context = jetstream::new(client.clone());
-        context.set_timeout(ANSWER_TIMEOUT);
-        let account = refusals.or(patiently(|| context.query_account())).await?;
-        let account = account.map_err(|error| {
-            unfit(format!(
-                "JetStream does not answer ({}): start the server with `--jetstream` (or a \
+    pub fn open(options: NatsOptions) -> BoxFuture<'static, Result<Self, ConnectError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let connected = Connected::default();
+            let refusals = Refusals::new(options.role);
+            let client = connect(&options, connected.clone(), refusals.clone()).await?;
+            let info = client.server_info();
+            let server = format!("nats-server {} at {}", info.version, options.shown());
+            let unfit = |why: String| ConnectError::Unfit {
+                server: server.clone(),
+                why,
+            };
+            let (major, minor, patch) = OLDEST;
+            if !client.is_server_compatible(major, minor, patch) {
+                let why = format!("version {major}.{minor}.{patch} or newer is needed: update it");
+                return Err(unfit(why));
+            }
+            if client.max_payload() < LEAST_PAYLOAD {
+                return Err(unfit(format!(
+                    "its max_payload is {} bytes: set it to {LEAST_PAYLOAD} or more",
+                    client.max_payload()
+                )));
+            }
+            let mut context = jetstream::new(client.clone());
+            context.set_timeout(ANSWER_TIMEOUT);
+            let account = refusals.or(patiently(|| context.query_account())).await?;
+            let account = account.map_err(|error| {
+                unfit(format!(
+                    "JetStream does not answer ({}): start the server with `--jetstream` (or a \
                  `jetstream` block in its configuration), and enable it for this account",
-                with_sources(&error)
-            ))
-        })?;
-        // The log, the leases, the blobs.
-        const STREAMS: i64 = 3;
-        let limits = account.limits;
-        if limits.max_streams.is_some_and(|most| most < STREAMS) {
-            return Err(unfit(format!(
-                "the account may have {} streams: {STREAMS} are needed, and one more for each \
+                    with_sources(&error)
+                ))
+            })?;
+            // The log, the leases, the blobs.
+            const STREAMS: i64 = 3;
+            let limits = account.limits;
+            if limits.max_streams.is_some_and(|most| most < STREAMS) {
+                return Err(unfit(format!(
+                    "the account may have {} streams: {STREAMS} are needed, and one more for each \
                  further workflow; raise `max_streams`",
-                limits.max_streams.unwrap_or_default()
-            )));
-        }
-        if limits.max_storage == Some(0) {
-            let why = "the account may store nothing in files: raise its storage limit";
-            return Err(unfit(why.into()));
-        }
-        Ok(Self {
-            client,
-            context,
-            options: Arc::new(options),
-            connected,
-            refusals,
+                    limits.max_streams.unwrap_or_default()
+                )));
+            }
+            if limits.max_storage == Some(0) {
+                let why = "the account may store nothing in files: raise its storage limit";
+                return Err(unfit(why.into()));
+            }
+            Ok(Self {
+                client,
+                context,
+                options: Arc::new(options),
+                connected,
+                refusals,
+            })
         })
     }
 

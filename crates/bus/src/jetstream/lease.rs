@@ -1,5 +1,6 @@
 //! Leases: who does what only one process may do at a time.
 
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,23 +132,26 @@ impl Leases {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub async fn open(connection: &Connection) -> Result<Self, ConnectError> {
-        let options = connection.options();
-        let config = Config {
-            name: format!("{}_leases", options.prefix),
-            description: Some("Proofmill: who does what only one process may do".into()),
-            subjects: vec![connection.subject(&["lease", ">"])],
-            max_messages_per_subject: 1,
-            max_age: options.lease_ttl,
-            ..Config::default()
-        };
-        let stream = open_stream(connection, config).await?;
-        Ok(Self {
-            ttl: stream.cached_info().config.max_age,
-            entries: Entries {
-                connection: connection.clone(),
-                stream,
-            },
+    pub fn open(connection: &Connection) -> BoxFuture<'_, Result<Self, ConnectError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let options = connection.options();
+            let config = Config {
+                name: format!("{}_leases", options.prefix),
+                description: Some("Proofmill: who does what only one process may do".into()),
+                subjects: vec![connection.subject(&["lease", ">"])],
+                max_messages_per_subject: 1,
+                max_age: options.lease_ttl,
+                ..Config::default()
+            };
+            let stream = open_stream(connection, config).await?;
+            Ok(Self {
+                ttl: stream.cached_info().config.max_age,
+                entries: Entries {
+                    connection: connection.clone(),
+                    stream,
+                },
+            })
         })
     }
 

@@ -91,9 +91,15 @@ impl JetStreamLog {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub async fn open(connection: &Connection, name: &str) -> Result<Self, ConnectError> {
-        let opened = Self::open_allowed(connection, name);
-        connection.unless_refused(opened).await?
+    pub fn open<'a>(
+        connection: &'a Connection,
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Self, ConnectError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let opened = Self::open_allowed(connection, name);
+            connection.unless_refused(opened).await?
+        })
     }
 
     async fn open_allowed(connection: &Connection, name: &str) -> Result<Self, ConnectError> {

@@ -6,6 +6,7 @@ use async_nats::jetstream::context::{GetStreamByNameErrorKind, PublishErrorKind}
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 
 use super::connection::{Connection, with_sources};
 
@@ -55,18 +56,21 @@ impl Publisher {
     ///
     /// # Errors
     /// [`PublishError`]: there is no such stream, or the server does not answer.
-    pub async fn open(
-        connection: &Connection,
-        subject: &str,
-        stream: Option<&str>,
-    ) -> Result<Self, PublishError> {
-        let publisher = Self {
-            connection: connection.clone(),
-            subject: subject.to_owned(),
-            stream: stream.map(str::to_owned),
-        };
-        publisher.stream().await?;
-        Ok(publisher)
+    pub fn open<'a>(
+        connection: &'a Connection,
+        subject: &'a str,
+        stream: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Self, PublishError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let publisher = Self {
+                connection: connection.clone(),
+                subject: subject.to_owned(),
+                stream: stream.map(str::to_owned),
+            };
+            publisher.stream().await?;
+            Ok(publisher)
+        })
     }
 
     /// The subject.

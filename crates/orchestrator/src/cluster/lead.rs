@@ -1,5 +1,6 @@
 //! Leading a workflow, or waiting to.
 
+use futures_util::future::BoxFuture;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,42 +76,45 @@ impl Leading {
 }
 
 /// Leads the workflow whenever no other process does, until `shutdown` says [`Level::Drain`].
-pub async fn lead(
+pub fn lead(
     site: Site,
     leading: Leading,
     mut shutdown: Shutdown,
-) -> Result<(), ClusterError> {
-    let workflow = site.plan.workflow.clone();
-    loop {
-        tokio::select! {
-            () = be_modest(&site, &leading) => {}
-            () = shutdown.reached(Level::Drain) => return Ok(()),
-        }
-        let Some(lease) = site.turn(Plan::LEADER, &mut shutdown).await else {
-            return Ok(());
-        };
-        tracing::info!(%workflow, term = lease.term(), "leading");
-        let led = tokio::select! {
-            led = lead_once(&site, &leading, lease.term(), shutdown.clone()) => led,
-            () = lease.lost() => Ok(()),
-        };
-        leading.end(&workflow);
-        lease.give_back().await;
-        match led {
-            Ok(()) if shutdown.level() >= Level::Drain => return Ok(()),
-            Ok(()) => {}
-            // Another process writes the log: it leads.
-            Err(ClusterError::Coordinator(
-                CoordinatorError::Log(_) | CoordinatorError::Append(AppendError::Failed(_)),
-            )) => {}
-            Err(ClusterError::Connect(error)) => {
-                tracing::warn!(%error, "cannot lead now");
-                tokio::time::sleep(Duration::from_millis(500)).await;
+) -> BoxFuture<'static, Result<(), ClusterError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let workflow = site.plan.workflow.clone();
+        loop {
+            tokio::select! {
+                () = be_modest(&site, &leading) => {}
+                () = shutdown.reached(Level::Drain) => return Ok(()),
             }
-            Err(error) => return Err(error),
+            let Some(lease) = site.turn(Plan::LEADER, &mut shutdown).await else {
+                return Ok(());
+            };
+            tracing::info!(%workflow, term = lease.term(), "leading");
+            let led = tokio::select! {
+                led = lead_once(&site, &leading, lease.term(), shutdown.clone()) => led,
+                () = lease.lost() => Ok(()),
+            };
+            leading.end(&workflow);
+            lease.give_back().await;
+            match led {
+                Ok(()) if shutdown.level() >= Level::Drain => return Ok(()),
+                Ok(()) => {}
+                // Another process writes the log: it leads.
+                Err(ClusterError::Coordinator(
+                    CoordinatorError::Log(_) | CoordinatorError::Append(AppendError::Failed(_)),
+                )) => {}
+                Err(ClusterError::Connect(error)) => {
+                    tracing::warn!(%error, "cannot lead now");
+                    tokio::time::sleep(Duration::from_millis(500)).await;
+                }
+                Err(error) => return Err(error),
+            }
+            tracing::info!(%workflow, "not leading any more");
         }
-        tracing::info!(%workflow, "not leading any more");
-    }
+    })
 }
 
 /// Lets those go first that lead fewer workflows.

@@ -1,5 +1,6 @@
 //! The roles that work for whoever leads.
 
+use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -22,164 +23,177 @@ const HURRY: Duration = Duration::from_secs(2);
 
 /// Runs dispatchers for the stages in `stages` (all, if there are none), as many for each as
 /// `workers` says, else the workflow. On [`Level::Drain`] they finish what they have.
-pub async fn run_dispatchers(
+pub fn run_dispatchers(
     site: Site,
     stages: BTreeSet<String>,
     workers: BTreeMap<String, usize>,
     shutdown: Shutdown,
-) -> Result<(), ClusterError> {
-    for stage in stages.iter().chain(workers.keys()) {
-        let mut known = site.workflow.dispatchers.iter();
-        if !known.any(|dispatcher| dispatcher.name == *stage) {
+) -> BoxFuture<'static, Result<(), ClusterError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        for stage in stages.iter().chain(workers.keys()) {
+            let mut known = site.workflow.dispatchers.iter();
+            if !known.any(|dispatcher| dispatcher.name == *stage) {
+                return Err(ClusterError::Nothing {
+                    workflow: site.workflow.name.clone(),
+                    what: format!("no dispatcher {stage:?}"),
+                });
+            }
+        }
+        let (client, handle) = site.client(Role::Dispatcher, &site.name).await?;
+        let roles = site.roles(&handle);
+        let stages = (!stages.is_empty()).then_some(&stages);
+        let dispatchers = roles.dispatchers(&workers, stages, &format!("@{}", site.name))?;
+        if dispatchers.is_empty() {
             return Err(ClusterError::Nothing {
                 workflow: site.workflow.name.clone(),
-                what: format!("no dispatcher {stage:?}"),
+                what: "no dispatchers to run here".into(),
             });
         }
-    }
-    let (client, handle) = site.client(Role::Dispatcher, &site.name).await?;
-    let roles = site.roles(&handle);
-    let stages = (!stages.is_empty()).then_some(&stages);
-    let dispatchers = roles.dispatchers(&workers, stages, &format!("@{}", site.name))?;
-    if dispatchers.is_empty() {
-        return Err(ClusterError::Nothing {
-            workflow: site.workflow.name.clone(),
-            what: "no dispatchers to run here".into(),
-        });
-    }
-    roles.sweep_programs().await?;
-    drop(handle);
-    let mut working = JoinSet::new();
-    for dispatcher in dispatchers {
-        working.spawn(dispatcher.run(shutdown.clone()));
-    }
-    // The dispatchers hold the handles: the client ends after them, or soon after a hurry.
-    let mut hurry = shutdown.clone();
-    let carried = tokio::select! {
-        carried = client.run() => carried,
-        () = async {
-            hurry.reached(Level::Stop).await;
-            tokio::time::sleep(HURRY).await;
-        } => return Ok(()),
-    };
-    while let Some(joined) = working.join_next().await {
-        if let Err(error) = joined {
-            return Err(MillError::Panicked(error.to_string()).into());
+        roles.sweep_programs().await?;
+        drop(handle);
+        let mut working = JoinSet::new();
+        for dispatcher in dispatchers {
+            working.spawn(dispatcher.run(shutdown.clone()));
         }
-    }
-    Ok(carried?)
+        // The dispatchers hold the handles: the client ends after them, or soon after a hurry.
+        let mut hurry = shutdown.clone();
+        let carried = tokio::select! {
+            carried = client.run() => carried,
+            () = async {
+                hurry.reached(Level::Stop).await;
+                tokio::time::sleep(HURRY).await;
+            } => return Ok(()),
+        };
+        while let Some(joined) = working.join_next().await {
+            if let Err(error) = joined {
+                return Err(MillError::Panicked(error.to_string()).into());
+            }
+        }
+        Ok(carried?)
+    })
 }
 
 /// Keeps partitions of the collectors in `stages` (all, if there are none), until `shutdown` says
 /// [`Level::Drain`].
-pub async fn run_collectors(
+pub fn run_collectors(
     site: Site,
     stages: BTreeSet<String>,
     shutdown: Shutdown,
-) -> Result<(), ClusterError> {
-    let nothing = |what: String| ClusterError::Nothing {
-        workflow: site.workflow.name.clone(),
-        what,
-    };
-    let is_collector = |ix: &StageIx| site.plan.stage(*ix).collector().is_some();
-    let all = (0..site.plan.stages.len())
-        .map(StageIx)
-        .filter(is_collector);
-    let chosen = if stages.is_empty() {
-        all.collect()
-    } else {
-        let named = stages.iter().map(|name| {
-            let found = site.plan.stage_named(name).filter(is_collector);
-            found.ok_or_else(|| nothing(format!("no collector {name:?}")))
-        });
-        named.collect::<Result<Vec<StageIx>, ClusterError>>()?
-    };
-    if chosen.is_empty() {
-        return Err(nothing("no collectors to run here".into()));
-    }
-    let (client, handle) = site.client(Role::Collector, &site.name).await?;
-    let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
-    // It holds the handle: the client ends after it.
-    let keeping = tokio::spawn(collector::run(host, handle, shutdown));
-    let carried = client.run().await;
-    keeping.abort();
-    Ok(carried?)
+) -> BoxFuture<'static, Result<(), ClusterError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let nothing = |what: String| ClusterError::Nothing {
+            workflow: site.workflow.name.clone(),
+            what,
+        };
+        let is_collector = |ix: &StageIx| site.plan.stage(*ix).collector().is_some();
+        let all = (0..site.plan.stages.len())
+            .map(StageIx)
+            .filter(is_collector);
+        let chosen = if stages.is_empty() {
+            all.collect()
+        } else {
+            let named = stages.iter().map(|name| {
+                let found = site.plan.stage_named(name).filter(is_collector);
+                found.ok_or_else(|| nothing(format!("no collector {name:?}")))
+            });
+            named.collect::<Result<Vec<StageIx>, ClusterError>>()?
+        };
+        if chosen.is_empty() {
+            return Err(nothing("no collectors to run here".into()));
+        }
+        let (client, handle) = site.client(Role::Collector, &site.name).await?;
+        let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
+        // It holds the handle: the client ends after it.
+        let keeping = tokio::spawn(collector::run(host, handle, shutdown));
+        let carried = client.run().await;
+        keeping.abort();
+        Ok(carried?)
+    })
 }
 
 /// Hands what the sequencer emits to the workflow's directory and sinks, then to `further`, whenever
 /// no other process does.
-pub async fn run_sequencer(
+pub fn run_sequencer(
     site: Site,
     further: Vec<Box<dyn Sink>>,
     mut shutdown: Shutdown,
-) -> Result<(), ClusterError> {
-    let mut sinks = mill::sinks(&site.workflow, &site.state, Some(&site.connection)).await?;
-    sinks.extend(further);
-    let mut options = sink::Options {
-        sinks,
-        stream: None,
-    };
-    while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
-        mill::sweep_sink_programs(&site.workflow, &site.state).await?;
-        let (mut client, handle) = site.client(Role::Sequencer, &site.name).await?;
-        client.set_sink_term(lease.term());
-        let (stop, stopping) = shutdown::channel();
-        let blobs = site.blobs.clone();
-        let sinking = tokio::spawn(async move {
-            // That the client has gone is told by the client.
-            let _ = sink::run(&mut options, handle, blobs, stopping).await;
-            options
-        });
-        let mut carrying = tokio::spawn(client.run());
-        let carried = tokio::select! {
-            carried = &mut carrying => Some(carried),
-            () = lease.lost() => None,
-            () = shutdown.reached(Level::Drain) => None,
+) -> BoxFuture<'static, Result<(), ClusterError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let mut sinks = mill::sinks(&site.workflow, &site.state, Some(&site.connection)).await?;
+        sinks.extend(further);
+        let mut options = sink::Options {
+            sinks,
+            stream: None,
         };
-        stop.raise(Level::Stop);
-        let panicked = |error: tokio::task::JoinError| MillError::Panicked(error.to_string());
-        options = sinking.await.map_err(panicked)?;
-        let carried = match carried {
-            Some(carried) => carried,
-            // What was handed out is still confirmed.
-            None => match tokio::time::timeout(HURRY, &mut carrying).await {
-                Ok(carried) => carried,
-                Err(_) => {
-                    carrying.abort();
-                    Ok(Ok(()))
-                }
-            },
-        };
-        lease.give_back().await;
-        carried.map_err(panicked)??;
-    }
-    Ok(())
+        while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
+            mill::sweep_sink_programs(&site.workflow, &site.state).await?;
+            let (mut client, handle) = site.client(Role::Sequencer, &site.name).await?;
+            client.set_sink_term(lease.term());
+            let (stop, stopping) = shutdown::channel();
+            let blobs = site.blobs.clone();
+            let sinking = tokio::spawn(async move {
+                // That the client has gone is told by the client.
+                let _ = sink::run(&mut options, handle, blobs, stopping).await;
+                options
+            });
+            let mut carrying = tokio::spawn(client.run());
+            let carried = tokio::select! {
+                carried = &mut carrying => Some(carried),
+                () = lease.lost() => None,
+                () = shutdown.reached(Level::Drain) => None,
+            };
+            stop.raise(Level::Stop);
+            let panicked = |error: tokio::task::JoinError| MillError::Panicked(error.to_string());
+            options = sinking.await.map_err(panicked)?;
+            let carried = match carried {
+                Some(carried) => carried,
+                // What was handed out is still confirmed.
+                None => match tokio::time::timeout(HURRY, &mut carrying).await {
+                    Ok(carried) => carried,
+                    Err(_) => {
+                        carrying.abort();
+                        Ok(Ok(()))
+                    }
+                },
+            };
+            lease.give_back().await;
+            carried.map_err(panicked)??;
+        }
+        Ok(())
+    })
 }
 
 /// Runs each source of the workflow whenever no other process does, until all have come to their
 /// end.
-pub async fn run_sources(
+pub fn run_sources(
     site: Site,
     shutdown: Shutdown,
-) -> Result<BTreeMap<String, SourceSummary>, ClusterError> {
-    let sources = site.workflow.sources.iter();
-    let own = sources.filter(|source| !matches!(source.kind, SourceKind::Submit));
-    let mut running = JoinSet::new();
-    for stage in own {
-        running.spawn(run_source(site.clone(), stage.clone(), shutdown.clone()));
-    }
-    if running.is_empty() {
-        return Err(ClusterError::Nothing {
-            workflow: site.workflow.name.clone(),
-            what: "no source that runs by itself".into(),
-        });
-    }
-    let mut summaries = BTreeMap::new();
-    while let Some(joined) = running.join_next().await {
-        let (name, summary) = joined.map_err(|error| MillError::Panicked(error.to_string()))??;
-        summaries.insert(name, summary);
-    }
-    Ok(summaries)
+) -> BoxFuture<'static, Result<BTreeMap<String, SourceSummary>, ClusterError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let sources = site.workflow.sources.iter();
+        let own = sources.filter(|source| !matches!(source.kind, SourceKind::Submit));
+        let mut running = JoinSet::new();
+        for stage in own {
+            running.spawn(run_source(site.clone(), stage.clone(), shutdown.clone()));
+        }
+        if running.is_empty() {
+            return Err(ClusterError::Nothing {
+                workflow: site.workflow.name.clone(),
+                what: "no source that runs by itself".into(),
+            });
+        }
+        let mut summaries = BTreeMap::new();
+        while let Some(joined) = running.join_next().await {
+            let (name, summary) =
+                joined.map_err(|error| MillError::Panicked(error.to_string()))??;
+            summaries.insert(name, summary);
+        }
+        Ok(summaries)
+    })
 }
 
 /// Carries what `serve` says through the handle that it is given to whoever leads, until `serve` ends:

@@ -1,5 +1,6 @@
 //! What every role of a workflow needs.
 
+use futures_util::future::BoxFuture;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,28 +43,31 @@ pub struct Site {
 
 impl Site {
     /// Gets everything ready; `name` is made of ASCII letters, digits, `_` and `-`.
-    pub async fn open(
+    pub fn open<'a>(
         connection: Connection,
-        workflow: &file::Workflow,
+        workflow: &'a file::Workflow,
         registry: Registry,
         state: PathBuf,
-        name: &str,
-    ) -> Result<Self, ClusterError> {
-        let plan = Plan::compile(workflow, registry.strategies()).map_err(MillError::from)?;
-        make_private(&state).map_err(|source| MillError::State {
-            path: state.clone(),
-            source,
-        })?;
-        Ok(Self {
-            blobs: Arc::new(open_blobs(&connection).await?),
-            leases: Leases::open(&connection).await?,
-            connection,
-            workflow: Arc::new(workflow.clone()),
-            plan: Arc::new(plan),
-            registry,
-            state,
-            name: name.into(),
-            routing: Routing::default(),
+        name: &'a str,
+    ) -> BoxFuture<'a, Result<Self, ClusterError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let plan = Plan::compile(workflow, registry.strategies()).map_err(MillError::from)?;
+            make_private(&state).map_err(|source| MillError::State {
+                path: state.clone(),
+                source,
+            })?;
+            Ok(Self {
+                blobs: Arc::new(open_blobs(&connection).await?),
+                leases: Leases::open(&connection).await?,
+                connection,
+                workflow: Arc::new(workflow.clone()),
+                plan: Arc::new(plan),
+                registry,
+                state,
+                name: name.into(),
+                routing: Routing::default(),
+            })
         })
     }
 

@@ -86,89 +86,98 @@ type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
 impl Coordinator {
     /// Replays the log. [`Coordinator::run`] then does the work; until it does, the handle's
     /// requests wait.
-    pub async fn open(
+    pub fn open(
         plan: Arc<Plan>,
         log: Arc<dyn Log>,
         options: Options,
-    ) -> Result<(Self, Handle), CoordinatorError> {
-        let mut core = Core::new(plan.clone(), options.core);
-        let mut entries = log.replay();
-        let mut appended = Seq(0);
-        while let Some(entry) = entries.next().await {
-            let entry = entry?;
-            core.replay(entry.key.as_str(), &entry.value, entry.seq)?;
-            appended = entry.seq;
-        }
-        drop(entries);
-        let (sender, commands) = mpsc::channel(COMMANDS);
-        let coordinator = Self {
-            core,
-            log,
-            commands,
-            epoch: Instant::now(),
-            next_request: 0,
-            replies: HashMap::new(),
-            workers: HashMap::new(),
-            hosts: HashMap::new(),
-            sink: None,
-            observers: Vec::new(),
-            waiters: Vec::new(),
-            answers: BTreeMap::new(),
-            next_answer: 0,
-            emissions: VecDeque::new(),
-            unconfirmed: VecDeque::new(),
-            flushing: Vec::new(),
-            appended,
-        };
-        Ok((
-            coordinator,
-            Handle {
-                commands: sender,
-                plan,
-            },
-        ))
+    ) -> BoxFuture<'static, Result<(Self, Handle), CoordinatorError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let mut core = Core::new(plan.clone(), options.core);
+            let mut entries = log.replay();
+            let mut appended = Seq(0);
+            while let Some(entry) = entries.next().await {
+                let entry = entry?;
+                core.replay(entry.key.as_str(), &entry.value, entry.seq)?;
+                appended = entry.seq;
+            }
+            drop(entries);
+            let (sender, commands) = mpsc::channel(COMMANDS);
+            let coordinator = Self {
+                core,
+                log,
+                commands,
+                epoch: Instant::now(),
+                next_request: 0,
+                replies: HashMap::new(),
+                workers: HashMap::new(),
+                hosts: HashMap::new(),
+                sink: None,
+                observers: Vec::new(),
+                waiters: Vec::new(),
+                answers: BTreeMap::new(),
+                next_answer: 0,
+                emissions: VecDeque::new(),
+                unconfirmed: VecDeque::new(),
+                flushing: Vec::new(),
+                appended,
+            };
+            Ok((
+                coordinator,
+                Handle {
+                    commands: sender,
+                    plan,
+                },
+            ))
+        })
     }
 
     /// Works until `shutdown` says [`Level::Stop`] or every handle is gone, then until what was
     /// accepted is durable.
-    pub async fn run(mut self, mut shutdown: Shutdown) -> Result<(), CoordinatorError> {
-        let mut durable = self.log.durable();
-        let mut appending: FuturesUnordered<Appending> = FuturesUnordered::new();
-        let actions = self.core.start(self.now());
-        self.carry_out(actions, &mut appending).await?;
-        let mut turn = Vec::with_capacity(TURN);
-        loop {
-            let deadline = self.core.next_deadline().map(|time| self.instant(time));
-            tokio::select! {
-                count = self.commands.recv_many(&mut turn, TURN) => {
-                    if count == 0 {
-                        break;
+    pub fn run(
+        mut self,
+        mut shutdown: Shutdown,
+    ) -> BoxFuture<'static, Result<(), CoordinatorError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let mut durable = self.log.durable();
+            let mut appending: FuturesUnordered<Appending> = FuturesUnordered::new();
+            let actions = self.core.start(self.now());
+            self.carry_out(actions, &mut appending).await?;
+            let mut turn = Vec::with_capacity(TURN);
+            loop {
+                let deadline = self.core.next_deadline().map(|time| self.instant(time));
+                tokio::select! {
+                    count = self.commands.recv_many(&mut turn, TURN) => {
+                        if count == 0 {
+                            break;
+                        }
+                        for command in turn.drain(..) {
+                            self.command(command, &mut appending).await?;
+                        }
                     }
-                    for command in turn.drain(..) {
-                        self.command(command, &mut appending).await?;
+                    Some((token, result)) = appending.next(), if !appending.is_empty() => {
+                        self.appended(token, result, &mut appending).await?;
+                    }
+                    changed = durable.changed() => {
+                        if changed.is_err() {
+                            return Err(CoordinatorError::Append(AppendError::Closed));
+                        }
+                    }
+                    () = sleep_until(deadline) => {
+                        self.handle(Event::Tick, &mut appending).await?;
+                    }
+                    () = shutdown.reached(Level::Stop) => break,
+                }
+                if appending.is_empty() {
+                    for flushed in std::mem::take(&mut self.flushing) {
+                        self.answer(self.appended, Answer::Flushed(flushed));
                     }
                 }
-                Some((token, result)) = appending.next(), if !appending.is_empty() => {
-                    self.appended(token, result, &mut appending).await?;
-                }
-                changed = durable.changed() => {
-                    if changed.is_err() {
-                        return Err(CoordinatorError::Append(AppendError::Closed));
-                    }
-                }
-                () = sleep_until(deadline) => {
-                    self.handle(Event::Tick, &mut appending).await?;
-                }
-                () = shutdown.reached(Level::Stop) => break,
+                self.release(&mut durable)?;
             }
-            if appending.is_empty() {
-                for flushed in std::mem::take(&mut self.flushing) {
-                    self.answer(self.appended, Answer::Flushed(flushed));
-                }
-            }
-            self.release(&mut durable)?;
-        }
-        self.finish(durable).await
+            self.finish(durable).await
+        })
     }
 
     /// Waits for what was accepted to be durable, and answers who waits for it.

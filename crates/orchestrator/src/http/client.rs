@@ -1,5 +1,6 @@
 //! One POST at a time, each on a connection of its own.
 
+use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::time::Duration;
 
@@ -84,28 +85,31 @@ impl HttpClient {
     /// # Errors
     /// [`HttpError`]; the server may have got the request all the same, unless there was no
     /// connection.
-    pub async fn post(
+    pub fn post(
         &self,
         headers: HeaderMap,
         body: Bytes,
         answer_max: usize,
         time_limit: Duration,
-    ) -> Result<Answer, HttpError> {
-        let exchange = async {
-            let place = format!("{}:{}", self.url.host(), self.url.port());
-            let stream = TcpStream::connect(place).await;
-            let stream = stream.map_err(HttpError::Connect)?;
-            let request = self.request(headers, body)?;
-            match &self.tls {
-                None => exchange(stream, request, answer_max).await,
-                Some((connector, name)) => {
-                    let stream = connector.connect(name.clone(), stream).await;
-                    exchange(stream.map_err(HttpError::Connect)?, request, answer_max).await
+    ) -> BoxFuture<'_, Result<Answer, HttpError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let exchange = async {
+                let place = format!("{}:{}", self.url.host(), self.url.port());
+                let stream = TcpStream::connect(place).await;
+                let stream = stream.map_err(HttpError::Connect)?;
+                let request = self.request(headers, body)?;
+                match &self.tls {
+                    None => exchange(stream, request, answer_max).await,
+                    Some((connector, name)) => {
+                        let stream = connector.connect(name.clone(), stream).await;
+                        exchange(stream.map_err(HttpError::Connect)?, request, answer_max).await
+                    }
                 }
-            }
-        };
-        let answer = tokio::time::timeout(time_limit, exchange).await;
-        answer.unwrap_or(Err(HttpError::TimedOut(time_limit)))
+            };
+            let answer = tokio::time::timeout(time_limit, exchange).await;
+            answer.unwrap_or(Err(HttpError::TimedOut(time_limit)))
+        })
     }
 
     fn request(&self, headers: HeaderMap, body: Bytes) -> Result<Request<Full<Bytes>>, HttpError> {

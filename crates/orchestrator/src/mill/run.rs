@@ -1,5 +1,6 @@
 //! Starting every role, and ending them in order.
 
+use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -46,46 +47,49 @@ pub struct Mill {
 
 impl Mill {
     /// Opens the state, replays the log, starts the coordinator.
-    pub async fn open(
+    pub fn open(
         workflow: &file::Workflow,
         registry: Registry,
         options: Options,
-    ) -> Result<Self, MillError> {
-        let plan = Arc::new(Plan::compile(workflow, registry.strategies())?);
-        let state = &options.state;
-        make_private(state).map_err(|source| MillError::State {
-            path: state.clone(),
-            source,
-        })?;
-        let (store, blobs) = match &options.bus {
-            None => Store::in_directory(state)?,
-            Some(connection) => Store::on_bus(connection, &plan).await?,
-        };
-        let blobs = Arc::new(blobs);
-        let settings = coordinator::Options {
-            core: CoreOptions {
-                routing: options.routing,
-                ..CoreOptions::default()
-            },
-        };
-        let opened = Coordinator::open(plan, store.log(), settings).await?;
-        let (coordinator, handle) = opened;
-        let (stop_coordinator, shutdown) = shutdown::channel();
-        if let Some(connection) = &options.bus {
-            let (connection, term) = (connection.clone(), store.term());
-            let server = Server::new(connection, blobs.clone(), handle.clone(), term);
-            // It ends with the coordinator.
-            tokio::spawn(server.run(shutdown.clone()));
-        }
-        Ok(Self {
-            workflow: workflow.clone(),
-            registry,
-            options,
-            store,
-            blobs,
-            handle,
-            coordinator: tokio::spawn(coordinator.run(shutdown)),
-            stop_coordinator,
+    ) -> BoxFuture<'_, Result<Self, MillError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let plan = Arc::new(Plan::compile(workflow, registry.strategies())?);
+            let state = &options.state;
+            make_private(state).map_err(|source| MillError::State {
+                path: state.clone(),
+                source,
+            })?;
+            let (store, blobs) = match &options.bus {
+                None => Store::in_directory(state)?,
+                Some(connection) => Store::on_bus(connection, &plan).await?,
+            };
+            let blobs = Arc::new(blobs);
+            let settings = coordinator::Options {
+                core: CoreOptions {
+                    routing: options.routing,
+                    ..CoreOptions::default()
+                },
+            };
+            let opened = Coordinator::open(plan, store.log(), settings).await?;
+            let (coordinator, handle) = opened;
+            let (stop_coordinator, shutdown) = shutdown::channel();
+            if let Some(connection) = &options.bus {
+                let (connection, term) = (connection.clone(), store.term());
+                let server = Server::new(connection, blobs.clone(), handle.clone(), term);
+                // It ends with the coordinator.
+                tokio::spawn(server.run(shutdown.clone()));
+            }
+            Ok(Self {
+                workflow: workflow.clone(),
+                registry,
+                options,
+                store,
+                blobs,
+                handle,
+                coordinator: tokio::spawn(coordinator.run(shutdown)),
+                stop_coordinator,
+            })
         })
     }
 
@@ -100,15 +104,18 @@ impl Mill {
     }
 
     /// Runs every role until the sources have ended and nothing moves, or until `shutdown`.
-    pub async fn run(mut self, shutdown: Shutdown) -> Result<Summary, MillError> {
-        let ran = self.run_roles(shutdown).await;
-        // If the coordinator stopped, everything else only says so: its reason is the reason.
-        let closed = self.close().await;
-        match ran {
-            Err(error) if error.is_gone() => Err(closed.err().unwrap_or(error)),
-            Err(error) => Err(error),
-            Ok(summary) => closed.map(|()| summary),
-        }
+    pub fn run(mut self, shutdown: Shutdown) -> BoxFuture<'static, Result<Summary, MillError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let ran = self.run_roles(shutdown).await;
+            // If the coordinator stopped, everything else only says so: its reason is the reason.
+            let closed = self.close().await;
+            match ran {
+                Err(error) if error.is_gone() => Err(closed.err().unwrap_or(error)),
+                Err(error) => Err(error),
+                Ok(summary) => closed.map(|()| summary),
+            }
+        })
     }
 
     async fn run_roles(&mut self, mut shutdown: Shutdown) -> Result<Summary, MillError> {
@@ -249,15 +256,18 @@ impl Mill {
     }
 
     /// Stops the coordinator and closes the log: what was accepted is durable when this returns.
-    pub async fn close(self) -> Result<(), MillError> {
-        self.stop_coordinator.raise(Level::Stop);
-        let stopped = match self.coordinator.await {
-            Ok(stopped) => stopped.map_err(MillError::from),
-            Err(error) => Err(MillError::Panicked(error.to_string())),
-        };
-        let closed = self.store.close().await;
-        stopped?;
-        closed.map_err(|failure| CoordinatorError::Log(failure).into())
+    pub fn close(self) -> BoxFuture<'static, Result<(), MillError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            self.stop_coordinator.raise(Level::Stop);
+            let stopped = match self.coordinator.await {
+                Ok(stopped) => stopped.map_err(MillError::from),
+                Err(error) => Err(MillError::Panicked(error.to_string())),
+            };
+            let closed = self.store.close().await;
+            stopped?;
+            closed.map_err(|failure| CoordinatorError::Log(failure).into())
+        })
     }
 }
 

@@ -80,46 +80,49 @@ impl Client {
     ///
     /// Looking into the core and waiting for it to be idle are not carried: such requests are
     /// answered as if the coordinator were gone.
-    pub async fn open(
+    pub fn open(
         connection: Connection,
         blobs: Arc<BlobStore>,
         plan: Arc<Plan>,
         role: Role,
         name: &str,
-    ) -> Result<(Self, Handle), RemoteError> {
-        let subjects = Subjects::new(&connection, &plan.workflow);
-        let name = format!("{role}.{name}");
-        let notices = connection.listen(&subjects.client(&name)).await?;
-        let hellos = connection.listen(&subjects.hello).await?;
-        let (sender, commands) = mpsc::channel(COMMANDS);
-        let client = Self {
-            caller: Caller {
-                connection,
-                blobs,
-                leader: subjects.leader(role),
-                name: name.into(),
-                plan: plan.digest(),
-                workflow: plan.workflow.clone(),
-                // Another process of this name must not be taken for this one.
-                number: Arc::new(AtomicU64::new(fresh_number())),
-                term: Arc::default(),
-            },
-            commands,
-            notices,
-            hellos,
-            workers: HashMap::new(),
-            hosts: HashMap::new(),
-            sink: None,
-            sink_term: 0,
-            said: VecDeque::new(),
-        };
-        Ok((
-            client,
-            Handle {
-                commands: sender,
-                plan,
-            },
-        ))
+    ) -> BoxFuture<'_, Result<(Self, Handle), RemoteError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let subjects = Subjects::new(&connection, &plan.workflow);
+            let name = format!("{role}.{name}");
+            let notices = connection.listen(&subjects.client(&name)).await?;
+            let hellos = connection.listen(&subjects.hello).await?;
+            let (sender, commands) = mpsc::channel(COMMANDS);
+            let client = Self {
+                caller: Caller {
+                    connection,
+                    blobs,
+                    leader: subjects.leader(role),
+                    name: name.into(),
+                    plan: plan.digest(),
+                    workflow: plan.workflow.clone(),
+                    // Another process of this name must not be taken for this one.
+                    number: Arc::new(AtomicU64::new(fresh_number())),
+                    term: Arc::default(),
+                },
+                commands,
+                notices,
+                hellos,
+                workers: HashMap::new(),
+                hosts: HashMap::new(),
+                sink: None,
+                sink_term: 0,
+                said: VecDeque::new(),
+            };
+            Ok((
+                client,
+                Handle {
+                    commands: sender,
+                    plan,
+                },
+            ))
+        })
     }
 
     /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does
@@ -129,56 +132,59 @@ impl Client {
     }
 
     /// Carries until every handle is gone and all that matters has been heard.
-    pub async fn run(mut self) -> Result<(), RemoteError> {
-        let mut saying: Option<Saying> = None;
-        let mut asking: FuturesUnordered<Asking> = FuturesUnordered::new();
-        let mut turn = Vec::with_capacity(SAID_MAX);
-        let mut open = true;
-        let mut farewell = None;
-        let mut saying_matters = false;
-        loop {
-            if saying.is_none() && !self.said.is_empty() {
-                let count = self.said.len().min(SAID_MAX);
-                let events: Vec<Said> = self.said.drain(..count).collect();
-                saying_matters = events.iter().any(Said::matters);
-                saying = Some(self.caller.clone().say(events).boxed());
-            }
-            if !open && asking.is_empty() {
-                let matters =
-                    saying.is_some() && saying_matters || self.said.iter().any(Said::matters);
-                let until = *farewell.get_or_insert_with(|| Instant::now() + FAREWELL);
-                if saying.is_none() || (!matters && Instant::now() >= until) {
-                    return Ok(());
+    pub fn run(mut self) -> BoxFuture<'static, Result<(), RemoteError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let mut saying: Option<Saying> = None;
+            let mut asking: FuturesUnordered<Asking> = FuturesUnordered::new();
+            let mut turn = Vec::with_capacity(SAID_MAX);
+            let mut open = true;
+            let mut farewell = None;
+            let mut saying_matters = false;
+            loop {
+                if saying.is_none() && !self.said.is_empty() {
+                    let count = self.said.len().min(SAID_MAX);
+                    let events: Vec<Said> = self.said.drain(..count).collect();
+                    saying_matters = events.iter().any(Said::matters);
+                    saying = Some(self.caller.clone().say(events).boxed());
                 }
-            }
-            tokio::select! {
-                count = self.commands.recv_many(&mut turn, SAID_MAX), if open => {
-                    open = count > 0;
-                    for command in turn.drain(..) {
-                        self.command(command, &asking);
+                if !open && asking.is_empty() {
+                    let matters =
+                        saying.is_some() && saying_matters || self.said.iter().any(Said::matters);
+                    let until = *farewell.get_or_insert_with(|| Instant::now() + FAREWELL);
+                    if saying.is_none() || (!matters && Instant::now() >= until) {
+                        return Ok(());
                     }
                 }
-                answer = async { saying.as_mut().expect("guarded").await }, if saying.is_some() => {
-                    saying = None;
-                    self.heard(answer?);
-                }
-                Some(asked) = asking.next(), if !asking.is_empty() => asked?,
-                () = tokio::time::sleep(FAREWELL / 4), if !open => {}
-                notice = self.notices.next() => match notice {
-                    Some(request) => self.notice(request).await,
-                    None => return Ok(()),
-                },
-                hello = self.hellos.next() => match hello {
-                    Some(hello) => match decode::<Hello>(&hello.payload, &self.caller.blobs).await {
-                        Ok(hello) => {
-                            self.leader(hello.term);
+                tokio::select! {
+                    count = self.commands.recv_many(&mut turn, SAID_MAX), if open => {
+                        open = count > 0;
+                        for command in turn.drain(..) {
+                            self.command(command, &asking);
                         }
-                        Err(error) => tracing::warn!(%error, "a hello is not understood"),
+                    }
+                    answer = async { saying.as_mut().expect("guarded").await }, if saying.is_some() => {
+                        saying = None;
+                        self.heard(answer?);
+                    }
+                    Some(asked) = asking.next(), if !asking.is_empty() => asked?,
+                    () = tokio::time::sleep(FAREWELL / 4), if !open => {}
+                    notice = self.notices.next() => match notice {
+                        Some(request) => self.notice(request).await,
+                        None => return Ok(()),
                     },
-                    None => return Ok(()),
-                },
+                    hello = self.hellos.next() => match hello {
+                        Some(hello) => match decode::<Hello>(&hello.payload, &self.caller.blobs).await {
+                            Ok(hello) => {
+                                self.leader(hello.term);
+                            }
+                            Err(error) => tracing::warn!(%error, "a hello is not understood"),
+                        },
+                        None => return Ok(()),
+                    },
+                }
             }
-        }
+        })
     }
 
     fn command(&mut self, command: Command, asking: &FuturesUnordered<Asking>) {

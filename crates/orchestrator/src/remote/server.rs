@@ -109,31 +109,34 @@ impl Server {
 
     /// Takes calls until the coordinator or the connection is gone, a client knows of a later leader,
     /// or `shutdown` says [`Level::Stop`].
-    pub async fn run(self, mut shutdown: Shutdown) -> Result<(), RemoteError> {
-        let mut calls = self.connection.listen(&self.subjects.calls()).await?;
-        let hello = Hello { term: self.term };
-        let hello = encode(&hello, &self.connection, &self.blobs).await?;
-        self.connection.tell(&self.subjects.hello, hello).await?;
-        let server = Arc::new(self);
-        let mut outdated = server.outdated.subscribe();
-        let mut working = JoinSet::new();
-        let gone = server.handle.clone();
-        loop {
-            tokio::select! {
-                call = calls.next() => match call {
-                    Some(request) => {
-                        let server = server.clone();
-                        working.spawn(async move { server.take(request).await });
-                    }
-                    None => return Ok(()),
-                },
-                Some(_) = working.join_next(), if !working.is_empty() => {}
-                () = gone.gone() => return Ok(()),
-                // The sender lives in `server`.
-                _ = outdated.wait_for(|outdated| *outdated) => return Ok(()),
-                () = shutdown.reached(Level::Stop) => return Ok(()),
+    pub fn run(self, mut shutdown: Shutdown) -> BoxFuture<'static, Result<(), RemoteError>> {
+        // Boxed: compiled here, and not again in every program that calls it.
+        Box::pin(async move {
+            let mut calls = self.connection.listen(&self.subjects.calls()).await?;
+            let hello = Hello { term: self.term };
+            let hello = encode(&hello, &self.connection, &self.blobs).await?;
+            self.connection.tell(&self.subjects.hello, hello).await?;
+            let server = Arc::new(self);
+            let mut outdated = server.outdated.subscribe();
+            let mut working = JoinSet::new();
+            let gone = server.handle.clone();
+            loop {
+                tokio::select! {
+                    call = calls.next() => match call {
+                        Some(request) => {
+                            let server = server.clone();
+                            working.spawn(async move { server.take(request).await });
+                        }
+                        None => return Ok(()),
+                    },
+                    Some(_) = working.join_next(), if !working.is_empty() => {}
+                    () = gone.gone() => return Ok(()),
+                    // The sender lives in `server`.
+                    _ = outdated.wait_for(|outdated| *outdated) => return Ok(()),
+                    () = shutdown.reached(Level::Stop) => return Ok(()),
+                }
             }
-        }
+        })
     }
 
     async fn take(self: Arc<Self>, request: Request) {

@@ -80,28 +80,31 @@ const EACH_SECOND: Backoff = Backoff {
 };
 
 /// Hands what the sequencer emits to the sinks, until `shutdown` says [`Level::Stop`].
-pub async fn run(
+pub fn run(
     options: &mut Options,
     coordinator: Handle,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
-) -> Result<(), CoordinatorGone> {
-    let (sender, mut emissions) = mpsc::unbounded_channel();
-    coordinator.attach_sink(sender).await?;
-    loop {
-        let emission = tokio::select! {
-            emission = emissions.recv() => emission,
-            () = shutdown.reached(Level::Stop) => return Ok(()),
-        };
-        let Some(emission) = emission else {
-            return Err(CoordinatorGone);
-        };
-        tokio::select! {
-            () = deliver(options, &coordinator.plan().workflow, &emission, &blobs) => {}
-            () = shutdown.reached(Level::Stop) => return Ok(()),
+) -> BoxFuture<'_, Result<(), CoordinatorGone>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let (sender, mut emissions) = mpsc::unbounded_channel();
+        coordinator.attach_sink(sender).await?;
+        loop {
+            let emission = tokio::select! {
+                emission = emissions.recv() => emission,
+                () = shutdown.reached(Level::Stop) => return Ok(()),
+            };
+            let Some(emission) = emission else {
+                return Err(CoordinatorGone);
+            };
+            tokio::select! {
+                () = deliver(options, &coordinator.plan().workflow, &emission, &blobs) => {}
+                () = shutdown.reached(Level::Stop) => return Ok(()),
+            }
+            coordinator.emitted(emission.task.id.clone()).await?;
         }
-        coordinator.emitted(emission.task.id.clone()).await?;
-    }
+    })
 }
 
 /// Hands a message to every sink, each until it takes it.

@@ -137,100 +137,103 @@ pub enum SourceError {
 }
 
 /// Submits what `source` brings, from where it left off, until its end or `shutdown`.
-pub async fn run(
+pub fn run(
     mut source: Box<dyn Source>,
     options: Options,
     coordinator: Handle,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
-) -> Result<Summary, SourceError> {
-    let name = options.name.clone();
-    let position = coordinator.source_next(&name).await?;
-    let failed = |why: String| SourceError::Source {
-        name: name.to_string(),
-        why,
-    };
-    if let Some(position) = position {
-        source.seek(position).map_err(failed)?;
-    }
-    let mut window = Window {
-        pending: VecDeque::new(),
-        acknowledged: position,
-        changed: None,
-        summary: Summary::default(),
-    };
-    let mut pace = options.pace;
-    loop {
-        if let Some(pace) = &mut pace {
-            tokio::select! {
-                () = pace.turn() => {}
-                () = shutdown.reached(Level::Drain) => break,
-            }
+) -> BoxFuture<'static, Result<Summary, SourceError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let name = options.name.clone();
+        let position = coordinator.source_next(&name).await?;
+        let failed = |why: String| SourceError::Source {
+            name: name.to_string(),
+            why,
+        };
+        if let Some(position) = position {
+            source.seek(position).map_err(failed)?;
         }
-        let brought = tokio::select! {
-            biased;
-            changed = window.until_changed(&name) => {
-                let from = changed?;
-                Some(Ok(Brought::Changed { from }))
+        let mut window = Window {
+            pending: VecDeque::new(),
+            acknowledged: position,
+            changed: None,
+            summary: Summary::default(),
+        };
+        let mut pace = options.pace;
+        loop {
+            if let Some(pace) = &mut pace {
+                tokio::select! {
+                    () = pace.turn() => {}
+                    () = shutdown.reached(Level::Drain) => break,
+                }
             }
-            () = shutdown.reached(Level::Drain) => break,
-            brought = source.next() => brought,
-        };
-        let Some(brought) = brought else {
-            window.summary.ended = true;
-            break;
-        };
-        let message = match brought.map_err(failed)? {
-            Brought::Message(message) => message,
-            Brought::Changed { from } => {
-                let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
-                let rewound = tokio::select! {
-                    rewound = rewinding => rewound?,
-                    () = shutdown.reached(Level::Stop) => break,
-                };
-                source.rewound(from, rewound);
+            let brought = tokio::select! {
+                biased;
+                changed = window.until_changed(&name) => {
+                    let from = changed?;
+                    Some(Ok(Brought::Changed { from }))
+                }
+                () = shutdown.reached(Level::Drain) => break,
+                brought = source.next() => brought,
+            };
+            let Some(brought) = brought else {
+                window.summary.ended = true;
+                break;
+            };
+            let message = match brought.map_err(failed)? {
+                Brought::Message(message) => message,
+                Brought::Changed { from } => {
+                    let rewinding = window.rewind(&coordinator, &name, &options.outputs, from);
+                    let rewound = tokio::select! {
+                        rewound = rewinding => rewound?,
+                        () = shutdown.reached(Level::Stop) => break,
+                    };
+                    source.rewound(from, rewound);
+                    continue;
+                }
+            };
+            let (block, next, edition) = (message.first, message.next, message.edition);
+            // Only between messages: a message counts as acknowledged when all its queues have it.
+            let most = if edition == Edition::Any { WINDOW } else { 1 };
+            while window.pending.len() >= most {
+                window.settle_one(&name).await?;
+            }
+            window.settle_ready(&name)?;
+            if window.changed.is_some() {
+                // What follows a block that has changed is brought again.
                 continue;
             }
-        };
-        let (block, next, edition) = (message.first, message.next, message.edition);
-        // Only between messages: a message counts as acknowledged when all its queues have it.
-        let most = if edition == Edition::Any { WINDOW } else { 1 };
-        while window.pending.len() >= most {
-            window.settle_one(&name).await?;
-        }
-        window.settle_ready(&name)?;
-        if window.changed.is_some() {
-            // What follows a block that has changed is brought again.
-            continue;
-        }
-        for queue in &options.outputs {
-            let request = request(&name, *queue, message.clone(), &coordinator, &blobs).await;
-            let mut request = request.map_err(|source| SourceError::Store {
-                name: name.to_string(),
-                block,
-                source: Box::new(source),
-            })?;
-            request.source_next = window.acknowledged;
-            let reply = coordinator.submit_later(request).await?;
-            window.pending.push_back(Pending {
-                block,
-                next,
-                edition,
-                reply,
-            });
-        }
-    }
-    while !window.pending.is_empty() {
-        tokio::select! {
-            settled = window.settle_one(&name) => settled?,
-            // Producers that wait for a full queue are let go by the coordinator's own drain.
-            () = shutdown.reached(Level::Stop) => {
-                window.summary.ended = false;
-                break;
+            for queue in &options.outputs {
+                let request = request(&name, *queue, message.clone(), &coordinator, &blobs).await;
+                let mut request = request.map_err(|source| SourceError::Store {
+                    name: name.to_string(),
+                    block,
+                    source: Box::new(source),
+                })?;
+                request.source_next = window.acknowledged;
+                let reply = coordinator.submit_later(request).await?;
+                window.pending.push_back(Pending {
+                    block,
+                    next,
+                    edition,
+                    reply,
+                });
             }
         }
-    }
-    Ok(window.summary)
+        while !window.pending.is_empty() {
+            tokio::select! {
+                settled = window.settle_one(&name) => settled?,
+                // Producers that wait for a full queue are let go by the coordinator's own drain.
+                () = shutdown.reached(Level::Stop) => {
+                    window.summary.ended = false;
+                    break;
+                }
+            }
+        }
+        Ok(window.summary)
+    })
 }
 
 pub(super) async fn request(

@@ -16,6 +16,7 @@ mod grouping;
 mod held;
 mod session;
 
+use futures_util::future::LocalBoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,15 +35,18 @@ use session::{Ended, Session};
 ///
 /// # Errors
 /// [`RunError`]: it cannot begin. What goes wrong later is tried again.
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
-    let (collection, output) = config.collection()?;
-    if let Strategy::Block { .. } = collection.strategy {
-        return source::run(config, shutdown).await;
-    }
-    let name = config.consumer("collector");
-    let metrics = Metrics::new("collector", name.clone());
-    let role = gather(&config, output, &name, metrics.clone(), shutdown);
-    metrics.clone().beside(config.metrics_port, role).await
+pub fn run(config: Config, shutdown: Shutdown) -> LocalBoxFuture<'static, Result<(), RunError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let (collection, output) = config.collection()?;
+        if let Strategy::Block { .. } = collection.strategy {
+            return source::run(config, shutdown).await;
+        }
+        let name = config.consumer("collector");
+        let metrics = Metrics::new("collector", name.clone());
+        let role = gather(&config, output, &name, metrics.clone(), shutdown);
+        metrics.clone().beside(config.metrics_port, role).await
+    })
 }
 
 async fn gather(

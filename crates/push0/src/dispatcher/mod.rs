@@ -6,6 +6,7 @@
 
 mod scratch;
 
+use futures_util::future::BoxFuture;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,53 +46,56 @@ const MAX_ACK_PENDING: i64 = 65_536;
 ///
 /// # Errors
 /// [`RunError`]: it cannot begin. What goes wrong later is tried again.
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
-    let program = config.program()?.clone();
-    let name = config.consumer("dispatcher");
-    let metrics = Metrics::new("dispatcher", name.clone());
-    let role = async {
-        let scratch = ScratchRoot::claim().await?;
-        let mut spec = ProcessSpec::new(&program.binary);
-        // What is larger could not be published; room for an array of several messages.
-        spec.output_limit = 256 << 20;
-        let executor = ProcessExecutor::new(spec, scratch.path().to_owned())?;
-        let Some((_connection, context)) = connect(&config.nats_url, shutdown.clone()).await?
-        else {
-            return Ok(());
-        };
-        let stream = Streams::new(context.clone())
-            .ensure(&config.input_stream, &config.input_queues)
+pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), RunError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let program = config.program()?.clone();
+        let name = config.consumer("dispatcher");
+        let metrics = Metrics::new("dispatcher", name.clone());
+        let role = async {
+            let scratch = ScratchRoot::claim().await?;
+            let mut spec = ProcessSpec::new(&program.binary);
+            // What is larger could not be published; room for an array of several messages.
+            spec.output_limit = 256 << 20;
+            let executor = ProcessExecutor::new(spec, scratch.path().to_owned())?;
+            let Some((_connection, context)) = connect(&config.nats_url, shutdown.clone()).await?
+            else {
+                return Ok(());
+            };
+            let stream = Streams::new(context.clone())
+                .ensure(&config.input_stream, &config.input_queues)
+                .await?;
+            let outgoing = Outgoing::open(
+                &context,
+                &config.output_stream,
+                config.output_queue.as_deref(),
+                config.dead_letter_queue(),
+                shutdown.clone(),
+            )
             .await?;
-        let outgoing = Outgoing::open(
-            &context,
-            &config.output_stream,
-            config.output_queue.as_deref(),
-            config.dead_letter_queue(),
-            shutdown.clone(),
-        )
-        .await?;
-        let dispatcher = Dispatcher {
-            executor,
-            multiple_output: program.multiple_output,
-            outgoing,
-            stream,
-            max_deliver: config.max_deliver.map_or(MAX_DELIVER, u64::from),
-            metrics: metrics.clone(),
-            shutdown: shutdown.clone(),
+            let dispatcher = Dispatcher {
+                executor,
+                multiple_output: program.multiple_output,
+                outgoing,
+                stream,
+                max_deliver: config.max_deliver.map_or(MAX_DELIVER, u64::from),
+                metrics: metrics.clone(),
+                shutdown: shutdown.clone(),
+            };
+            let consumers = config.consumers("dispatcher").into_iter();
+            let loops = consumers.map(|(name, queues)| {
+                dispatcher.consume(ConsumerOptions {
+                    name,
+                    queues,
+                    ack_wait: config.ack_wait,
+                    max_ack_pending: MAX_ACK_PENDING,
+                })
+            });
+            try_join_all(loops).await?;
+            Ok(())
         };
-        let consumers = config.consumers("dispatcher").into_iter();
-        let loops = consumers.map(|(name, queues)| {
-            dispatcher.consume(ConsumerOptions {
-                name,
-                queues,
-                ack_wait: config.ack_wait,
-                max_ack_pending: MAX_ACK_PENDING,
-            })
-        });
-        try_join_all(loops).await?;
-        Ok(())
-    };
-    metrics.clone().beside(config.metrics_port, role).await
+        metrics.clone().beside(config.metrics_port, role).await
+    })
 }
 
 struct Dispatcher {

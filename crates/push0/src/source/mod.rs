@@ -6,6 +6,7 @@
 
 mod chain;
 
+use futures_util::future::BoxFuture;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
@@ -30,74 +31,78 @@ const PERIOD: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// [`RunError`]: it cannot begin. What goes wrong later is tried again.
-pub async fn run(config: Config, shutdown: Shutdown) -> Result<(), RunError> {
-    let (collection, output) = config.collection()?;
-    let Strategy::Block { rpc, start } = &collection.strategy else {
-        return Err(crate::EnvError::missing("STRATEGY", "Block").into());
-    };
-    let rpc = Rpc::new(rpc.clone())?;
-    let period = collection.collect_timeout.unwrap_or(PERIOD);
-    let metrics = Metrics::new("source", output.to_owned());
-    let role = async {
-        let mut shutdown = shutdown;
-        let Some((connection, context)) = connect(&config.nats_url, shutdown.clone()).await? else {
-            return Ok(());
+pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), RunError>> {
+    // Boxed: compiled here, and not again in every program that calls it.
+    Box::pin(async move {
+        let (collection, output) = config.collection()?;
+        let Strategy::Block { rpc, start } = &collection.strategy else {
+            return Err(crate::EnvError::missing("STRATEGY", "Block").into());
         };
-        let dead_letters = config.dead_letter_queue();
-        let stream = &config.output_stream;
-        let outgoing = Outgoing::open(
-            &context,
-            stream,
-            Some(output),
-            dead_letters,
-            shutdown.clone(),
-        )
-        .await?;
-        let leases = Leases::open(&connection).await?;
-        let (key, holder) = lease_names(stream, output);
-        while shutdown.level() == Level::Run {
-            let lease = tokio::select! {
-                () = shutdown.reached(Level::Drain) => break,
-                lease = leases.take(&key, &holder) => lease,
+        let rpc = Rpc::new(rpc.clone())?;
+        let period = collection.collect_timeout.unwrap_or(PERIOD);
+        let metrics = Metrics::new("source", output.to_owned());
+        let role = async {
+            let mut shutdown = shutdown;
+            let Some((connection, context)) = connect(&config.nats_url, shutdown.clone()).await?
+            else {
+                return Ok(());
             };
-            let streams = Streams::new(context.clone());
-            let queue = streams.ensure(stream, &[output.to_owned()]).await?;
-            let mut chain = Chain::default();
-            let read = tail(
-                &queue,
-                output,
-                chain::REMEMBERED as u64 * 16,
-                |headers, payload| {
-                    let number = std::str::from_utf8(payload).ok();
-                    let number = number.and_then(|text| text.trim().parse().ok());
-                    if let Some(number) = number {
-                        let hash = headers.get(HASH).map(|hash| hash.as_str().to_owned());
-                        chain.emitted(number, hash);
-                    }
-                },
+            let dead_letters = config.dead_letter_queue();
+            let stream = &config.output_stream;
+            let outgoing = Outgoing::open(
+                &context,
+                stream,
+                Some(output),
+                dead_letters,
+                shutdown.clone(),
             )
-            .await;
-            if let Err(why) = read {
-                tracing::warn!(output, why, "the blocks emitted before are not known");
+            .await?;
+            let leases = Leases::open(&connection).await?;
+            let (key, holder) = lease_names(stream, output);
+            while shutdown.level() == Level::Run {
+                let lease = tokio::select! {
+                    () = shutdown.reached(Level::Drain) => break,
+                    lease = leases.take(&key, &holder) => lease,
+                };
+                let streams = Streams::new(context.clone());
+                let queue = streams.ensure(stream, &[output.to_owned()]).await?;
+                let mut chain = Chain::default();
+                let read = tail(
+                    &queue,
+                    output,
+                    chain::REMEMBERED as u64 * 16,
+                    |headers, payload| {
+                        let number = std::str::from_utf8(payload).ok();
+                        let number = number.and_then(|text| text.trim().parse().ok());
+                        if let Some(number) = number {
+                            let hash = headers.get(HASH).map(|hash| hash.as_str().to_owned());
+                            chain.emitted(number, hash);
+                        }
+                    },
+                )
+                .await;
+                if let Err(why) = read {
+                    tracing::warn!(output, why, "the blocks emitted before are not known");
+                }
+                let mut source = Source {
+                    rpc: &rpc,
+                    chain,
+                    start: *start,
+                    outgoing: &outgoing,
+                    output,
+                    metrics: &metrics,
+                };
+                tokio::select! {
+                    () = shutdown.reached(Level::Drain) => {}
+                    () = lease.lost() => tracing::warn!(output, "another source took over"),
+                    () = source.follow(period) => {}
+                }
+                lease.give_back().await;
             }
-            let mut source = Source {
-                rpc: &rpc,
-                chain,
-                start: *start,
-                outgoing: &outgoing,
-                output,
-                metrics: &metrics,
-            };
-            tokio::select! {
-                () = shutdown.reached(Level::Drain) => {}
-                () = lease.lost() => tracing::warn!(output, "another source took over"),
-                () = source.follow(period) => {}
-            }
-            lease.give_back().await;
-        }
-        Ok(())
-    };
-    metrics.clone().beside(config.metrics_port, role).await
+            Ok(())
+        };
+        metrics.clone().beside(config.metrics_port, role).await
+    })
 }
 
 struct Source<'a> {
