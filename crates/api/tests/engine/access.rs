@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use proofmill_api::TlsFiles;
 use proofmill_api::engine::proto::register_request::Source;
 use proofmill_api::engine::proto::{RegisterRequest, SubmitRequest};
 use proofmill_api::engine::{
     Address, Client, ClientError, Credentials, ServeError, Server, ServerOptions, TcpOptions,
-    TlsFiles,
 };
 use proofmill_engine::Service;
 use proofmill_nats_server::Authority;

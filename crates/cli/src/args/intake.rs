@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use proofmill_api::intake;
+use proofmill_api::{TlsFiles, intake};
 
 const INTAKE_HELP: &str = "Messages over HTTP";
 
@@ -34,9 +34,10 @@ pub(crate) struct IntakeArgs {
 impl IntakeArgs {
     /// As the service wants them; `None` if no messages are to be taken.
     pub(crate) fn options(&self) -> Option<intake::Options> {
+        let tls = self.submit_cert.clone().zip(self.submit_key.clone());
         Some(intake::Options {
             address: self.submit?,
-            certificate: self.submit_cert.clone().zip(self.submit_key.clone()),
+            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             token: self.submit_token.clone(),
             patience: intake::Options::PATIENCE,
         })
