@@ -12,6 +12,7 @@ mod access;
 mod client;
 pub mod control;
 pub mod engine;
+mod grpc;
 pub mod intake;
 pub mod metrics;
 mod operations;

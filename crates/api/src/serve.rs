@@ -183,6 +183,6 @@ async fn exchange<A, F, B>(
         }
     };
     if let Ok(Err(error)) = served {
-        tracing::debug!(error, "a connection has failed");
+        tracing::debug!(%error, "a connection has failed");
     }
 }

@@ -1,4 +1,4 @@
-//! Messages over HTTP, beside whatever else a process does.
+//! Messages over HTTP and gRPC, beside whatever else a process does.
 
 use proofmill_api::PortError;
 use proofmill_api::intake::{Intake, OptionsError};

@@ -21,13 +21,13 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 use tower_service::Service;
 
-use super::calls::WITNESS_MESSAGE_MAX;
 use super::proto;
 use super::proto::partition::Input;
 use super::proto::proving_engine_client::ProvingEngineClient;
 use super::proto::submit_stream_request::Part;
-use super::refusal::retry_after;
+use super::server::WITNESS_MESSAGE_MAX;
 use crate::access::AccessError;
+use crate::grpc::retry_after;
 use crate::socket;
 
 /// Bytes of a job that go in one message; witnesses of larger ones are streamed.

@@ -5,10 +5,8 @@
 //! [`Client`] is the other end, and [`proto`] what they say. [`timeline`] makes pictures of events.
 
 mod access;
-mod calls;
 mod client;
 mod convert;
-mod frames;
 mod history;
 mod http;
 mod metrics;

@@ -9,7 +9,7 @@ use axum::serve::Listener;
 use proofmill_engine::{Error as EngineError, Handle, Service};
 use proofmill_shutdown::{Level, Shutdown};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::interceptor::InterceptedService;
@@ -18,13 +18,13 @@ use tower_layer::Layer;
 use tower_service::Service as _;
 
 use super::access::{Gate, Tokens};
-use super::calls::{Bounds, WITNESS_MESSAGE_MAX};
 use super::history::History;
 use super::http;
 use super::proto::DESCRIPTORS;
 use super::proto::proving_engine_server::ProvingEngineServer;
 use super::service::EngineService;
 use crate::access::AccessError;
+use crate::grpc::{Bounds, MessageLimit};
 use crate::port::{Port, PortError, TlsFiles, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
@@ -34,6 +34,13 @@ pub const ENGINE_SOCKET: &str = "engine.sock";
 
 /// A connection over HTTP is closed after so long: whoever scrapes opens another.
 const HTTP_LIFETIME: Duration = Duration::from_secs(600);
+
+/// Bytes of a message that may hold witnesses.
+pub(super) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
+/// Bytes of any other message.
+const MESSAGE_MAX: usize = 64 << 10;
+/// KiB of large messages that are being read at once on one listener.
+const ROOM_KIB: usize = 8 * WITNESS_MESSAGE_MAX / 1024;
 
 type Api = ProvingEngineServer<EngineService>;
 
@@ -240,7 +247,26 @@ pub fn in_process(
     };
     let (_, health) = tonic_health::server::health_reporter();
     let routes = routes(service, Gate(None), health)?.prepare();
-    Ok(Bounds::default().layer(routes))
+    Ok(bounds().layer(routes))
+}
+
+/// The bounds of one listener; each has its own, so that who fills one leaves the other usable.
+fn bounds() -> Bounds {
+    Bounds::new(limit, Arc::new(Semaphore::new(ROOM_KIB)))
+}
+
+/// How long the messages of a call may be.
+fn limit(path: &str) -> MessageLimit {
+    match path.strip_prefix("/proofmill.engine.v1.ProvingEngine/") {
+        Some("Submit" | "SubmitStream" | "Prove") => MessageLimit {
+            bytes: WITNESS_MESSAGE_MAX,
+            beyond: ", and SubmitStream larger witnesses",
+        },
+        _ => MessageLimit {
+            bytes: MESSAGE_MAX,
+            beyond: "",
+        },
+    }
 }
 
 /// The services on one listener: the engine, health and reflection.
@@ -280,7 +306,7 @@ async fn serve(
     routes: tonic::service::Routes,
     end: watch::Receiver<bool>,
 ) {
-    let services = Bounds::default().layer(routes.prepare());
+    let services = bounds().layer(routes.prepare());
     let answer = move |request: hyper::Request<hyper::body::Incoming>| {
         // Routes are always ready.
         services.clone().call(request.map(Body::new))

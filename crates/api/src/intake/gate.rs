@@ -8,7 +8,10 @@ use axum::http::header::{HOST, HeaderMap, ORIGIN};
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tonic::Status;
+use tonic::body::Body;
 
+use super::calls::{is_call, is_health};
 use crate::access::Token;
 use crate::refused::Refused;
 
@@ -26,9 +29,15 @@ impl Gate {
         request: Request,
         next: Next,
     ) -> Response {
+        if is_health(request.uri()) {
+            return next.run(request).await;
+        }
         let Err(refused) = gate.admit(request.uri(), request.headers()) else {
             return next.run(request).await;
         };
+        if is_call(request.headers()) {
+            return Status::from(refused).into_http::<Body>().into_response();
+        }
         let status = refused.status;
         let mut response = refused.into_response();
         let headers = response.headers_mut();
@@ -67,7 +76,7 @@ impl Gate {
 fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     // HTTP/2 has the name beside the path.
-    let named = uri.authority().map(|authority| authority.as_str());
+    let named = uri.host();
     let (first, None) = (hosts.next().map(HeaderValue::to_str), hosts.next()) else {
         return false;
     };

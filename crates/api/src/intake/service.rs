@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::calls::Calls;
 use super::gate::Gate;
 use super::options::{Options, OptionsError};
 use super::routes::router;
@@ -56,8 +57,13 @@ impl Intake {
     /// Takes messages by `operations` until `stop`; who waits for an answer by then has 5 s to get it.
     pub async fn serve(self, operations: Operations, stop: impl Future<Output = ()>) {
         let taker = Arc::new(Taker::new(operations, self.patience));
-        let answer = serve::answers(router(taker, Arc::new(self.gate)));
+        let calls = Calls::new(&taker).await;
+        let answer = serve::answers(router(taker, calls.clone(), Arc::new(self.gate)));
         let (listener, terms) = self.port.with_lifetime(LIFETIME);
+        let stop = async {
+            stop.await;
+            calls.ends().await;
+        };
         serve::serve(listener, terms, answer, stop).await;
     }
 }
