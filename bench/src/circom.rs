@@ -37,12 +37,22 @@ pub(crate) struct Circuit {
 // === impl CircuitArgs ===
 
 impl CircuitArgs {
-    /// The circuit that was named, or SHA-256 of so many bytes, by circomlib.
-    pub(crate) fn prepare(&self, bytes: usize) -> anyhow::Result<Circuit> {
+    /// Where circuits and their keys are kept.
+    pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
         std::fs::create_dir_all(&self.circuits)
             .with_context(|| format!("making {}", self.circuits.display()))?;
-        let directory = self.circuits.canonicalize()?;
-        let proofmill = self.program.find()?.canonicalize()?;
+        Ok(self.circuits.canonicalize()?)
+    }
+
+    /// The program that works on them.
+    pub(crate) fn program(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.program.find()?.canonicalize()?)
+    }
+
+    /// The circuit that was named, or SHA-256 of so many bytes, by circomlib.
+    pub(crate) fn prepare(&self, bytes: usize) -> anyhow::Result<Circuit> {
+        let directory = self.folder()?;
+        let proofmill = self.program()?;
         let name = format!("sha256_{bytes}");
         let mut circuit = Circuit {
             zkey: directory.join(format!("{name}.zkey")),

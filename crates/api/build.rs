@@ -1,11 +1,17 @@
-//! The code of `proofmill.engine.v1`, from its proto files, without protoc.
+//! The code of `proofmill.engine.v1` and `proofmill.mill.v1`, from their proto files, without protoc.
 
 use std::error::Error;
 use std::path::PathBuf;
 
-/// The proto files' folder, and the one that imports all others.
+use tonic_prost_build::Builder;
+
+/// The proto files' folder.
 const FOLDER: &str = "proto";
-const SERVICE: &str = "proofmill/engine/v1/engine.proto";
+/// Of each service the file that imports all others.
+const ENGINE: &str = "proofmill/engine/v1/engine.proto";
+const INTAKE: &str = "proofmill/mill/v1/intake.proto";
+/// What reads and writes messages.
+const CODEC: &str = "crate::grpc::Codec";
 
 /// Messages that hold no witness: what they serialise to is what `--json` and `/status` show.
 const SHOWN: [&str; 21] = [
@@ -52,19 +58,13 @@ const SECRET: [&str; 3] = ["Partition", "GeneratorInputs", "SubmitStreamRequest"
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
-    let mut compiler = protox::Compiler::new([FOLDER])?;
-    compiler.include_imports(true).include_source_info(true);
-    compiler.open_file(SERVICE)?;
-    let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    std::fs::write(
-        out.join("engine_descriptor.bin"),
-        compiler.encode_file_descriptor_set(),
-    )?;
+    engine()?;
+    intake()
+}
+
+fn engine() -> Result<(), Box<dyn Error>> {
     let path = |name: &str| format!(".proofmill.engine.v1.{name}");
-    let mut builder = tonic_prost_build::configure()
-        .build_transport(false)
-        .emit_rerun_if_changed(false)
-        .skip_debug(SECRET.map(path));
+    let mut builder = builder().skip_debug(SECRET.map(path));
     for message in SHOWN {
         builder = builder.type_attribute(path(message), "#[derive(serde::Serialize)]");
     }
@@ -75,6 +75,29 @@ fn main() -> Result<(), Box<dyn Error>> {
         let attribute = format!("#[serde(serialize_with = \"super::named::{function}\")]");
         builder = builder.field_attribute(path(field), attribute);
     }
+    compile(builder, ENGINE, "engine_descriptor.bin")
+}
+
+fn intake() -> Result<(), Box<dyn Error>> {
+    // Payloads are not copied.
+    let builder = builder().bytes(".proofmill.mill.v1.SubmitRequest.payload");
+    compile(builder, INTAKE, "intake_descriptor.bin")
+}
+
+fn builder() -> Builder {
+    tonic_prost_build::configure()
+        .build_transport(false)
+        .emit_rerun_if_changed(false)
+        .codec_path(CODEC)
+}
+
+/// Compiles a service, and keeps its files, encoded, for reflection.
+fn compile(builder: Builder, service: &str, descriptors: &str) -> Result<(), Box<dyn Error>> {
+    let mut compiler = protox::Compiler::new([FOLDER])?;
+    compiler.include_imports(true).include_source_info(true);
+    compiler.open_file(service)?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join(descriptors), compiler.encode_file_descriptor_set())?;
     builder.compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }

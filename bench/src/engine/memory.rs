@@ -51,7 +51,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             .await?;
         engine.finished(job).await?;
         // The pages of files are not the engine's doing.
-        let most = peak().context(unknown)? - (now.resident - now.anonymous) - before;
+        let most =
+            peak(std::process::id()).context(unknown)? - (now.resident - now.anonymous) - before;
         let budget = engine.handle.status().await?.budget;
         engine.finish().await?;
         let formula = key + together;

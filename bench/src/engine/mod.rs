@@ -1,7 +1,11 @@
 //! The resident engine: what staying saves, how busy it keeps the machine, and what memory it takes.
 
+mod circuits;
+mod crash;
 mod critical;
 mod memory;
+mod mixed;
+mod process;
 mod running;
 mod steady;
 mod warm;
@@ -18,12 +22,15 @@ const BYTES: usize = 512;
 #[command(after_help = "\
 The circuit is SHA-256 of 512 bytes, by circomlib, with more than 2^18 constraints, unless --zkey and
 --witness name files of another. circom and snarkjs are those that the tests run: `make interop-tools`
-installs them. The engine runs in this process, as it does in `proofmill engine serve`.
+installs them. The engine runs in this process, as it does in `proofmill engine serve`; crash and mixed
+start that program, with circuits of ours too.
 
   proofmill-bench engine warm --proofs 50
   proofmill-bench engine steady
   proofmill-bench engine memory
-  proofmill-bench engine critical")]
+  proofmill-bench engine critical
+  proofmill-bench engine crash --kills 20
+  proofmill-bench engine mixed --jobs 1000")]
 pub(crate) struct Args {
     #[command(subcommand)]
     experiment: Experiment,
@@ -39,6 +46,10 @@ enum Experiment {
     Memory(memory::Args),
     /// A critical job behind twenty others: how soon it begins
     Critical(critical::Args),
+    /// Killed at random moments under load: what is lost, or proven with two results
+    Crash(crash::Args),
+    /// Ten circuits in memory for three of them, random priorities and cancels
+    Mixed(mixed::Args),
 }
 
 /// Runs the experiment that is meant.
@@ -48,5 +59,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Steady(args) => steady::run(args).await,
         Experiment::Memory(args) => memory::run(args).await,
         Experiment::Critical(args) => critical::run(args).await,
+        Experiment::Crash(args) => crash::run(args).await,
+        Experiment::Mixed(args) => mixed::run(args).await,
     }
 }

@@ -60,10 +60,26 @@ impl Circuit {
 
 impl Sized {
     /// As tables have it.
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Chain { .. } => "chain",
             Self::Sha256 { .. } => "sha256",
+        }
+    }
+
+    /// About how many constraints it has.
+    pub(crate) const fn constraints(self) -> usize {
+        match self {
+            Self::Chain { constraints } => constraints,
+            Self::Sha256 { blocks } => blocks * BLOCK,
+        }
+    }
+
+    /// Constraints or blocks.
+    pub(crate) const fn size(self) -> usize {
+        match self {
+            Self::Chain { constraints } => constraints,
+            Self::Sha256 { blocks } => blocks,
         }
     }
 }

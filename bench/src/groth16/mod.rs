@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::versus::{COMPARISON_HELP, Comparison, Curve, Lineup, Options};
 use circuit::Circuit;
+pub(crate) use circuit::Sized;
 
 /// Arguments of `proofmill-bench groth16`.
 #[derive(Debug, clap::Args)]
@@ -44,7 +45,7 @@ pub(crate) struct Args {
 /// What is proved, and has been before: keys are made, matrices extracted.
 pub(crate) struct Input<E: Engine> {
     /// The circuit, for those who make keys from one.
-    pub(crate) circuit: circuit::Sized,
+    pub(crate) circuit: Sized,
     /// Its matrices.
     pub(crate) r1cs: Arc<R1cs<E::ScalarField>>,
     /// Values for all its variables.
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn compare<E: Engine>(
     args: &Args,
-    circuit: circuit::Sized,
+    circuit: Sized,
     log_n: u8,
     threads: usize,
 ) -> anyhow::Result<Comparison> {

@@ -52,9 +52,9 @@ pub(crate) fn memory(process: u32) -> Option<Memory> {
     })
 }
 
-/// The most bytes of memory that this process had at once since [`reset_peak`].
-pub(crate) fn peak() -> Option<u64> {
-    status_bytes("self", "VmHWM:")
+/// The most bytes of memory that a process had at once; this one, since [`reset_peak`].
+pub(crate) fn peak(process: u32) -> Option<u64> {
+    status_bytes(&process.to_string(), "VmHWM:")
 }
 
 /// Begins to look for the most memory anew, if the system lets it.

@@ -13,7 +13,7 @@ use axum::{Json, Router};
 
 use crate::operations::Operations;
 use crate::refused::Refused;
-use crate::serve;
+use crate::serve::{self, Terms, Versions};
 use crate::socket::{self, socket_path};
 use crate::types::{Cancellation, Submission, TasksQuery};
 
@@ -40,8 +40,9 @@ pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlEr
     };
     let (listener, _removed_with_us) = socket::bind(&socket_path(state)).map_err(failed)?;
     // A submission may wait for room in its queue for as long as it takes.
-    let lifetime = Duration::MAX;
-    serve::serve(listener, None, router(operations), lifetime, pending()).await;
+    let terms = Terms::plain(Versions::One, Duration::MAX);
+    let answer = serve::answers(router(operations));
+    serve::serve(listener, terms, answer, pending()).await;
     Ok(())
 }
 

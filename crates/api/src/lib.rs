@@ -8,20 +8,26 @@
 //!
 //! The proving engine has a front end of its own: [`engine`].
 
+mod access;
 mod client;
 pub mod control;
 pub mod engine;
+mod grpc;
 pub mod intake;
 pub mod metrics;
 mod operations;
 pub mod over_bus;
+mod port;
+mod prompt;
 mod refused;
 mod serve;
 mod socket;
 mod types;
 
+pub use access::AccessError;
 pub use client::{Client, ClientError};
 pub use operations::{OperationError, Operations};
+pub use port::{PortError, TlsFiles};
 pub use socket::{SOCKET_NAME, socket_path};
 pub use types::{
     Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,

@@ -13,7 +13,7 @@ use proofmill_telemetry::{CONTENT_TYPE, Histogram, Kind, Page};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::serve;
+use crate::serve::{self, Terms, Versions};
 
 /// A number of a stage.
 type Value = fn(&StageStatus) -> f64;
@@ -56,7 +56,8 @@ pub async fn serve(
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .with_state(scrape);
-    let serving = serve::serve(listener, None, app, LIFETIME, std::future::pending());
+    let (terms, answer) = (Terms::plain(Versions::One, LIFETIME), serve::answers(app));
+    let serving = serve::serve(listener, terms, answer, std::future::pending());
     tokio::join!(serving, count);
 }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
 use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle};
-use proofmill_orchestrator::core::{Edition, Reply, Status, TaskPhase};
+use proofmill_orchestrator::core::{Reply, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
-use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::payload::Encoding;
-use proofmill_orchestrator::plan::{Needs, QueueIx};
+use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
 use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
@@ -211,25 +211,14 @@ impl Operations {
     /// Brings a message; waits while its queue is full.
     pub async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, OperationError> {
         let queue = self.queue(&submission.queue)?;
-        let part = match &submission.part {
-            Some(part) => {
-                Part::new(part).map_err(|error| OperationError::Invalid(error.to_string()))?
-            }
-            None => Part::whole(),
-        };
-        let bytes = Bytes::copy_from_slice(submission.payload.get().as_bytes());
-        let message = SourceMessage {
-            first: submission.first,
-            last: submission.last,
-            part,
-            encoding: Encoding::Json,
-            bytes,
-            needs: submission
-                .requires
-                .map(|labels| Needs { labels, memory: 0 }),
-            edition: Edition::Any,
-            next: 0,
-        };
+        let payload = Bytes::copy_from_slice(submission.payload.get().as_bytes());
+        let message = SourceMessage::of_json(
+            (submission.first, submission.last),
+            submission.part.as_deref(),
+            payload,
+            submission.requires,
+        );
+        let message = message.map_err(OperationError::Invalid)?;
         self.bring(queue, message).await
     }
 

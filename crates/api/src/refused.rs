@@ -1,14 +1,22 @@
 //! Answers that say no.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use tonic::{Code, Status};
+
+use crate::grpc::{try_again, try_again_as};
 use crate::operations::OperationError;
 
-/// An answer that says no: a status, and `{"error": …}`.
+/// When to ask again what is refused for now.
+const LATER: Duration = Duration::from_secs(1);
+
+/// An answer that says no: a status, and `{"error": …}`; over gRPC the code that comes closest.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) status: StatusCode,
@@ -33,10 +41,30 @@ impl IntoResponse for Refused {
             StatusCode::SERVICE_UNAVAILABLE,
         ];
         if is_for_now.contains(&self.status) {
-            let seconds = HeaderValue::from_static("1");
+            let seconds = HeaderValue::from(LATER.as_secs());
             response.headers_mut().insert(RETRY_AFTER, seconds);
         }
         response
+    }
+}
+
+impl From<Refused> for Status {
+    fn from(refused: Refused) -> Self {
+        let Refused { status, why } = refused;
+        let code = match status {
+            StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE => Code::InvalidArgument,
+            StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+            StatusCode::FORBIDDEN => Code::PermissionDenied,
+            StatusCode::NOT_FOUND => Code::NotFound,
+            StatusCode::REQUEST_TIMEOUT => Code::DeadlineExceeded,
+            StatusCode::CONFLICT => Code::AlreadyExists,
+            StatusCode::TOO_MANY_REQUESTS => return try_again(why, LATER),
+            StatusCode::SERVICE_UNAVAILABLE => {
+                return try_again_as(Code::Unavailable, why, LATER);
+            }
+            _ => Code::Internal,
+        };
+        Self::new(code, why)
     }
 }
 

@@ -28,17 +28,18 @@ mod key;
 mod log;
 mod memory;
 mod pending;
+mod secret;
 
 pub use blob::{BlobError, BlobStore, Bucket, Digest, InvalidDigest, Swept};
 pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::{
     ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, Leases, NatsOptions,
-    PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs, read_secret,
-    with_sources,
+    PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs, with_sources,
 };
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use log::{
     Durable, Entry, Expect, Log, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,
 };
 pub use memory::MemoryLog;
+pub use secret::{SecretError, read_secret};

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::IsTerminal;
 
+use proofmill_bus::with_sources;
 use proofmill_telemetry::console_line;
 
 use crate::output;
@@ -45,18 +46,7 @@ impl Failure {
 
     /// An error with all that caused it.
     pub(crate) fn of(error: &dyn Error) -> Self {
-        let mut message = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Some errors tell their cause themselves.
-            if !message.ends_with(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            cause = error.source();
-        }
-        Self::new(message)
+        Self::new(with_sources(error))
     }
 
     /// With what to do about it.

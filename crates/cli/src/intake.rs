@@ -1,6 +1,7 @@
-//! Messages over HTTP, beside whatever else a process does.
+//! Messages over HTTP and gRPC, beside whatever else a process does.
 
-use proofmill_api::intake::Intake;
+use proofmill_api::PortError;
+use proofmill_api::intake::{Intake, OptionsError};
 
 use crate::args::intake::IntakeArgs;
 use crate::failure::Failure;
@@ -11,7 +12,16 @@ pub(crate) async fn open(args: &IntakeArgs, screen: &Screen) -> Result<Option<In
     let Some(options) = args.options() else {
         return Ok(None);
     };
-    let intake = Intake::open(&options).await?;
+    let intake = Intake::open(&options).await.map_err(|error| {
+        let is_exposed = matches!(error, OptionsError::Port(PortError::Exposed(_)));
+        let failure = Failure::from(error);
+        if is_exposed {
+            failure
+                .help("give --submit-cert, --submit-key and --submit-token, or listen on 127.0.0.1")
+        } else {
+            failure
+        }
+    })?;
     screen.note(&format!(
         "messages on {}/v1/queues/NAME/messages",
         intake.url()

@@ -123,7 +123,8 @@ fuzz_target!(|input: &[u8]| {
         };
         let patient = async { tokio::time::timeout(Duration::from_secs(20), answered).await };
         let (told, rest) = site.runtime.block_on(patient).expect("an answer in time");
-        if let Some(told) = told {
+        // What reads the messages of health and reflection is not ours: it says INTERNAL to what is none.
+        if let Some(told) = told.filter(|_| path.starts_with("proofmill.")) {
             assert_ne!(told.code(), tonic::Code::Internal, "{told}");
         }
         if let Some(Err(broken)) = rest {

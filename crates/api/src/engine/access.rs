@@ -1,53 +1,21 @@
 //! Who may call over TCP: tokens, each of which is a client's.
 
 use std::fmt;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use proofmill_bus::read_secret;
 use proofmill_engine::RequestId;
-use sha2::{Digest, Sha256};
-use subtle::{ConditionallySelectable, ConstantTimeEq};
+use subtle::ConditionallySelectable;
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
-use zeroize::Zeroizing;
 
-/// Bytes of a file of secrets, at most.
-const FILE_MAX: u64 = 1 << 20;
-/// Characters of a token, at least: fewer could be guessed.
-const TOKEN_MIN: usize = 16;
-/// Characters of a token, at most.
-const TOKEN_MAX: usize = 512;
+use crate::access::{AccessError, Token};
 
-/// A file of secrets cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum AccessError {
-    /// It cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Other users can read or change it.
-    #[error("{} is a secret that everybody on this machine can get at: `chmod 600` it", .0.display())]
-    Open(PathBuf),
-    /// It does not hold what it should.
-    #[error("{}: {why}", path.display())]
-    Content {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong, and where.
-        why: String,
-    },
-}
-
-/// The clients that may call, and the digests of their tokens. What is compared are digests, all of
-/// them each time, so that the time it takes tells nothing of a token.
+/// The clients that may call, and their tokens. A token is compared with all of them each time, so that
+/// the time it takes tells nothing of whose it is.
 #[derive(Clone)]
-pub struct Tokens(Arc<[(Arc<str>, [u8; 32])]>);
+pub struct Tokens(Arc<[(Arc<str>, Token)]>);
 
 /// The client whose token a call carries.
 #[derive(Clone, Debug)]
@@ -56,34 +24,6 @@ pub(crate) struct Caller(pub(crate) Arc<str>);
 /// Lets only calls with a token through, if there are tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate(pub(crate) Option<Tokens>);
-
-/// What a file holds that nobody but its owner, and perhaps a group, may read.
-///
-/// # Errors
-///
-/// It cannot be read, or by everybody.
-pub(crate) fn read_secret(path: &Path) -> Result<Zeroizing<String>, AccessError> {
-    let failed = |source| AccessError::File {
-        path: path.to_owned(),
-        source,
-    };
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.permissions().mode() & 0o007 != 0 {
-        return Err(AccessError::Open(path.to_owned()));
-    }
-    if metadata.len() > FILE_MAX {
-        return Err(AccessError::Content {
-            path: path.to_owned(),
-            why: format!("{} bytes, at most {FILE_MAX} are read", metadata.len()),
-        });
-    }
-    let mut text = Zeroizing::new(String::new());
-    file.take(FILE_MAX)
-        .read_to_string(&mut text)
-        .map_err(failed)?;
-    Ok(text)
-}
 
 // === impl Tokens ===
 
@@ -94,8 +34,8 @@ impl Tokens {
     /// # Errors
     ///
     /// The file cannot be read, or by everybody; or which line is malformed.
-    pub fn read(path: &Path) -> Result<Self, AccessError> {
-        let text = read_secret(path)?;
+    pub async fn read(path: &Path) -> Result<Self, AccessError> {
+        let text = read_secret(path).await?;
         Self::parse(&text).map_err(|why| AccessError::Content {
             path: path.to_owned(),
             why,
@@ -114,12 +54,8 @@ impl Tokens {
             };
             // The rule for clients' names is the one of requests; the id does not matter here.
             RequestId::new(client, "any").map_err(wrong)?;
-            if !(TOKEN_MIN..=TOKEN_MAX).contains(&token.len()) {
-                return Err(wrong(format!(
-                    "a token has {TOKEN_MIN} to {TOKEN_MAX} characters; `openssl rand -hex 32` makes one"
-                )));
-            }
-            tokens.push((Arc::from(client), digest(token.as_bytes())));
+            let token = Token::try_new(token).map_err(wrong)?;
+            tokens.push((Arc::from(client), token));
         }
         if tokens.is_empty() {
             return Err("there is no token in it: write `CLIENT TOKEN` on a line".to_owned());
@@ -128,20 +64,15 @@ impl Tokens {
     }
 
     /// The client whose token this is.
-    fn client(&self, token: &[u8]) -> Option<Arc<str>> {
-        let given = digest(token);
+    fn client(&self, shown: &Token) -> Option<Arc<str>> {
         let none = u32::MAX;
         let mut found = none;
         for (index, (_, known)) in (0..).zip(&*self.0) {
-            found.conditional_assign(&index, given.ct_eq(known));
+            found.conditional_assign(&index, known.is(shown));
         }
         let (client, _) = self.0.get(usize::try_from(found).ok()?)?;
         Some(client.clone())
     }
-}
-
-fn digest(token: &[u8]) -> [u8; 32] {
-    Sha256::digest(token).into()
 }
 
 impl fmt::Debug for Tokens {
@@ -159,16 +90,11 @@ impl Interceptor for Gate {
         let Some(tokens) = &self.0 else {
             return Ok(request);
         };
-        let header = request.metadata().get("authorization");
-        let token = header
-            .and_then(|value| value.as_bytes().strip_prefix(b"Bearer "))
-            .ok_or_else(|| {
-                Status::unauthenticated(
-                    "this needs a token: the header `authorization: Bearer TOKEN`",
-                )
-            })?;
+        let shown = Token::shown(request.metadata().as_ref()).ok_or_else(|| {
+            Status::unauthenticated("this needs a token: the header `authorization: Bearer TOKEN`")
+        })?;
         let client = tokens
-            .client(token)
+            .client(&shown)
             .ok_or_else(|| Status::unauthenticated("the token is none of the engine's"))?;
         request.extensions_mut().insert(Caller(client));
         Ok(request)
@@ -185,10 +111,10 @@ mod tests {
     #[test]
     fn a_token_is_its_clients() {
         let tokens = Tokens::parse(FILE).unwrap();
-        let client = |token: &str| tokens.client(token.as_bytes());
+        let client = |word: &str| tokens.client(&Token::try_new(word).unwrap());
         assert_eq!(client("0123456789abcdef").as_deref(), Some("rollup"));
         assert_eq!(client("fedcba9876543210").as_deref(), Some("light"));
-        for wrong in ["", "0123456789abcde", "0123456789abcdeg", "rollup"] {
+        for wrong in ["0123456789abcdeg", "0123456789abcdef0"] {
             assert_eq!(client(wrong), None, "{wrong}");
         }
         assert!(!format!("{tokens:?}").contains("0123"));

@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures_util::stream;
 use hyper::Uri;
 use hyper_util::rt::TokioIo;
+use proofmill_bus::{SecretError, read_secret, with_sources};
 use prost::Message;
 use tokio::net::UnixStream;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -20,14 +21,13 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 use tower_service::Service;
 
-use super::access::{AccessError, read_secret};
-use super::calls::WITNESS_MESSAGE_MAX;
 use super::proto;
 use super::proto::partition::Input;
 use super::proto::proving_engine_client::ProvingEngineClient;
 use super::proto::submit_stream_request::Part;
-use super::refusal::retry_after;
-use super::server::chain;
+use super::server::WITNESS_MESSAGE_MAX;
+use crate::access::AccessError;
+use crate::grpc::retry_after;
 use crate::socket;
 
 /// Bytes of a job that go in one message; witnesses of larger ones are streamed.
@@ -74,9 +74,12 @@ pub enum ClientError {
         /// Why.
         why: String,
     },
-    /// The file of a token or of an authority.
+    /// The file of an authority.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// The file of a token.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// The file holds no token.
     #[error("{} holds no token: one line with a token, or with a client and its token", .0.display())]
     NoToken(PathBuf),
@@ -155,7 +158,7 @@ impl Client {
             address: address.clone(),
             why,
         };
-        let failed = |error: tonic::transport::Error| unreachable(chain(&error));
+        let failed = |error: tonic::transport::Error| unreachable(with_sources(&error));
         let channel = match address {
             Address::Socket(path) => {
                 // The host is not looked at.
@@ -175,7 +178,10 @@ impl Client {
                 endpoint.connect().await.map_err(failed)?
             }
         };
-        let bearer = Bearer(credentials.token.as_deref().map(token).transpose()?);
+        let bearer = match &credentials.token {
+            Some(path) => Bearer(Some(token(path).await?)),
+            None => Bearer(None),
+        };
         let calls = ProvingEngineClient::with_interceptor(channel, bearer)
             .max_decoding_message_size(ANSWER_MAX);
         Ok(Self {
@@ -351,7 +357,7 @@ impl Client {
         match std::error::Error::source(&status) {
             Some(cause) => ClientError::Unreachable {
                 address: self.address.clone(),
-                why: chain(cause),
+                why: with_sources(cause),
             },
             None => ClientError::Refused {
                 code: status.code(),
@@ -404,8 +410,8 @@ fn tls(credentials: &Credentials) -> Result<ClientTlsConfig, ClientError> {
     Ok(config.ca_certificate(Certificate::from_pem(pem)))
 }
 
-fn token(path: &Path) -> Result<MetadataValue<Ascii>, ClientError> {
-    let text = read_secret(path)?;
+async fn token(path: &Path) -> Result<MetadataValue<Ascii>, ClientError> {
+    let text = read_secret(path).await?;
     let token = text
         .lines()
         .next()

@@ -5,13 +5,10 @@
 //! [`Client`] is the other end, and [`proto`] what they say. [`timeline`] makes pictures of events.
 
 mod access;
-mod calls;
 mod client;
 mod convert;
-mod frames;
 mod history;
 mod http;
-mod listen;
 mod metrics;
 pub mod proto;
 mod refusal;
@@ -20,8 +17,6 @@ mod service;
 mod streaming;
 pub mod timeline;
 
-pub use access::{AccessError, Tokens};
+pub use access::Tokens;
 pub use client::{Address, Client, ClientError, Credentials, InvalidAddress};
-pub use server::{
-    ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, TlsFiles, in_process,
-};
+pub use server::{ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, in_process};

@@ -1,13 +1,9 @@
 //! What a caller is told when the engine refuses.
 
-use std::time::Duration;
-
 use proofmill_engine::Error;
 use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
 
-/// The header by which gRPC's own clients are told when to try again, in milliseconds.
-const PUSHBACK: &str = "grpc-retry-pushback-ms";
+use crate::grpc::try_again;
 
 /// The status of an error of the engine.
 pub(crate) fn of(error: Error) -> Status {
@@ -26,27 +22,14 @@ pub(crate) fn of(error: Error) -> Status {
     Status::new(code, text)
 }
 
-/// There is no room now; there will be after `wait`.
-pub(crate) fn try_again(text: impl Into<String>, wait: Duration) -> Status {
-    let details = ErrorDetails::with_retry_info(Some(wait));
-    let mut status = Status::with_error_details(Code::ResourceExhausted, text, details);
-    // A number is ASCII.
-    if let Ok(milliseconds) = wait.as_millis().to_string().parse() {
-        status.metadata_mut().insert(PUSHBACK, milliseconds);
-    }
-    status
-}
-
-/// When a status says to try again.
-pub(crate) fn retry_after(status: &Status) -> Option<Duration> {
-    status.get_details_retry_info()?.retry_delay
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proofmill_engine::Resource;
 
     use super::*;
+    use crate::grpc::retry_after;
 
     #[test]
     fn who_is_over_quota_is_told_when_to_come_back() {
@@ -58,7 +41,10 @@ mod tests {
         });
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert_eq!(retry_after(&status), Some(Duration::from_millis(1500)));
-        assert_eq!(status.metadata().get(PUSHBACK).unwrap(), "1500");
+        assert_eq!(
+            status.metadata().get("grpc-retry-pushback-ms").unwrap(),
+            "1500"
+        );
         assert!(status.message().contains("7 of 7"), "{status}");
     }
 

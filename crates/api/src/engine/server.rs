@@ -5,38 +5,42 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::serve::Listener;
 use proofmill_engine::{Error as EngineError, Handle, Service};
 use proofmill_shutdown::{Level, Shutdown};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Identity, ServerTlsConfig};
 use tonic_health::ServingStatus;
+use tower_layer::Layer;
+use tower_service::Service as _;
 
-use super::access::{AccessError, Gate, Tokens, read_secret};
-use super::calls::{Bounds, WITNESS_MESSAGE_MAX};
+use super::access::{Gate, Tokens};
 use super::history::History;
 use super::http;
-use super::listen::{Listener, connections};
 use super::proto::DESCRIPTORS;
 use super::proto::proving_engine_server::ProvingEngineServer;
 use super::service::EngineService;
+use crate::access::AccessError;
+use crate::grpc::{Bounds, MessageLimit};
+use crate::port::{Port, PortError, TlsFiles, listen};
+use crate::serve::{self, Terms, Versions};
 use crate::socket;
 
 /// The engine's socket in its state directory.
 pub const ENGINE_SOCKET: &str = "engine.sock";
 
-/// How long a TLS handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long a connection may be still before it is asked whether it is there, and then to answer.
-const KEEPALIVE: Duration = Duration::from_secs(30);
-/// How long callers may take to read their last answers.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// Calls on one connection at once.
-const STREAMS: u32 = 256;
-/// Bytes of a call's headers.
-const HEADERS_MAX: u32 = 16 << 10;
+/// A connection over HTTP is closed after so long: whoever scrapes opens another.
+const HTTP_LIFETIME: Duration = Duration::from_secs(600);
+
+/// Bytes of a message that may hold witnesses.
+pub(super) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
+/// Bytes of any other message.
+const MESSAGE_MAX: usize = 64 << 10;
+/// KiB of large messages that are being read at once on one listener.
+const ROOM_KIB: usize = 8 * WITNESS_MESSAGE_MAX / 1024;
 
 type Api = ProvingEngineServer<EngineService>;
 
@@ -51,7 +55,7 @@ pub struct ServerOptions {
     pub http: Option<SocketAddr>,
 }
 
-/// A TCP port to offer an engine on. Beyond loopback it must have TLS and tokens.
+/// A TCP port to offer an engine on. Beyond loopback TLS and tokens are needed.
 #[derive(Clone, Debug)]
 pub struct TcpOptions {
     /// The address; port 0 is any.
@@ -62,47 +66,28 @@ pub struct TcpOptions {
     pub tokens: Option<PathBuf>,
 }
 
-/// What a server shows for itself, as PEM files.
-#[derive(Clone, Debug)]
-pub struct TlsFiles {
-    /// The certificate, and those that lead to its authority.
-    pub certificate: PathBuf,
-    /// Its key; not for everybody to read.
-    pub key: PathBuf,
-}
-
 /// The front end cannot be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Anybody could listen, or call.
-    #[error(
-        "{0} can be reached from other machines: give it a certificate, its key and a file of tokens, \
-         or a loopback address"
-    )]
-    Exposed(SocketAddr),
+    /// A TCP port.
+    #[error(transparent)]
+    Port(#[from] PortError),
     /// Another engine answers there.
     #[error("an engine listens on {} already: end it, or use another socket", .0.display())]
     Taken(PathBuf),
-    /// A place cannot be listened on.
-    #[error("cannot listen on {place}: {source}")]
+    /// The socket cannot be listened on.
+    #[error("cannot listen on {}", path.display())]
     Listen {
-        /// Where.
-        place: String,
+        /// Which.
+        path: PathBuf,
         /// Why.
+        #[source]
         source: std::io::Error,
     },
-    /// A certificate, a key or a file of tokens.
+    /// A file of tokens.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The certificate and its key cannot be used.
-    #[error("cannot use the certificate {}: {why}", certificate.display())]
-    Tls {
-        /// The certificate.
-        certificate: PathBuf,
-        /// Why.
-        why: String,
-    },
-    /// Reflection, or the server itself.
+    /// Reflection.
     #[error("cannot serve: {0}")]
     Serve(String),
     /// The engine has failed.
@@ -115,7 +100,7 @@ pub struct Server {
     handle: Handle,
     history: Arc<History>,
     unix: Option<(UnixListener, socket::Bound)>,
-    tcp: Option<(TcpListener, Option<ServerTlsConfig>, Gate)>,
+    tcp: Option<(Port, Gate)>,
     http: Option<TcpListener>,
 }
 
@@ -151,7 +136,7 @@ impl Server {
 
     /// The TCP port's address.
     pub fn tcp_address(&self) -> Option<SocketAddr> {
-        self.tcp.as_ref()?.0.local_addr().ok()
+        Some(self.tcp.as_ref()?.0.address)
     }
 
     /// The HTTP port's address.
@@ -190,26 +175,27 @@ impl Server {
         let unix = async {
             let Some(listener) = unix else { return Ok(()) };
             let routes = routes(service(true), Gate(None), health_service.clone())?;
-            serve(listener, None, routes, end.clone()).await
+            let terms = Terms::plain(Versions::Two, Duration::MAX);
+            serve(listener, terms, routes, end.clone()).await;
+            Ok::<_, ServeError>(())
         };
         let tcp = async {
-            let Some((listener, tls, gate)) = tcp else {
+            let Some((port, gate)) = tcp else {
                 return Ok(());
             };
             let routes = routes(service(false), gate, health_service.clone())?;
-            serve(listener, tls, routes, end.clone()).await
+            let (listener, terms) = port.with_lifetime(Duration::MAX);
+            serve(listener, terms, routes, end.clone()).await;
+            Ok(())
         };
         let http = async {
             let Some(listener) = http else { return Ok(()) };
             let here = listener.local_addr().is_ok_and(|it| it.ip().is_loopback());
             let router = http::router(handle.clone(), history.clone(), here);
-            let mut end = end.clone();
-            let served = axum::serve(listener, router);
-            tokio::select! {
-                served = served => served.map_err(|error| ServeError::Serve(error.to_string())),
-                // An error means that nobody is left to end it.
-                _ = end.wait_for(|ended| *ended) => Ok(()),
-            }
+            let terms = Terms::plain(Versions::One, HTTP_LIFETIME);
+            let answer = serve::answers(router);
+            serve::serve(listener, terms, answer, reached(end.clone())).await;
+            Ok(())
         };
         let events = handle.events();
         let recording = history.clone();
@@ -261,7 +247,26 @@ pub fn in_process(
     };
     let (_, health) = tonic_health::server::health_reporter();
     let routes = routes(service, Gate(None), health)?.prepare();
-    Ok(tower_layer::Layer::layer(&Bounds::default(), routes))
+    Ok(bounds().layer(routes))
+}
+
+/// The bounds of one listener; each has its own, so that who fills one leaves the other usable.
+fn bounds() -> Bounds {
+    Bounds::new(limit, Arc::new(Semaphore::new(ROOM_KIB)))
+}
+
+/// How long the messages of a call may be.
+fn limit(path: &str) -> MessageLimit {
+    match path.strip_prefix("/proofmill.engine.v1.ProvingEngine/") {
+        Some("Submit" | "SubmitStream" | "Prove") => MessageLimit {
+            bytes: WITNESS_MESSAGE_MAX,
+            beyond: ", and SubmitStream larger witnesses",
+        },
+        _ => MessageLimit {
+            bytes: MESSAGE_MAX,
+            beyond: "",
+        },
+    }
 }
 
 /// The services on one listener: the engine, health and reflection.
@@ -295,42 +300,29 @@ fn routes(
 
 /// Answers on one listener until `end`, and then until the last answers have left, or nobody reads
 /// them.
-async fn serve<L: Listener>(
-    listener: L,
-    tls: Option<ServerTlsConfig>,
+async fn serve(
+    listener: impl Listener,
+    terms: Terms,
     routes: tonic::service::Routes,
-    mut end: watch::Receiver<bool>,
-) -> Result<(), ServeError> {
-    let failed = |error: tonic::transport::Error| ServeError::Serve(error.to_string());
-    let mut server = tonic::transport::Server::builder()
-        .max_concurrent_streams(STREAMS)
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
-        .http2_max_header_list_size(HEADERS_MAX);
-    if let Some(tls) = tls {
-        server = server.tls_config(tls).map_err(failed)?;
-    }
-    let mut late = end.clone();
-    let serving = server
-        .layer(Bounds::default())
-        .add_routes(routes)
-        .serve_with_incoming_shutdown(connections(listener), async move {
-            // An error means that nobody is left to end it.
-            let _ = end.wait_for(|ended| *ended).await;
-        });
-    let patience = async {
-        let _ = late.wait_for(|ended| *ended).await;
-        tokio::time::sleep(LAST_ANSWERS).await;
+    end: watch::Receiver<bool>,
+) {
+    let services = bounds().layer(routes.prepare());
+    let answer = move |request: hyper::Request<hyper::body::Incoming>| {
+        // Routes are always ready.
+        services.clone().call(request.map(Body::new))
     };
-    tokio::select! {
-        served = serving => served.map_err(failed),
-        () = patience => Ok(()),
-    }
+    serve::serve(listener, terms, answer, reached(end)).await;
+}
+
+/// When it has ended.
+async fn reached(mut end: watch::Receiver<bool>) {
+    // An error means that nobody is left to end it.
+    let _ = end.wait_for(|ended| *ended).await;
 }
 
 async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), ServeError> {
     let failed = |source| ServeError::Listen {
-        place: path.display().to_string(),
+        path: path.to_owned(),
         source,
     };
     if socket::connect(path).await.map_err(failed)?.is_some() {
@@ -339,58 +331,16 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), ServeEr
     socket::bind(path).map_err(failed)
 }
 
-async fn bind_tcp(
-    options: &TcpOptions,
-) -> Result<(TcpListener, Option<ServerTlsConfig>, Gate), ServeError> {
-    let exposed = !options.address.ip().is_loopback();
-    if exposed && (options.tls.is_none() || options.tokens.is_none()) {
-        return Err(ServeError::Exposed(options.address));
-    }
-    let tokens = options.tokens.as_deref().map(Tokens::read).transpose()?;
-    let tls = options.tls.as_ref().map(tls).transpose()?;
-    Ok((listen(options.address).await?, tls, Gate(tokens)))
-}
-
-fn tls(files: &TlsFiles) -> Result<ServerTlsConfig, ServeError> {
-    let key = read_secret(&files.key)?;
-    let certificate = std::fs::read(&files.certificate).map_err(|source| AccessError::File {
-        path: files.certificate.clone(),
-        source,
-    })?;
-    let config = ServerTlsConfig::new()
-        .identity(Identity::from_pem(certificate, key.as_bytes()))
-        .timeout(HANDSHAKE);
-    // What is wrong with the two shows here, before anything is bound.
-    let tried = tonic::transport::Server::builder().tls_config(config.clone());
-    match tried {
-        Ok(_) => Ok(config),
-        Err(error) => Err(ServeError::Tls {
-            certificate: files.certificate.clone(),
-            why: chain(&error),
-        }),
-    }
-}
-
-/// An error with all that caused it.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let told = error.to_string();
-        // Some errors tell their cause themselves.
-        if !text.ends_with(&told) {
-            text.push_str(": ");
-            text.push_str(&told);
-        }
-        cause = error.source();
-    }
-    text
-}
-
-async fn listen(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    let listening = TcpListener::bind(address).await;
-    listening.map_err(|source| ServeError::Listen {
-        place: address.to_string(),
-        source,
-    })
+async fn bind_tcp(options: &TcpOptions) -> Result<(Port, Gate), ServeError> {
+    let TcpOptions {
+        address,
+        tls,
+        tokens,
+    } = options;
+    let port = Port::open(*address, Versions::Two, tls.as_ref(), tokens.is_some()).await?;
+    let tokens = match tokens {
+        Some(path) => Some(Tokens::read(path).await?),
+        None => None,
+    };
+    Ok((port, Gate(tokens)))
 }

@@ -15,6 +15,7 @@ use super::proto;
 use super::proto::proving_engine_server::ProvingEngine;
 use super::refusal;
 use super::streaming;
+use crate::grpc::timeout_of_call;
 
 /// The service on one listener.
 #[derive(Clone, Debug)]
@@ -103,7 +104,7 @@ impl ProvingEngine for EngineService {
 
     async fn prove(&self, request: Request<proto::SubmitRequest>) -> Answer<proto::JobResult> {
         let caller = caller(&request);
-        let timeout = convert::timeout_of_call(request.metadata().as_ref())?;
+        let timeout = timeout_of_call(request.metadata().as_ref())?;
         let mut planned = convert::submission(request.into_inner(), caller.as_deref())?;
         if let Some(until) = timeout.and_then(|it| SystemTime::now().checked_add(it)) {
             planned.end_by(until);

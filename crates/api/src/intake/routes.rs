@@ -16,9 +16,12 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::source::parse_message;
+use tokio::time::Instant;
 
+use super::calls::Calls;
 use super::gate::Gate;
-use super::taker::{Room, Taker, Told};
+use super::taker::{AT_ONCE, Room, Taker, Told};
 use crate::control::BODY_MAX;
 use crate::refused::Refused;
 
@@ -27,9 +30,6 @@ const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Messages in a request, at most.
 const LINES_MAX: usize = 10_000;
-
-/// Messages of a request that are on their way at a time.
-const LINES_AT_ONCE: usize = 64;
 
 const LINES: &str = "application/x-ndjson";
 
@@ -43,11 +43,12 @@ enum Form {
     Lines,
 }
 
-pub(super) fn router(taker: Arc<Taker>, gate: Arc<Gate>) -> Router {
+pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Arc<Gate>) -> Router {
+    let others = move |request: Request| calls.clone().answer(request);
     Router::new()
         .route("/v1/queues/{queue}/messages", post(messages))
         .route("/v1/status", get(status))
-        .fallback(unknown)
+        .fallback(others)
         .layer(middleware::from_fn_with_state(gate, Gate::pass))
         .with_state(taker)
 }
@@ -69,18 +70,11 @@ async fn messages(
     let (room, body) = read(&taker, request).await?;
     match form {
         Form::One => {
-            let (status, answer) = taker.take(queue, &body, room, taker.until()).await?;
+            let (status, answer) = take(&taker, queue, &body, room, taker.until()).await?;
             Ok((status, Json(answer)).into_response())
         }
         Form::Lines => lines(&taker, queue, body, room).await,
     }
-}
-
-async fn unknown() -> Refused {
-    Refused::new(
-        StatusCode::NOT_FOUND,
-        "there is POST /v1/queues/NAME/messages, and GET /v1/status",
-    )
 }
 
 /// A page in a browser cannot send these types without asking first, which it may not.
@@ -144,14 +138,21 @@ async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> A
     let mut answer = String::new();
     let taken = futures_util::stream::iter(lines).map(|line| {
         let (taker, room) = (taker.clone(), room.clone());
-        async move { taker.take(queue, &line, room, until).await }
+        async move { take(&taker, queue, &line, room, until).await }
     });
-    let mut taken = std::pin::pin!(taken.buffered(LINES_AT_ONCE));
+    let mut taken = std::pin::pin!(taken.buffered(AT_ONCE));
     while let Some(told) = taken.next().await {
         answer.push_str(&line(told));
         answer.push('\n');
     }
     Ok(([(header::CONTENT_TYPE, LINES)], answer).into_response())
+}
+
+/// Takes a message, as JSON.
+async fn take(taker: &Taker, queue: QueueIx, text: &[u8], room: Room, until: Instant) -> Told {
+    let message = parse_message(text)
+        .map_err(|why| Refused::new(StatusCode::BAD_REQUEST, format!("the message: {why}")))?;
+    taker.take(queue, message, room, until).await
 }
 
 /// What became of one of several messages.

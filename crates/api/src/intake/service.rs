@@ -1,27 +1,24 @@
 //! The listener, and serving on it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
-
+use super::calls::Calls;
 use super::gate::Gate;
 use super::options::{Options, OptionsError};
 use super::routes::router;
 use super::taker::Taker;
+use crate::access::Token;
 use crate::operations::Operations;
-use crate::serve;
+use crate::port::Port;
+use crate::serve::{self, Versions};
 
 /// A connection is closed after so long: a producer opens another.
 const LIFETIME: Duration = Duration::from_secs(600);
 
 /// A place where messages are taken.
 pub struct Intake {
-    listener: TcpListener,
-    address: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    port: Port,
     gate: Gate,
     patience: Duration,
 }
@@ -34,31 +31,39 @@ impl Intake {
     /// # Errors
     /// [`OptionsError`], which says what to change.
     pub async fn open(options: &Options) -> Result<Self, OptionsError> {
-        options.check()?;
-        let address = options.address;
-        let failed = |source| OptionsError::Listen { address, source };
-        let tls = options.tls().await?;
-        let token = options.token().await?;
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        Ok(Self {
-            address: listener.local_addr().map_err(failed)?,
-            listener,
+        let Options {
+            address,
             tls,
+            token,
+            patience,
+        } = options;
+        let port = Port::open(*address, Versions::Both, tls.as_ref(), token.is_some()).await?;
+        let token = match token {
+            Some(path) => Some(Token::read(path).await?),
+            None => None,
+        };
+        Ok(Self {
+            port,
             gate: Gate { token },
-            patience: options.patience,
+            patience: *patience,
         })
     }
 
     /// Where it is, such as `http://127.0.0.1:9465`.
     pub fn url(&self) -> String {
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        self.port.url()
     }
 
     /// Takes messages by `operations` until `stop`; who waits for an answer by then has 5 s to get it.
     pub async fn serve(self, operations: Operations, stop: impl Future<Output = ()>) {
         let taker = Arc::new(Taker::new(operations, self.patience));
-        let router = router(taker, Arc::new(self.gate));
-        serve::serve(self.listener, self.tls, router, LIFETIME, stop).await;
+        let calls = Calls::new(&taker).await;
+        let answer = serve::answers(router(taker, calls.clone(), Arc::new(self.gate)));
+        let (listener, terms) = self.port.with_lifetime(LIFETIME);
+        let stop = async {
+            stop.await;
+            calls.ends().await;
+        };
+        serve::serve(listener, terms, answer, stop).await;
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use proofmill_orchestrator::plan::QueueIx;
-use proofmill_orchestrator::source::{SourceMessage, parse_message};
+use proofmill_orchestrator::source::SourceMessage;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -18,6 +18,9 @@ use crate::types::SubmitAnswer;
 /// place at its queue.
 const WAITING_MAX: usize = 4096;
 
+/// Messages of one request or stream that are on their way at a time.
+pub(super) const AT_ONCE: usize = 64;
+
 /// KiB of requests that are held at a time.
 const ROOM_KIB: usize = 4 * BODY_MAX / 1024;
 
@@ -26,7 +29,8 @@ pub(super) struct Taker {
     pub(super) operations: Operations,
     patience: Duration,
     waiting: Arc<Semaphore>,
-    room: Arc<Semaphore>,
+    /// A permit is for a KiB.
+    pub(super) room: Arc<Semaphore>,
 }
 
 /// A share of the memory for requests, given back when the last holder is gone.
@@ -65,17 +69,15 @@ impl Taker {
         }
     }
 
-    /// Takes one message, as JSON, for a queue, and waits until it is durable. Where that takes
-    /// longer than the patience, the message keeps its place, and may be recorded later.
+    /// Takes one message for a queue, and waits until it is durable. Where that takes longer than the
+    /// patience, the message keeps its place, and may be recorded later.
     pub(super) async fn take(
         &self,
         queue: QueueIx,
-        text: &[u8],
+        message: SourceMessage,
         room: Room,
         until: Instant,
     ) -> Told {
-        let message = parse_message(text)
-            .map_err(|why| Refused::new(StatusCode::BAD_REQUEST, format!("the message: {why}")))?;
         if Instant::now() >= until {
             return Err(Refused::new(
                 StatusCode::SERVICE_UNAVAILABLE,

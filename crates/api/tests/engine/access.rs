@@ -5,18 +5,18 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use proofmill_api::TlsFiles;
 use proofmill_api::engine::proto::register_request::Source;
 use proofmill_api::engine::proto::{RegisterRequest, SubmitRequest};
 use proofmill_api::engine::{
     Address, Client, ClientError, Credentials, ServeError, Server, ServerOptions, TcpOptions,
-    TlsFiles,
 };
-use proofmill_engine::Service;
+use proofmill_engine::{Limits, Options, Service};
 use proofmill_nats_server::Authority;
 use tempfile::TempDir;
 use tonic::Code;
 
-use crate::engines::{BN254, options};
+use crate::engines::{BN254, Gate, options};
 use crate::site::{Offer, Site, assert_refused, request};
 
 const TOKENS: &str =
@@ -128,11 +128,11 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
     assert!(bind(everywhere).await.is_ok());
 }
 
-/// A site on a TCP port with TLS and tokens.
-async fn guarded() -> (TempDir, Site, PathBuf) {
+/// A TCP port with TLS, by a certificate for that name, and tokens; and its authority.
+fn guard(name: &str) -> (TempDir, TcpOptions, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new(folder.path(), "authority");
-    let signed = authority.sign("engine", "localhost");
+    let signed = authority.sign("engine", name);
     let tcp = TcpOptions {
         address: on_loopback(),
         tls: Some(TlsFiles {
@@ -141,15 +141,17 @@ async fn guarded() -> (TempDir, Site, PathBuf) {
         }),
         tokens: Some(private(folder.path(), "tokens", TOKENS)),
     };
+    (folder, tcp, authority.certificate)
+}
+
+/// A site on such a port.
+async fn guarded(name: &str) -> (TempDir, Site, PathBuf) {
+    let (folder, tcp, authority) = guard(name);
     let offer = Offer {
         tcp: Some(tcp),
         http: false,
     };
-    (
-        folder,
-        Site::with(options(), offer).await,
-        authority.certificate,
-    )
+    (folder, Site::with(options(), offer).await, authority)
 }
 
 async fn connect(
@@ -168,7 +170,7 @@ async fn connect(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_authority_or_none_at_all_is_noticed() {
-    let (folder, site, authority) = guarded().await;
+    let (folder, site, authority) = guarded("localhost").await;
     let other = Authority::new(folder.path(), "other").certificate;
     let refused = connect(&site, &other, None).await;
     assert!(
@@ -191,8 +193,53 @@ async fn a_wrong_authority_or_none_at_all_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_for_another_name_is_noticed() {
+    let (_folder, site, authority) = guarded("elsewhere.example").await;
+    match connect(&site, &authority, None).await {
+        Err(ClientError::Unreachable { why, .. }) => {
+            assert!(why.contains("not valid for name"), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_quota_of_a_token_is_its_clients_whatever_the_connection() {
+    let gate = Gate::closed();
+    let options = Options {
+        interference: Some(gate.clone()),
+        limits: Limits {
+            jobs_per_client: 1,
+            ..Limits::default()
+        },
+        ..options()
+    };
+    let (folder, tcp, authority) = guard("localhost");
+    let offer = Offer {
+        tcp: Some(tcp),
+        http: false,
+    };
+    let site = Site::with(options, offer).await;
+    let of = |name: &str, token: &str| private(folder.path(), name, token);
+    let rollup = of("rollup", "0123456789abcdef0123456789abcdef\n");
+    let light = of("light", "fedcba9876543210fedcba9876543210\n");
+    let first = connect(&site, &authority, Some(rollup.clone()))
+        .await
+        .unwrap();
+    let again = connect(&site, &authority, Some(rollup)).await.unwrap();
+    let other = connect(&site, &authority, Some(light)).await.unwrap();
+    first.submit(request("1", BN254, 7)).await.unwrap();
+    let refused = again.submit(request("2", BN254, 7)).await;
+    assert_refused(refused, Code::ResourceExhausted, "1 of 1");
+    other.submit(request("2", BN254, 7)).await.unwrap();
+    gate.open();
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_token_or_none_is_refused_and_a_client_is_itself_only() {
-    let (folder, site, authority) = guarded().await;
+    let (folder, site, authority) = guarded("localhost").await;
     let wrong = private(folder.path(), "wrong", "0123456789abcdef0123456789abcdee\n");
     let client = connect(&site, &authority, Some(wrong)).await.unwrap();
     assert_refused(

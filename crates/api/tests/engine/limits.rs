@@ -128,6 +128,27 @@ async fn messages_have_a_size_by_kind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_message_is_the_callers_fault() {
+    let (site, mut calls) = with_raw_client(options()).await;
+    let address = format!("http://{}", site.tcp.unwrap());
+    let channel = Endpoint::from_shared(address).unwrap().connect().await;
+    // A message of another kind: what is a number there is none here.
+    let mut raw = tonic::client::Grpc::new(channel.unwrap());
+    raw.ready().await.unwrap();
+    let path = "/proofmill.engine.v1.ProvingEngine/Submit".parse().unwrap();
+    let codec = tonic_prost::ProstCodec::<StreamedWitness, StreamedWitness>::default();
+    let number = tonic::Request::new(StreamedWitness { bytes: 1 });
+    let answer = raw.unary(number, path, codec).await;
+    assert_status(
+        answer.map(drop),
+        Code::InvalidArgument,
+        "SubmitRequest.client",
+    );
+    calls.submit(request("1", BN254, 7)).await.unwrap();
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn large_witnesses_are_streamed() {
     let (site, mut calls) = with_raw_client(options()).await;
     let vector = BN254.vector(7);

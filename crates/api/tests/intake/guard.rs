@@ -1,5 +1,6 @@
 //! Who is kept out, and what is not read.
 
+use proofmill_api::TlsFiles;
 use proofmill_api::intake::{Intake, Options};
 
 use crate::support::{Files, Site, TOKEN, submission};
@@ -89,17 +90,17 @@ async fn what_is_too_large_is_not_read() {
 async fn beyond_loopback_tls_and_a_token_are_required() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::new(folder.path());
-    let options = |certificate: bool, token: bool| Options {
+    let options = |tls: bool, token: bool| Options {
         address: "0.0.0.0:0".parse().expect("an address"),
-        certificate: certificate.then(|| files.certificate()),
+        tls: tls.then(|| files.tls()),
         token: token.then(|| files.token.clone()),
         patience: Options::PATIENCE,
     };
-    for (certificate, token) in [(false, false), (true, false), (false, true)] {
-        let refused = Intake::open(&options(certificate, token)).await;
+    for (tls, token) in [(false, false), (true, false), (false, true)] {
+        let refused = Intake::open(&options(tls, token)).await;
         let said = refused.err().expect("refused").to_string();
         assert!(
-            said.contains("--submit-cert") && said.contains("0.0.0.0:0"),
+            said.contains("without TLS and a token") && said.contains("0.0.0.0:0"),
             "{said}"
         );
     }
@@ -128,12 +129,18 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
     );
     files.private(&files.server.key);
     let said = refused(|options, files| {
-        options.certificate = Some((files.server.key.clone(), files.server.key.clone()));
+        options.tls = Some(TlsFiles {
+            certificate: files.server.key.clone(),
+            ..files.tls()
+        });
     })
     .await;
     assert!(said.contains("there is no certificate in it"), "{said}");
     let said = refused(|options, files| {
-        options.certificate = Some((files.server.certificate.clone(), files.other.key.clone()));
+        options.tls = Some(TlsFiles {
+            key: files.other.key.clone(),
+            ..files.tls()
+        });
     })
     .await;
     assert!(said.contains("cannot be used"), "{said}");
@@ -150,7 +157,7 @@ async fn over_tls_whoever_shows_the_token_is_served() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::new(folder.path());
     let site = Site::open(|options| {
-        options.certificate = Some(files.certificate());
+        options.tls = Some(files.tls());
         options.token = Some(files.token.clone());
     })
     .await;

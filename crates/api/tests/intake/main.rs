@@ -1,5 +1,6 @@
 //! Messages over HTTP, by real connections.
 
+mod calls;
 mod cluster;
 mod guard;
 mod messages;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use proofmill_api::Operations;
 use proofmill_api::intake::{Intake, Options};
+use proofmill_api::{Operations, TlsFiles};
 use proofmill_nats_server::{Authority, Certificate};
 use proofmill_orchestrator::http::HttpClient;
 use proofmill_orchestrator::mill::{self, Mill, Registry};
@@ -244,8 +244,11 @@ impl Files {
         files
     }
 
-    pub(crate) fn certificate(&self) -> (PathBuf, PathBuf) {
-        (self.server.certificate.clone(), self.server.key.clone())
+    pub(crate) fn tls(&self) -> TlsFiles {
+        TlsFiles {
+            certificate: self.server.certificate.clone(),
+            key: self.server.key.clone(),
+        }
     }
 
     pub(crate) fn private(&self, file: &Path) {
@@ -267,7 +270,7 @@ fn set_mode(file: &Path, mode: u32) {
 pub(crate) fn options_on_loopback() -> Options {
     Options {
         address: "127.0.0.1:0".parse().expect("an address"),
-        certificate: None,
+        tls: None,
         token: None,
         patience: Options::PATIENCE,
     }

@@ -1,6 +1,7 @@
 //! Connecting: what the settings come to, and whether they fit.
 
 use std::future::ready;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
@@ -8,7 +9,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use super::connection::{ANSWER_TIMEOUT, Connected, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
-use super::secret::{read_secret, unreadable};
+use crate::secret::read_secret;
 
 /// Connects; `connected` and `refusals` are told what happens to the connection.
 pub(super) async fn connect(
@@ -126,7 +127,8 @@ async fn connect_options(
         }
     };
     if let Some(path) = &options.ca_file {
-        tokio::fs::metadata(path).await.map_err(unreadable(path))?;
+        let metadata = tokio::fs::metadata(path).await;
+        metadata.map_err(unreadable(path))?;
         connect = connect.add_root_certificates(path.clone());
         connect = connect.require_tls(true);
     }
@@ -137,4 +139,9 @@ async fn connect_options(
         connect = connect.add_client_certificate(certificate.clone(), key.clone());
     }
     Ok(connect)
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(std::io::Error) -> ConnectError {
+    let path = path.to_owned();
+    move |source| ConnectError::File { path, source }
 }

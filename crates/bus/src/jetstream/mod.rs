@@ -33,7 +33,6 @@ mod publisher;
 mod refusal;
 mod resource;
 mod role;
-mod secret;
 mod stream;
 mod writer;
 
@@ -45,4 +44,3 @@ pub use options::{ConnectError, Credentials, NatsOptions};
 pub use publisher::{PublishError, Publisher};
 pub use refusal::Refusal;
 pub use role::Role;
-pub use secret::read_secret;

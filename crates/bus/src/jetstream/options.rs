@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::refusal::{INBOX, Refusal};
 use super::role::Role;
 use crate::blob::{BlobError, Bucket};
+use crate::secret::SecretError;
 
 /// Who connects.
 #[derive(Clone, Default)]
@@ -83,6 +84,9 @@ pub enum ConnectError {
         #[source]
         source: std::io::Error,
     },
+    /// A file with a secret cannot be used.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// There is no connection.
     #[error("cannot connect to {servers}: {why}")]
     Unreachable {

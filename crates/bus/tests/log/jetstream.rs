@@ -399,6 +399,6 @@ fn what_does_not_fit_is_said() {
             credentials: Credentials::CredentialsFile("/nowhere".into()),
             ..NatsOptions::new(&closed.url())
         });
-        assert!(matches!(missing.await, Err(ConnectError::File { .. })));
+        assert!(matches!(missing.await, Err(ConnectError::Secret(_))));
     });
 }

@@ -1,18 +1,18 @@
-//! Messages over HTTP.
+//! Messages over HTTP and gRPC.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use proofmill_api::intake;
+use proofmill_api::{TlsFiles, intake};
 
-const INTAKE_HELP: &str = "Messages over HTTP";
+const INTAKE_HELP: &str = "Messages over HTTP and gRPC";
 
 /// Where messages are taken from other programs and machines.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct IntakeArgs {
-    /// Take messages over HTTP here, such as 127.0.0.1:9465: POST /v1/queues/NAME/messages. Where
-    /// other machines can reach it, it needs the certificate, the key and the token.
+    /// Take messages over HTTP and gRPC here, such as 127.0.0.1:9465. Where other machines can reach it,
+    /// it needs the certificate, the key and the token.
     #[arg(long, env = "PROOFMILL_SUBMIT", value_name = "ADDRESS", help_heading = INTAKE_HELP)]
     pub(crate) submit: Option<SocketAddr>,
     /// The certificate for it (PEM), with those between it and its authority: TLS then.
@@ -34,9 +34,10 @@ pub(crate) struct IntakeArgs {
 impl IntakeArgs {
     /// As the service wants them; `None` if no messages are to be taken.
     pub(crate) fn options(&self) -> Option<intake::Options> {
+        let tls = self.submit_cert.clone().zip(self.submit_key.clone());
         Some(intake::Options {
             address: self.submit?,
-            certificate: self.submit_cert.clone().zip(self.submit_key.clone()),
+            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             token: self.submit_token.clone(),
             patience: intake::Options::PATIENCE,
         })

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::{Ran, Running, folder, proofmill, repository, run};
 
 /// A circuit's key and a witness, as files in `folder`.
-fn fixtures(folder: &Path) {
+pub(crate) fn fixtures(folder: &Path) {
     let from = repository("crates/groth16/tests/fixtures/bn254");
     std::fs::create_dir(folder.join("keys")).expect("made");
     for (name, to) in FIXTURES {
@@ -24,7 +24,7 @@ const FIXTURES: [(&str, &str); 3] = [
 ];
 
 /// An engine in `folder` that has its circuits.
-fn serve(folder: &Path, more: &[&str]) -> Running {
+pub(crate) fn serve(folder: &Path, more: &[&str]) -> Running {
     let args = ["engine", "serve", "--circuits", "keys", "--budget", "1GiB"];
     let engine = Running::start(proofmill(folder).args(args).args(more));
     engine.line("the engine answers on");

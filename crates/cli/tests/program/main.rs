@@ -12,6 +12,7 @@ mod cluster_roles;
 mod demo_crashes;
 mod demo_headers;
 mod engine;
+mod engine_crashes;
 mod examples;
 mod intake;
 mod operate;

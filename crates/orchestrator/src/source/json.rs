@@ -7,10 +7,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::service::SourceMessage;
-use crate::core::Edition;
-use crate::id::Part;
-use crate::payload::Encoding;
-use crate::plan::Needs;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,24 +30,16 @@ pub fn parse_message(text: &[u8]) -> Result<SourceMessage, String> {
     let written: Written<'_> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let (first, last) = match (written.block, written.first, written.last) {
         (Some(block), None, None) => (block, block),
-        (None, Some(first), Some(last)) if first <= last => (first, last),
-        (None, Some(_), Some(_)) => return Err("`last` is below `first`".into()),
+        (None, Some(first), Some(last)) => (first, last),
         _ => return Err("give either `block`, or `first` and `last`".into()),
     };
-    let part = match written.part {
-        Some(part) => Part::new(&part).map_err(|error| error.to_string())?,
-        None => Part::whole(),
-    };
-    Ok(SourceMessage {
-        first,
-        last,
-        part,
-        encoding: Encoding::Json,
-        bytes: Bytes::copy_from_slice(written.payload.get().as_bytes()),
-        needs: written.requires.map(|labels| Needs { labels, memory: 0 }),
-        edition: Edition::Any,
-        next: 0,
-    })
+    let payload = Bytes::copy_from_slice(written.payload.get().as_bytes());
+    SourceMessage::of_json(
+        (first, last),
+        written.part.as_deref(),
+        payload,
+        written.requires,
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Submitting what a source brings.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -280,6 +280,40 @@ struct Window {
     /// A block of which another message is known.
     changed: Option<u64>,
     summary: Summary,
+}
+
+// === impl SourceMessage ===
+
+impl SourceMessage {
+    /// A message from outside, about the blocks from the first to the last, with JSON; its
+    /// [`next`](Self::next) is 0.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn of_json(
+        (first, last): (u64, u64),
+        part: Option<&str>,
+        payload: Bytes,
+        requires: Option<BTreeSet<String>>,
+    ) -> Result<Self, String> {
+        if last < first {
+            return Err("`last` is below `first`".into());
+        }
+        let part = match part {
+            Some(part) => Part::new(part).map_err(|error| error.to_string())?,
+            None => Part::whole(),
+        };
+        Ok(Self {
+            first,
+            last,
+            part,
+            encoding: Encoding::Json,
+            bytes: payload,
+            needs: requires.map(|labels| Needs { labels, memory: 0 }),
+            edition: Edition::Any,
+            next: 0,
+        })
+    }
 }
 
 // === impl Window ===

@@ -5,7 +5,5 @@ mod request;
 mod view;
 
 pub(crate) use event::event;
-pub(crate) use request::{
-    circuit_ref, job_id, preload_tier, registration, submission, timeout_of_call,
-};
+pub(crate) use request::{circuit_ref, job_id, preload_tier, registration, submission};
 pub(crate) use view::{circuit, job, result, status, submitted};

@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions, TcpOptions, TlsFiles};
+use proofmill_api::TlsFiles;
+use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions, TcpOptions};
 use proofmill_engine::{
     CircuitRef, CircuitSource, Generator, GeneratorProgram, Handle, KeyForm, Limits, Options,
     Registration, Service, Tier,

@@ -14,22 +14,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 use tonic::Status;
 
-use super::refusal::try_again;
+use super::bounds::MessageLimit;
+use super::later::try_again;
 
-/// Bytes from which on a message is large: few are read at once.
-pub(crate) const LARGE: usize = 64 << 10;
+/// Bytes from which on a message is large, and needs room while it is read.
+const LARGE: usize = 64 << 10;
 /// When to come again who brings a large message while others are being read.
 const LATER: Duration = Duration::from_millis(200);
 
-/// A body whose messages are checked: none is longer than `limit`, large ones are read few at a time,
-/// and one that began is complete in time.
+/// A body whose messages are checked: none is longer than `limit`, for large ones there is room, and one
+/// that began is complete in time.
 pub(crate) struct CheckedMessages<B> {
     body: B,
-    limit: usize,
+    limit: MessageLimit,
     patience: Duration,
-    large: Arc<Semaphore>,
+    /// A permit is for a KiB.
+    room: Arc<Semaphore>,
     position: Position,
-    /// Held until the body ends: till then what was read of it is in memory.
+    /// Held until more is asked for than the message: till then it may still be here.
     permit: Option<OwnedSemaphorePermit>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
@@ -45,12 +47,17 @@ enum Position {
 // === impl CheckedMessages ===
 
 impl<B> CheckedMessages<B> {
-    pub(crate) fn new(body: B, limit: usize, patience: Duration, large: Arc<Semaphore>) -> Self {
+    pub(crate) fn new(
+        body: B,
+        limit: MessageLimit,
+        patience: Duration,
+        room: Arc<Semaphore>,
+    ) -> Self {
         Self {
             body,
             limit,
             patience,
-            large,
+            room,
             position: Position::Head([0; 5], 0),
             permit: None,
             deadline: None,
@@ -87,15 +94,15 @@ impl<B> CheckedMessages<B> {
     fn begin(&mut self, length: u32) -> Result<(), Status> {
         // More than an address space is more than any limit.
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        if length > self.limit {
+        let MessageLimit { bytes, beyond } = self.limit;
+        if length > bytes {
             return Err(Status::invalid_argument(format!(
-                "a message of {length} bytes; this call takes at most {}, and SubmitStream larger \
-                 witnesses",
-                self.limit
+                "a message of {length} bytes; this call takes at most {bytes}{beyond}"
             )));
         }
-        if length > LARGE && self.permit.is_none() {
-            let permit = self.large.clone().try_acquire_owned();
+        if length > LARGE {
+            let kib = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
+            let permit = self.room.clone().try_acquire_many_owned(kib);
             let full = |_| try_again("as many large messages are being read as may be", LATER);
             self.permit = Some(permit.map_err(full)?);
         }
@@ -120,6 +127,10 @@ where
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if matches!(self.position, Position::Head(_, 0)) {
+            // Whoever asks for more has taken what was complete.
+            self.permit = None;
+        }
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 let checked = frame.data_ref().map_or(Ok(()), |data| self.check(data));
@@ -153,8 +164,9 @@ mod tests {
 
     use super::*;
 
-    fn messages(limit: usize, large: &Arc<Semaphore>) -> CheckedMessages<()> {
-        CheckedMessages::new((), limit, Duration::from_secs(60), large.clone())
+    fn messages(bytes: usize, room: &Arc<Semaphore>) -> CheckedMessages<()> {
+        let limit = MessageLimit { bytes, beyond: "" };
+        CheckedMessages::new((), limit, Duration::from_secs(60), room.clone())
     }
 
     fn message(length: u32) -> Vec<u8> {
@@ -165,13 +177,13 @@ mod tests {
 
     #[tokio::test]
     async fn lengths_are_checked_however_the_bytes_come() {
-        let large = Arc::new(Semaphore::new(1));
+        let room = Arc::new(Semaphore::new(0));
         let mut body = message(3);
         body.extend(b"abc");
         body.extend(message(0));
         body.extend(message(5));
         for piece in 1..body.len() {
-            let mut checked = messages(4, &large);
+            let mut checked = messages(4, &room);
             let outcome = body.chunks(piece).try_for_each(|it| checked.check(it));
             let refused = outcome.unwrap_err();
             assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
@@ -180,8 +192,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_large_messages_are_read_at_once() {
-        let large = Arc::new(Semaphore::new(1));
+    async fn large_messages_are_read_while_there_is_room() {
+        let large = Arc::new(Semaphore::new(LARGE / 1024 + 1));
         let length = u32::try_from(LARGE + 1).unwrap();
         let mut first = messages(LARGE + 1, &large);
         first.check(&message(length)).unwrap();

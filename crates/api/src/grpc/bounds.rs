@@ -15,18 +15,12 @@ use tonic::body::Body;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::convert::timeout_of_call;
-use super::frames::{CheckedMessages, LARGE};
-use super::refusal::try_again;
+use super::frames::CheckedMessages;
+use super::later::try_again;
+use super::timeout::timeout_of_call;
 
-/// Bytes of a message that may hold witnesses.
-pub(crate) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
-/// Bytes of any other message.
-const MESSAGE_MAX: usize = LARGE;
 /// Calls under way at once on one listener, waiting ones and streams included.
 const CALLS: usize = 1024;
-/// Large messages being read at once on one listener.
-const LARGE_MESSAGES: usize = 8;
 /// How long a message may take from its first byte to its last.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// When to come again who calls while as many calls are under way as may be.
@@ -38,8 +32,18 @@ const MARGIN: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(crate) struct Bounds {
     calls: Arc<Semaphore>,
-    large: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+    limit: fn(&str) -> MessageLimit,
     patience: Duration,
+}
+
+/// How long the messages of a call may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MessageLimit {
+    /// Bytes, at most.
+    pub(crate) bytes: usize,
+    /// Where larger ones go, for the refusal: `, and …`.
+    pub(crate) beyond: &'static str,
 }
 
 /// A service within [`Bounds`].
@@ -55,21 +59,16 @@ struct Counted {
     _call: OwnedSemaphorePermit,
 }
 
-/// Bytes that a message of a call may have.
-fn limit(path: &str) -> usize {
-    match path.strip_prefix("/proofmill.engine.v1.ProvingEngine/") {
-        Some("Submit" | "SubmitStream" | "Prove") => WITNESS_MESSAGE_MAX,
-        _ => MESSAGE_MAX,
-    }
-}
-
 // === impl Bounds ===
 
-impl Default for Bounds {
-    fn default() -> Self {
+impl Bounds {
+    /// `limit` tells of a call's path how long its messages may be; `room` has a permit for each KiB of
+    /// large ones that are being read at once.
+    pub(crate) fn new(limit: fn(&str) -> MessageLimit, room: Arc<Semaphore>) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(CALLS)),
-            large: Arc::new(Semaphore::new(LARGE_MESSAGES)),
+            room,
+            limit,
             patience: PATIENCE,
         }
     }
@@ -110,12 +109,15 @@ where
             Ok(timeout) => timeout.map(|timeout| timeout - MARGIN.min(timeout / 4)),
             Err(malformed) => return Box::pin(async move { Ok(malformed.into_http()) }),
         };
-        let limit = limit(request.uri().path());
         let Bounds {
-            large, patience, ..
+            room,
+            limit,
+            patience,
+            ..
         } = self.bounds.clone();
+        let limit = limit(request.uri().path());
         let request =
-            request.map(|body| Body::new(CheckedMessages::new(body, limit, patience, large)));
+            request.map(|body| Body::new(CheckedMessages::new(body, limit, patience, room)));
         // The clone was not asked whether it is ready; the one that was is used.
         let next = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, next);

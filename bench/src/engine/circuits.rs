@@ -1,0 +1,128 @@
+//! Circuits that an engine is given, each with a witness and what its proofs must be.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ark_ff::{BigInteger, PrimeField};
+use ark_std::rand::rngs::OsRng;
+use proofmill_api::engine::proto::partition::Input;
+use proofmill_api::engine::proto::{Partition, Proof as ProofMessage};
+use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
+use proofmill_groth16::{
+    Curve, Engine, PreparedVerifyingKey, Proof, VerifyingKey, setup, verify, with_curve,
+};
+use proofmill_r1cs::iden3::{MappedFile, WtnsFile, canonical_from_le};
+use proofmill_r1cs::{Assignment, R1cs};
+
+use crate::circom::Circuit;
+use crate::groth16::Sized;
+
+/// A circuit in files.
+pub(super) struct Ready {
+    pub(super) name: String,
+    /// As `proofmill engine serve --circuits` takes it.
+    pub(super) argument: String,
+    pub(super) constraints: usize,
+    witness: Vec<u8>,
+    is_proof: Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync>,
+}
+
+// === impl Ready ===
+
+impl Ready {
+    /// A circuit of ours, whose files are made in `folder` if they are not there.
+    pub(super) fn of_ours(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
+        with_curve!(curve, E => Self::made::<E>(folder, curve, circuit))
+    }
+
+    fn made<E: Engine>(folder: &Path, curve: Curve, circuit: Sized) -> anyhow::Result<Self> {
+        let curve = curve.name().replace('-', "_");
+        let name = format!("{}_{}_{curve}", circuit.name(), circuit.size());
+        let file = |ending: &str| -> PathBuf { folder.join(format!("{name}.{ending}")) };
+        let (constraints, key, vk) = (file("pmcs"), file("key"), file("vk"));
+        let system = R1cs::<E::ScalarField>::from_circuit(circuit)?;
+        // The key is there last.
+        if !key.exists() {
+            eprintln!("making a key of {name}, once");
+            system.save_precompiled(&constraints)?;
+            let made = setup::<E>(&system, &mut OsRng)?;
+            made.vk.save(&vk)?;
+            made.save(&key)?;
+        }
+        let assignment = Assignment::<E::ScalarField>::from_circuit(circuit)?;
+        let vk = VerifyingKey::<E>::load(&vk)?;
+        Ok(Self {
+            argument: format!("{name}={},{}", constraints.display(), key.display()),
+            constraints: system.num_constraints(),
+            witness: vector(assignment.z()),
+            is_proof: check(vk, assignment.inputs().to_vec()),
+            name,
+        })
+    }
+
+    /// One by circom, over BN254.
+    pub(super) fn of_circom(circuit: &Circuit) -> anyhow::Result<Self> {
+        with_curve!(Curve::Bn254, E => Self::read::<E>(circuit))
+    }
+
+    fn read<E: Engine>(circuit: &Circuit) -> anyhow::Result<Self> {
+        let file = MappedFile::open(&circuit.zkey)?;
+        let in_key = |error| anyhow::anyhow!("{}: {error}", circuit.zkey.display());
+        let zkey = ZkeyFile::parse(&file).map_err(in_key)?;
+        let vk = zkey
+            .read::<E>(PointCheck::Skip)
+            .map_err(in_key)?
+            .verifying_key();
+        let witness = std::fs::read(&circuit.witness)
+            .with_context(|| format!("reading {}", circuit.witness.display()))?;
+        let values = WtnsFile::parse(&witness)?.read::<E::ScalarField>()?;
+        let header = zkey.header();
+        let public = values.values()[1..=header.public as usize].to_vec();
+        let name = circuit.name();
+        Ok(Self {
+            argument: format!("{name}={}", circuit.zkey.display()),
+            // As many as variables, about.
+            constraints: header.variables as usize,
+            is_proof: check(vk, public),
+            witness,
+            name,
+        })
+    }
+
+    /// What is to be proved.
+    pub(super) fn partition(&self) -> Partition {
+        let is_file = self.witness.starts_with(b"wtns");
+        let input = if is_file { Input::Wtns } else { Input::Vector };
+        Partition {
+            circuit: self.name.clone(),
+            input: Some(input(self.witness.clone())),
+        }
+    }
+
+    /// Whether it is a proof of the witness's public inputs.
+    pub(super) fn check(&self, proof: &ProofMessage) -> anyhow::Result<()> {
+        (self.is_proof)(proof).with_context(|| format!("a proof of {}", self.name))
+    }
+}
+
+fn vector<F: PrimeField>(values: &[F]) -> Vec<u8> {
+    let bytes = |value: &F| value.into_bigint().to_bytes_le();
+    values.iter().flat_map(bytes).collect()
+}
+
+fn check<E: Engine>(
+    vk: VerifyingKey<E>,
+    public: Vec<E::ScalarField>,
+) -> Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync> {
+    let vk = PreparedVerifyingKey::from(vk);
+    Box::new(move |message| {
+        let told: Option<Vec<E::ScalarField>> = message
+            .public_inputs
+            .iter()
+            .map(|bytes| canonical_from_le(bytes))
+            .collect();
+        anyhow::ensure!(told.as_ref() == Some(&public), "it has other public inputs");
+        verify(&vk, &public, &Proof::<E>::from_bytes(&message.proof)?)?;
+        Ok(())
+    })
+}

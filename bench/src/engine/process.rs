@@ -1,0 +1,140 @@
+//! `proofmill engine serve`, as its users run it.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use proofmill_api::engine::{Address, Client, ClientError, Credentials, ENGINE_SOCKET};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+use tonic::Code;
+
+/// How long one may take until it answers.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long to wait before something is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where an engine is, whether it runs or not.
+#[derive(Clone)]
+pub(super) struct Site {
+    program: PathBuf,
+    state: PathBuf,
+    args: Vec<String>,
+}
+
+/// An engine that runs; killed when it is dropped.
+pub(super) struct Process {
+    child: Child,
+}
+
+// === impl Site ===
+
+impl Site {
+    pub(super) fn new(program: &Path, state: &Path, args: Vec<String>) -> Self {
+        Self {
+            program: program.to_owned(),
+            state: state.to_owned(),
+            args,
+        }
+    }
+
+    /// Starts it; it may not answer yet.
+    pub(super) fn start(&self) -> anyhow::Result<Process> {
+        std::fs::create_dir_all(&self.state).context("making the state directory")?;
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.state.join("stderr"))?;
+        let child = Command::new(&self.program)
+            .args(["engine", "serve", "--state"])
+            .arg(&self.state)
+            .args(&self.args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(|| format!("starting {}", self.program.display()))?;
+        Ok(Process { child })
+    }
+
+    /// Starts it and waits until it has so many circuits.
+    pub(super) async fn start_with(&self, circuits: usize) -> anyhow::Result<Process> {
+        let mut process = self.start()?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = process.child.try_wait()? {
+                let log = self.state.join("stderr");
+                bail!("the engine ended: {status}; see {}", log.display());
+            }
+            if let Ok(client) = self.client().await
+                && let Ok(known) = client.circuits().await
+                && known.len() >= circuits
+            {
+                return Ok(process);
+            }
+            anyhow::ensure!(
+                Instant::now() < until,
+                "the engine does not answer after {} s",
+                PATIENCE.as_secs()
+            );
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// A client of the engine that listens.
+    pub(super) async fn client(&self) -> Result<Client, ClientError> {
+        let socket = Address::Socket(self.state.join(ENGINE_SOCKET));
+        Client::connect(&socket, &Credentials::default()).await
+    }
+
+    /// Asks until there is an answer, whoever is killed meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What the engine refuses for another reason than that it has no room or is ending; that it has
+    /// not answered for too long.
+    pub(super) async fn insist<T, F>(
+        &self,
+        mut ask: impl FnMut(Client) -> F,
+    ) -> Result<T, ClientError>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let answer = match self.client().await {
+                Ok(client) => ask(client).await,
+                Err(error) => Err(error),
+            };
+            let is_for_now = matches!(
+                answer,
+                Err(ClientError::Unreachable { .. }
+                    | ClientError::Refused {
+                        code: Code::Unavailable | Code::ResourceExhausted,
+                        ..
+                    })
+            );
+            if !is_for_now || Instant::now() > until {
+                return answer;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+// === impl Process ===
+
+impl Process {
+    /// Its number.
+    pub(super) fn id(&self) -> anyhow::Result<u32> {
+        self.child.id().context("the engine has ended")
+    }
+
+    /// Kills it (SIGKILL), and waits until it is gone.
+    pub(super) async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("killing the engine")
+    }
+}

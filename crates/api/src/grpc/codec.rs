@@ -1,0 +1,54 @@
+//! Messages from bytes: who sends what is none is told so.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use prost::Message;
+use tonic::Status;
+use tonic::codec::{BufferSettings, DecodeBuf};
+use tonic_prost::ProstEncoder;
+
+/// As tonic's own, which answers bytes that are no message with INTERNAL, as if the fault were here.
+pub(crate) struct Codec<T, U>(PhantomData<(T, U)>);
+
+/// Reads messages.
+pub(crate) struct Decoder<U>(PhantomData<U>);
+
+impl<T, U> Default for Codec<T, U> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T, U> tonic::codec::Codec for Codec<T, U>
+where
+    T: Message + Send + 'static,
+    U: Message + Default + Send + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = ProstEncoder<T>;
+    type Decoder = Decoder<U>;
+
+    fn encoder(&mut self) -> Self::Encoder {
+        ProstEncoder::new(BufferSettings::default())
+    }
+
+    fn decoder(&mut self) -> Self::Decoder {
+        Decoder(PhantomData)
+    }
+}
+
+impl<U: Message + Default> tonic::codec::Decoder for Decoder<U> {
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        U::decode(bytes).map(Some).map_err(|error| {
+            let mut status = Status::invalid_argument(format!("the message: {error}"));
+            // By its cause a client knows that it is not the other end that refuses.
+            status.set_source(Arc::new(error));
+            status
+        })
+    }
+}

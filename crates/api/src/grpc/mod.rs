@@ -1,0 +1,12 @@
+//! What the gRPC services have in common: bounds of calls and messages, refusals, reading messages.
+
+mod bounds;
+mod codec;
+mod frames;
+mod later;
+mod timeout;
+
+pub(crate) use bounds::{Bounded, Bounds, MessageLimit};
+pub(crate) use codec::Codec;
+pub(crate) use later::{retry_after, try_again, try_again_as};
+pub(crate) use timeout::{FAR, timeout_of_call};

@@ -1,0 +1,58 @@
+//! How long callers wait.
+
+use std::time::Duration;
+
+use hyper::HeaderMap;
+use tonic::Status;
+
+/// The longest timeout, and what is no deadline any more: clocks would overflow.
+pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
+/// How long the caller waits, by its `grpc-timeout`.
+///
+/// # Errors
+///
+/// The header is malformed.
+pub(crate) fn timeout_of_call(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    let Some(value) = headers.get("grpc-timeout") else {
+        return Ok(None);
+    };
+    let timeout = value.to_str().ok().and_then(timeout).ok_or_else(|| {
+        Status::invalid_argument(
+            "grpc-timeout: not one to eight digits and one of the units H, M, S, m, u and n",
+        )
+    })?;
+    Ok(Some(timeout))
+}
+
+fn timeout(text: &str) -> Option<Duration> {
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    if !(1..=8).contains(&digits.len()) || !digits.bytes().all(|it| it.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
+    let timeout = match unit {
+        "H" => Duration::from_secs(count * 3600),
+        "M" => Duration::from_secs(count * 60),
+        "S" => Duration::from_secs(count),
+        "m" => Duration::from_millis(count),
+        "u" => Duration::from_micros(count),
+        "n" => Duration::from_nanos(count),
+        _ => return None,
+    };
+    Some(timeout.min(FAR))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_have_units() {
+        assert_eq!(timeout("5S"), Some(Duration::from_secs(5)));
+        assert_eq!(timeout("99999999H"), Some(FAR));
+        for bad in ["", "5", "S", "-1S", "123456789n", "5é", "5x"] {
+            assert_eq!(timeout(bad), None, "{bad}");
+        }
+    }
+}

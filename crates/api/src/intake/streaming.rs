@@ -1,0 +1,127 @@
+//! Messages over gRPC, one or many.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use proofmill_orchestrator::source::SourceMessage;
+use serde_json::value::RawValue;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::proto::intake_server::Intake;
+use super::proto::submit_stream_response::Told;
+use super::proto::{
+    Outcome, Refusal, SubmitRequest, SubmitResponse, SubmitStreamRequest, SubmitStreamResponse,
+};
+use super::taker::{AT_ONCE, Taker};
+use crate::grpc::retry_after;
+use crate::types::SubmitAnswer;
+
+/// The service.
+pub(super) struct IntakeService {
+    taker: Arc<Taker>,
+}
+
+// === impl IntakeService ===
+
+impl IntakeService {
+    pub(super) fn new(taker: Arc<Taker>) -> Self {
+        Self { taker }
+    }
+}
+
+#[tonic::async_trait]
+impl Intake for IntakeService {
+    async fn submit(
+        &self,
+        request: Request<SubmitRequest>,
+    ) -> Result<Response<SubmitResponse>, Status> {
+        let taken = take(&self.taker, request.into_inner()).await?;
+        Ok(Response::new(taken))
+    }
+
+    type SubmitStreamStream =
+        Pin<Box<dyn Stream<Item = Result<SubmitStreamResponse, Status>> + Send>>;
+
+    async fn submit_stream(
+        &self,
+        request: Request<Streaming<SubmitStreamRequest>>,
+    ) -> Result<Response<Self::SubmitStreamStream>, Status> {
+        let taker = self.taker.clone();
+        let answers = request.into_inner().map(move |message| {
+            let taker = taker.clone();
+            async move {
+                // What is no message ends the stream.
+                let SubmitStreamRequest { message } = message?;
+                let taken = match message {
+                    Some(message) => take(&taker, message).await,
+                    None => Err(Status::invalid_argument("there is no message in it")),
+                };
+                Ok(told(taken))
+            }
+        });
+        Ok(Response::new(Box::pin(answers.buffered(AT_ONCE))))
+    }
+}
+
+/// Takes a message, and waits until it is durable.
+async fn take(taker: &Taker, request: SubmitRequest) -> Result<SubmitResponse, Status> {
+    let queue = taker.operations.queue(&request.queue);
+    let queue = queue.map_err(|error| Status::not_found(error.to_string()))?;
+    let message =
+        message(request).map_err(|why| Status::invalid_argument(format!("the message: {why}")))?;
+    let room = taker.room(message.bytes.len()).await?;
+    let (_, answer) = taker.take(queue, message, room, taker.until()).await?;
+    let outcome = match answer {
+        SubmitAnswer::Accepted => Outcome::Accepted,
+        SubmitAnswer::Duplicate => Outcome::Duplicate,
+        SubmitAnswer::Rejected { why } => {
+            return Err(Status::failed_precondition(format!(
+                "it is in the dead-letter queue: {why}"
+            )));
+        }
+        SubmitAnswer::Dead { task, why } => {
+            return Err(Status::failed_precondition(format!(
+                "task {task} is in the dead-letter queue: {why}; see `proofmill dlq`"
+            )));
+        }
+    };
+    Ok(SubmitResponse {
+        outcome: outcome.into(),
+    })
+}
+
+fn message(request: SubmitRequest) -> Result<SourceMessage, String> {
+    let SubmitRequest {
+        queue: _,
+        block,
+        last,
+        part,
+        payload,
+        requires,
+    } = request;
+    let payload = trimmed(&payload).map_err(|error| format!("`payload` is no JSON: {error}"))?;
+    let requires = requires.map(|it| it.labels.into_iter().collect());
+    let blocks = (block, last.unwrap_or(block));
+    SourceMessage::of_json(blocks, part.as_deref(), payload, requires)
+}
+
+/// JSON without the white space around it, which is no part of what is compared.
+fn trimmed(json: &Bytes) -> Result<Bytes, serde_json::Error> {
+    let value: &RawValue = serde_json::from_slice(json)?;
+    Ok(json.slice_ref(value.get().as_bytes()))
+}
+
+fn told(taken: Result<SubmitResponse, Status>) -> SubmitStreamResponse {
+    let told = match taken {
+        Ok(taken) => Told::Taken(taken),
+        Err(status) => Told::Refused(Refusal {
+            code: status.code().into(),
+            why: status.message().to_owned(),
+            retry_after_ms: retry_after(&status)
+                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+        }),
+    };
+    SubmitStreamResponse { told: Some(told) }
+}

@@ -1,0 +1,127 @@
+//! Files with secrets.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use zeroize::Zeroizing;
+
+/// Bytes of a file with secrets, at most.
+const SECRETS_MAX: usize = 1 << 20;
+
+/// A file with secrets cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// It cannot be read, or is no text.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Other users can read or change it.
+    #[error("{} is a secret that everybody on this machine can get at: `chmod 600` it", .0.display())]
+    Open(PathBuf),
+    /// It is longer than any file with secrets.
+    #[error("{} has more than {SECRETS_MAX} bytes: is it the file with the secret?", .0.display())]
+    TooLong(PathBuf),
+}
+
+/// What a file holds that nobody but its owner, and perhaps a group, may read; at most 1 MiB.
+///
+/// # Errors
+/// See [`SecretError`].
+pub async fn read_secret(path: &Path) -> Result<Zeroizing<String>, SecretError> {
+    let owned = path.to_owned();
+    // The runtime's own files keep a copy of what was read.
+    let reading = tokio::task::spawn_blocking(move || read(&owned)).await;
+    reading.unwrap_or_else(|error| {
+        Err(SecretError::Unreadable {
+            path: path.to_owned(),
+            source: io::Error::other(error),
+        })
+    })
+}
+
+fn read(path: &Path) -> Result<Zeroizing<String>, SecretError> {
+    let unreadable = |source| SecretError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.permissions().mode() & 0o007 != 0 {
+        return Err(SecretError::Open(path.to_owned()));
+    }
+    // Never moved to a larger place, so that no copy of it is left behind.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(SECRETS_MAX + 2));
+    file.take(SECRETS_MAX as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() > SECRETS_MAX {
+        return Err(SecretError::TooLong(path.to_owned()));
+    }
+    match String::from_utf8(std::mem::take(&mut *bytes)) {
+        Ok(text) => Ok(Zeroizing::new(text)),
+        Err(error) => {
+            drop(Zeroizing::new(error.into_bytes()));
+            Err(unreadable(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is no text in UTF-8",
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+
+    use super::*;
+
+    async fn told(bytes: &[u8], mode: u32) -> Result<String, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("secret");
+        std::fs::write(&path, bytes).expect("written");
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("it is ours");
+        let read = read_secret(&path).await;
+        read.map(|text| text.to_string())
+            .map_err(|error| error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_secret_is_read_whole_or_not_at_all() {
+        assert_eq!(told(b"secret\n", 0o600).await.as_deref(), Ok("secret\n"));
+        assert_eq!(told(b"", 0o640).await.as_deref(), Ok(""));
+        let longest = vec![b'x'; SECRETS_MAX];
+        assert_eq!(
+            told(&longest, 0o600).await.map(|it| it.len()),
+            Ok(SECRETS_MAX)
+        );
+        let longer = vec![b'x'; SECRETS_MAX + 1];
+        let said = told(&longer, 0o600).await.expect_err("too long");
+        assert!(said.contains("more than 1048576 bytes"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn what_everybody_can_get_at_is_no_secret() {
+        for mode in [0o604, 0o602, 0o601] {
+            let said = told(b"secret", mode).await.expect_err("open");
+            assert!(
+                said.contains("chmod 600") && !said.ends_with("secret"),
+                "{said}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_named() {
+        let said = told(b"\xff\xfe", 0o600).await.expect_err("no text");
+        assert!(said.contains("UTF-8"), "{said}");
+        let absent = read_secret(Path::new("/nowhere/secret")).await;
+        let said = absent.expect_err("absent").to_string();
+        assert!(said.contains("/nowhere/secret"), "{said}");
+    }
+}
