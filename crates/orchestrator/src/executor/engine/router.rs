@@ -130,6 +130,7 @@ impl Router {
             let now = Instant::now();
             let choice = self.shared.know(|known| {
                 if !known.routing.all_looked_at() && now < settled {
+                    // One that was not looked at may have the key hot.
                     return Choice::Full(settled);
                 }
                 let choice = known.routing.choose(journey.request, &journey.tried, now);
