@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::front::Front;
 use crate::inputs::Upload;
 use crate::interface::{
-    CircuitRef, CircuitView, Error, Event, JobId, JobResult, JobView, Registration, Status,
+    CircuitRef, CircuitView, Error, Event, JobId, JobResult, JobView, Load, Registration, Status,
     Submission, Submitted, Tier,
 };
 use crate::pipeline::Command;
@@ -71,7 +71,18 @@ impl Handle {
     ///
     /// [`Error::UnknownJob`].
     pub async fn cancel(&self, job: JobId) -> Result<JobView, Error> {
-        self.ask(|reply| Command::Cancel(job, reply)).await
+        self.ask(|reply| Command::Cancel(job, None, reply)).await
+    }
+
+    /// As [`cancel`](Self::cancel), but a job whose result more than `waiting` callers wait for goes
+    /// on: somebody else wants it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UnknownJob`].
+    pub async fn cancel_unless_wanted(&self, job: JobId, waiting: usize) -> Result<JobView, Error> {
+        self.ask(|reply| Command::Cancel(job, Some(waiting), reply))
+            .await
     }
 
     /// The most bytes that `partition_workers` partitions of a circuit take together, beside its key:
@@ -91,6 +102,15 @@ impl Handle {
     /// [`Error::UnknownJob`].
     pub async fn job(&self, job: JobId) -> Result<JobView, Error> {
         self.ask(|reply| Command::Job(job, reply)).await
+    }
+
+    /// How much there is to do.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    pub async fn load(&self) -> Result<Load, Error> {
+        self.ask(Command::Load).await
     }
 
     /// Everything as it is now.

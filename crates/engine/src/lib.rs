@@ -98,7 +98,7 @@ pub use inputs::Upload;
 pub use interface::{
     BudgetStatus, CircuitId, CircuitRef, CircuitSource, CircuitView, ConstraintsFrom, DeviceStatus,
     Error, Event, EventKind, Input, InvalidId, InvalidName, InvalidPriority, JobCounts, JobId,
-    JobResult, JobState, JobView, MAX_NAME_BYTES, Owner, OwnerUse, Partition, PartitionProof,
+    JobResult, JobState, JobView, Load, MAX_NAME_BYTES, Owner, OwnerUse, Partition, PartitionProof,
     Priority, Registration, RequestId, Resource, Secret, Span, Stage, StageEnd, StageStatus,
     Status, Submission, Submitted, Tier, check_name,
 };

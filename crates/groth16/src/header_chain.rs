@@ -24,6 +24,7 @@ use ark_std::rand::rngs::OsRng;
 use proofmill_circuits::bitcoin::{
     ChainError, ChunkStatement, Header, HeaderChain, HeaderChainError, StatementError,
 };
+use proofmill_r1cs::iden3::FileError;
 use proofmill_r1cs::{Assignment, R1cs, R1csError};
 use sha2::{Digest, Sha256};
 
@@ -103,6 +104,9 @@ pub enum KeysError {
         /// Why.
         source: io::Error,
     },
+    /// The constraints could not be written.
+    #[error(transparent)]
+    Precompiled(#[from] FileError),
     /// A cached key is unusable. It is not replaced: proofs made with it verify with no other.
     #[error(
         "{}: {source}; delete the file to generate a new key, with which older proofs will not verify",
@@ -271,6 +275,20 @@ impl HeaderChainKeys {
     pub fn key_path(&self) -> &Path {
         &self.inner.key_path
     }
+
+    /// Where the circuit's constraints are kept precompiled, beside the key; they are written the
+    /// first time.
+    ///
+    /// # Errors
+    ///
+    /// [`KeysError::Precompiled`].
+    pub fn constraints_path(&self) -> Result<PathBuf, KeysError> {
+        let path = self.inner.key_path.with_extension("pmcs");
+        if !path.exists() {
+            self.inner.r1cs.save_precompiled(&path)?;
+        }
+        Ok(path)
+    }
 }
 
 // === impl HeaderChainVerifier ===
@@ -383,13 +401,8 @@ impl ChunkProof {
 /// computed; see [`ProveError::is_permanent`].
 pub fn prove_chunk(keys: &HeaderChainKeys, headers: &[Header]) -> Result<ChunkProof, ProveError> {
     let start = Instant::now();
-    let circuit = HeaderChain::new(keys.slots(), headers)?;
-    let statement =
-        ChunkStatement::of(headers).ok_or(ProveError::Count(StatementError::Count {
-            count: 0,
-            slots: keys.slots(),
-        }))?;
-    let assignment = Assignment::from_circuit(circuit)?;
+    let statement = chunk_statement(keys.slots(), headers)?;
+    let assignment = chunk_witness(keys.slots(), headers)?;
     let witness = start.elapsed();
     let inner = &*keys.inner;
     let (proof, prove) = crate::prove(&inner.key, &inner.r1cs, &assignment, &mut OsRng)?;
@@ -398,6 +411,28 @@ pub fn prove_chunk(keys: &HeaderChainKeys, headers: &[Header]) -> Result<ChunkPr
         proof,
         timings: ChunkTimings { witness, prove },
     })
+}
+
+/// What a proof of these headers states, for a circuit of `slots` slots.
+///
+/// # Errors
+///
+/// [`ProveError::InvalidHeader`] names the first header that breaks the chain;
+/// [`ProveError::Count`].
+pub fn chunk_statement(slots: usize, headers: &[Header]) -> Result<ChunkStatement, ProveError> {
+    HeaderChain::new(slots, headers)?;
+    ChunkStatement::of(headers)
+        .ok_or(StatementError::Count { count: 0, slots })
+        .map_err(ProveError::Count)
+}
+
+/// The values of all variables of the circuit of `slots` slots, for these headers.
+///
+/// # Errors
+///
+/// Those of [`chunk_statement`], and [`ProveError::Witness`].
+pub fn chunk_witness(slots: usize, headers: &[Header]) -> Result<Assignment<Fr>, ProveError> {
+    Ok(Assignment::from_circuit(HeaderChain::new(slots, headers)?)?)
 }
 
 /// Verifies chunks' proofs together: one verdict for each, in order.

@@ -178,9 +178,10 @@ codes! {
     DropWithSequencer = "drop-with-sequencer",
     /// A secret that is said to be in two places.
     TwoSecrets = "two-secrets",
-    /// Batches for a program, which takes one task at a time.
+    /// Batches for a program or an engine, which take one task at a time.
     BatchNeedsNative = "batch-needs-native",
-    /// A batch larger than what a dispatcher may hold.
+    /// A fan-out of what is one proof.
+    FanOutOfProof = "fan-out-of-proof",
     /// A fan-out without an output.
     FanOutToNobody = "fan-out-to-nobody",
     /// The sequencer is fed several messages about the same block.

@@ -161,6 +161,10 @@ fn source_label(source: &Source) -> String {
 fn dispatcher_label(lines: &mut Vec<String>, stage: &Dispatcher) {
     lines.push(match &stage.executor {
         Executor::Native { prover, .. } => prover.clone(),
+        Executor::Engine(engine) => match engine.endpoints.len() {
+            1 => format!("engine: {}", engine.circuit),
+            n => format!("{n} engines: {}", engine.circuit),
+        },
         Executor::Process(process) => match &process.program {
             Program::Search(name) => name.clone(),
             Program::File(path) => match path.file_name() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::diagnostic::Code;
+use crate::engine::engine;
 use crate::fields::{Fields, MAX_COUNT};
 use crate::model::{Executor, Hedge, MatchCount, ProcessExecutor, Program, Speculation, Strategy};
 use crate::suggest::nearest;
@@ -87,7 +88,8 @@ pub(crate) fn speculation(fields: &mut Fields<'_, '_>) -> Speculation {
 }
 
 pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Executor> {
-    let executor = match word(&mut fields, "kind", &["process", "native"])? {
+    let executor = match word(&mut fields, "kind", &["process", "native", "engine"])? {
+        "engine" => engine(&mut fields, folder).map(Executor::Engine),
         "process" => {
             let (program, args, env) = program(&mut fields, folder, "\"./prove.sh\"");
             let input_flag = text(&mut fields, "input_flag", "\"-i\"");

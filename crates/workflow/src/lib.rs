@@ -43,6 +43,7 @@ mod check;
 mod decode;
 mod diagnostic;
 mod document;
+mod engine;
 mod ethereum;
 mod fields;
 pub mod graph;
@@ -63,9 +64,10 @@ pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
 pub use host::{Host, LocalHost, ProgramFault};
 pub use model::{
-    Backoff, ChainStart, Collector, Deadline, Defaults, Dispatcher, ExecInput, Executor, Hedge,
-    MatchCount, OnMissed, Policy, ProcessExecutor, Program, Queue, Secret, Sequencer, Sink,
-    SinkKind, Source, SourceKind, Speculation, Strategy, Workflow, Writers,
+    Backoff, ChainStart, Collector, Deadline, Defaults, Dispatcher, EngineAddress, EngineExecutor,
+    EnginePriority, ExecInput, Executor, Hedge, MatchCount, OnMissed, Policy, ProcessExecutor,
+    Program, Queue, Secret, Sequencer, Sink, SinkKind, Source, SourceKind, Speculation, Strategy,
+    Workflow, Writers,
 };
 pub use plan::{Plan, PlanQueue, PlanStage, QueueId, StageId, StageKind};
 pub use template::Template;

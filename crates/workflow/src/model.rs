@@ -264,6 +264,51 @@ pub enum Executor {
         /// What it is configured with.
         params: Value,
     },
+    /// Proving engines, in processes of their own.
+    Engine(EngineExecutor),
+}
+
+/// Proving engines, each task going to one of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineExecutor {
+    /// The circuit that is proven: its name at the engines, or its id.
+    pub circuit: String,
+    /// Where the engines are, from 1 to 64.
+    pub endpoints: Vec<EngineAddress>,
+    /// The engines' witness generator that is given the payload; without one the payload is the
+    /// witness itself.
+    pub generator: Option<String>,
+    /// Whose turn it is at the engine; if absent, the lowest block that a process has under way for
+    /// the stage goes first.
+    pub priority: Option<EnginePriority>,
+    /// A file whose first line ends with the token to show.
+    pub token: Option<PathBuf>,
+    /// Certificates (PEM) of the authority that the engines' are of, instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// How long a task waits for an engine that answers and has the circuit.
+    pub patience: Duration,
+}
+
+/// Where an engine is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EngineAddress {
+    /// Its Unix socket, already resolved against the workflow's folder.
+    Socket(PathBuf),
+    /// Its TCP port, with or without TLS; the path is `/`.
+    Tcp(HttpUrl),
+}
+
+/// Whose turn it is at an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EnginePriority {
+    /// When nothing else is to be done.
+    Low,
+    /// Unless something else is said.
+    Normal,
+    /// Before what is normal.
+    High,
+    /// Before everything.
+    Critical,
 }
 
 /// A program that reads a task's payload from one file and writes the result to another.

@@ -556,6 +556,40 @@ fn executors() {
 }
 
 #[test]
+fn engines() {
+    let native = "executor = { kind = \"native\", prover = \"test.prove\" }";
+    let sound = "circuit = \"spend\", endpoints = [\"unix:e.sock\", \"https://a:9464\"]";
+    let engine = |fields: &str| format!("executor = {{ kind = \"engine\", {fields} }}");
+    let more = format!("{sound}, generator = \"mul\", priority = \"low\", patience = \"5s\"");
+    for fields in [sound, &more] {
+        assert_eq!(codes(&SOUND.replace(native, &engine(fields))), []);
+    }
+    for (from, to, code) in [
+        ("circuit = \"spend\", ", "", Code::MissingField),
+        ("spend", "sp end", Code::BadName),
+        ("https://a:9464", "a:9464", Code::BadUrl),
+        ("https://a:9464", "https://a", Code::BadUrl),
+        ("https://a:9464", "https://a:1/x", Code::BadUrl),
+        ("https://a:9464", "unix:", Code::BadUrl),
+        ("https://a:9464", "unix:./e.sock", Code::BadUrl),
+        ("\"unix:e.sock\", \"https://a:9464\"", "", Code::OutOfRange),
+        ("\"low\"", "\"lowest\"", Code::UnknownKind),
+        ("\"5s\"", "\"5\"", Code::BadDuration),
+        ("generator", "generater", Code::UnknownField),
+        (
+            "generator = \"mul\"",
+            "ca = \"nowhere.pem\"",
+            Code::MissingFile,
+        ),
+    ] {
+        spoiled(native, &engine(&more.replace(from, to)), code);
+    }
+    let with = |field: &str| format!("{field}\n{}", engine(sound));
+    spoiled(native, &with("batch = 2"), Code::BatchNeedsNative);
+    spoiled(native, &with("fan_out = true"), Code::FanOutOfProof);
+}
+
+#[test]
 fn chains() {
     let range = "kind = \"range\"\nstart = 0\nend = 15";
     let at = |more: &str| format!("kind = \"ethereum\"\n{more}");

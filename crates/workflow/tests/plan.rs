@@ -84,8 +84,25 @@ fn programs_are_found_from_the_files_folder() {
         Workflow::parse(TEXT, "/srv/w.toml").unwrap_or_else(|f| panic!("{}", render(&f)));
     let program = |name: &str| match &workflow.dispatcher(name).expect("a stage").executor {
         Executor::Process(process) => process.program.clone(),
-        Executor::Native { .. } => panic!("a program"),
+        Executor::Native { .. } | Executor::Engine(_) => panic!("a program"),
     };
     assert_eq!(program("one"), Program::File("/srv/bin/../prove".into()));
     assert_eq!(program("two"), Program::Search("prove".to_owned()));
+}
+
+#[test]
+fn engines_are_found_from_the_files_folder() {
+    let executor = "{ kind = \"engine\", circuit = \"spend\", token = \"t\", \
+                    endpoints = [\"unix:run/../e.sock\", \"http://[::1]:9464\"] }";
+    let text = TEXT.replace("{ kind = \"process\", program = \"prove\" }", executor);
+    let workflow =
+        Workflow::parse(&text, "/srv/w.toml").unwrap_or_else(|f| panic!("{}", render(&f)));
+    let Executor::Engine(engine) = &workflow.dispatcher("two").expect("a stage").executor else {
+        panic!("an engine");
+    };
+    let endpoints: Vec<String> = engine.endpoints.iter().map(|at| at.to_string()).collect();
+    assert_eq!(endpoints, ["unix:/srv/run/../e.sock", "http://[::1]:9464"]);
+    assert_eq!(engine.token.as_deref(), Some("/srv/t".as_ref()));
+    assert_eq!(engine.patience, Duration::from_secs(60));
+    assert_eq!((&engine.generator, engine.priority), (&None, None));
 }

@@ -36,6 +36,9 @@ const WHOLE_MAX: usize = WITNESS_MESSAGE_MAX - (64 << 10);
 const CHUNK: usize = 1 << 20;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How long a connection may be still before the engine is asked whether it is there, and then to
+/// answer: who waits for a proof would wait for ever for a machine that is gone.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 /// Bytes of an answer that are read: proofs of many partitions are larger than gRPC's default.
 const ANSWER_MAX: usize = 256 << 20;
 
@@ -162,7 +165,7 @@ impl Client {
         let channel = match address {
             Address::Socket(path) => {
                 // The host is not looked at.
-                let endpoint = Endpoint::from_static("http://engine").connect_timeout(CONNECT);
+                let endpoint = kept_alive(Endpoint::from_static("http://engine"));
                 let connector = Connector(path.clone());
                 endpoint
                     .connect_with_connector(connector)
@@ -170,7 +173,7 @@ impl Client {
                     .map_err(failed)?
             }
             Address::Tcp(uri) => {
-                let mut endpoint = Endpoint::from(uri.clone()).connect_timeout(CONNECT);
+                let mut endpoint = kept_alive(Endpoint::from(uri.clone()));
                 if uri.scheme_str() == Some("https") {
                     let tls = tls(credentials)?;
                     endpoint = endpoint.tls_config(tls).map_err(failed)?;
@@ -249,6 +252,20 @@ impl Client {
     pub async fn cancel(&self, job: &str) -> Result<proto::Job, ClientError> {
         let request = proto::CancelRequest {
             job: job.to_owned(),
+            waiting: None,
+        };
+        self.told(self.calls.clone().cancel(request).await)
+    }
+
+    /// Stops a job, unless more than `waiting` callers wait for its result.
+    pub async fn cancel_unless_wanted(
+        &self,
+        job: &str,
+        waiting: u32,
+    ) -> Result<proto::Job, ClientError> {
+        let request = proto::CancelRequest {
+            job: job.to_owned(),
+            waiting: Some(waiting),
         };
         self.told(self.calls.clone().cancel(request).await)
     }
@@ -309,9 +326,13 @@ impl Client {
 
     /// The registered circuits.
     pub async fn circuits(&self) -> Result<Vec<proto::Circuit>, ClientError> {
+        self.list_circuits().await.map(|it| it.circuits)
+    }
+
+    /// The registered circuits, and how much the engine has to do.
+    pub async fn list_circuits(&self) -> Result<proto::ListCircuitsResponse, ClientError> {
         let request = proto::ListCircuitsRequest {};
-        let answer = self.calls.clone().list_circuits(request).await;
-        self.told(answer).map(|it| it.circuits)
+        self.told(self.calls.clone().list_circuits(request).await)
     }
 
     /// Loads a key.
@@ -366,6 +387,13 @@ impl Client {
             },
         }
     }
+}
+
+fn kept_alive(endpoint: Endpoint) -> Endpoint {
+    endpoint
+        .connect_timeout(CONNECT)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
 }
 
 /// A job's messages when its whole witnesses are streamed.

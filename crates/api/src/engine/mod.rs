@@ -2,11 +2,13 @@
 //! HTTP.
 //!
 //! [`Server`] offers an engine on a Unix socket of mode 0600 and, if asked to, on a TCP port;
-//! [`Client`] is the other end, and [`proto`] what they say. [`timeline`] makes pictures of events.
+//! [`Client`] is the other end, and [`proto`] what they say. [`endpoints`] and [`in_process_endpoint`]
+//! are what a dispatcher's tasks reach engines by. [`timeline`] makes pictures of events.
 
 mod access;
 mod client;
 mod convert;
+mod endpoint;
 mod history;
 mod http;
 mod metrics;
@@ -19,4 +21,5 @@ pub mod timeline;
 
 pub use access::Tokens;
 pub use client::{Address, Client, ClientError, Credentials, InvalidAddress};
+pub use endpoint::{endpoints, in_process_endpoint};
 pub use server::{ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, in_process};

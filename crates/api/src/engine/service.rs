@@ -62,6 +62,17 @@ impl EngineService {
     }
 }
 
+/// The circuits of an engine, and how much it has to do.
+pub(crate) async fn list_circuits(handle: &Handle) -> Result<proto::ListCircuitsResponse, Status> {
+    let circuits = handle.circuits().await.map_err(refusal::of)?;
+    let load = handle.load().await.map_err(refusal::of)?;
+    Ok(proto::ListCircuitsResponse {
+        circuits: circuits.iter().map(convert::circuit).collect(),
+        jobs: load.jobs,
+        draining: load.draining,
+    })
+}
+
 fn told(result: &JobResult) -> Answer<proto::JobResult> {
     let message = convert::result(result).map_err(Status::internal)?;
     Ok(Response::new(message))
@@ -128,7 +139,15 @@ impl ProvingEngine for EngineService {
         let caller = caller(&request);
         let job = convert::job_id(&request.get_ref().job)?;
         self.check_owner(caller.as_deref(), job).await?;
-        let view = self.handle.cancel(job).await.map_err(refusal::of)?;
+        let cancelled = match request.get_ref().waiting {
+            None => self.handle.cancel(job).await,
+            Some(waiting) => {
+                self.handle
+                    .cancel_unless_wanted(job, waiting as usize)
+                    .await
+            }
+        };
+        let view = cancelled.map_err(refusal::of)?;
         Ok(Response::new(convert::job(&view)))
     }
 
@@ -212,9 +231,7 @@ impl ProvingEngine for EngineService {
         &self,
         _: Request<proto::ListCircuitsRequest>,
     ) -> Answer<proto::ListCircuitsResponse> {
-        let circuits = self.handle.circuits().await.map_err(refusal::of)?;
-        let circuits = circuits.iter().map(convert::circuit).collect();
-        Ok(Response::new(proto::ListCircuitsResponse { circuits }))
+        list_circuits(&self.handle).await.map(Response::new)
     }
 
     async fn preload(&self, request: Request<proto::PreloadRequest>) -> Answer<proto::Circuit> {

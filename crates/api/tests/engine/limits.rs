@@ -120,6 +120,7 @@ async fn messages_have_a_size_by_kind() {
     );
     let cancel = CancelRequest {
         job: "0".repeat(100 << 10),
+        waiting: None,
     };
     assert_status(calls.cancel(cancel).await, Code::InvalidArgument, "65536");
     // The connection is as good as before.

@@ -5,6 +5,7 @@ mod calls;
 #[allow(dead_code, reason = "the engine's own tests use more of it")]
 #[path = "../../../engine/tests/engine/support.rs"]
 mod engines;
+mod executor;
 mod limits;
 mod seen;
 mod shutdown;

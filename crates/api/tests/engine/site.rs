@@ -92,6 +92,12 @@ impl Site {
         self.task.await.unwrap().unwrap();
     }
 
+    /// Ends it in the middle of whatever it does.
+    pub(crate) async fn kill(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+
     /// Waits until it has ended by itself.
     pub(crate) async fn ended(self) {
         self.task.await.unwrap().unwrap();

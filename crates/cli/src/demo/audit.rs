@@ -100,11 +100,11 @@ pub(super) fn audit(
     if chunks.is_empty() {
         return Ok(Audit::default());
     }
-    let keys = keys.get(
+    let verifier = keys.verifier(
         slots,
         &(std::sync::Arc::new(|_| {}) as crate::provers::Watcher),
     )?;
-    let verdicts = verify_chunks(keys.verifier(), &chunks);
+    let verdicts = verify_chunks(&verifier, &chunks);
     for (name, verdict) in names.iter().zip(&verdicts) {
         if let Err(error) = verdict {
             let path = directory.join(name);

@@ -21,7 +21,7 @@ use crate::args::Demo;
 use crate::commands::run::attend;
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
-use crate::provers::{Keys, Note, Watcher, registry_with};
+use crate::provers::{ChunkEngine, KeyFiles, Keys, Note, Watcher, registry_with};
 use crate::{output, signals, state};
 
 /// Headers in a chunk by default.
@@ -32,6 +32,9 @@ const WORKFLOW: &str = "bitcoin-demo";
 
 /// Where the emitted proofs are, in the state directory.
 const PROOFS: &str = "proofs";
+
+/// Where the engine keeps its jobs, in the state directory.
+const ENGINE: &str = "engine";
 
 /// The last line of standard output with `--json`.
 #[derive(Debug, Serialize)]
@@ -77,8 +80,9 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let work = Arc::new(Mutex::new(Work::default()));
     let watcher = watcher(&screen, &work);
     let keys = Keys::in_directory(&args.keys.keys);
-    tokio::select! {
-        made = make_keys(&keys, args.chunk as usize, &screen) => made?,
+    let slots = args.chunk as usize;
+    let files = tokio::select! {
+        made = make_keys(&keys, slots, &screen) => made?,
         // Keys are made by threads that nothing can interrupt, and are kept only when complete:
         // there is nothing to finish.
         () = shutdown.reached(Level::Drain) => {
@@ -86,8 +90,8 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
             return Err(Failure::interrupted("stopped while the keys were made")
                 .help("run the same command again: they are made anew"));
         }
-    }
-    let already = audit::audit(&args.state.join(PROOFS), &chain, &keys, args.chunk as usize)?;
+    };
+    let already = audit::audit(&args.state.join(PROOFS), &chain, &keys, slots)?;
     if already.blocks > 0 {
         screen.note(&format!(
             "resuming: {} of {blocks} blocks were emitted before",
@@ -103,10 +107,16 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         stream: Some(emitted_sender.clone()),
         ..Options::in_directory(&args.state)
     };
-    let registry = registry_with(keys.clone(), watcher);
+    let mut registry = registry_with(keys.clone(), watcher.clone());
+    let engine = ChunkEngine::new(WORKFLOW, slots);
+    engine.register(&mut registry, watcher);
     let mill = state::open(&workflow, &registry, options).await?;
     drop(emitted_sender);
     state::save(&args.state, &workflow, &file)?;
+    // Only now: the state directory is this process's.
+    let engine = engine
+        .start(args.state.join(ENGINE), files, args.workers as usize)
+        .await?;
     let attended = attend(&mill, &args.state, &args.metrics, &screen).await?;
     let (settled_sender, settled) = mpsc::unbounded_channel();
     mill.handle().observe(settled_sender).await?;
@@ -134,12 +144,14 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     // Aborted, or at its end: how does not matter.
     let _ = view.await;
     attended.end().await;
+    let engine = engine.end().await;
     screen.close();
     let summary = result?;
+    engine?;
     let out_of_order = order.await.unwrap_or(0);
     let overheads = overheads.await.unwrap_or_default();
 
-    let audited = audit::audit(&args.state.join(PROOFS), &chain, &keys, args.chunk as usize)?;
+    let audited = audit::audit(&args.state.join(PROOFS), &chain, &keys, slots)?;
     let work = std::mem::take(&mut *work.lock().unwrap_or_else(PoisonError::into_inner));
     let status = &summary.status;
     let accounted =
@@ -213,7 +225,7 @@ directory = "{PROOFS}"
 }
 
 /// Loads or makes the keys before anything else, where it can be seen.
-async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<(), Failure> {
+async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<KeyFiles, Failure> {
     let keys = keys.clone();
     let began = Instant::now();
     let spinner = Arc::new(screen.spinner("keys"));
@@ -224,11 +236,11 @@ async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<(), Fai
             lines.line(&format!("keys: {text}"));
         }
     });
-    let made = tokio::task::spawn_blocking(move || keys.get(slots, &watcher).map(drop)).await?;
+    let made = tokio::task::spawn_blocking(move || keys.files(slots, &watcher)).await?;
     spinner.clear();
-    made?;
+    let files = made?;
     screen.note(&format!("keys ready after {}", span(began.elapsed())));
-    Ok(())
+    Ok(files)
 }
 
 fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {

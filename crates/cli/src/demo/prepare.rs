@@ -8,7 +8,7 @@ use proofmill_bus::{EmbeddedLog, OpenError};
 use proofmill_circuits::bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
 use serde::{Deserialize, Serialize};
 
-use super::{PROOFS, WORKFLOW};
+use super::{ENGINE, PROOFS, WORKFLOW};
 use crate::args::Demo;
 use crate::failure::Failure;
 use crate::state;
@@ -191,7 +191,7 @@ fn remove(state: &Path) -> std::io::Result<()> {
     for file in ["workflow.json", proofmill_api::SOCKET_NAME] {
         absent(std::fs::remove_file(state.join(file)))?;
     }
-    for folder in ["log", "blobs", "scratch"] {
+    for folder in ["log", "blobs", "scratch", ENGINE] {
         absent(std::fs::remove_dir_all(state.join(folder)))?;
     }
     let proofs = state.join(PROOFS);

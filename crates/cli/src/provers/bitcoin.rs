@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proofmill_circuits::bitcoin::{ChunkStatement, HEADER_BYTES, Header};
 use proofmill_groth16::header_chain::{
-    ChunkProof, HeaderChainKeys, KeysError, Proof, ProveError, prove_chunk, verify_chunks,
+    ChunkProof, HeaderChainKeys, HeaderChainVerifier, KeysError, Proof, ProveError, prove_chunk,
+    verify_chunks,
 };
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,22 @@ pub(crate) type Watcher = Arc<dyn Fn(Note) + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Keys {
     directory: PathBuf,
-    loaded: Arc<Mutex<HashMap<usize, HeaderChainKeys>>>,
+    loaded: Arc<Mutex<HashMap<usize, Loaded>>>,
+}
+
+/// What is in memory of the keys of a circuit.
+#[derive(Clone)]
+enum Loaded {
+    All(HeaderChainKeys),
+    /// The proving key is only needed elsewhere.
+    Verifier(HeaderChainVerifier),
+}
+
+/// The files of a circuit's constraints and its key.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyFiles {
+    pub(crate) constraints: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 /// A proven chunk as it leaves the mill.
@@ -96,15 +112,51 @@ impl Keys {
         slots: usize,
         watcher: &Watcher,
     ) -> Result<HeaderChainKeys, KeysError> {
-        // A panic while keys were made left the map as it was.
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(keys) = loaded.get(&slots) {
+        let mut loaded = self.loaded();
+        if let Some(Loaded::All(keys)) = loaded.get(&slots) {
             return Ok(keys.clone());
         }
-        let tell = |text: &str| watcher(Note::Keys(text.to_owned()));
-        let keys = HeaderChainKeys::load_or_generate(&self.directory, slots, &tell)?;
-        loaded.insert(slots, keys.clone());
+        let keys = self.load(slots, watcher)?;
+        loaded.insert(slots, Loaded::All(keys.clone()));
         Ok(keys)
+    }
+
+    /// The files of the keys, for who loads them by himself: here only what verifies is kept.
+    pub(crate) fn files(&self, slots: usize, watcher: &Watcher) -> Result<KeyFiles, KeysError> {
+        let mut loaded = self.loaded();
+        let keys = match loaded.get(&slots) {
+            Some(Loaded::All(keys)) => keys.clone(),
+            _ => self.load(slots, watcher)?,
+        };
+        let verifier = keys.verifier().clone();
+        let verifier = || Loaded::Verifier(verifier);
+        loaded.entry(slots).or_insert_with(verifier);
+        Ok(KeyFiles {
+            constraints: keys.constraints_path()?,
+            key: keys.key_path().to_owned(),
+        })
+    }
+
+    /// What verifies proofs of a circuit of `slots` headers.
+    pub(crate) fn verifier(
+        &self,
+        slots: usize,
+        watcher: &Watcher,
+    ) -> Result<HeaderChainVerifier, KeysError> {
+        if let Some(Loaded::Verifier(verifier)) = self.loaded().get(&slots) {
+            return Ok(verifier.clone());
+        }
+        Ok(self.get(slots, watcher)?.verifier().clone())
+    }
+
+    fn loaded(&self) -> MutexGuard<'_, HashMap<usize, Loaded>> {
+        // A panic while keys were made left the map as it was.
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn load(&self, slots: usize, watcher: &Watcher) -> Result<HeaderChainKeys, KeysError> {
+        let tell = |text: &str| watcher(Note::Keys(text.to_owned()));
+        HeaderChainKeys::load_or_generate(&self.directory, slots, &tell)
     }
 }
 
@@ -182,7 +234,7 @@ impl Prover for Prove {
     }
 }
 
-fn split(bytes: &[u8]) -> Result<Vec<Header>, String> {
+pub(super) fn split(bytes: &[u8]) -> Result<Vec<Header>, String> {
     let (headers, rest) = bytes.as_chunks::<HEADER_BYTES>();
     if !rest.is_empty() {
         return Err(format!(
@@ -194,7 +246,7 @@ fn split(bytes: &[u8]) -> Result<Vec<Header>, String> {
 }
 
 /// Says which header is wrong by its height, not by its place in the chunk.
-fn name_header(first: u64, error: ProveError) -> ProverError {
+pub(super) fn name_header(first: u64, error: ProveError) -> ProverError {
     match error {
         ProveError::InvalidHeader(chain) => {
             let height = first + chain.index as u64;
@@ -231,8 +283,8 @@ impl Prover for Verify {
         &self,
         batch: Vec<(Context, Bytes)>,
     ) -> Vec<Result<Json<EmittedChunk>, ProverError>> {
-        let keys = match self.keys.get(self.slots, &self.watcher) {
-            Ok(keys) => keys,
+        let verifier = match self.keys.verifier(self.slots, &self.watcher) {
+            Ok(verifier) => verifier,
             Err(error) => return batch.iter().map(|_| Err(no_keys(&error))).collect(),
         };
         let began = Instant::now();
@@ -245,7 +297,7 @@ impl Prover for Verify {
             .flatten()
             .map(|chunk| (chunk.statement.clone(), chunk.proof))
             .collect();
-        let mut verdicts = verify_chunks(keys.verifier(), &together).into_iter();
+        let mut verdicts = verify_chunks(&verifier, &together).into_iter();
         (self.watcher)(Note::Verified {
             count: together.len(),
             took: began.elapsed(),

@@ -1,9 +1,12 @@
-//! The provers and sources that come with the program, by the names that workflow files use.
+//! The provers and sources that come with the program, by the names that workflow files use, and what
+//! talks to engines.
 
 mod bitcoin;
+mod chunks;
 mod headers;
 
-pub(crate) use bitcoin::{EmittedChunk, Keys, Note, Watcher};
+pub(crate) use bitcoin::{EmittedChunk, KeyFiles, Keys, Note, Watcher};
+pub(crate) use chunks::ChunkEngine;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +29,7 @@ pub(crate) fn registry_with(keys: Keys, watcher: Watcher) -> Registry {
     registry.prover("bitcoin.verify", move |params| {
         bitcoin::Verify::new(params, keys.clone(), watcher.clone())
     });
+    registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {
         SourceKind::Headers {
             file,

@@ -3,10 +3,12 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Ran, Running, folder, proofmill, repository, run};
+use crate::support::{Ran, Running, eventually, files, folder, proofmill, repository, run};
 
 /// A circuit's key and a witness, as files in `folder`.
 pub(crate) fn fixtures(folder: &Path) {
@@ -39,6 +41,67 @@ fn json(folder: &Path, args: &[&str]) -> Value {
 fn ended(engine: Running) -> Ran {
     engine.signal(Signal::TERM);
     engine.end().1.succeeded()
+}
+
+#[test]
+fn a_workflow_has_its_tasks_proved_by_an_engine() {
+    let folder = folder();
+    let here = folder.path();
+    fixtures(here);
+    let example = here.join("examples/engines");
+    std::fs::create_dir_all(&example).expect("made");
+    let file = example.join("workflow.toml");
+    let from = repository("examples/engines/workflow.toml");
+    std::fs::copy(from, &file).expect("copied");
+    let graph = run(
+        here,
+        [
+            "check",
+            "examples/engines/workflow.toml",
+            "--graph",
+            "mermaid",
+        ],
+    );
+    let graph = graph.succeeded().stdout;
+    assert!(graph.contains("engine: multiplier"), "{graph}");
+
+    let mill = Running::start(proofmill(here).arg("run").arg(&file));
+    let witness = std::fs::read(here.join("witness.wtns")).expect("a witness");
+    let payload = serde_json::to_vec(&STANDARD.encode(witness)).expect("JSON");
+    std::fs::write(here.join("witness.json"), payload).expect("written");
+    let state = here.join(".proofmill/engines");
+    let status = ["status", "--state", ".proofmill/engines"];
+    eventually("the mill answers", || {
+        let answer = run(here, status).stdout;
+        answer.contains(": running").then_some(())
+    });
+    let submit = ["submit", "--state", ".proofmill/engines"];
+    let of = ["--queue", "witnesses", "--block", "0", "witness.json"];
+    run(here, submit.iter().chain(&of)).succeeded();
+    // Only now: the task waits for an engine.
+    let engine = Running::start(proofmill(here).args([
+        "engine",
+        "serve",
+        "--circuits",
+        "multiplier=keys/circuit.zkey",
+    ]));
+    let proofs = state.join("proofs");
+    let proved = eventually("a proof has left", || {
+        let last = files(&proofs).pop();
+        last.filter(|(name, _)| name.ends_with(".json"))
+    });
+    let proved: Value = serde_json::from_slice(&proved.1).expect("JSON");
+    assert_eq!(proved["curve"], "bn254", "{proved}");
+    for (field, name) in [("proof", "proof.json"), ("public", "public.json")] {
+        std::fs::write(here.join(name), proved[field].to_string()).expect("written");
+    }
+    let verify = ["verify", "--vk", "vk.json", "proof.json", "public.json"];
+    run(here, verify).succeeded();
+    let jobs = json(here, &["engine", "jobs"]);
+    assert!(jobs.to_string().contains("prove/0-"), "{jobs}");
+    mill.signal(Signal::TERM);
+    mill.end();
+    ended(engine);
 }
 
 #[test]

@@ -19,4 +19,6 @@ pub use id::{CircuitId, InvalidId, JobId, RequestId};
 pub use input::{Input, Partition, Secret, Submission};
 pub use job::{JobResult, JobState, JobView, PartitionProof, Submitted};
 pub use priority::{InvalidPriority, Priority};
-pub use status::{BudgetStatus, DeviceStatus, JobCounts, Owner, OwnerUse, StageStatus, Status};
+pub use status::{
+    BudgetStatus, DeviceStatus, JobCounts, Load, Owner, OwnerUse, StageStatus, Status,
+};

@@ -43,6 +43,15 @@ pub struct Status {
     pub circuits: Vec<CircuitView>,
 }
 
+/// How much an engine has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Load {
+    /// Jobs that are not at their end.
+    pub jobs: u64,
+    /// Whether it takes nothing new.
+    pub draining: bool,
+}
+
 /// Counts that only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct JobCounts {

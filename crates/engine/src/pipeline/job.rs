@@ -106,6 +106,13 @@ impl Job {
         self.parts.iter().filter(|part| is(&part.state)).count() as u32
     }
 
+    /// How many wait for its result.
+    pub(super) fn waited_for(&self) -> usize {
+        let waits =
+            |waiting: &&Waiting| matches!(waiting, Waiting::Result(reply) if !reply.is_closed());
+        self.waiting.iter().filter(waits).count()
+    }
+
     pub(super) fn proven(&self) -> u32 {
         self.count(|state| matches!(state, PartState::Proven(_)))
     }

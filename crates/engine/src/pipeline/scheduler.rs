@@ -21,8 +21,8 @@ use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::interface::{
-    CircuitId, CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Owner,
-    RequestId, Stage, Status, Submitted,
+    CircuitId, CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Load,
+    Owner, RequestId, Stage, Status, Submitted,
 };
 use crate::key::{Key, StepError};
 use crate::options::{Interference, Options};
@@ -41,8 +41,14 @@ pub(crate) enum Command {
     MaySubmit(RequestId, oneshot::Sender<Result<(), Error>>),
     Submit(Prepared, oneshot::Sender<Result<Submitted, Error>>),
     Await(JobId, oneshot::Sender<Result<JobResult, Error>>),
-    Cancel(JobId, oneshot::Sender<Result<JobView, Error>>),
+    /// The job, and how many may wait for it at most.
+    Cancel(
+        JobId,
+        Option<usize>,
+        oneshot::Sender<Result<JobView, Error>>,
+    ),
     Job(JobId, oneshot::Sender<Result<JobView, Error>>),
+    Load(oneshot::Sender<Result<Load, Error>>),
     Status(oneshot::Sender<Result<Status, Error>>),
     KeepCircuit(Box<Registered>, oneshot::Sender<Result<(), Error>>),
     ForgetCircuit(String, oneshot::Sender<Result<(), Error>>),
@@ -281,15 +287,15 @@ impl Scheduler {
                 (None, Some(ended)) => drop(reply.send(Ok(ended.result()))),
                 (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
             },
-            Command::Cancel(id, reply) => match (self.jobs.get_mut(&id), self.ended.get(&id)) {
-                (Some(job), _) => {
+            Command::Cancel(id, most, reply) => match self.jobs.get_mut(&id) {
+                Some(job) if most.is_none_or(|most| job.waited_for() <= most) => {
                     job.waiting.push(Waiting::View(reply));
                     self.to_end.push_back((id, JobState::Cancelled));
                 }
-                (None, Some(ended)) => drop(reply.send(Ok(ended.view()))),
-                (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
+                _ => drop(reply.send(self.view(id))),
             },
             Command::Job(id, reply) => drop(reply.send(self.view(id))),
+            Command::Load(reply) => drop(reply.send(Ok(self.load()))),
             Command::Status(reply) => drop(reply.send(Ok(self.status()))),
             Command::KeepCircuit(circuit, reply) => {
                 let seq = self.journal.keep_circuit(&circuit).await?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::device::Device;
 use super::scheduler::Scheduler;
-use crate::interface::{BudgetStatus, Error, JobId, JobView, Owner, Status};
+use crate::interface::{BudgetStatus, Error, JobId, JobView, Load, Owner, Status};
 
 /// How often jobs end: what a client that is refused is told to wait.
 #[derive(Default)]
@@ -46,6 +46,13 @@ impl Scheduler {
         }
         let ended = self.ended.get(&id).map(super::job::Ended::view);
         ended.ok_or(Error::UnknownJob(id))
+    }
+
+    pub(super) fn load(&self) -> Load {
+        Load {
+            jobs: self.jobs.len() as u64,
+            draining: self.draining,
+        }
     }
 
     pub(super) fn status(&self) -> Status {

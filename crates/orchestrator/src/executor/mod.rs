@@ -1,5 +1,6 @@
-//! What a dispatcher runs a task with: a program, or a prover in this process.
+//! What a dispatcher runs a task with: a program, a prover in this process, or engines.
 
+pub mod engine;
 mod native;
 pub mod process;
 mod program;

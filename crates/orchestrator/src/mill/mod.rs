@@ -22,7 +22,7 @@ mod sinks;
 mod store;
 
 pub use options::{MillError, Options, SourceSummary, Summary};
-pub use registry::{ExecutorMaker, Registry, SourceMaker};
+pub use registry::{EndpointMaker, ExecutorMaker, Registry, SourceMaker};
 pub(crate) use roles::Roles;
 pub use run::Mill;
 pub(crate) use run::{make_private, sweep_blobs};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use proofmill_workflow as file;
 use serde_json::Value;
 
+use crate::executor::engine::Endpoint;
 use crate::executor::{Executor, Native, Prover};
 use crate::plan::StrategyMaker;
 use crate::source::Source;
@@ -19,10 +20,14 @@ pub type ExecutorMaker =
 pub type SourceMaker =
     Arc<dyn Fn(&file::SourceKind) -> Option<Result<Box<dyn Source>, String>> + Send + Sync>;
 
-/// Provers, sources and strategies by name.
+/// Makes what talks to the engines of a stage, in their order.
+pub type EndpointMaker = Arc<dyn Fn(&file::EngineExecutor) -> Vec<Arc<dyn Endpoint>> + Send + Sync>;
+
+/// Provers, sources and strategies by name; and what talks to engines.
 #[derive(Clone, Default)]
 pub struct Registry {
     executors: BTreeMap<String, ExecutorMaker>,
+    endpoints: Option<EndpointMaker>,
     strategies: BTreeMap<String, StrategyMaker>,
     sources: Vec<SourceMaker>,
 }
@@ -59,6 +64,12 @@ impl Registry {
         self
     }
 
+    /// Registers what talks to engines.
+    pub fn endpoints(&mut self, make: EndpointMaker) -> &mut Self {
+        self.endpoints = Some(make);
+        self
+    }
+
     /// Registers a collector strategy.
     pub fn strategy(&mut self, name: &str, make: StrategyMaker) -> &mut Self {
         self.strategies.insert(name.to_owned(), make);
@@ -92,6 +103,15 @@ impl Registry {
             .get(prover)
             .ok_or_else(|| format!("no native prover {prover:?} is registered in this program"))?;
         make(stage, params)
+    }
+
+    pub(crate) fn make_endpoints(
+        &self,
+        engine: &file::EngineExecutor,
+    ) -> Result<Vec<Arc<dyn Endpoint>>, String> {
+        let make = self.endpoints.as_ref();
+        let make = make.ok_or("this program cannot talk to engines")?;
+        Ok(make(engine))
     }
 
     pub(crate) fn make_source(

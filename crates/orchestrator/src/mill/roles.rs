@@ -11,6 +11,7 @@ use super::options::MillError;
 use super::registry::{Registry, program_path};
 use crate::coordinator::Handle;
 use crate::dispatcher::{self, Dispatcher};
+use crate::executor::engine::EngineExecutor;
 use crate::executor::process::{ProcessExecutor, ProcessSpec};
 use crate::executor::{Executor, Program};
 use crate::plan::StageIx;
@@ -67,8 +68,18 @@ impl Roles<'_> {
                 file::Executor::Process(process) => Arc::new(program(stage, process, &scratch)?),
                 file::Executor::Native { prover, params } => {
                     let made = self.registry.make_executor(stage, prover, params);
-                    let what = || format!("dispatcher {:?}", stage.name);
-                    made.map_err(|why| MillError::Setup { what: what(), why })?
+                    made.map_err(|why| setup(stage, why))?
+                }
+                file::Executor::Engine(engine) => {
+                    let endpoints = self.registry.make_endpoints(engine);
+                    let endpoints = endpoints.map_err(|why| setup(stage, why))?;
+                    let name = &self.workflow.name;
+                    Arc::new(EngineExecutor::new(
+                        name,
+                        engine,
+                        stage.time_limit,
+                        endpoints,
+                    ))
                 }
             };
             executors
@@ -174,6 +185,13 @@ impl Roles<'_> {
             pace: stage.rate.map(|rate| Pace::new(rate.interval())),
         };
         Ok(Some((source, options)))
+    }
+}
+
+fn setup(stage: &file::Dispatcher, why: String) -> MillError {
+    MillError::Setup {
+        what: format!("dispatcher {:?}", stage.name),
+        why,
     }
 }
 

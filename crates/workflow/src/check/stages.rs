@@ -178,6 +178,21 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
             }
             program(checker, &executor.child("program"), &process.program);
         }
+        Executor::Engine(engine) => {
+            if stage.batch > 1 {
+                let message = "an engine takes one task at a time, and overlaps them by itself";
+                let help = "remove `batch`; raise `workers` or `f_max` to have more under way";
+                checker.push(Code::BatchNeedsNative, &at.child("batch"), message, help);
+            }
+            if stage.fan_out {
+                let message = "what an engine makes of a task is one proof, not a list";
+                let help = "remove `fan_out`";
+                checker.push(Code::FanOutOfProof, &at.child("fan_out"), message, help);
+            }
+            if let Some(ca) = &engine.ca {
+                file_is_there(checker, &executor.child("ca"), ca);
+            }
+        }
         Executor::Native { prover, .. } => {
             let known = checker.host.provers();
             if !known.contains(&prover.as_str()) {

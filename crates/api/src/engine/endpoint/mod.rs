@@ -1,0 +1,8 @@
+//! Engines as a dispatcher's executor sees them: elsewhere, or in this process.
+
+mod convert;
+mod local;
+mod remote;
+
+pub use local::in_process_endpoint;
+pub use remote::endpoints;

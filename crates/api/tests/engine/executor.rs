@@ -1,0 +1,201 @@
+//! A dispatcher's tasks, proved by real engines over their sockets, and by one in this process.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_api::engine::{endpoints, in_process_endpoint};
+use proofmill_engine::{EventKind, JobState, Options, Stage, Tier};
+use proofmill_groth16::Bn254;
+use proofmill_groth16::snarkjs::{inputs_from_json, proof_from_json};
+use proofmill_orchestrator::executor::engine::{Endpoint, EngineExecutor};
+use proofmill_orchestrator::executor::{Cancel, Execution, Executor, Product, Resolved};
+use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::payload::{Encoding, Payload};
+use proofmill_orchestrator::record::{Failure, TaskRecord};
+use proofmill_workflow::{EngineAddress, EngineExecutor as Table};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::engines::{BN254, Gate, options, until};
+use crate::site::{Offer, Site, check};
+
+fn table(sockets: Vec<PathBuf>) -> Table {
+    Table {
+        circuit: BN254.name(),
+        endpoints: sockets.into_iter().map(EngineAddress::Socket).collect(),
+        generator: None,
+        priority: None,
+        token: None,
+        ca: None,
+        patience: Duration::from_secs(60),
+    }
+}
+
+fn stage(table: &Table, endpoints: Vec<Arc<dyn Endpoint>>) -> Arc<EngineExecutor> {
+    Arc::new(EngineExecutor::new("test", table, None, endpoints))
+}
+
+type Running = (JoinHandle<Result<Product, Failure>>, watch::Sender<bool>);
+
+/// Gives a stage the task of proving the witness of `seed`.
+fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
+    let task = TaskRecord {
+        id: TaskId {
+            stage: "prove".into(),
+            block: 1,
+            part: Part::whole(),
+        },
+        queue: "in".into(),
+        last: 1,
+        group: None,
+        needs: None,
+        payload: Payload::binary(&b""[..]),
+        at_ms: 0,
+    };
+    let (sender, cancel) = Cancel::new();
+    let execution = Execution {
+        task: Arc::new(task),
+        attempt: 1,
+        input: Resolved::One(Encoding::Binary, witness.into()),
+        cancel,
+    };
+    let stage = stage.clone();
+    let result = tokio::spawn(async move {
+        let mut results = stage.execute(vec![execution]).await;
+        results.pop().unwrap()
+    });
+    (result, sender)
+}
+
+/// That the result has a proof of the witness of `seed`, as snarkjs writes it.
+fn check_result(result: Result<Product, Failure>, seed: u64) {
+    let product = result.unwrap();
+    let result: Value = serde_json::from_slice(&product.outputs[0].1).unwrap();
+    assert_eq!(result["curve"], json!("bn254"));
+    let proof = proof_from_json::<Bn254>(result["proof"].to_string().as_bytes()).unwrap();
+    let public = inputs_from_json::<<Bn254 as ark_ec::pairing::Pairing>::ScalarField>(
+        result["public"].to_string().as_bytes(),
+    );
+    let made = proofmill_api::engine::proto::Proof {
+        circuit_id: result["circuit_id"].as_str().unwrap().to_owned(),
+        curve: "bn254".to_owned(),
+        proof: proof.to_bytes(),
+        public_inputs: public
+            .unwrap()
+            .iter()
+            .map(|input| ark_ff::BigInteger::to_bytes_le(&ark_ff::PrimeField::into_bigint(*input)))
+            .collect(),
+        ..Default::default()
+    };
+    check(BN254, &made, seed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_engine_with_the_hot_key_is_killed_another_proves() {
+    let gate = Gate::closed();
+    let gated = Options {
+        interference: Some(gate.clone()),
+        ..options()
+    };
+    let hot = Site::with(gated, Offer::default()).await;
+    let cold = Site::open().await;
+    hot.handle
+        .preload(BN254.circuit(), Tier::Hot)
+        .await
+        .unwrap();
+    let table = table(vec![cold.socket(), hot.socket()]);
+    let stage = stage(&table, endpoints(&table));
+
+    let mut events = hot.handle.events();
+    let (result, _cancel) = begin(&stage, BN254.wtns(7));
+    let begins = |kind: &EventKind| {
+        matches!(
+            kind,
+            EventKind::Began {
+                stage: Stage::Prove,
+                ..
+            }
+        )
+    };
+    until(&mut events, begins).await;
+    assert_eq!(cold.handle.load().await.unwrap().jobs, 0);
+    hot.kill().await;
+    gate.open();
+    check_result(result.await.unwrap(), 7);
+
+    // Whoever tries again has the same proof from the one that made it.
+    let (again, _cancel) = begin(&stage, BN254.wtns(7));
+    check_result(again.await.unwrap(), 7);
+    let counts = cold.handle.status().await.unwrap().counts;
+    assert_eq!((counts.accepted, counts.repeated), (1, 1));
+    cold.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_task_stops_its_job_unless_another_process_waits_for_it() {
+    let gate = Gate::closed();
+    let gated = Options {
+        interference: Some(gate.clone()),
+        ..options()
+    };
+    let site = Site::with(gated, Offer::default()).await;
+    let table = table(vec![site.socket()]);
+    let stage = stage(&table, endpoints(&table));
+    let mut events = site.handle.events();
+    let (result, cancel) = begin(&stage, BN254.vector(7));
+    let begins = |kind: &EventKind| {
+        matches!(
+            kind,
+            EventKind::Began {
+                stage: Stage::Prove,
+                ..
+            }
+        )
+    };
+    until(&mut events, begins).await;
+    let job = site.handle.status().await.unwrap().jobs[0].id;
+    {
+        let mut other = std::pin::pin!(site.handle.await_result(job));
+        tokio::select! {
+            biased;
+            ended = &mut other => panic!("{ended:?}"),
+            () = std::future::ready(()) => {}
+        }
+        cancel.send(true).unwrap();
+        assert_eq!(result.await.unwrap().unwrap_err().reason, "cancelled");
+        let view = site.handle.job(job).await.unwrap();
+        assert_eq!(view.state, JobState::Running);
+    }
+    let (result, cancel) = begin(&stage, BN254.vector(7));
+    while site.handle.status().await.unwrap().counts.repeated == 0 {
+        tokio::task::yield_now().await;
+    }
+    cancel.send(true).unwrap();
+    result.await.unwrap().unwrap_err();
+    let ended = site.handle.await_result(job).await.unwrap();
+    assert_eq!(ended.state, JobState::Cancelled);
+    gate.open();
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_in_this_process_is_asked_in_the_same_way() {
+    let site = Site::open().await;
+    let table = table(vec![site.socket()]);
+    let endpoint = in_process_endpoint(site.handle.clone());
+    let stage = stage(&table, vec![endpoint]);
+    check_result(begin(&stage, BN254.wtns(7)).0.await.unwrap(), 7);
+    let wrong = begin(&stage, BN254.wrong_vector(7)).0.await.unwrap();
+    assert!(!wrong.unwrap_err().permanent);
+    let mut short = BN254.vector(7);
+    short.truncate(32);
+    let failure = begin(&stage, short).0.await.unwrap().unwrap_err();
+    assert!(failure.permanent, "{failure:?}");
+    assert!(
+        failure.reason.contains("a vector of 32 bytes"),
+        "{failure:?}"
+    );
+    site.stop().await;
+}

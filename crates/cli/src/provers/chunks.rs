@@ -1,0 +1,247 @@
+//! Chunk proofs by an engine in this process.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use futures_util::future::{BoxFuture, join_all};
+use proofmill_api::engine::in_process_endpoint;
+use proofmill_circuits::bitcoin::Header;
+use proofmill_engine::{
+    CircuitSource, Error, Generator, Options, Registration, Secret, Service, WitnessGenerator,
+};
+use proofmill_groth16::ProvingKeyInfo;
+use proofmill_groth16::header_chain::{
+    ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness,
+};
+use proofmill_groth16::snarkjs::CheckedKeys;
+use proofmill_orchestrator::executor::engine::{
+    Job, JobInput, RouteError, Router, failure, request_id, stopped,
+};
+use proofmill_orchestrator::executor::{Execution, Executor, Product, ProverError};
+use proofmill_orchestrator::mill::Registry;
+use proofmill_orchestrator::payload::Encoding;
+use proofmill_orchestrator::record::Failure as Failed;
+use proofmill_orchestrator::shutdown::{self, Level, Trigger};
+use proofmill_r1cs::iden3::write_wtns;
+use proofmill_workflow::EnginePriority;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
+
+use super::bitcoin::{KeyFiles, Note, Watcher, name_header, split};
+use crate::failure::Failure;
+
+/// The engine's generator of witnesses for headers.
+const GENERATOR: &str = "bitcoin.headers";
+
+/// The engine is there from the start and has the circuit; it may be slow to say so while it proves.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An engine for chunks of up to so many headers, once it was started.
+#[derive(Clone)]
+pub(crate) struct ChunkEngine {
+    workflow: &'static str,
+    slots: usize,
+    started: Arc<OnceLock<Started>>,
+}
+
+/// The engine's circuit, and the way there.
+struct Started {
+    circuit: String,
+    router: Router,
+}
+
+/// An engine that runs.
+pub(crate) struct RunningEngine {
+    trigger: Trigger,
+    running: JoinHandle<Result<(), Error>>,
+}
+
+/// `bitcoin.prove` by the engine.
+struct Prove {
+    engine: ChunkEngine,
+    watcher: Watcher,
+}
+
+/// Headers as the engine's generator is given them.
+#[derive(Serialize, Deserialize)]
+struct Inputs {
+    /// In hexadecimal, 80 bytes each.
+    headers: String,
+}
+
+/// Makes witnesses of headers.
+struct HeaderWitness {
+    slots: usize,
+}
+
+// === impl ChunkEngine ===
+
+impl ChunkEngine {
+    /// For the tasks of `workflow`.
+    pub(crate) fn new(workflow: &'static str, slots: usize) -> Self {
+        Self {
+            workflow,
+            slots,
+            started: Arc::default(),
+        }
+    }
+
+    /// Has `bitcoin.prove` done by it.
+    pub(crate) fn register(&self, registry: &mut Registry, watcher: Watcher) {
+        let engine = self.clone();
+        registry.executor("bitcoin.prove", move |_, _| {
+            Ok(Arc::new(Prove {
+                engine: engine.clone(),
+                watcher: watcher.clone(),
+            }))
+        });
+    }
+
+    /// Starts it, with `workers` proofs under way at once. Jobs and their results are in `state`:
+    /// what it had accepted goes on after a crash.
+    pub(crate) async fn start(
+        &self,
+        state: PathBuf,
+        files: KeyFiles,
+        workers: usize,
+    ) -> Result<RunningEngine, Failure> {
+        let checksum = ProvingKeyInfo::of(&files.key)?.checksum;
+        let checked = state.join("checked-keys");
+        // The key directory's keys are this program's own, and believed by their checksum.
+        CheckedKeys::in_directory(&checked).remember(&checksum, &files.key)?;
+        let generator = HeaderWitness { slots: self.slots };
+        let generator = Generator::Native(Arc::new(generator));
+        let options = Options {
+            state_dir: Some(state),
+            partition_workers: workers,
+            generators: [(GENERATOR.to_owned(), generator)].into(),
+            checked_keys: Some(checked),
+            ..Options::default()
+        };
+        let (service, handle) = Service::open(options).await?;
+        let (trigger, shutdown) = shutdown::channel();
+        let running = RunningEngine {
+            trigger,
+            running: tokio::spawn(service.run(shutdown)),
+        };
+        // With another key it is another circuit.
+        let circuit = format!(
+            "header-chain-{}-{}",
+            self.slots,
+            hex::encode(&checksum[..8])
+        );
+        let source = CircuitSource::System {
+            constraints: files.constraints,
+            key: files.key,
+        };
+        let registration = Registration {
+            name: circuit.clone(),
+            source,
+        };
+        handle.register(registration).await?;
+        let router = Router::new(&circuit, vec![in_process_endpoint(handle)], PATIENCE);
+        // Nobody starts it twice.
+        let _ = self.started.set(Started { circuit, router });
+        Ok(running)
+    }
+}
+
+// === impl RunningEngine ===
+
+impl RunningEngine {
+    /// Ends it; what a step computes is waited for.
+    pub(crate) async fn end(self) -> Result<(), Failure> {
+        self.trigger.raise(Level::Stop);
+        Ok(self.running.await??)
+    }
+}
+
+// === impl Prove ===
+
+impl Prove {
+    async fn run(&self, execution: Execution) -> Result<Product, Failed> {
+        let began = Instant::now();
+        let chunk = self.prove(execution).await;
+        let chunk = chunk.map_err(|error| failure(&error, began.elapsed()))?;
+        Ok(Product {
+            outputs: vec![(Encoding::Binary, chunk.to_bytes().into())],
+            fan_out: false,
+            ran: began.elapsed(),
+        })
+    }
+
+    async fn prove(&self, execution: Execution) -> Result<ChunkProof, RouteError> {
+        let not_started = || RouteError::Retry("the engine was not started".to_owned());
+        let Started { circuit, router } = self.engine.started.get().ok_or_else(not_started)?;
+        let Execution {
+            task,
+            input,
+            mut cancel,
+            ..
+        } = execution;
+        let (first, last) = (task.id.block, task.last);
+        let bytes = input.to_program_input().map_err(RouteError::Permanent)?;
+        let headers = split(&bytes).map_err(RouteError::Permanent)?;
+        let statement = chunk_statement(self.engine.slots, &headers);
+        let statement = statement.map_err(|error| match name_header(first, error) {
+            ProverError::Permanent(why) => RouteError::Permanent(why),
+            ProverError::Retry(why) => RouteError::Retry(why),
+        })?;
+        let unwritten = |error: serde_json::Error| RouteError::Permanent(error.to_string());
+        let json = serde_json::to_vec(&Inputs {
+            headers: hex::encode(&bytes),
+        });
+        let job = Job {
+            circuit: circuit.clone(),
+            priority: EnginePriority::Normal,
+            input: JobInput::Inputs {
+                generator: GENERATOR.to_owned(),
+                json: json.map_err(unwritten)?.into(),
+            },
+        };
+        let request = request_id(self.engine.workflow, &task, &job);
+        (self.watcher)(Note::Proving { first, last });
+        let began = Instant::now();
+        let made = router.prove(&request, &job, stopped(&mut cancel, None));
+        let made = made.await?;
+        let unreadable =
+            |error| RouteError::Retry(format!("the engine's proof is malformed: {error}"));
+        let proof = Proof::from_bytes(&made.proof).map_err(unreadable)?;
+        (self.watcher)(Note::Proved {
+            first,
+            last,
+            took: began.elapsed(),
+        });
+        Ok(ChunkProof {
+            statement,
+            proof,
+            timings: ChunkTimings::default(),
+        })
+    }
+}
+
+impl Executor for Prove {
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failed>>> {
+        Box::pin(join_all(
+            batch.into_iter().map(|execution| self.run(execution)),
+        ))
+    }
+}
+
+// === impl HeaderWitness ===
+
+impl WitnessGenerator for HeaderWitness {
+    fn generate(&self, inputs: &[u8]) -> Result<Secret, String> {
+        let inputs: Inputs =
+            serde_json::from_slice(inputs).map_err(|_| "the inputs are no headers".to_owned())?;
+        let bytes =
+            hex::decode(inputs.headers).map_err(|_| "the headers are no hexadecimal".to_owned())?;
+        let headers: Vec<Header> = split(&bytes)?;
+        let witness = chunk_witness(self.slots, &headers).map_err(|error| error.to_string())?;
+        let file = write_wtns(Cursor::new(Vec::new()), witness.z());
+        let file = file.map_err(|error| error.to_string())?;
+        Ok(Secret::new(file.into_inner()))
+    }
+}

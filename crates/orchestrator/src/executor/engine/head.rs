@@ -1,0 +1,70 @@
+//! Which block goes first at the engines.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// The blocks under way, each with its number of tasks.
+#[derive(Debug, Default)]
+pub(super) struct Heads(Mutex<BTreeMap<u64, usize>>);
+
+/// A task of a block is under way until this is dropped.
+pub(super) struct UnderWay<'a> {
+    heads: &'a Heads,
+    block: u64,
+}
+
+// === impl Heads ===
+
+impl Heads {
+    /// A task of `block` is under way.
+    pub(super) fn begin(&self, block: u64) -> UnderWay<'_> {
+        self.change(|blocks| *blocks.entry(block).or_default() += 1);
+        UnderWay { heads: self, block }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<u64, usize>) -> T) -> T {
+        // Nothing panics while it is held.
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+// === impl UnderWay ===
+
+impl UnderWay<'_> {
+    /// Whether no lower block is under way.
+    pub(super) fn is_head(&self) -> bool {
+        let first = self.heads.change(|blocks| blocks.keys().next().copied());
+        first.is_none_or(|first| self.block <= first)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.heads.change(|blocks| {
+            if let Some(tasks) = blocks.get_mut(&self.block) {
+                *tasks -= 1;
+                if *tasks == 0 {
+                    blocks.remove(&self.block);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_block_is_the_head() {
+        let heads = Heads::default();
+        let five = heads.begin(5);
+        assert!(five.is_head());
+        let (three, copy) = (heads.begin(3), heads.begin(3));
+        assert!(three.is_head() && copy.is_head() && !five.is_head());
+        drop(three);
+        assert!(!five.is_head());
+        drop(copy);
+        assert!(five.is_head());
+    }
+}
