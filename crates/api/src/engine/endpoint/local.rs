@@ -9,6 +9,7 @@ use tonic::Status;
 
 use super::convert::{end, forgotten, look, refused, submission};
 use crate::engine::{convert, refusal, service};
+use crate::grpc::retry_after;
 
 /// What errors call the engine.
 const NAME: &str = "in-process";
@@ -77,6 +78,6 @@ fn unanswered(error: Error) -> EndpointError {
 }
 
 fn declined(status: Status) -> EndpointError {
-    let retry_after = refusal::retry_after(&status);
+    let retry_after = retry_after(&status);
     refused(status.code(), status.message().to_owned(), retry_after)
 }
