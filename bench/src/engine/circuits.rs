@@ -17,6 +17,9 @@ use proofmill_r1cs::{Assignment, R1cs};
 use crate::circom::Circuit;
 use crate::groth16::Sized;
 
+/// Whether a message is a proof of what is to be proved.
+type IsProof = Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync>;
+
 /// A circuit in files.
 pub(super) struct Ready {
     pub(super) name: String,
@@ -24,7 +27,7 @@ pub(super) struct Ready {
     pub(super) argument: String,
     pub(super) constraints: usize,
     witness: Vec<u8>,
-    is_proof: Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync>,
+    is_proof: IsProof,
 }
 
 // === impl Ready ===
@@ -110,10 +113,7 @@ fn vector<F: PrimeField>(values: &[F]) -> Vec<u8> {
     values.iter().flat_map(bytes).collect()
 }
 
-fn check<E: Engine>(
-    vk: VerifyingKey<E>,
-    public: Vec<E::ScalarField>,
-) -> Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync> {
+fn check<E: Engine>(vk: VerifyingKey<E>, public: Vec<E::ScalarField>) -> IsProof {
     let vk = PreparedVerifyingKey::from(vk);
     Box::new(move |message| {
         let told: Option<Vec<E::ScalarField>> = message
