@@ -1,11 +1,20 @@
 //! The most memory with several partitions under way, beside the documented formula.
 
 use anyhow::Context;
-use proofmill_engine::{KeyForm, Options, Priority};
+use proofmill_api::engine::proto::partition::Input;
+use proofmill_api::engine::proto::{JobState, Partition, SubmitRequest, Tier};
+use proofmill_engine::{KeyForm, Options};
 
+use super::process::Site;
 use super::{BYTES, Running};
-use crate::circom::CircuitArgs;
+use crate::circom::{Circuit, CircuitArgs};
 use crate::harness::{Common, Place, Report, Target, memory, peak, reset_peak, round};
+
+/// What the circuit is called.
+const NAME: &str = "circuit";
+
+/// Partitions of the job for each that is under way at once.
+const ROUNDS: usize = 3;
 
 /// Arguments of `proofmill-bench engine memory`.
 #[derive(Debug, clap::Args)]
@@ -22,55 +31,117 @@ pub(crate) struct Args {
     plain: bool,
 }
 
+/// What was measured, in bytes.
+struct Measured {
+    key: u64,
+    /// The most, of what is not of files and was not there before the key.
+    most: u64,
+    reserved: u64,
+}
+
+// === impl Args ===
+
+impl Args {
+    fn form(&self) -> KeyForm {
+        if self.plain {
+            KeyForm::Plain
+        } else {
+            KeyForm::Prepared { percent: 100 }
+        }
+    }
+}
+
 /// Measures and reports.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let place = Place::fresh(&args.common)?;
     let circuit = args.circuit.prepare(BYTES)?;
+    let program = args.circuit.program()?;
     let mut report = Report::new("Engine: the most memory, and the formula", &place);
     let mb = |bytes: u64| bytes as f64 / 1e6;
     let mut runs = Vec::new();
     for workers in &args.partition_workers {
-        let options = Options {
-            partition_workers: *workers,
-            key_form: if args.plain {
-                KeyForm::Plain
-            } else {
-                KeyForm::Prepared { percent: 100 }
-            },
-            ..Options::default()
-        };
-        let unknown = "the system does not say what memory this process has";
-        let before = memory(std::process::id()).context(unknown)?.anonymous;
-        let engine = Running::start(options, &circuit).await?;
-        let key = engine.load().await?.bytes;
-        let together = engine.together_bytes()?;
-        reset_peak().context(unknown)?;
-        let now = memory(std::process::id()).context(unknown)?;
-        let job = engine
-            .submit("memory", 3 * workers, Priority::Normal)
-            .await?;
-        engine.finished(job).await?;
-        // The pages of files are not the engine's doing.
-        let most =
-            peak(std::process::id()).context(unknown)? - (now.resident - now.anonymous) - before;
-        let budget = engine.handle.status().await?.budget;
-        engine.finish().await?;
-        let formula = key + together;
-        let off = 100.0 * (most as f64 / formula as f64 - 1.0);
+        let together = formula(&circuit, *workers, args.form()).await?;
+        let mut serve = vec![
+            "--circuits".to_owned(),
+            format!("{NAME}={}", circuit.zkey.display()),
+            "--workers".to_owned(),
+            workers.to_string(),
+        ];
+        if let KeyForm::Prepared { percent } = args.form() {
+            serve.extend(["--prepared".to_owned(), percent.to_string()]);
+        }
+        // A process for each: what one run leaves to the allocator is not the next one's.
+        let site = Site::new(&program, &place.state(&format!("{workers}")), serve);
+        let measured = measure(&site, &circuit, ROUNDS * workers).await?;
+        let formula = measured.key + together;
+        let off = 100.0 * (measured.most as f64 / formula as f64 - 1.0);
         let name = format!("{workers} at once: most memory");
-        report.figure(&name, mb(most), "MB", Target::Open, "");
+        report.figure(&name, mb(measured.most), "MB", Target::Open, "");
         report.figure("the formula", mb(formula), "MB", Target::Open, "");
         report.figure("off the formula", off.abs(), "%", Target::Most(10.0), "");
-        report.figure("most reserved", mb(budget.peak), "MB", Target::Open, "");
+        let reserved = mb(measured.reserved);
+        report.figure("most reserved", reserved, "MB", Target::Open, "");
         runs.push(serde_json::json!({
             "partition_workers": workers,
-            "peak_bytes": most,
+            "key_bytes": measured.key,
+            "peak_bytes": measured.most,
             "formula_bytes": formula,
             "off_percent": round(off),
-            "reserved_bytes": budget.peak,
+            "reserved_bytes": measured.reserved,
         }));
     }
     report.put("runs", runs);
-    report.note("formula: the key, and the most that so many partitions take together (documentation of proofmill-engine)");
+    report.note(
+        "formula: the key, and the most that so many partitions take together (documentation of \
+         proofmill-engine)",
+    );
     report.finish(&args.common)
+}
+
+/// The most that so many partitions take together, as the engine has it.
+async fn formula(circuit: &Circuit, workers: usize, form: KeyForm) -> anyhow::Result<u64> {
+    let options = Options {
+        partition_workers: workers,
+        key_form: form,
+        ..Options::default()
+    };
+    let engine = Running::start(options, circuit).await?;
+    let together = engine.together_bytes();
+    engine.finish().await?;
+    together
+}
+
+/// Has an engine prove so many partitions.
+async fn measure(site: &Site, circuit: &Circuit, partitions: usize) -> anyhow::Result<Measured> {
+    let unknown = "the system does not say what memory the engine has";
+    let witness = std::fs::read(&circuit.witness).context("reading the witness")?;
+    let process = site.start_with(1).await?;
+    let (id, client) = (process.id()?, site.client().await?);
+    let before = memory(id).context(unknown)?.anonymous;
+    let key = client.preload(NAME, Tier::Hot).await?.bytes;
+    reset_peak(id).context(unknown)?;
+    let now = memory(id).context(unknown)?;
+    let partition = || Partition {
+        circuit: NAME.to_owned(),
+        input: Some(Input::Wtns(witness.clone())),
+    };
+    let request = SubmitRequest {
+        request_id: "memory".to_owned(),
+        partitions: (0..partitions).map(|_| partition()).collect(),
+        ..SubmitRequest::default()
+    };
+    let job = client.submit(request).await?.job;
+    let result = client.await_result(&job).await?;
+    anyhow::ensure!(result.state() == JobState::Done, "{}", result.failure);
+    // The pages of files are not the engine's doing.
+    let most = peak(id).context(unknown)? - (now.resident - now.anonymous) - before;
+    let budget = client.status().await?.budget;
+    process.kill().await?;
+    Ok(Measured {
+        key,
+        most,
+        reserved: budget
+            .context("the engine does not say what it reserves")?
+            .peak,
+    })
 }

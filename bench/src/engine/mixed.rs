@@ -137,7 +137,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let budget = budget(&site.client().await?.circuits().await?);
     process.kill().await?;
 
-    let serve = ["--budget".to_owned(), budget.to_string()].into();
+    let serve = ["--budget".to_owned(), format!("{budget}B")].into();
     let site = Site::new(&program, &state, serve);
     let process = site.start_with(circuits.len()).await?;
     let id = process.id()?;

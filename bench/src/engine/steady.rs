@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_engine::{Event, EventKind, KeyForm, Options, Priority};
+use proofmill_engine::{Event, EventKind, KeyForm, Options, Priority, Stage};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -38,20 +38,19 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let engine = Running::start(options, &circuit).await?;
     engine.load().await?;
     let events = tokio::spawn(collect(engine.handle.events()));
-    let before = (Instant::now(), processor_time());
+    let began = Instant::now();
     let job = engine
         .submit("steady", args.partitions, Priority::Normal)
         .await?;
     engine.finished(job).await?;
-    let (wall, busy) = (before.0.elapsed(), processor_time());
+    let wall = began.elapsed();
     engine.finish().await?;
     let spans = events.await.context("the events' reader panicked")??;
 
     let cores = std::thread::available_parallelism()?.get();
-    let busy = busy.zip(before.1).map(|(after, before)| after - before);
-    let busy = busy.context("the system does not say how long this process has computed")?;
-    let share = 100.0 * busy.as_secs_f64() / wall.as_secs_f64() / cores as f64;
-    let gap = longest_gap(spans).as_secs_f64() * 1e3;
+    let share = busy(&spans).context("the job is too short: take more --partitions")?;
+    let share = 100.0 * share / cores as f64;
+    let gap = longest_gap(&spans).as_secs_f64() * 1e3;
     let mut report = Report::new("Engine: one job of many partitions", &place);
     report.figure("processors busy", share, "%", Target::Least(95.0), "");
     report.figure(
@@ -67,7 +66,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("longest_gap_ms", round(gap));
     report.put("proofs_per_minute", round(rate));
     report.note(&format!(
-        "{}: {} partitions, {} at once, {cores} cores; from the submission to the result",
+        "{}: {} partitions, {} at once, {cores} cores; busy: from the first proof's end until the last \
+         partition's products begin",
         circuit.name(),
         args.partitions,
         args.partition_workers
@@ -75,8 +75,16 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// When a stage began and ended, in microseconds.
-type Span = (u64, u64);
+/// A partition in a stage.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    stage: Stage,
+    /// When, in microseconds.
+    began: u64,
+    ended: u64,
+    /// How long this process had computed when it ended.
+    computed: Duration,
+}
 
 /// Every stage of every partition, until the engine has ended.
 async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
@@ -84,8 +92,18 @@ async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
     loop {
         match events.recv().await {
             Ok(event) => {
-                if let EventKind::Ended { began_us, .. } = event.kind {
-                    spans.push((began_us, event.at_us));
+                if let EventKind::Ended {
+                    stage, began_us, ..
+                } = event.kind
+                {
+                    spans.push(Span {
+                        stage,
+                        began: began_us,
+                        ended: event.at_us,
+                        computed: processor_time().context(
+                            "the system does not say how long this process has computed",
+                        )?,
+                    });
                 }
             }
             Err(RecvError::Closed) => return Ok(spans),
@@ -96,8 +114,20 @@ async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
     }
 }
 
+/// How many processors computed, on average, from the first proof's end until the last partition's
+/// products begin: before and after there are too few partitions to fill all stages.
+fn busy(spans: &[Span]) -> Option<f64> {
+    let ends_of = |stage| spans.iter().filter(move |span| span.stage == stage);
+    let first = ends_of(Stage::Verify).min_by_key(|span| span.ended)?;
+    let last = ends_of(Stage::Evaluate).max_by_key(|span| span.ended)?;
+    let wall = last.ended.checked_sub(first.ended).filter(|us| *us > 0)?;
+    let computed = last.computed.checked_sub(first.computed)?;
+    Some(computed.as_secs_f64() / Duration::from_micros(wall).as_secs_f64())
+}
+
 /// The longest time between the first stage's beginning and the last one's end in which none ran.
-fn longest_gap(mut spans: Vec<Span>) -> Duration {
+fn longest_gap(spans: &[Span]) -> Duration {
+    let mut spans: Vec<(u64, u64)> = spans.iter().map(|it| (it.began, it.ended)).collect();
     spans.sort_unstable();
     let mut until = spans.first().map_or(0, |span| span.0);
     let mut longest = 0;
@@ -110,13 +140,40 @@ fn longest_gap(mut spans: Vec<Span>) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::longest_gap;
+    use super::*;
+
+    fn span(stage: Stage, began: u64, ended: u64, computed_us: u64) -> Span {
+        Span {
+            stage,
+            began,
+            ended,
+            computed: Duration::from_micros(computed_us),
+        }
+    }
 
     #[test]
     fn a_gap_is_where_no_stage_runs() {
-        let micros = |spans: &[(u64, u64)]| longest_gap(spans.to_vec()).as_micros();
+        let micros = |spans: &[(u64, u64)]| {
+            let spans: Vec<Span> = spans
+                .iter()
+                .map(|(began, ended)| span(Stage::Prove, *began, *ended, 0))
+                .collect();
+            longest_gap(&spans).as_micros()
+        };
         assert_eq!(micros(&[]), 0);
         assert_eq!(micros(&[(5, 9), (0, 5), (8, 20)]), 0);
         assert_eq!(micros(&[(0, 5), (12, 20), (1, 9), (30, 31)]), 10);
+    }
+
+    #[test]
+    fn what_is_busy_is_measured_while_there_is_enough_to_do() {
+        let spans = [
+            span(Stage::Evaluate, 0, 10, 10),
+            span(Stage::Verify, 30, 40, 60),
+            span(Stage::Evaluate, 90, 140, 250),
+            span(Stage::Verify, 190, 200, 300),
+        ];
+        assert_eq!(busy(&spans), Some(1.9));
+        assert_eq!(busy(&spans[..2]), None);
     }
 }

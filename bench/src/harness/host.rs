@@ -57,9 +57,9 @@ pub(crate) fn peak(process: u32) -> Option<u64> {
     status_bytes(&process.to_string(), "VmHWM:")
 }
 
-/// Begins to look for the most memory anew, if the system lets it.
-pub(crate) fn reset_peak() -> Option<()> {
-    std::fs::write("/proc/self/clear_refs", "5").ok()
+/// Begins to look for the most memory of a process anew, if the system lets it.
+pub(crate) fn reset_peak(process: u32) -> Option<()> {
+    std::fs::write(format!("/proc/{process}/clear_refs"), "5").ok()
 }
 
 /// How long this process has computed, in all its threads, to a hundredth of a second.

@@ -67,7 +67,7 @@ pub(super) fn load(
         },
     };
     let mapped = mapped.map_or_else(|| map(registered), Ok);
-    with_curve!(registered.curve, E => match &registered.source {
+    let loaded = with_curve!(registered.curve, E => match &registered.source {
         CircuitSource::Zkey(path) => {
             let key = load_zkey::<E>(registered, path, mapped?, points, checked)?;
             let from = ConstraintsFrom::Zkey;
@@ -78,7 +78,10 @@ pub(super) fn load(
             let key = load_key::<E>(registered, key, system, points, checked)?;
             Ok(Loaded { key: Arc::new(HotKey::new(key, true)), from })
         }
-    })
+    });
+    // What loading took for a while is in no reservation any more.
+    proofmill_kernels::release_heap();
+    loaded
 }
 
 fn load_zkey<E: Engine>(
