@@ -39,9 +39,7 @@ pub(crate) struct Circuit {
 impl CircuitArgs {
     /// Where circuits and their keys are kept.
     pub(crate) fn folder(&self) -> anyhow::Result<PathBuf> {
-        std::fs::create_dir_all(&self.circuits)
-            .with_context(|| format!("making {}", self.circuits.display()))?;
-        Ok(self.circuits.canonicalize()?)
+        folder(&self.circuits)
     }
 
     /// The program that works on them.
@@ -169,4 +167,10 @@ pub(crate) fn node(script: &str) -> anyhow::Result<Command> {
 /// Where the circuits and the tools of the tests are.
 fn tools() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cli/tests/circom")
+}
+
+/// A folder, made if it is not there.
+pub(crate) fn folder(path: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
+    Ok(path.canonicalize()?)
 }

@@ -24,10 +24,16 @@ type IsProof = Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync>;
 pub(super) struct Ready {
     pub(super) name: String,
     /// As `proofmill engine serve --circuits` takes it.
-    pub(super) argument: String,
+    argument: String,
     pub(super) constraints: usize,
     witness: Vec<u8>,
     is_proof: IsProof,
+}
+
+/// The arguments with which `proofmill engine serve` has them.
+pub(super) fn arguments(circuits: &[Ready]) -> Vec<String> {
+    let of_one = |it: &Ready| ["--circuits".to_owned(), it.argument.clone()];
+    circuits.iter().flat_map(of_one).collect()
 }
 
 // === impl Ready ===

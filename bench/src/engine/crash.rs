@@ -15,8 +15,9 @@ use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 use tonic::Code;
 
-use super::circuits::Ready;
+use super::circuits::{Ready, arguments};
 use super::process::Site;
+use crate::circom::folder;
 use crate::groth16::Sized;
 use crate::harness::{Common, Place, Program, Report, Target, round};
 
@@ -68,8 +69,7 @@ struct Wrong {
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let place = Place::fresh(&args.common)?;
     let program = args.program.find()?.canonicalize()?;
-    std::fs::create_dir_all(&args.circuits)?;
-    let folder = args.circuits.canonicalize()?;
+    let folder = folder(&args.circuits)?;
     let circuits: Arc<[Ready]> = [
         (Curve::Bn254, Sized::Chain { constraints: 1_000 }),
         (Curve::Bls12_381, Sized::Chain { constraints: 4_000 }),
@@ -79,9 +79,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     .map(|(curve, circuit)| Ready::of_ours(&folder, curve, circuit))
     .collect::<anyhow::Result<_>>()?;
     let mut serve: Vec<String> = ["--budget", "1GiB"].map(str::to_owned).into();
-    for circuit in &*circuits {
-        serve.extend(["--circuits".to_owned(), circuit.argument.clone()]);
-    }
+    serve.extend(arguments(&circuits));
     let site = Site::new(&program, &place.state("engine"), serve);
     let mut process = site.start_with(circuits.len()).await?;
 

@@ -6,12 +6,10 @@ use proofmill_api::engine::proto::{JobState, Partition, SubmitRequest, Tier};
 use proofmill_engine::{KeyForm, Options};
 
 use super::process::Site;
+use super::running::NAME;
 use super::{BYTES, Running};
 use crate::circom::{Circuit, CircuitArgs};
 use crate::harness::{Common, Place, Report, Target, memory, peak, reset_peak, round};
-
-/// What the circuit is called.
-const NAME: &str = "circuit";
 
 /// Partitions of the job for each that is under way at once.
 const ROUNDS: usize = 3;

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use futures_util::StreamExt;
-use proofmill_api::engine::proto::{Circuit, JobState, Priority, SubmitRequest};
+use proofmill_api::engine::Client;
+use proofmill_api::engine::proto::{JobState, Priority, SubmitRequest, Tier};
 use proofmill_groth16::Curve;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::circuits::Ready;
+use super::circuits::{Ready, arguments};
 use super::process::Site;
 use crate::circom::CircuitArgs;
 use crate::groth16::Sized;
@@ -22,34 +23,14 @@ const CIRCOM: [usize; 2] = [200, 512];
 
 /// Those of ours.
 const OURS: [(Curve, Sized); 8] = [
-    (Curve::Bn254, Sized::Chain { constraints: 1_000 }),
-    (Curve::Bls12_381, Sized::Chain { constraints: 2_000 }),
-    (
-        Curve::Bn254,
-        Sized::Chain {
-            constraints: 10_000,
-        },
-    ),
+    (Curve::Bn254, chain(1_000)),
+    (Curve::Bls12_381, chain(2_000)),
     (Curve::Bls12_381, Sized::Sha256 { blocks: 1 }),
-    (
-        Curve::Bls12_381,
-        Sized::Chain {
-            constraints: 50_000,
-        },
-    ),
     (Curve::Bls12_381, Sized::Sha256 { blocks: 8 }),
-    (
-        Curve::Bn254,
-        Sized::Chain {
-            constraints: 500_000,
-        },
-    ),
-    (
-        Curve::Bn254,
-        Sized::Chain {
-            constraints: 1_000_000,
-        },
-    ),
+    (Curve::Bls12_381, chain(250_000)),
+    (Curve::Bls12_381, chain(500_000)),
+    (Curve::Bn254, chain(700_000)),
+    (Curve::Bn254, chain(1_000_000)),
 ];
 
 /// Jobs of each circuit, at least.
@@ -82,6 +63,10 @@ pub(crate) struct Args {
     /// Which random jobs
     #[arg(long, default_value_t = 1)]
     seed: u64,
+}
+
+const fn chain(constraints: usize) -> Sized {
+    Sized::Chain { constraints }
 }
 
 /// One job.
@@ -127,15 +112,14 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     }
     let program = args.circuits.program()?;
     let state = place.state("engine");
-    let mut serve = Vec::new();
-    for circuit in &circuits {
-        serve.extend(["--circuits".to_owned(), circuit.argument.clone()]);
-    }
-    let site = Site::new(&program, &state, serve);
+    let site = Site::new(&program, &state, arguments(&circuits));
     let process = site.start_with(circuits.len()).await?;
-    // Those are in the state directory now, with what they take.
-    let budget = budget(&site.client().await?.circuits().await?);
+    let keys = keys(&site.client().await?).await?;
     process.kill().await?;
+    let (budget, all) = (budget(&keys), keys.iter().map(|key| key.bytes).sum());
+    if budget >= all {
+        eprintln!("the budget holds all keys: none has to be evicted");
+    }
 
     let serve = ["--budget".to_owned(), format!("{budget}B")].into();
     let site = Site::new(&program, &state, serve);
@@ -167,6 +151,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let limit = Target::Most(mb(budget) * 1.05);
     let anonymous = seen.anonymous.load(Ordering::Relaxed);
     let keys = seen.keys.load(Ordering::Relaxed);
+    report.figure("all keys", mb(all), "MB", Target::Open, "");
     report.figure("budget", mb(budget), "MB", Target::Open, "");
     report.figure("most memory of the process", mb(most), "MB", limit, "");
     report.figure("of it not of files", mb(anonymous), "MB", limit, "");
@@ -181,6 +166,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     );
     report.figure("jobs", jobs.len() as f64, "", Target::Open, "");
     report.figure("over", took, "s", Target::Open, "");
+    report.put("all_keys_bytes", all);
     report.put("budget_bytes", budget);
     report.put("peak_bytes", most);
     report.put("peak_anonymous_bytes", anonymous);
@@ -212,13 +198,34 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// What the three largest keys take; or, if that is more, the largest key with a proof of it.
-fn budget(circuits: &[Circuit]) -> u64 {
-    let mut keys: Vec<u64> = circuits.iter().map(|it| it.hot_bytes).collect();
-    keys.sort_unstable();
-    let three = keys.iter().rev().take(3).sum();
-    let with_proof = circuits.iter().map(|it| it.hot_bytes + it.work_bytes).max();
-    with_proof.unwrap_or(0).max(three)
+/// What a key takes.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    bytes: u64,
+    /// While it is loaded, and then with a proof: what the engine refuses to have less for.
+    least: u64,
+}
+
+/// Loads each key, and evicts it again.
+async fn keys(client: &Client) -> anyhow::Result<Vec<Key>> {
+    let mut keys = Vec::new();
+    for circuit in client.circuits().await? {
+        let least = circuit.hot_bytes + circuit.work_bytes;
+        let bytes = client.preload(&circuit.name, Tier::Hot).await?.bytes;
+        client.evict(&circuit.name).await?;
+        keys.push(Key { bytes, least });
+    }
+    Ok(keys)
+}
+
+/// What the three largest keys take; or, if that is more, the least that every circuit can be proved
+/// with.
+fn budget(keys: &[Key]) -> u64 {
+    let mut bytes: Vec<u64> = keys.iter().map(|key| key.bytes).collect();
+    bytes.sort_unstable();
+    let three = bytes.iter().rev().take(3).sum();
+    let least = keys.iter().map(|key| key.least).max();
+    least.unwrap_or(0).max(three)
 }
 
 /// Jobs of every circuit, fewer of larger ones, in random order.
@@ -320,14 +327,10 @@ mod tests {
 
     #[test]
     fn the_budget_is_for_three_keys_or_for_the_largest_with_a_proof() {
-        let circuit = |hot_bytes, work_bytes| Circuit {
-            hot_bytes,
-            work_bytes,
-            ..Circuit::default()
-        };
-        let mut circuits = vec![circuit(1, 1), circuit(5, 2), circuit(3, 1), circuit(2, 1)];
-        assert_eq!(budget(&circuits), 10);
-        circuits.push(circuit(20, 15));
-        assert_eq!(budget(&circuits), 35);
+        let key = |bytes, least| Key { bytes, least };
+        let mut keys = vec![key(1, 2), key(5, 7), key(3, 4), key(2, 3)];
+        assert_eq!(budget(&keys), 10);
+        keys.push(key(20, 35));
+        assert_eq!(budget(&keys), 35);
     }
 }

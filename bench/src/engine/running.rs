@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use crate::circom::Circuit;
 
 /// What the circuit is called.
-const NAME: &str = "circuit";
+pub(super) const NAME: &str = "circuit";
 
 /// An engine that runs until it is told to finish.
 pub(super) struct Running {
@@ -26,6 +26,8 @@ pub(super) struct Running {
 impl Running {
     /// Starts one and registers the circuit; its key is not loaded.
     pub(super) async fn start(options: Options, circuit: &Circuit) -> anyhow::Result<Self> {
+        // As `proofmill engine serve` does.
+        proofmill_kernels::return_large_allocations();
         let (service, handle) = Service::open(options).await?;
         let (stop, shutdown) = channel();
         let run = tokio::spawn(service.run(shutdown));

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_engine::{Event, EventKind, KeyForm, Options, Priority, Stage};
+use proofmill_engine::{DeviceOptions, Event, EventKind, KeyForm, Options, Priority, Stage};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -22,8 +22,11 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 24)]
     partitions: usize,
     /// Partitions under way at once
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 3)]
     partition_workers: usize,
+    /// Products at once
+    #[arg(long, default_value_t = 2)]
+    products: usize,
 }
 
 /// Measures and reports.
@@ -33,6 +36,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let options = Options {
         partition_workers: args.partition_workers,
         key_form: KeyForm::Prepared { percent: 300 },
+        devices: DeviceOptions::processors(args.products),
         ..Options::default()
     };
     let engine = Running::start(options, &circuit).await?;
@@ -66,11 +70,12 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("longest_gap_ms", round(gap));
     report.put("proofs_per_minute", round(rate));
     report.note(&format!(
-        "{}: {} partitions, {} at once, {cores} cores; busy: from the first proof's end until the last \
-         partition's products begin",
+        "{}: {} partitions, {} at once, products of {}, {cores} cores; busy: from the first proof's end \
+         until the last partition's products begin",
         circuit.name(),
         args.partitions,
-        args.partition_workers
+        args.partition_workers,
+        args.products
     ));
     report.finish(&args.common)
 }

@@ -174,7 +174,7 @@ impl Front {
         .await??;
         // A circuit that would never fit is told now.
         let work = circuit.footprint(self.residency.form()).peak();
-        let needed = work + circuit.loading(self.residency.form());
+        let needed = work + self.residency.loading(&circuit);
         let total = budget.total();
         if needed > total {
             return Err(Error::Impossible {

@@ -53,20 +53,22 @@
 //! | witness | 64·m: the input, and the values |
 //! | evaluate | 32·m + 96·n, or 32·m + 64·n with a key of ours |
 //! | prove | 32·m + 32·n |
-//! | finish | 32·m + g₂·m |
-//! | verify | 32·m |
+//! | finish, verify | 32·m |
 //!
-//! and until it is finished, g₁ times the larger of m and n, which a product of the prove stage takes
-//! and the kernels keep for the next one. A partition reserves the most of these at once, which
+//! and until it is finished, g₁ times the larger of m and n and g₂·m, which the products of the prove and
+//! the finish stage take and the kernels keep for the next ones. A partition reserves the most of these at once, which
 //! [`CircuitView::work_bytes`] tells, and gives back at each stage's end what no later one needs.
 //! `partition_workers` may be under way, and `express_workers` more while they are critical. A hot key
 //! reserves what it takes, which [`CircuitView::bytes`] tells, and while it is loaded for the first time,
 //! [`CircuitView::hot_bytes`].
 //!
 //! That is what is reserved. As there are only so many devices and workers, less is used: what the
-//! kernels keep once for each device, and of the stages' bytes those of the partitions under way, of
-//! which no more are in a stage than it has workers. [`Handle::together_bytes`] tells the most that is used,
-//! and `proofmill-bench engine memory` puts what is measured beside it.
+//! kernels keep, once for each device and each worker of the finish stage, and of the stages' bytes those
+//! of the partitions under way, of which no more are in a stage than it has workers. One that is alone has
+//! nothing kept before its own first product.
+//! [`Handle::together_bytes`] tells how much that is, and `proofmill-bench engine memory` puts what is
+//! measured beside it. The process has no more than that only if its allocator gives back what is freed,
+//! as `proofmill engine serve` has glibc's do with [`proofmill_kernels::return_large_allocations`].
 //!
 //! A reservation never grows, and one partition at a time waits for one: everyone else who holds memory
 //! has all that he needs. So nobody waits for ever.

@@ -23,6 +23,10 @@ pub struct Options {
     pub partition_workers: usize,
     /// Partitions beyond these that may be under way if they are critical.
     pub express_workers: usize,
+    /// How often a partition is passed by: while its key is not in memory and another's would have to be
+    /// evicted for it, so many partitions of the same priority whose keys are there go first. 0 is
+    /// strictly by arrival.
+    pub batch: u32,
     /// Threads of the pool that all stages share, and devices that have none of their own; 0 is one
     /// for each processor.
     pub threads: usize,
@@ -124,6 +128,24 @@ pub enum Fault {
     Panic,
 }
 
+// === impl DeviceOptions ===
+
+impl DeviceOptions {
+    /// This machine's processors, for so many partitions' products at once on the pool that all stages
+    /// share.
+    pub fn processors(products: usize) -> Vec<Self> {
+        let name = |number: usize| match number {
+            0 => "cpu".to_owned(),
+            _ => format!("cpu-{}", number + 1),
+        };
+        let device = |number| Self {
+            name: name(number),
+            threads: None,
+        };
+        (0..products).map(device).collect()
+    }
+}
+
 // === impl Options ===
 
 impl Options {
@@ -146,11 +168,9 @@ impl Default for Options {
             memory: None,
             partition_workers: 2,
             express_workers: 1,
+            batch: 0,
             threads: 0,
-            devices: vec![DeviceOptions {
-                name: "cpu".to_owned(),
-                threads: None,
-            }],
+            devices: DeviceOptions::processors(1),
             stage_workers: StageWorkers::default(),
             key_form: KeyForm::Plain,
             attempts: 2,

@@ -12,10 +12,10 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use ark_ec::AffineRepr;
-use proofmill_r1cs::iden3::{FileError, Visibility, write_whole};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, write_whole};
 use sha2::{Digest, Sha256};
 
-use crate::encoding::{read_points, uncompressed_size, write_points};
+use crate::encoding::{READING_WINDOW, read_points, uncompressed_size, write_points};
 use crate::keys::{ProvingKey, SparseQuery, VerifyingKey};
 use crate::{Curve, Engine, with_curve};
 
@@ -286,12 +286,14 @@ fn padded(name: &str) -> [u8; CURVE_BYTES] {
 struct Sections<'a> {
     rest: &'a [u8],
     validate: bool,
+    /// The file they are mapped from: what was read of it is released.
+    mapped: Option<&'a MappedFile>,
 }
 
 // === impl Sections ===
 
-impl Sections<'_> {
-    fn take(&mut self, n: usize) -> &[u8] {
+impl<'a> Sections<'a> {
+    fn take(&mut self, n: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(n);
         self.rest = rest;
         taken
@@ -302,9 +304,8 @@ impl Sections<'_> {
         count: usize,
         section: &'static str,
     ) -> Result<Vec<A>, KeyError> {
-        let validate = self.validate;
-        read_points(self.take(count * uncompressed_size::<A>()), validate)
-            .ok_or(KeyError::Point { section })
+        let bytes = self.take(count * uncompressed_size::<A>());
+        read_points(bytes, self.validate, self.mapped).ok_or(KeyError::Point { section })
     }
 
     fn point<A: AffineRepr>(&mut self, section: &'static str) -> Result<A, KeyError> {
@@ -361,10 +362,18 @@ impl Sections<'_> {
     }
 }
 
-/// Splits off and checks the checksum; returns the body after the head.
-fn checked_body(bytes: &[u8]) -> Result<&[u8], KeyError> {
+/// Splits off and checks the checksum; returns the body after the head. Of `mapped` what was read is
+/// released.
+fn checked_body<'a>(bytes: &'a [u8], mapped: Option<&MappedFile>) -> Result<&'a [u8], KeyError> {
     let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-    if Sha256::digest(content).as_slice() != checksum {
+    let mut hasher = Sha256::new();
+    for window in content.chunks(READING_WINDOW) {
+        hasher.update(window);
+        if let Some(file) = mapped {
+            file.release(window);
+        }
+    }
+    if hasher.finalize().as_slice() != checksum {
         return Err(KeyError::Checksum);
     }
     Ok(&content[HEAD_BYTES..])
@@ -404,8 +413,9 @@ impl<E: Engine> VerifyingKey<E> {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         let head = Head::read::<E>(bytes, Kind::Verifying, bytes.len() as u64)?;
         Sections {
-            rest: checked_body(bytes)?,
+            rest: checked_body(bytes, None)?,
             validate: true,
+            mapped: None,
         }
         .verifying_key(&head)
     }
@@ -425,7 +435,7 @@ impl<E: Engine> VerifyingKey<E> {
     ///
     /// [`KeyError`] if there is no such file or it is no verifying key.
     pub fn load(path: &Path) -> Result<Self, KeyError> {
-        Self::from_bytes(&load::<E>(path, Kind::Verifying)?)
+        Self::from_bytes(&open(path)?)
     }
 
     fn write_points(&self, out: &mut Vec<u8>) {
@@ -472,11 +482,15 @@ impl<E: Engine> ProvingKey<E> {
     ///
     /// [`KeyError`] for any other bytes.
     pub fn from_bytes(bytes: &[u8], check: Check) -> Result<Self, KeyError> {
+        Self::read(bytes, check, None)
+    }
+
+    fn read(bytes: &[u8], check: Check, mapped: Option<&MappedFile>) -> Result<Self, KeyError> {
         let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
-        let validate = check == Check::Full;
         let mut sections = Sections {
-            rest: checked_body(bytes)?,
-            validate,
+            rest: checked_body(bytes, mapped)?,
+            validate: check == Check::Full,
+            mapped,
         };
         let vk = sections.verifying_key(&head)?;
         Ok(Self {
@@ -501,13 +515,19 @@ impl<E: Engine> ProvingKey<E> {
         save(path, &self.to_bytes())
     }
 
-    /// Reads a key file.
+    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW`] bytes of it are in memory
+    /// at once beside the key.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if there is no such file or it is no proving key.
+    /// [`KeyError`] if there is no such file, it is no proving key, or it changes meanwhile.
     pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
-        Self::from_bytes(&load::<E>(path, Kind::Proving)?, check)
+        let file = open(path)?;
+        let key = Self::read(&file, check, Some(&file))?;
+        // What has the checksum is what was read only if nobody wrote to the file meanwhile.
+        file.check_unchanged()
+            .map_err(|error| refused(path, error))?;
+        Ok(key)
     }
 }
 
@@ -556,35 +576,29 @@ fn read_head(file: &mut File) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file after checking its size against its head.
-fn load<E: Engine>(path: &Path, kind: Kind) -> Result<Vec<u8>, KeyError> {
-    let io = |source| KeyError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let mut file = File::open(path).map_err(io)?;
-    let total = file.metadata().map_err(io)?.len();
-    if total > MAX_KEY_BYTES {
+/// A key's file, if it is not too large.
+fn open(path: &Path) -> Result<MappedFile, KeyError> {
+    let file = MappedFile::open(path).map_err(|error| refused(path, error))?;
+    let found = file.len() as u64;
+    if found > MAX_KEY_BYTES {
         return Err(KeyError::Length {
             expected: MAX_KEY_BYTES,
-            found: total,
+            found,
         });
     }
-    let mut bytes = read_head(&mut file).map_err(io)?;
-    Head::read::<E>(&bytes, kind, total)?;
-    bytes.reserve_exact((total as usize).saturating_sub(bytes.len()));
-    let rest = total.saturating_sub(bytes.len() as u64);
-    file.take(rest).read_to_end(&mut bytes).map_err(io)?;
-    Ok(bytes)
+    Ok(file)
+}
+
+fn refused(path: &Path, error: FileError) -> KeyError {
+    let (path, source) = match error {
+        FileError::Io { path, source } => (path, source),
+        other => (path.to_owned(), std::io::Error::other(other)),
+    };
+    KeyError::Io { path, source }
 }
 
 /// Writes a key, readable by its owner only.
 fn save(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
-    write_whole(path, Visibility::Private, |file| file.write_all(bytes)).map_err(|error| {
-        let (path, source) = match error {
-            FileError::Io { path, source } => (path, source),
-            other => (path.to_owned(), std::io::Error::other(other)),
-        };
-        KeyError::Io { path, source }
-    })
+    write_whole(path, Visibility::Private, |file| file.write_all(bytes))
+        .map_err(|error| refused(path, error))
 }

@@ -33,6 +33,7 @@ mod verify;
 
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
+pub use encoding::READING_WINDOW;
 pub use engine::{Curve, Engine, PointGroup};
 pub use key_file::{Check, KeyError, MAX_KEY_BYTES, ProvingKeyInfo};
 pub use keys::{ProvingKey, SparseQuery, VerifyingKey};

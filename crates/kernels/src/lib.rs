@@ -24,7 +24,7 @@ mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
-pub use memory::{release_heap, release_memory, release_program_pages};
+pub use memory::{release_heap, release_memory, release_program_pages, return_large_allocations};
 pub use msm::{
     Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, msm, msm_bigint, msm_on,
 };

@@ -21,6 +21,19 @@ pub fn release_heap() {
     }
 }
 
+/// From now on the system has an allocation of a mebibyte or more back as soon as it is freed. glibc's
+/// allocator keeps freed memory up to twice the largest allocation so far, and so several times what a
+/// process that works on vectors has in use. Does nothing where the allocator is another one.
+pub fn return_large_allocations() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[allow(unsafe_code)]
+    // SAFETY: it may be called at any time: glibc sets the limit under its own lock, and where what is
+    // freed came from is told by the memory itself, not by the limit.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+    }
+}
+
 /// Takes the pages of the program's and its libraries' files out of this process's memory: what is
 /// still used comes back from the system's cache. Answers how many bytes those files take when they
 /// are there as a whole; 0 where the system does not say.

@@ -54,7 +54,18 @@ fn main() {
         end: true,
         job: "0a".repeat(16),
     };
-    let seeds: [(u8, u8, Vec<u8>); 7] = [
+    // Of the circuit of `calls`: 1, 9, 3.
+    let witness = [1, 9, 3]
+        .iter()
+        .flat_map(|value| [&[*value][..], &[0; 31]].concat())
+        .collect();
+    let seeds: [(u8, u8, Vec<u8>); 9] = [
+        (
+            0,
+            0,
+            job(Input::Vector(Vec::clone(&witness))).encode_to_vec(),
+        ),
+        (3, 0, job(Input::Vector(witness)).encode_to_vec()),
         (0, 0, job(Input::Vector(vec![1; 32])).encode_to_vec()),
         (0, 0, job(inputs).encode_to_vec()),
         (1, 2, by_length.collect()),

@@ -24,7 +24,7 @@ use super::proto::DESCRIPTORS;
 use super::proto::proving_engine_server::ProvingEngineServer;
 use super::service::EngineService;
 use crate::access::AccessError;
-use crate::grpc::{Bounds, MessageLimit};
+use crate::grpc::{Bounds, MESSAGE_MAX, MessageLimit, reflection};
 use crate::port::{Port, PortError, TlsFiles, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
@@ -37,8 +37,6 @@ const HTTP_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Bytes of a message that may hold witnesses.
 pub(super) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
-/// Bytes of any other message.
-const MESSAGE_MAX: usize = 64 << 10;
 /// KiB of large messages that are being read at once on one listener.
 const ROOM_KIB: usize = 8 * WITNESS_MESSAGE_MAX / 1024;
 
@@ -287,11 +285,8 @@ fn routes(
     let api = Api::new(service)
         .max_decoding_message_size(WITNESS_MESSAGE_MAX)
         .max_encoding_message_size(usize::MAX);
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(|error| ServeError::Serve(error.to_string()))?;
+    let reflection =
+        reflection(DESCRIPTORS).map_err(|error| ServeError::Serve(error.to_string()))?;
     let routes = tonic::service::Routes::new(InterceptedService::new(api, gate.clone()))
         .add_service(health)
         .add_service(InterceptedService::new(reflection, gate));

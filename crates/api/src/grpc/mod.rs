@@ -4,9 +4,11 @@ mod bounds;
 mod codec;
 mod frames;
 mod later;
+mod services;
 mod timeout;
 
 pub(crate) use bounds::{Bounded, Bounds, MessageLimit};
 pub(crate) use codec::Codec;
 pub(crate) use later::{retry_after, try_again, try_again_as};
+pub(crate) use services::{MESSAGE_MAX, reflection};
 pub(crate) use timeout::{FAR, timeout_of_call};

@@ -18,7 +18,7 @@ use super::proto::intake_server::IntakeServer;
 use super::streaming::IntakeService;
 use super::taker::Taker;
 use crate::control::BODY_MAX;
-use crate::grpc::{Bounded, Bounds, MessageLimit};
+use crate::grpc::{Bounded, Bounds, MESSAGE_MAX, MessageLimit, reflection};
 use crate::refused::Refused;
 
 type Api = IntakeServer<IntakeService>;
@@ -48,12 +48,8 @@ impl Calls {
         let (health, health_service) = tonic_health::server::health_reporter();
         let service = IntakeService::new(taker.clone());
         let api = Api::new(service).max_decoding_message_size(BODY_MAX);
-        let reflection = tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(DESCRIPTORS)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-            .build_v1();
         let mut routes = Routes::new(api).add_service(health_service);
-        match reflection {
+        match reflection(DESCRIPTORS) {
             Ok(reflection) => routes = routes.add_service(reflection),
             Err(error) => tracing::error!(%error, "no reflection"),
         }
@@ -92,7 +88,7 @@ impl Calls {
 fn limit(path: &str) -> MessageLimit {
     let is_message = path.starts_with("/proofmill.mill.v1.Intake/");
     MessageLimit {
-        bytes: if is_message { BODY_MAX } else { 64 << 10 },
+        bytes: if is_message { BODY_MAX } else { MESSAGE_MAX },
         beyond: "",
     }
 }

@@ -92,6 +92,12 @@ fn check_result(result: Result<Product, Failure>, seed: u64) {
     check(BN254, &made, seed);
 }
 
+/// A partition's products begin.
+fn multiplies(kind: &EventKind) -> bool {
+    let began = Stage::Prove;
+    matches!(kind, EventKind::Began { stage, .. } if *stage == began)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_engine_with_the_hot_key_is_killed_another_proves() {
     let gate = Gate::closed();
@@ -110,16 +116,7 @@ async fn when_the_engine_with_the_hot_key_is_killed_another_proves() {
 
     let mut events = hot.handle.events();
     let (result, _cancel) = begin(&stage, BN254.wtns(7));
-    let begins = |kind: &EventKind| {
-        matches!(
-            kind,
-            EventKind::Began {
-                stage: Stage::Prove,
-                ..
-            }
-        )
-    };
-    until(&mut events, begins).await;
+    until(&mut events, multiplies).await;
     assert_eq!(cold.handle.load().await.unwrap().jobs, 0);
     hot.kill().await;
     gate.open();
@@ -145,16 +142,7 @@ async fn a_cancelled_task_stops_its_job_unless_another_process_waits_for_it() {
     let stage = stage(&table, endpoints(&table));
     let mut events = site.handle.events();
     let (result, cancel) = begin(&stage, BN254.vector(7));
-    let begins = |kind: &EventKind| {
-        matches!(
-            kind,
-            EventKind::Began {
-                stage: Stage::Prove,
-                ..
-            }
-        )
-    };
-    until(&mut events, begins).await;
+    until(&mut events, multiplies).await;
     let job = site.handle.status().await.unwrap().jobs[0].id;
     {
         let mut other = std::pin::pin!(site.handle.await_result(job));

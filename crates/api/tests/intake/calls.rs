@@ -239,11 +239,7 @@ async fn what_is_too_large_or_no_message_is_refused() {
 async fn over_tls_whoever_shows_the_token_is_served_and_all_may_ask_how_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::new(folder.path());
-    let site = Site::open(|options| {
-        options.tls = Some(files.tls());
-        options.token = Some(files.token.clone());
-    })
-    .await;
+    let site = Site::guarded(&files).await;
     let connect = async |authority: &std::path::Path| {
         let pem = std::fs::read(authority).expect("a file");
         let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(pem));

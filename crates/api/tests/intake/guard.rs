@@ -156,11 +156,7 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
 async fn over_tls_whoever_shows_the_token_is_served() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Files::new(folder.path());
-    let site = Site::open(|options| {
-        options.tls = Some(files.tls());
-        options.token = Some(files.token.clone());
-    })
-    .await;
+    let site = Site::guarded(&files).await;
     let bearer = format!("Bearer {TOKEN}");
     let post = async |ca: Option<&std::path::Path>, authorization: Option<&str>| {
         site.post_over_tls(ca, authorization, &submission(1, "1"))

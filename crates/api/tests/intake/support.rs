@@ -115,6 +115,15 @@ impl Site {
         }
     }
 
+    /// One that asks for TLS and the token.
+    pub(crate) async fn guarded(files: &Files) -> Self {
+        Self::open(|options| {
+            options.tls = Some(files.tls());
+            options.token = Some(files.token.clone());
+        })
+        .await
+    }
+
     pub(crate) async fn post(&self, queue: &str, message: &str) -> Answer {
         self.post_to(&format!("/v1/queues/{queue}/messages"), message)
             .await

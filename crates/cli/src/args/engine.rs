@@ -140,6 +140,14 @@ pub(crate) struct Serve {
     /// Partitions under way at once.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) workers: u16,
+    /// Partitions whose products are computed at once, on the same threads: with two, and three under
+    /// way, no processor waits where one product's steps end.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) products: u16,
+    /// How often a proof is passed by: while another key would have to be evicted for its own, so many of
+    /// the same priority whose keys are in memory go first. 0 is strictly by arrival.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) batch: u32,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Hold keys with multiples of their points, in about so many percent of their size: faster, and

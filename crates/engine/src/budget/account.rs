@@ -120,6 +120,11 @@ impl Budget {
         self.shared.with(|state| state.total)
     }
 
+    /// What nobody has reserved.
+    pub(crate) fn free(&self) -> u64 {
+        self.shared.with(|state| state.total - state.used)
+    }
+
     /// As it is now; evictions are the residency's to count.
     pub(crate) fn status(&self) -> BudgetStatus {
         self.shared.with(|state| {

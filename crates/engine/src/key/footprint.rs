@@ -1,6 +1,7 @@
 //! The bytes that a partition takes beside its key, by stage.
 
 use proofmill_groth16::Curve;
+use proofmill_groth16::snarkjs::TESTED_TOGETHER;
 
 use crate::interface::Stage;
 use crate::options::KeyForm;
@@ -27,8 +28,9 @@ pub(crate) struct Sizes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     stages: [u64; 5],
-    /// What a product in the first group takes, which the kernels keep for the next one.
-    kept: u64,
+    /// What a product in the first group takes, and one in the second: the kernels keep it for the next
+    /// one.
+    kept: [u64; 2],
 }
 
 // === impl Footprint ===
@@ -43,21 +45,21 @@ impl Footprint {
                 2 * z,
                 z + vectors * vector,
                 z + vector,
-                z + g2 * sizes.variables,
+                z,
                 // The public inputs are a part of z.
                 z,
             ],
             // No query has more points than there are variables, and the H query one for each point
             // of the domain.
-            kept: g1 * sizes.domain.max(sizes.variables),
+            kept: [g1 * sizes.domain.max(sizes.variables), g2 * sizes.variables],
         }
     }
 
     /// The most bytes from `stage` on: what is kept reserved when it begins.
     pub(crate) fn from(&self, stage: Stage) -> u64 {
         let most = self.stages[stage as usize..].iter().copied().max();
-        let kept = if stage <= Stage::Finish { self.kept } else { 0 };
-        most.unwrap_or(0) + kept
+        let kept: u64 = self.kept.iter().sum();
+        most.unwrap_or(0) + if stage <= Stage::Finish { kept } else { 0 }
     }
 
     /// The most bytes at any time: what is reserved before the first stage.
@@ -65,10 +67,27 @@ impl Footprint {
         self.from(Stage::Witness)
     }
 
+    /// The most bytes that a partition takes if no other is under way: nothing is kept then before its own
+    /// first product.
+    fn alone(&self) -> u64 {
+        let [g1, g2] = self.kept;
+        let kept = |stage| match stage {
+            Stage::Witness | Stage::Evaluate | Stage::Verify => 0,
+            Stage::Prove => g1,
+            Stage::Finish => g1 + g2,
+        };
+        let bytes = Stage::ALL.map(|stage| self.stages[stage as usize] + kept(stage));
+        bytes.into_iter().max().unwrap_or(0)
+    }
+
     /// The most bytes that so many partitions take together, with so many workers in each stage: as
     /// many as there are hold what the stages of most bytes take, and the others wait.
     pub(crate) fn together(&self, partitions: usize, workers: [usize; 5]) -> u64 {
-        let devices = workers[Stage::Prove as usize].min(partitions);
+        if partitions == 1 {
+            return self.alone();
+        }
+        let at_once = |stage: Stage| workers[stage as usize].min(partitions);
+        let devices = at_once(Stage::Prove);
         let before_devices = self.stages[Stage::Prove as usize];
         let mut places: Vec<u64> = self
             .stages
@@ -80,8 +99,17 @@ impl Footprint {
         places.sort_unstable_by(|left, right| right.cmp(left));
         let values = self.stages[Stage::Verify as usize];
         places.resize(partitions.max(places.len()), values);
-        devices as u64 * self.kept + places[..partitions].iter().sum::<u64>()
+        let [g1, g2] = self.kept;
+        let kept = devices as u64 * g1 + at_once(Stage::Finish) as u64 * g2;
+        kept + places[..partitions].iter().sum::<u64>()
     }
+}
+
+/// The bytes that testing a `.zkey`'s points for the subgroup takes: each thread multiplies as many as are
+/// tested together, as they are.
+pub(crate) fn checking_bytes(curve: Curve, points: u64, threads: usize) -> u64 {
+    let (_, g2) = product_bytes(curve, KeyForm::Plain);
+    g2 * points.min(TESTED_TOGETHER as u64 * threads as u64)
 }
 
 /// The bytes that a product takes for each point of its query, in the first and the second group:
@@ -130,17 +158,17 @@ mod tests {
         });
         assert_eq!(footprint.stages[1], 32 * 1000 + 96 * 1024);
         assert_eq!(footprint.stages[2], 32 * 1000 + 32 * 1024);
-        assert_eq!(footprint.peak(), 32 * 1000 + 320 * 1000 + 160 * 1024);
-        let workers = [1; 5];
-        assert_eq!(footprint.together(1, workers), footprint.peak());
-        let finish = (32 + 320) * 1000;
         let evaluate = 32 * 1000 + 96 * 1024;
         let prove = 32 * 1000 + 32 * 1024;
-        let kept = 160 * 1024;
-        assert_eq!(footprint.together(2, workers), kept + finish + evaluate);
+        let witness = 64 * 1000;
+        let kept = 160 * 1024 + 320 * 1000;
+        assert_eq!(footprint.peak(), kept + evaluate);
+        let workers = [1; 5];
+        assert_eq!(footprint.together(1, workers), 32 * 1000 + kept);
+        assert_eq!(footprint.together(2, workers), kept + evaluate + prove);
         assert_eq!(
             footprint.together(4, workers),
-            kept + finish + evaluate + 2 * prove
+            kept + evaluate + 2 * prove + witness
         );
         // Of more, all but those that a stage works on have their values only, or nothing yet.
         assert_eq!(

@@ -5,6 +5,6 @@ mod hot;
 mod traits;
 mod work;
 
-pub(crate) use footprint::{Footprint, Sizes};
+pub(crate) use footprint::{Footprint, Sizes, checking_bytes};
 pub(crate) use hot::HotKey;
 pub(crate) use traits::{Key, StepError, Stop, Work};

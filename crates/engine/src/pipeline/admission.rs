@@ -11,6 +11,9 @@ use crate::budget::Reservation;
 use crate::interface::{JobId, Priority};
 use crate::residency::{AcquireError, KeyUse};
 
+/// How far behind the first in line is looked for one to go before it.
+const LOOK_AHEAD: usize = 256;
+
 /// What a partition gets.
 pub(super) type Acquired = Result<(KeyUse, Reservation), AcquireError>;
 
@@ -22,10 +25,16 @@ pub(super) struct Admission {
     workers: usize,
     /// More of them, if they are critical.
     express: usize,
+    /// How often one in line is passed by.
+    batch: u32,
+    /// Who was passed by the last time, and how often by now.
+    passed: Option<(Place, u32)>,
 }
 
 struct Asking {
     place: Place,
+    /// Its place, or that of the one it passed by.
+    rank: Place,
     job: JobId,
     acquired: BoxFuture<'static, Acquired>,
 }
@@ -33,12 +42,14 @@ struct Asking {
 // === impl Admission ===
 
 impl Admission {
-    pub(super) fn new(workers: usize, express: usize) -> Self {
+    pub(super) fn new(workers: usize, express: usize, batch: u32) -> Self {
         Self {
             waiting: BTreeMap::new(),
             asking: None,
             workers,
             express,
+            batch,
+            passed: None,
         }
     }
 
@@ -56,7 +67,7 @@ impl Admission {
             return None;
         }
         if let Some(asking) = &self.asking {
-            if asking.place < *first {
+            if asking.rank <= *first {
                 return None;
             }
             self.waiting.insert(asking.place, asking.job);
@@ -65,10 +76,44 @@ impl Admission {
         self.waiting.pop_first()
     }
 
-    /// Asks for a partition's memory.
-    pub(super) fn ask(&mut self, place: Place, job: JobId, acquired: BoxFuture<'static, Acquired>) {
+    /// Another of the same priority that goes before `first`, which then waits on: the next one that
+    /// `is_ready`, unless `first` was passed by often enough.
+    pub(super) fn before(
+        &mut self,
+        (first, job): (Place, JobId),
+        is_ready: impl Fn(Place, JobId) -> bool,
+    ) -> Option<(Place, JobId)> {
+        let passed = match self.passed {
+            Some((place, times)) if place == first => times,
+            _ => 0,
+        };
+        if passed >= self.batch {
+            return None;
+        }
+        let (place, other) = self
+            .waiting
+            .iter()
+            .take_while(|(place, _)| place.priority == first.priority)
+            .take(LOOK_AHEAD)
+            .map(|(place, job)| (*place, *job))
+            .find(|(place, job)| is_ready(*place, *job))?;
+        self.passed = Some((first, passed + 1));
+        self.waiting.remove(&place);
+        self.waiting.insert(first, job);
+        Some((place, other))
+    }
+
+    /// Asks for a partition's memory, in the line's place `rank`.
+    pub(super) fn ask(
+        &mut self,
+        place: Place,
+        rank: Place,
+        job: JobId,
+        acquired: BoxFuture<'static, Acquired>,
+    ) {
         self.asking = Some(Asking {
             place,
+            rank,
             job,
             acquired,
         });
@@ -95,5 +140,83 @@ impl Admission {
         if self.asking.as_ref().is_some_and(|asking| asking.job == job) {
             self.asking = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use super::*;
+
+    fn place(priority: Priority, arrival: u64) -> Place {
+        Place {
+            priority: Reverse(priority),
+            arrival,
+            partition: 0,
+        }
+    }
+
+    /// A line of normal ones, of which the even ones have their keys in memory.
+    fn line(batch: u32, length: u64) -> Admission {
+        let mut admission = Admission::new(1, 0, batch);
+        for arrival in 1..=length {
+            admission.push(place(Priority::Normal, arrival), JobId([0; 16]));
+        }
+        admission
+    }
+
+    /// The order in which they get their memory.
+    fn order(admission: &mut Admission) -> Vec<u64> {
+        let is_ready = |place: Place, _| place.arrival.is_multiple_of(2);
+        let mut order = Vec::new();
+        while let Some((first, job)) = admission.next(0) {
+            let passing = match is_ready(first, job) {
+                true => None,
+                false => admission.before((first, job), is_ready),
+            };
+            let (next, job) = passing.unwrap_or((first, job));
+            admission.ask(next, first, job, Box::pin(std::future::pending()));
+            // Whoever asks is not asked for again, whoever it passed by.
+            assert!(admission.next(0).is_none());
+            admission.asking = None;
+            order.push(next.arrival);
+        }
+        order
+    }
+
+    #[test]
+    fn none_is_passed_by_more_often_than_is_allowed() {
+        assert_eq!(order(&mut line(0, 6)), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(order(&mut line(1, 6)), [2, 1, 4, 3, 6, 5]);
+        assert_eq!(order(&mut line(2, 8)), [2, 4, 1, 6, 8, 3, 5, 7]);
+        assert_eq!(order(&mut line(9, 6)), [2, 4, 6, 1, 3, 5]);
+    }
+
+    #[test]
+    fn only_equals_pass_by_and_a_higher_one_goes_before_who_asks() {
+        let mut admission = line(9, 2);
+        admission.push(place(Priority::Low, 4), JobId([0; 16]));
+        assert_eq!(order(&mut admission), [2, 1, 4]);
+
+        let mut admission = line(9, 2);
+        let first = admission.next(0).unwrap();
+        let passing = admission.before(first, |_, _| true).unwrap();
+        admission.ask(
+            passing.0,
+            first.0,
+            passing.1,
+            Box::pin(std::future::pending()),
+        );
+        let high = place(Priority::High, 3);
+        admission.push(high, JobId([0; 16]));
+        assert_eq!(admission.next(0).map(|(place, _)| place), Some(high));
+        // The one that asked is in its own place again.
+        let left: Vec<u64> = admission
+            .waiting
+            .keys()
+            .map(|place| place.arrival)
+            .collect();
+        assert_eq!(left, [1, 2]);
     }
 }

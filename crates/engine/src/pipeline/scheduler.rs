@@ -26,7 +26,7 @@ use crate::interface::{
 };
 use crate::key::{Key, StepError};
 use crate::options::{Interference, Options};
-use crate::queue::{Journal, Recovered};
+use crate::queue::{Journal, PartitionRecord, Recovered};
 use crate::registry::Registered;
 use crate::residency::Residency;
 
@@ -135,7 +135,11 @@ impl Scheduler {
             clients: HashMap::new(),
             arrivals: 0,
             deadlines: BTreeSet::new(),
-            admission: Admission::new(options.partition_workers, options.express_workers),
+            admission: Admission::new(
+                options.partition_workers,
+                options.express_workers,
+                options.batch,
+            ),
             lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage)), devices),
             running: 0,
             multiplying: HashMap::new(),
@@ -252,8 +256,9 @@ impl Scheduler {
         while let Some((job, state)) = self.to_end.pop_front() {
             self.end(job, state).await?;
         }
-        while let Some((place, job)) = self.admission.next(self.running) {
-            self.ask(place, job);
+        while let Some(first) = self.admission.next(self.running) {
+            let (place, job) = self.passing(first).unwrap_or(first);
+            self.ask(place, first.0, job);
         }
         while let Some(entry) = self.lanes.next() {
             let began_us = self.env.events.now();
@@ -309,13 +314,21 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Asks for the memory of a partition.
-    fn ask(&mut self, place: Place, id: JobId) {
-        let Some(partition) = self
-            .jobs
-            .get(&id)
-            .and_then(|job| job.record.partitions.get(place.partition as usize))
-        else {
+    /// The partition that goes before the first in line: one whose key is in memory, if for the first's
+    /// another would have to be evicted.
+    fn passing(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
+        let (jobs, residency) = (&self.jobs, &self.residency);
+        let circuit = |place: Place, job| Some(record(jobs, place, job)?.circuit);
+        if !residency.must_evict_for(circuit(first.0, first.1)?) {
+            return None;
+        }
+        let is_ready = |place, job| circuit(place, job).is_some_and(|it| residency.has(it));
+        self.admission.before(first, is_ready)
+    }
+
+    /// Asks for the memory of a partition, in the line's place `rank`.
+    fn ask(&mut self, place: Place, rank: Place, id: JobId) {
+        let Some(partition) = record(&self.jobs, place, id) else {
             return;
         };
         let circuit = partition.circuit;
@@ -327,7 +340,7 @@ impl Scheduler {
         let owner = Owner::Partition(id, place.partition);
         let (residency, priority) = (self.residency.clone(), place.priority.0);
         let acquired = async move { residency.acquire(circuit, work, owner, priority).await };
-        self.admission.ask(place, id, Box::pin(acquired));
+        self.admission.ask(place, rank, id, Box::pin(acquired));
     }
 
     /// The bytes that a partition takes beside the key.
@@ -387,6 +400,12 @@ impl Scheduler {
         }
         failure.map_or(Ok(()), |failure| Err(Error::Storage(failure.to_string())))
     }
+}
+
+/// A job's partition.
+fn record(jobs: &HashMap<JobId, Job>, place: Place, id: JobId) -> Option<&PartitionRecord> {
+    let partitions = &jobs.get(&id)?.record.partitions;
+    partitions.get(place.partition as usize)
 }
 
 /// Waits for the next level: draining, then stopping.

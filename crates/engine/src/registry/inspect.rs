@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
 use proofmill_groth16::snarkjs::{CheckedKeys, ZkeyFile};
-use proofmill_groth16::{Curve, ProvingKeyInfo, with_curve};
+use proofmill_groth16::{Curve, ProvingKeyInfo, READING_WINDOW, with_curve};
 use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
@@ -92,8 +92,8 @@ fn inspect_zkey(inspection: &Inspection, path: &Path) -> Result<Registered, Erro
         key_digest,
         precompiled: None,
         file_bytes: bytes,
-        load_bytes: bytes
-            + in_memory(bytes)
+        load_bytes: in_memory(bytes)
+            + bytes.min(READING_WINDOW as u64)
             + ENTRY_BYTES * entries
             + ROW_BYTES * u64::from(header.domain_size),
     })
@@ -151,10 +151,9 @@ fn inspect_system(
         key_digest: info.checksum,
         precompiled: Some(precompiled),
         file_bytes: key_bytes + constraint_bytes,
-        // The key's file is read, not mapped, and one query is held twice while it is decoded; of the
-        // constraints there are the mapping and the matrices.
-        load_bytes: key_bytes
-            + 2 * in_memory(key_bytes)
+        // Of the constraints there are the mapping and the matrices.
+        load_bytes: in_memory(key_bytes)
+            + key_bytes.min(READING_WINDOW as u64)
             + 2 * constraint_bytes.max(length(constraints)?),
     })
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::interface::{CircuitId, CircuitSource};
-use crate::key::{Footprint, Sizes};
+use crate::key::{Footprint, Sizes, checking_bytes};
 use crate::options::KeyForm;
 
 /// What hashes to a circuit's id; another version of it has another.
@@ -57,9 +57,17 @@ impl Registered {
         CircuitId(hasher.finalize().into())
     }
 
-    /// The most bytes that the key takes while it is loaded.
-    pub(crate) fn loading(&self, form: KeyForm) -> u64 {
-        self.load_bytes + self.prepared(form)
+    /// The most bytes that the key takes while so many threads load it.
+    pub(crate) fn loading(&self, form: KeyForm, threads: usize) -> u64 {
+        let checking = match self.source {
+            CircuitSource::Zkey(_) => {
+                let points = self.variables.max(self.domain);
+                checking_bytes(self.curve, points, threads)
+            }
+            // The points of a key of ours are checked one by one.
+            CircuitSource::System { .. } => 0,
+        };
+        self.load_bytes + self.prepared(form) + checking
     }
 
     /// The limit for prepared points.

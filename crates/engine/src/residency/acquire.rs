@@ -114,8 +114,30 @@ impl Residency {
         let mut table = self.inner.lock();
         let entry = table.entries.get_mut(&id).ok_or(AcquireError::Unknown)?;
         // Once it was loaded it may have to be loaded again.
-        let needed = work + entry.circuit.loading(self.inner.form);
+        let needed = work + self.inner.loading(&entry.circuit);
         self.inner.check_pinned(&table, id, needed)
+    }
+
+    /// Whether a key is in memory, or on its way.
+    pub(crate) fn has(&self, id: CircuitId) -> bool {
+        let table = self.inner.lock();
+        let entry = table.entries.get(&id);
+        entry.is_some_and(|entry| matches!(entry.place, Place::Hot(..) | Place::Loading))
+    }
+
+    /// Whether loading a key takes more than is free.
+    pub(crate) fn must_evict_for(&self, id: CircuitId) -> bool {
+        let table = self.inner.lock();
+        let Some(entry) = table.entries.get(&id) else {
+            return false;
+        };
+        match entry.place {
+            Place::Hot(..) | Place::Loading => false,
+            Place::Cold | Place::Warm(..) => {
+                let loading = self.inner.loading(&entry.circuit);
+                loading > self.inner.budget.free() + entry.place.bytes()
+            }
+        }
     }
 
     /// Keeps a key from being evicted; nothing if the circuit is not known.
@@ -147,7 +169,7 @@ impl Inner {
             Place::Cold | Place::Warm(..) => {
                 // What is mapped becomes a part of what loading takes.
                 let mapped = entry.place.bytes();
-                let loading = entry.circuit.loading(self.form).saturating_sub(mapped);
+                let loading = self.loading(&entry.circuit).saturating_sub(mapped);
                 Need {
                     bytes: work + loading,
                     loading: Some(loading),

@@ -80,6 +80,7 @@ pub(super) fn load(
         }
     });
     // What loading took for a while is in no reservation any more.
+    proofmill_kernels::release_memory();
     proofmill_kernels::release_heap();
     loaded
 }
@@ -99,7 +100,7 @@ fn load_zkey<E: Engine>(
     } else {
         PointCheck::Full
     };
-    let key = ZkeyFile::parse(&file)
+    let key = ZkeyFile::of_mapped(&file)
         .and_then(|zkey| zkey.read::<E>(check))
         .map_err(|error| text(error.in_file(path)))?;
     // What was digested is what was read only if nobody wrote to the file meanwhile.

@@ -127,7 +127,7 @@ impl Entry {
         !self.pinned && (self.users == 0 || matches!(self.place, Place::Warm(..)))
     }
 
-    pub(super) fn view(&self, form: KeyForm) -> CircuitView {
+    fn view(&self, inner: &Inner) -> CircuitView {
         let circuit = &self.circuit;
         CircuitView {
             name: circuit.name.clone(),
@@ -142,9 +142,9 @@ impl Entry {
             loading: matches!(self.place, Place::Loading),
             pinned: self.pinned,
             bytes: self.place.bytes(),
-            hot_bytes: self.measured.unwrap_or_else(|| circuit.loading(form)),
+            hot_bytes: self.measured.unwrap_or_else(|| inner.loading(circuit)),
             measured: self.measured.is_some(),
-            work_bytes: circuit.footprint(form).peak(),
+            work_bytes: circuit.footprint(inner.form).peak(),
             users: self.users,
             loads: self.loads,
             load_ms: self.load_ms,
@@ -220,7 +220,7 @@ impl Residency {
                 let name = circuit.name;
                 return Err(Error::NameTaken { name, id });
             }
-            return Ok((table.used(&id).view(self.inner.form), false));
+            return Ok((table.used(&id).view(&self.inner), false));
         }
         if let Some(entry) = table.entries.get(&circuit.id) {
             return Err(Error::Invalid(format!(
@@ -237,7 +237,7 @@ impl Residency {
         }
         table.names.insert(circuit.name.clone(), circuit.id);
         let entry = Entry::new(circuit);
-        let view = entry.view(self.inner.form);
+        let view = entry.view(&self.inner);
         table.entries.insert(view.id, entry);
         Ok((view, true))
     }
@@ -284,14 +284,14 @@ impl Residency {
     ///
     /// [`Error::UnknownCircuit`].
     pub(crate) fn view(&self, circuit: &CircuitRef) -> Result<CircuitView, Error> {
-        Ok(self.inner.lock().find(circuit)?.view(self.inner.form))
+        Ok(self.inner.lock().find(circuit)?.view(&self.inner))
     }
 
     /// All circuits by name, and the number of evictions.
     pub(crate) fn views(&self) -> (Vec<CircuitView>, u64) {
         let table = self.inner.lock();
         let views = table.names.values().filter_map(|id| table.entries.get(id));
-        let views = views.map(|entry| entry.view(self.inner.form)).collect();
+        let views = views.map(|entry| entry.view(&self.inner)).collect();
         (views, table.evictions)
     }
 
@@ -305,7 +305,7 @@ impl Residency {
             let mut table = self.inner.lock();
             let entry = table.find(circuit)?;
             entry.pinned = pinned;
-            entry.view(self.inner.form)
+            entry.view(&self.inner)
         };
         self.inner.budget.reconsider();
         Ok(view)
@@ -348,11 +348,20 @@ impl Residency {
     pub(crate) fn form(&self) -> KeyForm {
         self.inner.form
     }
+
+    /// The most bytes that a circuit's key takes while it is loaded.
+    pub(crate) fn loading(&self, circuit: &Registered) -> u64 {
+        self.inner.loading(circuit)
+    }
 }
 
 // === impl Inner ===
 
 impl Inner {
+    pub(super) fn loading(&self, circuit: &Registered) -> u64 {
+        circuit.loading(self.form, self.pool.current_num_threads())
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
         // Nothing under this lock panics half-way through a change.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)

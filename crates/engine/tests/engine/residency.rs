@@ -50,6 +50,41 @@ pub(crate) async fn budget_for(chains: &[Chain], hot: u64) -> u64 {
     load + work + hot * key
 }
 
+/// How often keys are loaded for three jobs each of two circuits, in turns, with memory for one key.
+async fn loads_of_jobs_in_turns(batch: u32) -> u64 {
+    let chains = chains(2);
+    let gate = Gate::closed();
+    let gated = Options {
+        memory: Some(budget_for(&chains, 0).await),
+        partition_workers: 1,
+        interference: Some(gate.clone()),
+        batch,
+        ..options()
+    };
+    let running = Running::with(gated, &chains).await;
+    let mut jobs = Vec::new();
+    for number in 0..6 {
+        let chain = chains[number % 2];
+        let partitions = vec![chain.partition(number as u64)];
+        let submission = submission("turns", &number.to_string(), partitions);
+        jobs.push(running.submit(submission).await);
+    }
+    gate.open();
+    for job in jobs {
+        assert_eq!(running.result(job).await.state, JobState::Done);
+    }
+    let circuits = running.handle.circuits().await.unwrap();
+    running.stop(Level::Stop).await;
+    circuits.iter().map(|circuit| circuit.loads).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_whose_keys_are_in_memory_go_before_an_eviction_as_often_as_is_allowed() {
+    assert_eq!(loads_of_jobs_in_turns(0).await, 6);
+    assert_eq!(loads_of_jobs_in_turns(1).await, 3);
+    assert_eq!(loads_of_jobs_in_turns(9).await, 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_key_used_longest_ago_goes_first() {
     let chains = chains(4);

@@ -216,6 +216,7 @@ impl<'a, E: Engine> Ptau<'a, E> {
             &mut self.container.section(powers.section())?,
             count as u64,
             PointCheck::Full,
+            None,
         )
     }
 
@@ -225,13 +226,14 @@ impl<'a, E: Engine> Ptau<'a, E> {
             &mut self.container.section(TAU_G2)?,
             count as u64,
             PointCheck::Full,
+            None,
         )
     }
 
     /// β in the second group.
     pub fn beta_g2(&self) -> Result<E::G2Affine, FormatError> {
         let mut cursor = self.container.section(BETA_G2)?;
-        Ok(read_points(&mut cursor, 1, PointCheck::Full)?[0])
+        Ok(read_points(&mut cursor, 1, PointCheck::Full, None)?[0])
     }
 
     /// The Lagrange polynomials of the domain of 2 to `power` points, of a prepared file.
@@ -331,7 +333,7 @@ fn read_level<P: PointGroup>(mut cursor: Cursor<'_>, power: u32) -> Result<Vec<P
     let points = 1u64 << power.min(MAX_POWER + 1);
     // The smaller domains come first: 1 + 2 + 4 + … points.
     cursor.skip((points - 1) * point_bytes::<P>() as u64)?;
-    read_points(&mut cursor, points, PointCheck::Full)
+    read_points(&mut cursor, points, PointCheck::Full, None)
 }
 
 /// Σ wᵢ·Pᵢ over the points there are.

@@ -139,6 +139,26 @@ impl MappedFile {
         }
     }
 
+    /// Takes the pages of `part` of a mapping out of this process's memory: what was read and is not
+    /// needed again. What is read of it all the same comes from the system's cache, or the disk. Does
+    /// nothing with other bytes.
+    pub fn release(&self, part: &[u8]) {
+        #[cfg(unix)]
+        if let Bytes::Mapped(map) = &self.bytes {
+            let offset = (part.as_ptr() as usize).checked_sub(map.as_ptr() as usize);
+            let inside = |offset: &usize| {
+                offset
+                    .checked_add(part.len())
+                    .is_some_and(|end| end <= map.len())
+            };
+            if let Some(offset) = offset.filter(inside) {
+                release(map, offset, part.len());
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = part;
+    }
+
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
         &self.path
@@ -156,6 +176,20 @@ fn map(file: &File) -> std::io::Result<Mmap> {
     // Only advice: reading ahead saves time on a cold file, and nothing depends on it.
     let _ = map.advise(memmap2::Advice::WillNeed);
     Ok(map)
+}
+
+#[cfg(unix)]
+#[expect(
+    unsafe_code,
+    reason = "pages of a mapping are given back before it ends"
+)]
+fn release(map: &Mmap, offset: usize, length: usize) {
+    // SAFETY: nothing was ever written to the mapping, so that each of its pages is the file's: one that
+    // is dropped comes back, when it is read, as it would have come the first time.
+    let advised =
+        unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, length) };
+    // Only advice: where the system refuses it, the pages stay until the mapping ends.
+    drop(advised);
 }
 
 impl Deref for MappedFile {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use proofmill_api::TlsFiles;
 use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions, TcpOptions};
 use proofmill_engine::{
-    CircuitRef, CircuitSource, Generator, GeneratorProgram, Handle, KeyForm, Limits, Options,
-    Registration, Service, Tier,
+    CircuitRef, CircuitSource, DeviceOptions, Generator, GeneratorProgram, Handle, KeyForm, Limits,
+    Options, Registration, Service, Tier,
 };
 
 use super::bytes;
@@ -21,6 +21,8 @@ use crate::{output, signals};
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let circuits = registrations(&args.circuits)?;
     let options = options(&args)?;
+    // The budget is for the process: what a stage frees is to be there for others.
+    proofmill_kernels::return_large_allocations();
     let (service, handle) = Service::open(options).await?;
     let socket = args.socket.clone();
     let socket = socket.unwrap_or_else(|| args.state.join(ENGINE_SOCKET));
@@ -84,6 +86,8 @@ fn options(args: &Serve) -> Result<Options, Failure> {
         state_dir: Some(args.state.clone()),
         memory: args.budget,
         partition_workers: args.workers.into(),
+        devices: DeviceOptions::processors(args.products.into()),
+        batch: args.batch,
         threads: args.threads.threads.unwrap_or(0).into(),
         key_form: args
             .prepared

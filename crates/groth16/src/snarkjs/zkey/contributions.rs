@@ -103,7 +103,9 @@ impl<E: Engine> Contribution<E> {
             cursor: &mut Cursor<'_>,
             check: PointCheck,
         ) -> Result<P, FormatError> {
-            Ok(read_points(cursor, 1, check)?.pop().unwrap_or_default())
+            Ok(read_points(cursor, 1, check, None)?
+                .pop()
+                .unwrap_or_default())
         }
         let mut contribution = Self {
             delta_after: one(cursor, check)?,

@@ -2,15 +2,14 @@
 
 use ark_ff::{BigInteger, PrimeField};
 use proofmill_r1cs::iden3::{
-    Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width,
+    Container, Cursor, FormatError, MappedFile, MontgomeryField, Reason, ScalarField, width,
 };
-use rayon::prelude::*;
 
 use super::format::{
     A, B_G1, B_G2, C, COEFFICIENTS, CONTRIBUTIONS, GROTH16, GROTH16_HEADER, H, HEADER, IC,
     ZKEY_FORMAT,
 };
-use super::points::{point_bytes, read_points};
+use super::points::{point_bytes, read_items, read_points};
 use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
 use crate::{Curve, Engine, PointGroup, VerifyingKey, with_curve};
 
@@ -42,6 +41,8 @@ pub struct ZkeyFile<'a> {
     container: Container<'a>,
     header: ZkeyHeader,
     coefficients: u32,
+    /// The file it is mapped from: what was read of it is released.
+    mapped: Option<&'a MappedFile>,
 }
 
 /// The points of the header.
@@ -84,8 +85,20 @@ impl<'a> ZkeyFile<'a> {
             container,
             header,
             coefficients: 0,
+            mapped: None,
         };
         with_curve!(header.curve, E => file.with_lengths_checked::<E>(cursor))
+    }
+
+    /// As [`parse`](Self::parse); and of a file that is mapped, at most [`READING_WINDOW`](crate::READING_WINDOW) bytes are in
+    /// memory at once when it is read.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn of_mapped(file: &'a MappedFile) -> Result<Self, FormatError> {
+        let mapped = Some(file);
+        Self::parse(file).map(|parsed| Self { mapped, ..parsed })
     }
 
     fn with_lengths_checked<E: Engine>(mut self, header: Cursor<'a>) -> Result<Self, FormatError> {
@@ -159,7 +172,7 @@ impl<'a> ZkeyFile<'a> {
             coefficients: self.read_coefficients()?,
             a: g1(A)?,
             b_g1: g1(B_G1)?,
-            b_g2: read_points(&mut b_g2, header.variables.into(), check)?,
+            b_g2: read_points(&mut b_g2, header.variables.into(), check, self.mapped)?,
             c: g1(C)?,
             h: g1(H)?,
             contributions: self.read_contributions(check)?,
@@ -224,7 +237,7 @@ impl<'a> ZkeyFile<'a> {
     ) -> Result<Vec<G>, FormatError> {
         let mut cursor = self.container.section(section)?;
         let count = cursor.remaining() / point_bytes::<G>();
-        read_points(&mut cursor, count as u64, check)
+        read_points(&mut cursor, count as u64, check, self.mapped)
     }
 
     /// The circuit's hash and the contributions; none if the section is missing.
@@ -284,27 +297,22 @@ impl<'a> ZkeyFile<'a> {
             }
             Ok(coefficient)
         };
-        const CHUNK: usize = 1 << 12;
         let mut coefficients = vec![Coefficient::default(); bytes.len() / size];
-        let bad = coefficients
-            .par_chunks_mut(CHUNK)
-            .zip(bytes.par_chunks(CHUNK * size))
-            .enumerate()
-            .filter_map(|(chunk, (coefficients, bytes))| {
-                let encoded = bytes.chunks_exact(size);
-                for (i, (coefficient, bytes)) in coefficients.iter_mut().zip(encoded).enumerate() {
-                    match read(bytes) {
-                        Ok(value) => *coefficient = value,
-                        Err(reason) => return Some((chunk * CHUNK + i, reason)),
-                    }
+        read_items(
+            &mut coefficients,
+            bytes,
+            size,
+            self.mapped,
+            |items, bytes| {
+                let encoded = bytes.chunks_exact(size).enumerate();
+                for (item, (i, bytes)) in items.iter_mut().zip(encoded) {
+                    *item = read(bytes).map_err(|reason| (i, reason))?;
                 }
-                None
-            })
-            .min_by_key(|(i, _)| *i);
-        match bad {
-            None => Ok(coefficients),
-            Some((i, reason)) => Err(cursor.error_at(start + (i * size) as u64, reason)),
-        }
+                Ok(())
+            },
+        )
+        .map_err(|(i, reason)| cursor.error_at(start + (i * size) as u64, reason))?;
+        Ok(coefficients)
     }
 }
 
@@ -317,7 +325,7 @@ fn read_array<P: crate::PointGroup, const N: usize>(
     cursor: &mut Cursor<'_>,
     check: PointCheck,
 ) -> Result<[P; N], FormatError> {
-    let points = read_points(cursor, N as u64, check)?;
+    let points = read_points(cursor, N as u64, check, None)?;
     Ok(points
         .try_into()
         .unwrap_or_else(|_| unreachable!("as many points as were asked for")))

@@ -104,7 +104,7 @@ impl<E: Engine> Zkey<E> {
     /// [`FileError`]: a format error names the section and the offset.
     pub fn load(file: &MappedFile, trust: Trust<'_>) -> Result<(Self, Checked), FileError> {
         let read = |check| {
-            ZkeyFile::parse(file)
+            ZkeyFile::of_mapped(file)
                 .and_then(|zkey| zkey.read(check))
                 .map_err(|error| error.in_file(file.path()))
         };

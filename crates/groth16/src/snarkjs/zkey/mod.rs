@@ -35,4 +35,5 @@ pub use file::{PointCheck, ZkeyFile, ZkeyHeader};
 pub use format::ZKEY_FORMAT;
 pub use info::{ContributionInfo, SectionInfo, ZkeyInfo};
 pub use key::{Checked, Coefficient, CoefficientMatrix, SNARKJS_NEW_ORDER, Trust, Zkey};
+pub use points::TESTED_TOGETHER;
 pub use remembered::CheckedKeys;

@@ -1,19 +1,20 @@
 //! Points from a key's sections.
 
 use ark_ff::{Field, Zero};
-use proofmill_r1cs::iden3::{Cursor, FormatError, MontgomeryField, Reason, width};
+use proofmill_r1cs::iden3::{Cursor, FormatError, MappedFile, MontgomeryField, Reason, width};
 use rayon::prelude::*;
 
 use super::PointCheck;
 use super::subgroup::all_in_subgroup;
 use crate::PointGroup;
+use crate::encoding::window;
 
-/// Points one task decodes.
+/// Points, or other items, one task decodes.
 const CHUNK: usize = 1 << 12;
 
 /// Points one task tests together for being in the subgroup: the more the better, but each takes
 /// twice its size meanwhile.
-const TOGETHER: usize = 1 << 16;
+pub const TESTED_TOGETHER: usize = 1 << 16;
 
 type Base<P> = <<P as ark_ec::AffineRepr>::BaseField as Field>::BasePrimeField;
 
@@ -46,7 +47,8 @@ fn coordinate<P: PointGroup>(bytes: &[u8]) -> Option<P::BaseField> {
     value.filter(|_| canonical)
 }
 
-/// The next `count` points, in parallel.
+/// The next `count` points, in parallel. Of `mapped`, whose bytes they may be, what was read is
+/// released.
 ///
 /// Coordinates are always checked to be canonical; with [`PointCheck::Full`] also that each point is
 /// on its curve and in the subgroup.
@@ -54,39 +56,63 @@ pub(in crate::snarkjs) fn read_points<P: PointGroup>(
     cursor: &mut Cursor<'_>,
     count: u64,
     check: PointCheck,
+    mapped: Option<&MappedFile>,
 ) -> Result<Vec<P>, FormatError> {
     let size = point_bytes::<P>();
     let start = cursor.offset();
     let bytes = cursor.items(count, size)?;
     let mut points = vec![P::zero(); bytes.len() / size];
     let at = |(i, reason): (usize, Reason)| cursor.error_at(start + (i * size) as u64, reason);
-    let bad = points
-        .par_chunks_mut(CHUNK)
-        .zip(bytes.par_chunks(CHUNK * size))
-        .enumerate()
-        .filter_map(|(chunk, (points, bytes))| {
-            let (i, reason) = read_chunk(points, bytes, check).err()?;
-            Some((chunk * CHUNK + i, reason))
-        })
-        .min_by_key(|(i, _)| *i);
-    if let Some(bad) = bad {
-        return Err(at(bad));
-    }
+    read_items(&mut points, bytes, size, mapped, |points, bytes| {
+        read_chunk(points, bytes, check)
+    })
+    .map_err(at)?;
     if check == PointCheck::Full && !P::IS_WHOLE_CURVE {
         let bad = points
-            .par_chunks(TOGETHER)
+            .par_chunks(TESTED_TOGETHER)
             .enumerate()
             .find_first(|(_, points)| !all_in_subgroup(points));
         if let Some((chunk, points)) = bad {
             // Which of them, the test of all together does not tell.
             let i = points.iter().position(|point| !point.in_subgroup());
             return Err(at((
-                chunk * TOGETHER + i.unwrap_or(0),
+                chunk * TESTED_TOGETHER + i.unwrap_or(0),
                 Reason::NotInSubgroup,
             )));
         }
     }
     Ok(points)
+}
+
+/// Has `read` fill `items` from their encodings of `size` bytes, a chunk at a time and chunks in parallel;
+/// the error has the index of the first item that is refused. What was read of `mapped` is released.
+pub(super) fn read_items<T: Send>(
+    items: &mut [T],
+    bytes: &[u8],
+    size: usize,
+    mapped: Option<&MappedFile>,
+    read: impl Fn(&mut [T], &[u8]) -> Result<(), (usize, Reason)> + Sync,
+) -> Result<(), (usize, Reason)> {
+    let window = window(size, CHUNK);
+    let windows = items.chunks_mut(window / size).zip(bytes.chunks(window));
+    for (number, (items, bytes)) in windows.enumerate() {
+        let bad = items
+            .par_chunks_mut(CHUNK)
+            .zip(bytes.par_chunks(CHUNK * size))
+            .enumerate()
+            .filter_map(|(chunk, (items, bytes))| {
+                let (i, reason) = read(items, bytes).err()?;
+                Some((chunk * CHUNK + i, reason))
+            })
+            .min_by_key(|(i, _)| *i);
+        if let Some((i, reason)) = bad {
+            return Err((number * (window / size) + i, reason));
+        }
+        if let Some(file) = mapped {
+            file.release(bytes);
+        }
+    }
+    Ok(())
 }
 
 /// Fills `points`; the error has the index of the first that is refused.

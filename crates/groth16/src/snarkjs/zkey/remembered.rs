@@ -3,7 +3,9 @@
 use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
 
-use proofmill_r1cs::iden3::{FileError, Visibility, write_whole};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, write_whole};
+
+use crate::READING_WINDOW;
 
 /// Names a digest's file: another version of the checks has another.
 const VERSION: &str = "zkey-1";
@@ -38,12 +40,15 @@ impl CheckedKeys {
         Some(Self::in_directory(state.join("proofmill/checked-keys")))
     }
 
-    /// BLAKE3 of a key file, computed by all threads of the current rayon pool.
-    pub fn digest(bytes: &[u8]) -> [u8; 32] {
-        *blake3::Hasher::new()
-            .update_rayon(bytes)
-            .finalize()
-            .as_bytes()
+    /// BLAKE3 of a key file, computed by all threads of the current rayon pool. At most
+    /// [`READING_WINDOW`] bytes of a mapped file are in memory at once.
+    pub fn digest(file: &MappedFile) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        for window in file.chunks(READING_WINDOW) {
+            hasher.update_rayon(window);
+            file.release(window);
+        }
+        *hasher.finalize().as_bytes()
     }
 
     /// Whether a file with this digest was checked. A directory that others can write to is not
