@@ -5,6 +5,9 @@ use ark_serialize::{Compress, Validate};
 use proofmill_r1cs::iden3::MappedFile;
 use rayon::prelude::*;
 
+use crate::PointGroup;
+use crate::subgroup::first_outside;
+
 /// Points one task decodes.
 const CHUNK: usize = 1 << 10;
 
@@ -40,7 +43,7 @@ pub(crate) fn read_compressed<A: AffineRepr>(bytes: &[u8]) -> Option<A> {
 ///
 /// The check is made apart from decoding: for uncompressed points of BLS12-381 arkworks' own
 /// validation tests the subgroup on the assumption that the point is on the curve.
-pub(crate) fn read_points<A: AffineRepr>(
+pub(crate) fn read_points<A: PointGroup>(
     bytes: &[u8],
     validate: bool,
     mapped: Option<&MappedFile>,
@@ -60,7 +63,7 @@ pub(crate) fn read_points<A: AffineRepr>(
                         *point = decoded;
                         true
                     });
-                    sound && (!validate || point.check().is_ok())
+                    sound && (!validate || point.on_curve())
                 })
             });
         if !sound {
@@ -70,7 +73,7 @@ pub(crate) fn read_points<A: AffineRepr>(
             file.release(bytes);
         }
     }
-    Some(points)
+    (!validate || first_outside(&points).is_none()).then_some(points)
 }
 
 pub(crate) fn write_points<A: AffineRepr>(points: &[A], out: &mut Vec<u8>) {

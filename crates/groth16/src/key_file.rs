@@ -11,13 +11,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use ark_ec::AffineRepr;
 use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, write_whole};
 use sha2::{Digest, Sha256};
 
 use crate::encoding::{READING_WINDOW, read_points, uncompressed_size, write_points};
 use crate::keys::{ProvingKey, SparseQuery, VerifyingKey};
-use crate::{Curve, Engine, with_curve};
+use crate::{Curve, Engine, PointGroup, with_curve};
 
 /// The largest key file that is read: 64 GiB.
 pub const MAX_KEY_BYTES: u64 = 1 << 36;
@@ -299,7 +298,7 @@ impl<'a> Sections<'a> {
         taken
     }
 
-    fn points<A: AffineRepr>(
+    fn points<A: PointGroup>(
         &mut self,
         count: usize,
         section: &'static str,
@@ -308,7 +307,7 @@ impl<'a> Sections<'a> {
         read_points(bytes, self.validate, self.mapped).ok_or(KeyError::Point { section })
     }
 
-    fn point<A: AffineRepr>(&mut self, section: &'static str) -> Result<A, KeyError> {
+    fn point<A: PointGroup>(&mut self, section: &'static str) -> Result<A, KeyError> {
         self.points(1, section)?
             .pop()
             .ok_or(KeyError::Point { section })
@@ -337,7 +336,7 @@ impl<'a> Sections<'a> {
         }
     }
 
-    fn query<A: AffineRepr>(
+    fn query<A: PointGroup>(
         &mut self,
         count: usize,
         variables: usize,

@@ -29,6 +29,7 @@ mod resident;
 mod setup;
 pub mod snarkjs;
 pub mod stages;
+mod subgroup;
 mod verify;
 
 pub use ark_bls12_381::Bls12_381;
@@ -42,4 +43,5 @@ pub use prove::{ProveError, Timings, prove};
 pub use resident::{Residency, ResidentKey};
 pub use setup::{SetupError, setup, setup_with_progress};
 pub use stages::{Prover, Stage, StageReport};
+pub use subgroup::TESTED_TOGETHER;
 pub use verify::{PreparedVerifyingKey, VerifyError, verify, verify_batch};

@@ -1,7 +1,6 @@
 //! The bytes that a partition takes beside its key, by stage.
 
-use proofmill_groth16::Curve;
-use proofmill_groth16::snarkjs::TESTED_TOGETHER;
+use proofmill_groth16::{Curve, TESTED_TOGETHER};
 
 use crate::interface::Stage;
 use crate::options::KeyForm;
@@ -105,7 +104,7 @@ impl Footprint {
     }
 }
 
-/// The bytes that testing a `.zkey`'s points for the subgroup takes: each thread multiplies as many as are
+/// The bytes that testing a key's points for the subgroup takes: each thread multiplies as many as are
 /// tested together, as they are.
 pub(crate) fn checking_bytes(curve: Curve, points: u64, threads: usize) -> u64 {
     let (_, g2) = product_bytes(curve, KeyForm::Plain);

@@ -59,15 +59,8 @@ impl Registered {
 
     /// The most bytes that the key takes while so many threads load it.
     pub(crate) fn loading(&self, form: KeyForm, threads: usize) -> u64 {
-        let checking = match self.source {
-            CircuitSource::Zkey(_) => {
-                let points = self.variables.max(self.domain);
-                checking_bytes(self.curve, points, threads)
-            }
-            // The points of a key of ours are checked one by one.
-            CircuitSource::System { .. } => 0,
-        };
-        self.load_bytes + self.prepared(form) + checking
+        let points = self.variables.max(self.domain);
+        self.load_bytes + self.prepared(form) + checking_bytes(self.curve, points, threads)
     }
 
     /// The limit for prepared points.

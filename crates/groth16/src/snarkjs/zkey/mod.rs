@@ -25,7 +25,6 @@ mod info;
 mod key;
 mod points;
 mod remembered;
-mod subgroup;
 mod write;
 
 pub(in crate::snarkjs) use points::{point_bytes, read_points};
@@ -35,5 +34,4 @@ pub use file::{PointCheck, ZkeyFile, ZkeyHeader};
 pub use format::ZKEY_FORMAT;
 pub use info::{ContributionInfo, SectionInfo, ZkeyInfo};
 pub use key::{Checked, Coefficient, CoefficientMatrix, SNARKJS_NEW_ORDER, Trust, Zkey};
-pub use points::TESTED_TOGETHER;
 pub use remembered::CheckedKeys;

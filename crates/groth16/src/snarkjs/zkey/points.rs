@@ -5,16 +5,12 @@ use proofmill_r1cs::iden3::{Cursor, FormatError, MappedFile, MontgomeryField, Re
 use rayon::prelude::*;
 
 use super::PointCheck;
-use super::subgroup::all_in_subgroup;
 use crate::PointGroup;
 use crate::encoding::window;
+use crate::subgroup::first_outside;
 
 /// Points, or other items, one task decodes.
 const CHUNK: usize = 1 << 12;
-
-/// Points one task tests together for being in the subgroup: the more the better, but each takes
-/// twice its size meanwhile.
-pub const TESTED_TOGETHER: usize = 1 << 16;
 
 type Base<P> = <<P as ark_ec::AffineRepr>::BaseField as Field>::BasePrimeField;
 
@@ -67,19 +63,10 @@ pub(in crate::snarkjs) fn read_points<P: PointGroup>(
         read_chunk(points, bytes, check)
     })
     .map_err(at)?;
-    if check == PointCheck::Full && !P::IS_WHOLE_CURVE {
-        let bad = points
-            .par_chunks(TESTED_TOGETHER)
-            .enumerate()
-            .find_first(|(_, points)| !all_in_subgroup(points));
-        if let Some((chunk, points)) = bad {
-            // Which of them, the test of all together does not tell.
-            let i = points.iter().position(|point| !point.in_subgroup());
-            return Err(at((
-                chunk * TESTED_TOGETHER + i.unwrap_or(0),
-                Reason::NotInSubgroup,
-            )));
-        }
+    if check == PointCheck::Full
+        && let Some(i) = first_outside(&points)
+    {
+        return Err(at((i, Reason::NotInSubgroup)));
     }
     Ok(points)
 }

@@ -5,6 +5,7 @@ use ark_ff::PrimeField;
 use ark_std::rand::rngs::{OsRng, StdRng};
 use ark_std::rand::{Rng, RngCore, SeedableRng};
 use proofmill_kernels::{MsmGroup, msm_bigint};
+use rayon::prelude::*;
 
 use crate::PointGroup;
 
@@ -15,6 +16,10 @@ const BUCKETS: usize = 1 << LOG_BUCKETS;
 /// Fewer points than this are tested one by one.
 const FEW: usize = 1 << 12;
 
+/// Points that one task tests together: the more the better, but each takes several times its size
+/// meanwhile.
+pub const TESTED_TOGETHER: usize = 1 << 16;
+
 /// A wrong verdict has probability 2^−SECURITY.
 const SECURITY: u32 = 64;
 
@@ -22,12 +27,27 @@ const SECURITY: u32 = 64;
 /// is what they must be for a point outside the subgroup.
 const MAX_COEFFICIENT_BITS: u32 = 16;
 
+/// The first of `points`, which are on their curve, that is not in the subgroup of prime order; none if
+/// all are. They are tested in parallel, many together: see [`all_in_subgroup`].
+pub(crate) fn first_outside<P: PointGroup>(points: &[P]) -> Option<usize> {
+    if P::IS_WHOLE_CURVE {
+        return None;
+    }
+    let (chunk, points) = points
+        .par_chunks(TESTED_TOGETHER)
+        .enumerate()
+        .find_first(|(_, points)| !all_in_subgroup(points))?;
+    // Which of them, the test of all together does not tell.
+    let i = points.iter().position(|point| !point.in_subgroup());
+    Some(chunk * TESTED_TOGETHER + i.unwrap_or(0))
+}
+
 /// Whether `points`, which are on their curve, are all in the subgroup. A yes is wrong with
 /// probability at most 2⁻⁶⁴, whatever the points; a no is always right.
 ///
 /// The randomness is drawn after the points are fixed. Write each point as one of the subgroup plus
 /// an error, whose order divides the cofactor.
-pub(super) fn all_in_subgroup<P: PointGroup<Group: MsmGroup>>(points: &[P]) -> bool {
+fn all_in_subgroup<P: PointGroup<Group: MsmGroup>>(points: &[P]) -> bool {
     let rng = StdRng::from_rng(OsRng);
     let (Ok(mut rng), true) = (rng, points.len() >= FEW) else {
         return points.iter().all(P::in_subgroup);
