@@ -60,6 +60,9 @@ pub(crate) struct Args {
     /// Only circuits of at most so many constraints
     #[arg(long, value_name = "CONSTRAINTS", default_value_t = usize::MAX, hide_default_value = true)]
     largest: usize,
+    /// How often a proof may be passed by others whose keys are in memory
+    #[arg(long, default_value_t = 0)]
+    batch: u32,
     /// Which random jobs
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -121,8 +124,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("the budget holds all keys: none has to be evicted");
     }
 
-    let serve = ["--budget".to_owned(), format!("{budget}B")].into();
-    let site = Site::new(&program, &state, serve);
+    let serve = [
+        "--budget".to_owned(),
+        format!("{budget}B"),
+        "--batch".to_owned(),
+        args.batch.to_string(),
+    ];
+    let site = Site::new(&program, &state, serve.into());
     let process = site.start_with(circuits.len()).await?;
     let id = process.id()?;
     let (seen, ends) = (Arc::new(Seen::default()), Ends::default());
@@ -173,6 +181,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.put("reserved_bytes", held.peak);
     report.put("keys_at_most", keys);
     report.put("evictions", held.evictions);
+    report.put("batch", args.batch);
     report.put("jobs", jobs.len());
     report.put("seconds", round(took));
     for (key, name, count) in [
