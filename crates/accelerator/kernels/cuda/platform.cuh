@@ -60,8 +60,9 @@ DEVICE void run(const typename Kernel::Args& args) {
   }
 }
 
+// One block for each multiprocessor will do: the compiler may not spill registers to fit more.
 #define KERNEL(name, ...)                                                              \
-  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::THREADS)                   \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__::THREADS, 1)                \
       name(const __VA_ARGS__::Args args) {                                             \
     proofmill::run<__VA_ARGS__>(args);                                                 \
   }
