@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use crate::cost::Work;
 use crate::error::Error;
 use crate::group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Sum, Transform};
 use crate::ticket::Ticket;
@@ -13,6 +15,15 @@ use crate::ticket::Ticket;
 pub trait Device: Send + Sync {
     /// What it is and can do.
     fn caps(&self) -> &Capabilities;
+
+    /// How long the device works on something, by what it took for smaller work of that sort. The
+    /// first question about a sort measures it, in its turn among the jobs: some tenths of a second,
+    /// and the time it takes to compile the kernels where that was not done before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadJob`] if the device cannot do it, [`Error::OutOfMemory`], [`Error::Failed`].
+    fn cost(&self, work: Work) -> Result<Duration, Error>;
 
     /// Makes bases resident, in at most `memory_limit` bytes if the device can do with so little: what
     /// there is beyond one copy of the bases is used for precomputed multiples. Returns when they are
@@ -80,7 +91,7 @@ pub enum Job {
 }
 
 /// The five transforms of a [`Domain`](proofmill_kernels::Domain), by the names of its methods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransformKind {
     /// Coefficients to evaluations on the subgroup.
     Forward,

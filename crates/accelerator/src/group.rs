@@ -9,6 +9,7 @@ use ark_ff::PrimeField;
 use proofmill_kernels::{Domain, MsmGroup};
 use zeroize::Zeroizing;
 
+use crate::cost::{sample_product, sample_transform};
 use crate::cuda::{Coordinates, Words};
 use crate::device::TransformKind;
 use crate::error::Error;
@@ -59,6 +60,16 @@ macro_rules! fields {
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$name => $label,)* }
             }
+
+            /// Bits of a scalar.
+            pub(crate) const fn bits(self) -> u32 {
+                match self { $(Self::$name => <$field>::MODULUS_BIT_SIZE,)* }
+            }
+
+            /// A transform to measure a device with.
+            pub(crate) fn sample(self, size_log: u32) -> Result<Transform, Error> {
+                match self { $(Self::$name => sample_transform::<$field>(size_log),)* }
+            }
         }
 
         /// Scalars of one of the fields, shared and wiped in the end.
@@ -93,6 +104,11 @@ macro_rules! fields {
             /// The field.
             pub const fn field(&self) -> ScalarField {
                 match self { $(Self::$name { .. } => ScalarField::$name,)* }
+            }
+
+            /// Which transform.
+            pub const fn kind(&self) -> TransformKind {
+                match self { $(Self::$name { kind, .. } => *kind,)* }
             }
 
             /// The values, and the points of the domain.
@@ -154,6 +170,11 @@ macro_rules! groups {
             /// The field of its scalars.
             pub const fn scalar_field(self) -> ScalarField {
                 match self { $(Self::$name => <<$group as PrimeGroup>::ScalarField as DeviceField>::FIELD,)* }
+            }
+
+            /// A product to measure a device with.
+            pub(crate) fn sample(self, points: usize) -> (Points, Scalars) {
+                match self { $(Self::$name => sample_product::<$group>(points),)* }
             }
         }
 

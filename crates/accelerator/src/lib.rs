@@ -18,6 +18,7 @@
 //! # Ok::<(), proofmill_accelerator::Error>(())
 //! ```
 
+mod cost;
 mod cpu;
 mod cuda;
 mod device;
@@ -27,6 +28,7 @@ mod pool;
 mod queue;
 mod ticket;
 
+pub use cost::Work;
 pub use cpu::cpu;
 #[cfg(feature = "host-kernels")]
 pub use cuda::host_cuda;

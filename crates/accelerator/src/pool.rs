@@ -5,7 +5,9 @@ use std::collections::hash_map::Entry;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use crate::cost::Work;
 use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
 use crate::error::Error;
 use crate::group::{Group, Points, ScalarField};
@@ -13,9 +15,10 @@ use crate::ticket::{Answer, Ticket, ticket};
 
 /// Devices that share jobs.
 ///
-/// Bases go to the device that has the fewest, and a job to the device that has its bases, or else to
-/// the one with the fewest jobs. A device that fails gets nothing any more: its jobs run on another,
-/// where their bases are loaded again. For that the pool keeps the bases' points in host memory.
+/// Bases go to the device that is done first with a product of each that it then has, and a job to the
+/// device that has its bases, or else to the one that is done with it first, by what devices say work
+/// costs. A device that fails gets nothing any more: its jobs run on another, where their bases are
+/// loaded again. For that the pool keeps the bases' points in host memory.
 pub struct Pool {
     shared: Arc<Shared>,
     caps: Capabilities,
@@ -31,6 +34,8 @@ pub struct Member {
     pub failure: Option<Error>,
     /// Jobs that it has and has not finished.
     pub jobs: usize,
+    /// How long they take it, as foretold.
+    pub queued: Duration,
 }
 
 struct Shared {
@@ -40,16 +45,32 @@ struct Shared {
 
 struct State {
     /// For each device the jobs that wait for it; none once the pool is dropped.
-    lines: Vec<Option<Sender<(Job, Answer)>>>,
-    /// For each device the jobs that it has.
-    jobs: Vec<usize>,
+    lines: Vec<Option<Sender<Waiting>>>,
+    loads: Vec<Load>,
     bases: HashMap<BasesId, Placed>,
+}
+
+/// What a device has to do.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    jobs: usize,
+    queued: Duration,
+}
+
+/// A job in a device's line.
+struct Waiting {
+    job: Job,
+    answer: Answer,
+    /// How long it takes the device, as foretold.
+    cost: Duration,
 }
 
 /// Bases, and what the devices that have them call them.
 struct Placed {
     points: Points,
     memory_limit: usize,
+    /// For each device what a product costs.
+    costs: Vec<Duration>,
     on: HashMap<usize, BasesId>,
 }
 
@@ -84,7 +105,7 @@ impl Pool {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 lines: lines.into_iter().map(Some).collect(),
-                jobs: vec![0; devices.len()],
+                loads: vec![Load::default(); devices.len()],
                 bases: HashMap::new(),
             }),
             devices,
@@ -113,11 +134,12 @@ impl Pool {
         self.shared
             .devices
             .iter()
-            .zip(&state.jobs)
-            .map(|(device, &jobs)| Member {
+            .zip(&state.loads)
+            .map(|(device, load)| Member {
                 caps: device.caps().clone(),
                 failure: device.failure(),
-                jobs,
+                jobs: load.jobs,
+                queued: load.queued,
             })
             .collect()
     }
@@ -129,22 +151,37 @@ impl Device for Pool {
         &self.caps
     }
 
+    /// The quickest device's.
+    fn cost(&self, work: Work) -> Result<Duration, Error> {
+        work.check(&self.caps)?;
+        let costs = self.shared.devices.iter().map(|device| device.cost(work));
+        costs
+            .reduce(|best, next| match (best, next) {
+                (Ok(best), Ok(next)) => Ok(best.min(next)),
+                (Err(_), next) => next,
+                (best, Err(_)) => best,
+            })
+            .unwrap_or_else(|| Err(self.shared.all_failed()))
+    }
+
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
         let id = BasesId::next();
+        let costs = self.shared.costs(&[product(&points)]);
         let placed = Placed {
             points,
             memory_limit,
+            costs: costs.clone(),
             on: HashMap::new(),
         };
         self.shared.lock().bases.insert(id, placed);
-        let size = |state: &State, member: usize| -> usize {
+        let products = |state: &State, member: usize| {
             let here = state.bases.values();
             here.filter(|placed| placed.on.contains_key(&member))
-                .map(|placed| placed.points.len())
-                .sum()
+                .map(|placed| placed.costs[member])
+                .fold(costs[member], Duration::saturating_add)
         };
         let attempt = || {
-            let member = self.shared.least(size)?;
+            let member = self.shared.least(products)?;
             self.shared.load(member, id)
         };
         let mut loaded = attempt();
@@ -162,8 +199,8 @@ impl Device for Pool {
 
     fn submit(&self, job: Job) -> Result<Ticket, Error> {
         let (ticket, answer) = ticket(&self.caps.name);
-        let member = self.shared.place(&job)?;
-        self.shared.line_up(member, job, answer);
+        let (member, cost) = self.shared.place(&job)?;
+        self.shared.line_up(member, Waiting { job, answer, cost });
         Ok(ticket)
     }
 
@@ -202,6 +239,14 @@ impl Drop for Pool {
     }
 }
 
+/// A product with bases.
+fn product(points: &Points) -> Work {
+    Work::Msm {
+        group: points.group(),
+        points: points.len(),
+    }
+}
+
 /// What all have.
 fn common<T: Copy + PartialEq>(
     all: &[T],
@@ -221,54 +266,82 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn all_failed(&self) -> Error {
+        self.devices[0].failure().unwrap_or(Error::NoDevice {
+            reason: "all devices of the pool failed".into(),
+        })
+    }
+
+    /// What work costs on each device; as long as can be where it cannot be told.
+    fn costs(&self, work: &[Work]) -> Vec<Duration> {
+        let on = |device: &dyn Device| {
+            work.iter().try_fold(Duration::ZERO, |sum, work| {
+                Some(sum.saturating_add(device.cost(*work).ok()?))
+            })
+        };
+        self.devices
+            .iter()
+            .map(|device| on(&**device).unwrap_or(Duration::MAX))
+            .collect()
+    }
+
     /// The device with the least load that has not failed.
-    fn least(&self, load: impl Fn(&State, usize) -> usize) -> Result<usize, Error> {
+    fn least<L: Ord>(&self, load: impl Fn(&State, usize) -> L) -> Result<usize, Error> {
         let state = self.lock();
         let works = |member: &usize| self.devices[*member].failure().is_none();
         (0..self.devices.len())
             .filter(works)
             .min_by_key(|&member| load(&state, member))
-            .ok_or_else(|| {
-                self.devices[0].failure().unwrap_or(Error::NoDevice {
-                    reason: "all devices of the pool failed".into(),
-                })
-            })
+            .ok_or_else(|| self.all_failed())
     }
 
-    /// The device for a job: where most of its bases are; of several, the one with the fewest jobs.
-    fn place(&self, job: &Job) -> Result<usize, Error> {
+    /// The device for a job, and how long it takes: where most of its bases are; of several, the one
+    /// that is done with it first.
+    fn place(&self, job: &Job) -> Result<(usize, Duration), Error> {
         let bases = job.bases();
-        self.least(|state, member| {
+        let work = self.lock().work(job);
+        let costs = self.costs(&work);
+        let member = self.least(|state, member| {
             let elsewhere = |id: &&BasesId| {
                 let placed = state.bases.get(*id);
                 placed.is_some_and(|placed| !placed.on.contains_key(&member))
             };
             let missing = bases.iter().filter(elsewhere).count();
+            let done = state.loads[member].queued.saturating_add(costs[member]);
             // Whoever has a job's bases gets it however long his line: loading them takes longer.
-            (missing << 32) + state.jobs[member]
-        })
+            (missing, done)
+        })?;
+        Ok((member, costs[member]))
     }
 
-    fn line_up(&self, member: usize, job: Job, answer: Answer) {
+    fn line_up(&self, member: usize, waiting: Waiting) {
         let line = {
             let mut state = self.lock();
-            state.jobs[member] += 1;
+            let load = &mut state.loads[member];
+            load.jobs += 1;
+            load.queued = load.queued.saturating_add(waiting.cost);
             state.lines[member].clone()
         };
         if let Some(line) = line {
             // Without a thread at its end the answer says for itself that the device is gone.
-            drop(line.send((job, answer)));
+            drop(line.send(waiting));
         }
     }
 
     /// Runs a device's jobs, one after the other; those it fails at go to another device.
-    fn serve(&self, member: usize, line: &Receiver<(Job, Answer)>) {
-        while let Ok((job, answer)) = line.recv() {
+    fn serve(&self, member: usize, line: &Receiver<Waiting>) {
+        while let Ok(Waiting { job, answer, cost }) = line.recv() {
             let outcome = self.run(member, job.clone(), &answer);
-            self.lock().jobs[member] -= 1;
+            {
+                let load = &mut self.lock().loads[member];
+                load.jobs -= 1;
+                load.queued = load.queued.saturating_sub(cost);
+            }
             match outcome {
                 Err(Error::Failed { .. }) => match self.place(&job) {
-                    Ok(other) if other != member => self.line_up(other, job, answer),
+                    Ok((other, cost)) if other != member => {
+                        self.line_up(other, Waiting { job, answer, cost });
+                    }
                     _ => answer.give(outcome),
                 },
                 outcome => answer.give(outcome),
@@ -320,179 +393,28 @@ impl Shared {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc::{Receiver, Sender, channel};
+// === impl State ===
 
-    use super::*;
-    use crate::group::{DeviceField, DeviceGroup, Scalars, Transform};
-    use crate::queue::{Backend, Queue};
-    use crate::ticket::Cancellation;
-
-    /// Says who runs what, and answers as it is told.
-    struct Told {
-        name: &'static str,
-        resident: Vec<BasesId>,
-        says: Sender<&'static str>,
-        orders: Receiver<Order>,
-    }
-
-    #[derive(Clone, Copy)]
-    enum Order {
-        Finish,
-        Fail,
-        AwaitCancellation,
-    }
-
-    impl Backend for Told {
-        fn load(&mut self, id: BasesId, _: &Points, _: usize) -> Result<(), Error> {
-            self.resident.push(id);
-            Ok(())
-        }
-
-        fn evict(&mut self, id: BasesId) -> Result<(), Error> {
-            let count = self.resident.len();
-            self.resident.retain(|resident| *resident != id);
-            if self.resident.len() == count {
-                return Err(Error::UnknownBases(id));
+impl State {
+    /// What a job consists of, but for products with bases that are gone.
+    fn work(&self, job: &Job) -> Vec<Work> {
+        match job {
+            Job::Msm { bases, .. } => {
+                let placed = self.bases.get(bases);
+                placed
+                    .map(|placed| product(&placed.points))
+                    .into_iter()
+                    .collect()
             }
-            Ok(())
+            Job::Transform(transform) => vec![Work::Transform {
+                field: transform.field(),
+                kind: transform.kind(),
+                size_log: transform.lengths().1.ilog2(),
+            }],
+            Job::Batch(jobs) => jobs.iter().flat_map(|job| self.work(job)).collect(),
         }
-
-        fn msm(
-            &mut self,
-            id: BasesId,
-            _: &Scalars,
-            cancellation: &Cancellation,
-        ) -> Result<Outcome, Error> {
-            if !self.resident.contains(&id) {
-                return Err(Error::UnknownBases(id));
-            }
-            self.says.send(self.name).unwrap();
-            match self.orders.recv().unwrap() {
-                Order::Finish => cancellation.check().map(|()| Outcome::Batch(Vec::new())),
-                Order::AwaitCancellation => loop {
-                    cancellation.check()?;
-                    std::thread::yield_now();
-                },
-                Order::Fail => Err(Error::Failed {
-                    device: self.name.into(),
-                    reason: "told to".into(),
-                }),
-            }
-        }
-
-        fn transform(&mut self, _: Transform, _: &Cancellation) -> Result<Scalars, Error> {
-            Err(Error::BadJob("never asked for".into()))
-        }
-    }
-
-    /// Two devices in a pool, what says who runs, and what tells each how to end.
-    fn pool() -> (Pool, Receiver<&'static str>, [Sender<Order>; 2]) {
-        let (says, said) = channel();
-        let mut devices: Vec<Box<dyn Device>> = Vec::new();
-        let orders = ["left", "right"].map(|name| {
-            let (orders, receiver) = channel();
-            let says = says.clone();
-            let queue = Queue::start(move || {
-                let caps = Capabilities {
-                    name: name.into(),
-                    groups: vec![Group::Bn254G1],
-                    fields: Vec::new(),
-                    max_bases: 10,
-                    max_transform_log: 0,
-                    memory: Some(1),
-                };
-                let backend = Told {
-                    name,
-                    resident: Vec::new(),
-                    says,
-                    orders: receiver,
-                };
-                Ok((backend, caps))
-            });
-            devices.push(Box::new(queue.unwrap()));
-            orders
-        });
-        (Pool::new(devices).unwrap(), said, orders)
-    }
-
-    fn load(pool: &Pool) -> BasesId {
-        let points = vec![ark_bn254::G1Affine::default()];
-        pool.load_bases(ark_bn254::G1Projective::points(points), 0)
-            .unwrap()
-    }
-
-    fn job(bases: BasesId) -> Job {
-        Job::Msm {
-            bases,
-            scalars: ark_bn254::Fr::scalars(vec![1.into()]),
-        }
-    }
-
-    #[test]
-    fn jobs_go_where_their_bases_are() {
-        let (pool, said, orders) = pool();
-        let (first, second) = (load(&pool), load(&pool));
-        for (bases, member, name) in [(first, 0, "left"), (second, 1, "right"), (first, 0, "left")]
-        {
-            let ticket = pool.submit(job(bases)).unwrap();
-            assert_eq!(said.recv().unwrap(), name);
-            assert_eq!(pool.members()[member].jobs, 1);
-            orders[member].send(Order::Finish).unwrap();
-            ticket.wait().unwrap();
-        }
-        pool.evict(first).unwrap();
-        assert_eq!(pool.evict(first), Err(Error::UnknownBases(first)));
-        let gone = pool.submit(job(first)).unwrap().wait().unwrap_err();
-        assert_eq!(gone, Error::UnknownBases(first));
-        assert_eq!(pool.caps().memory, Some(2));
-    }
-
-    #[test]
-    fn the_jobs_of_a_device_that_fails_run_elsewhere() {
-        let (pool, said, orders) = pool();
-        let bases = load(&pool);
-        let tickets = [(); 3].map(|()| pool.submit(job(bases)).unwrap());
-        assert_eq!(said.recv().unwrap(), "left");
-        orders[0].send(Order::Fail).unwrap();
-        for ticket in tickets {
-            orders[1].send(Order::Finish).unwrap();
-            ticket.wait().unwrap();
-            assert_eq!(said.recv().unwrap(), "right");
-        }
-        let members = pool.members();
-        assert!(
-            matches!(&members[0].failure, Some(Error::Failed { reason, .. }) if reason == "told to")
-        );
-        assert_eq!(members[1].failure, None);
-        assert_eq!(pool.failure(), None);
-
-        let more = load(&pool);
-        orders[1].send(Order::Fail).unwrap();
-        let last = pool.submit(job(more)).unwrap().wait();
-        assert!(matches!(last, Err(Error::Failed { device, .. }) if device == "right"));
-        assert!(matches!(pool.failure(), Some(Error::Failed { .. })));
-        assert!(matches!(pool.submit(job(more)), Err(Error::Failed { .. })));
-    }
-
-    #[test]
-    fn cancelling_reaches_the_device() {
-        let (pool, said, orders) = pool();
-        let bases = load(&pool);
-        let running = pool.submit(job(bases)).unwrap();
-        let waiting = pool.submit(job(bases)).unwrap();
-        said.recv().unwrap();
-        orders[0].send(Order::AwaitCancellation).unwrap();
-        running.cancel();
-        waiting.cancel();
-        assert_eq!(running.wait().unwrap_err(), Error::Cancelled);
-        assert_eq!(waiting.wait().unwrap_err(), Error::Cancelled);
-        assert!(said.try_recv().is_err());
-    }
-
-    #[test]
-    fn a_pool_of_none_is_refused() {
-        assert!(matches!(Pool::new(Vec::new()), Err(Error::NoDevice { .. })));
     }
 }
+
+#[cfg(test)]
+mod tests;

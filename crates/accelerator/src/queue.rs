@@ -3,7 +3,9 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
+use crate::cost::{Costs, Line, Sort, Work};
 use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
 use crate::error::Error;
 use crate::group::{Points, Scalars, Transform};
@@ -28,6 +30,14 @@ pub(crate) trait Backend: 'static {
         transform: Transform,
         cancellation: &Cancellation,
     ) -> Result<Scalars, Error>;
+
+    /// What a sort of work costs here.
+    fn measure(&mut self, sort: Sort) -> Result<Line, Error>
+    where
+        Self: Sized,
+    {
+        sort.measure(self)
+    }
 }
 
 /// A [`Device`] of a [`Backend`].
@@ -35,12 +45,14 @@ pub(crate) struct Queue {
     caps: Capabilities,
     commands: Mutex<Option<Sender<Command>>>,
     failure: Arc<OnceLock<Error>>,
+    costs: Arc<Costs>,
     thread: Option<JoinHandle<()>>,
 }
 
 enum Command {
     Load(BasesId, Points, usize, Sender<Result<(), Error>>),
     Evict(BasesId, Sender<Result<(), Error>>),
+    Measure(Sort, Sender<Result<Line, Error>>),
     Run(Job, Answer),
 }
 
@@ -59,12 +71,14 @@ impl Queue {
         let (commands, queue) = channel();
         let failure = Arc::new(OnceLock::new());
         let fence = Arc::clone(&failure);
+        let costs = Arc::new(Costs::default());
+        let ledger = Arc::clone(&costs);
         let thread = std::thread::Builder::new()
             .name("proofmill-device".into())
             .spawn(move || match open() {
                 Ok((backend, caps)) => {
                     if opened.send(Ok(caps)).is_ok() {
-                        work(backend, &queue, &fence);
+                        work(backend, &queue, &fence, &ledger);
                     }
                 }
                 Err(error) => drop(opened.send(Err(error))),
@@ -81,6 +95,7 @@ impl Queue {
             caps,
             commands: Mutex::new(Some(commands)),
             failure,
+            costs,
             thread: Some(thread),
         })
     }
@@ -97,7 +112,10 @@ impl Queue {
     }
 
     /// Sends a command and waits for its answer.
-    fn ask(&self, command: impl FnOnce(Sender<Result<(), Error>>) -> Command) -> Result<(), Error> {
+    fn ask<T>(
+        &self,
+        command: impl FnOnce(Sender<Result<T, Error>>) -> Command,
+    ) -> Result<T, Error> {
         let (reply, answer) = channel();
         self.send(command(reply))?;
         answer.recv().unwrap_or_else(|_| Err(self.gone()))
@@ -114,6 +132,19 @@ impl Queue {
 impl Device for Queue {
     fn caps(&self) -> &Capabilities {
         &self.caps
+    }
+
+    fn cost(&self, work: Work) -> Result<Duration, Error> {
+        work.check(&self.caps)?;
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        let sort = work.sort();
+        let line = match self.costs.known(sort) {
+            Some(line) => line,
+            None => self.ask(|reply| Command::Measure(sort, reply))?,
+        };
+        Ok(line.cost(work))
     }
 
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
@@ -166,7 +197,12 @@ impl Drop for Queue {
 }
 
 /// Runs commands until there are no more, or the device fails: then the rest is refused.
-fn work(mut backend: impl Backend, queue: &Receiver<Command>, failure: &OnceLock<Error>) {
+fn work(
+    mut backend: impl Backend,
+    queue: &Receiver<Command>,
+    failure: &OnceLock<Error>,
+    costs: &Costs,
+) {
     let fence = |error: Error| {
         if matches!(error, Error::Failed { .. }) {
             failure.get_or_init(|| error.clone());
@@ -183,6 +219,11 @@ fn work(mut backend: impl Backend, queue: &Receiver<Command>, failure: &OnceLock
             Command::Evict(id, reply) => {
                 let evicted = refused.and_then(|()| backend.evict(id));
                 drop(reply.send(evicted.map_err(fence)));
+            }
+            Command::Measure(sort, reply) => {
+                let measured =
+                    refused.and_then(|()| costs.measured(sort, || backend.measure(sort)));
+                drop(reply.send(measured.map_err(fence)));
             }
             Command::Run(job, answer) => {
                 let cancellation = answer.cancellation();
@@ -229,6 +270,8 @@ mod tests {
 
     /// Does what it is told to at each job.
     struct Told {
+        /// How often it was measured.
+        measured: u32,
         started: Sender<()>,
         orders: Receiver<Order>,
     }
@@ -265,6 +308,14 @@ mod tests {
         fn transform(&mut self, _: Transform, _: &Cancellation) -> Result<Scalars, Error> {
             Err(Error::BadJob("never asked for".into()))
         }
+
+        fn measure(&mut self, _: Sort) -> Result<Line, Error> {
+            self.measured += 1;
+            Ok(Line {
+                fixed_seconds: f64::from(self.measured),
+                unit_seconds: 1.0,
+            })
+        }
     }
 
     fn failed() -> Error {
@@ -288,7 +339,12 @@ mod tests {
                 memory: None,
             };
             let orders = receiver;
-            Ok((Told { started, orders }, caps))
+            let told = Told {
+                measured: 0,
+                started,
+                orders,
+            };
+            Ok((told, caps))
         });
         (queue.unwrap(), starts, orders)
     }
@@ -361,6 +417,34 @@ mod tests {
         ));
         let one = vec![ark_bn254::G1Affine::default()];
         assert!(load(ark_bn254::G1Projective::points(one)).is_ok());
+    }
+
+    #[test]
+    fn a_cost_is_measured_once_and_what_cannot_be_done_has_none() {
+        let (device, starts, orders) = told();
+        let product = |group, points| device.cost(Work::Msm { group, points });
+        let group = crate::Group::Bn254G1;
+        assert!(matches!(product(group, 2), Err(Error::BadJob(_))));
+        let other = crate::Group::Bls12_381G1;
+        assert!(matches!(product(other, 1), Err(Error::BadJob(_))));
+        let field = crate::ScalarField::Bn254;
+        let transform = Work::Transform {
+            field,
+            kind: crate::TransformKind::Forward,
+            size_log: 0,
+        };
+        assert!(matches!(device.cost(transform), Err(Error::BadJob(_))));
+
+        let first = product(group, 1).unwrap();
+        assert!(product(group, 0).unwrap() < first);
+        assert_eq!(product(group, 1), Ok(first));
+
+        // Known costs are told while a job runs.
+        let running = device.submit(job()).unwrap();
+        starts.recv().unwrap();
+        assert_eq!(product(group, 1), Ok(first));
+        orders.send(Order::Finish).unwrap();
+        running.wait().unwrap();
     }
 
     #[test]
