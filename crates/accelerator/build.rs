@@ -42,7 +42,13 @@ mod host_kernels {
             build.file(source);
             names.extend(kernels(module));
         }
-        build.compile("proofmill_host_kernels");
+        if let Err(error) = build.try_compile("proofmill_host_kernels") {
+            panic!(
+                "the CUDA kernels do not compile as host C++; the feature `host-kernels`, which tests \
+                 switch on, needs a compiler of C++17 such as g++ or clang++, or its path in CXX: \
+                 {error}"
+            );
+        }
         std::fs::write(out.join("host_kernels.rs"), table(&names)).expect("a file in OUT_DIR");
     }
 

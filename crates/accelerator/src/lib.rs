@@ -26,15 +26,17 @@ mod error;
 mod group;
 mod pool;
 mod queue;
+mod survey;
 mod ticket;
 
 pub use cost::Work;
 pub use cpu::cpu;
-#[cfg(feature = "host-kernels")]
-pub use cuda::host_cuda;
 pub use cuda::{cuda, cuda_cards};
+#[cfg(feature = "host-kernels")]
+pub use cuda::{host_cuda, poisoned_cuda};
 pub use device::{BasesId, Capabilities, Device, Job, Outcome, TransformKind};
 pub use error::Error;
 pub use group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Sum, Transform};
 pub use pool::{Member, Pool};
+pub use survey::{cubins_of_user, devices};
 pub use ticket::Ticket;

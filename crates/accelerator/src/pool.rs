@@ -18,7 +18,8 @@ use crate::ticket::{Answer, Ticket, ticket};
 /// Bases go to the device that is done first with a product of each that it then has, and a job to the
 /// device that has its bases, or else to the one that is done with it first, by what devices say work
 /// costs. A device that fails gets nothing any more: its jobs run on another, where their bases are
-/// loaded again. For that the pool keeps the bases' points in host memory.
+/// loaded again. For that the pool keeps the bases' points in host memory. The first bases of a group, and
+/// the first transform over a field, wait until all devices have measured what that costs them.
 pub struct Pool {
     shared: Arc<Shared>,
     caps: Capabilities,

@@ -22,6 +22,10 @@ use crate::device::Device;
 use crate::error::Error;
 use crate::queue::Queue;
 
+/// The oldest version of CUDA whose driver will do, as drivers tell it: what is called of it is there
+/// since then.
+const OLDEST_DRIVER: i32 = 12_000;
+
 /// How many CUDA cards there are.
 ///
 /// # Errors
@@ -33,9 +37,15 @@ pub fn cuda_cards() -> Result<usize, Error> {
     if !unsafe { sys::is_culib_present() } {
         return Err(no_device("CUDA's driver (libcuda) is not here".into()));
     }
+    let mut version = 0;
+    // SAFETY: it writes one number, where it is told to.
+    let told = unsafe { sys::cuDriverGetVersion(&raw mut version) }.result();
+    let failed = |error| no_device(format!("CUDA's driver: {error}"));
+    told.map_err(failed)?;
+    check_driver(version)?;
     let cards = result::init()
         .and_then(|()| CudaContext::device_count())
-        .map_err(|error| no_device(format!("CUDA's driver: {error}")))?;
+        .map_err(failed)?;
     match usize::try_from(cards) {
         Ok(0) | Err(_) => Err(no_device("CUDA's driver finds no card".into())),
         Ok(cards) => Ok(cards),
@@ -50,6 +60,21 @@ pub fn cuda_cards() -> Result<usize, Error> {
 ///
 /// [`Error::NoDevice`] if there is no such card, or it cannot be used.
 pub fn cuda(card: usize, cubins: &Path) -> Result<impl Device + use<>, Error> {
+    open(card, cubins, false)
+}
+
+/// The same for tests: memory is filled with what is no field element when it is allocated, so that a
+/// result that no kernel wrote is an error.
+///
+/// # Errors
+///
+/// As for [`cuda`].
+#[cfg(feature = "host-kernels")]
+pub fn poisoned_cuda(card: usize, cubins: &Path) -> Result<impl Device + use<>, Error> {
+    open(card, cubins, true)
+}
+
+fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<Queue, Error> {
     let cards = cuda_cards()?;
     if card >= cards {
         return Err(no_device(format!(
@@ -59,11 +84,25 @@ pub fn cuda(card: usize, cubins: &Path) -> Result<impl Device + use<>, Error> {
     let cubins = Cubins::new(cubins);
     Queue::start(move || {
         let opened = Card::open(card, cubins);
-        let (machine, memory) =
+        let (mut machine, memory) =
             opened.map_err(|error| no_device(format!("card {card} does not open: {error}")))?;
+        machine.is_poisoned = is_poisoned;
         let caps = CudaBackend::<Card>::caps(machine.name.clone(), Some(memory));
         Ok((CudaBackend::new(machine, CARD_CHUNK), caps))
     })
+}
+
+/// An error if the driver, which is for CUDA `version` / 1000, is too old.
+fn check_driver(version: i32) -> Result<(), Error> {
+    if version >= OLDEST_DRIVER {
+        return Ok(());
+    }
+    let dotted = |version: i32| format!("{}.{}", version / 1000, version % 1000 / 10);
+    Err(no_device(format!(
+        "CUDA's driver is for CUDA {}, and must be for {} or newer: install a newer driver",
+        dotted(version),
+        dotted(OLDEST_DRIVER)
+    )))
 }
 
 fn no_device(reason: String) -> Error {
@@ -81,9 +120,14 @@ struct Card {
     next_staging: usize,
     cubins: Cubins,
     architecture: String,
+    /// Whether fresh memory is filled with [`POISON`].
+    is_poisoned: bool,
     modules: HashMap<Module, Arc<CudaModule>>,
     functions: HashMap<(Module, &'static str), CudaFunction>,
 }
+
+/// The byte that fresh memory is filled with for tests: no modulus is as large.
+const POISON: u8 = 0xde;
 
 /// Pinned memory, and when what was in it last had been copied.
 #[derive(Default)]
@@ -114,6 +158,7 @@ impl Card {
             next_staging: 0,
             cubins,
             architecture: format!("sm_{major}{minor}"),
+            is_poisoned: false,
             modules: HashMap::new(),
             functions: HashMap::new(),
         };
@@ -168,6 +213,21 @@ impl Card {
         Ok(index)
     }
 
+    /// Memory of unknown content, or poisoned.
+    #[expect(unsafe_code, reason = "a foreign library")]
+    fn fresh(&self, words: usize) -> Result<CudaSlice<u32>, DriverError> {
+        // SAFETY: nothing is read of it before it is written.
+        let buffer = unsafe { self.compute.alloc(words)? };
+        if self.is_poisoned {
+            // SAFETY: the bytes are the buffer's, which is freed on the same stream.
+            unsafe {
+                let stream = self.compute.cu_stream();
+                result::memset_d8_async(buffer.address(), POISON, 4 * words, stream)?;
+            }
+        }
+        Ok(buffer)
+    }
+
     #[expect(unsafe_code, reason = "a foreign library")]
     fn copy(
         &mut self,
@@ -206,11 +266,9 @@ impl Machine for Card {
     type Buffer = CudaSlice<u32>;
     type Mark = CudaEvent;
 
-    #[expect(unsafe_code, reason = "a foreign library")]
     fn allocate(&mut self, words: usize) -> Result<CudaSlice<u32>, Error> {
-        // SAFETY: nothing is read of it before it is written; an allocation is never empty.
-        let allocated = unsafe { self.compute.alloc(words.max(1)) };
-        allocated.map_err(|error| match error.0 {
+        // An allocation is never empty.
+        self.fresh(words.max(1)).map_err(|error| match error.0 {
             sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::OutOfMemory {
                 bytes: 4 * words as u64,
             },
@@ -308,5 +366,21 @@ impl Staging {
 impl Buffer for CudaSlice<u32> {
     fn address(&self) -> u64 {
         self.device_ptr(self.stream()).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_driver;
+
+    #[test]
+    fn a_driver_that_is_too_old_is_told_by_its_version() {
+        assert_eq!(check_driver(12_000), Ok(()));
+        assert_eq!(check_driver(13_020), Ok(()));
+        let error = check_driver(11_080).unwrap_err().to_string();
+        assert!(
+            error.contains("for CUDA 11.8, and must be for 12.0"),
+            "{error}"
+        );
     }
 }

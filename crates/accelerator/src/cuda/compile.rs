@@ -89,3 +89,21 @@ impl Drop for Program {
 #[cfg(test)]
 #[path = "register_budget.rs"]
 mod register_budget;
+
+#[cfg(test)]
+mod tests {
+    use super::{Module, compile};
+
+    #[test]
+    fn it_compiles_or_says_what_to_install() {
+        match compile(Module::Sort, "sm_90") {
+            Ok(compiled) => assert!(compiled.cubin.starts_with(b"\x7fELF")),
+            Err(reason) => assert!(reason.contains("nvidia-cuda-nvrtc"), "{reason}"),
+        }
+    }
+
+    #[test]
+    fn an_architecture_that_is_none_is_an_error() {
+        assert!(compile(Module::Sort, "sm_1").is_err());
+    }
+}

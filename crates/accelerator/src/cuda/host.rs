@@ -162,3 +162,29 @@ impl Drop for HostBuffer {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cuda::words::Words;
+    use crate::group::DeviceGroup;
+
+    /// So whatever a kernel should have written and did not is refused when it is read.
+    fn assert_poison_is_refused<G: DeviceGroup>() {
+        let mut machine = Host { backwards: false };
+        let mut words = vec![0; 24];
+        let buffer = machine.allocate(words.len()).unwrap();
+        machine.download(&buffer, &mut words).unwrap();
+        assert_eq!(G::ScalarField::read(&words[..G::ScalarField::WORDS]), None);
+        assert_eq!(G::BaseField::read(&words[..G::BaseField::WORDS]), None);
+    }
+
+    #[test]
+    fn poison_is_no_element_of_any_field() {
+        assert_poison_is_refused::<ark_bls12_381::G1Projective>();
+        assert_poison_is_refused::<ark_bls12_381::G2Projective>();
+        assert_poison_is_refused::<ark_bls12_377::G1Projective>();
+        assert_poison_is_refused::<ark_bn254::G1Projective>();
+        assert_poison_is_refused::<ark_bn254::G2Projective>();
+    }
+}

@@ -21,6 +21,8 @@ mod sums;
 mod transforms;
 mod words;
 
+#[cfg(feature = "host-kernels")]
+pub use card::poisoned_cuda;
 pub use card::{cuda, cuda_cards};
 pub(crate) use coordinates::Coordinates;
 #[cfg(feature = "host-kernels")]

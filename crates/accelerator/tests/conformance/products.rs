@@ -10,7 +10,7 @@ use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{Device, DeviceField, DeviceGroup, Job};
 use proofmill_kernels::fixed_base;
 
-use crate::devices::{devices, oracle};
+use crate::devices::{cards, devices, oracle};
 
 /// Memory limits: for the bases alone; for a few copies of the small products' bases, more or less by
 /// the size of a point; for one for each window.
@@ -39,9 +39,19 @@ fn compare<G: DeviceGroup>(
     scalars: &[G::ScalarField],
     memory_limit: usize,
 ) {
+    compare_on::<G>(&devices(), what, points, scalars, memory_limit);
+}
+
+fn compare_on<G: DeviceGroup>(
+    devices: &[Box<dyn Device>],
+    what: &str,
+    points: &[G::Affine],
+    scalars: &[G::ScalarField],
+    memory_limit: usize,
+) {
     let expected: G = product(&oracle(), points, scalars, 0);
-    for device in devices() {
-        let sum: G = product(&*device, points, scalars, memory_limit);
+    for device in devices {
+        let sum: G = product(&**device, points, scalars, memory_limit);
         assert_eq!(
             sum,
             expected,
@@ -190,4 +200,45 @@ fn bn254_g2() {
     small::<Bn254G2>();
     few::<Bn254G2>();
     large::<Bn254G2>(&[1 << 12], &SKEWED[..1]);
+}
+
+/// Products on the cards alone, of each of the sizes. The points of a large one repeat: so many
+/// different ones would take longer to make than to multiply.
+fn on_cards<G: DeviceGroup>(logs: &[u32]) {
+    let cards = cards();
+    if cards.is_empty() {
+        return;
+    }
+    let mut rng = StdRng::seed_from_u64(5);
+    let some = random_points::<G>(&mut rng, 1 << 12);
+    for &log in logs {
+        let points: Vec<_> = some.iter().copied().cycle().take(1 << log).collect();
+        for (shape, scalars) in shapes(&mut rng, points.len()) {
+            if SKEWED.contains(&shape) {
+                let what = format!("2^{log} {shape}");
+                for memory_limit in [NO_COPIES, 4 << 30] {
+                    compare_on::<G>(&cards, &what, &points, &scalars, memory_limit);
+                }
+            }
+        }
+    }
+}
+
+/// What `make cuda-check` runs under compute-sanitizer.
+#[test]
+fn small_on_cards() {
+    on_cards::<Bls12_381G1>(&[0, 5, 10]);
+    on_cards::<Bls12_381G2>(&[0, 5, 10]);
+    on_cards::<Bls12_377G1>(&[0, 5, 10]);
+    on_cards::<Bn254G1>(&[0, 5, 10]);
+    on_cards::<Bn254G2>(&[0, 5, 10]);
+}
+
+#[test]
+fn large_on_cards() {
+    on_cards::<Bls12_381G1>(&[16, 20, 24]);
+    on_cards::<Bls12_381G2>(&[16, 20]);
+    on_cards::<Bls12_377G1>(&[16, 20, 24]);
+    on_cards::<Bn254G1>(&[16, 20, 24]);
+    on_cards::<Bn254G2>(&[16, 20]);
 }

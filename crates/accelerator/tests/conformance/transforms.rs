@@ -4,7 +4,7 @@ use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{Device, DeviceField, Job, TransformKind};
 use proofmill_kernels::Domain;
 
-use crate::devices::{devices, oracle};
+use crate::devices::{cards, devices, oracle};
 
 fn transform<F: DeviceField>(
     device: &dyn Device,
@@ -18,15 +18,26 @@ fn transform<F: DeviceField>(
 }
 
 fn compare<F: DeviceField>(logs: impl IntoIterator<Item = u32>, kinds: &[TransformKind]) {
+    compare_on::<F>(&devices(), logs, kinds);
+}
+
+fn compare_on<F: DeviceField>(
+    devices: &[Box<dyn Device>],
+    logs: impl IntoIterator<Item = u32>,
+    kinds: &[TransformKind],
+) {
+    if devices.is_empty() {
+        return;
+    }
     let mut rng = StdRng::seed_from_u64(4);
-    let (oracle, devices) = (oracle(), devices());
+    let oracle = oracle();
     for log in logs {
         for domain in [Domain::<F>::new(1 << log), Domain::snarkjs(1 << log)] {
             let domain = domain.unwrap();
             let values: Vec<F> = (0..1 << log).map(|_| F::rand(&mut rng)).collect();
             for &kind in kinds {
                 let expected = transform(&oracle, &domain, kind, &values);
-                for device in &devices {
+                for device in devices {
                     assert!(
                         transform(&**device, &domain, kind, &values) == expected,
                         "{kind:?} of 2^{log} values of {} on {}",
@@ -74,4 +85,22 @@ fn zeros_and_the_largest_element() {
             assert_eq!(transformed, expected, "{}", device.caps().name);
         }
     }
+}
+
+/// What `make cuda-check` runs under compute-sanitizer.
+#[test]
+fn small_on_cards() {
+    let cards = cards();
+    compare_on::<ark_bls12_381::Fr>(&cards, [0, 5, 10], &TransformKind::ALL);
+    compare_on::<ark_bls12_377::Fr>(&cards, [0, 5, 10], &TransformKind::ALL);
+    compare_on::<ark_bn254::Fr>(&cards, [0, 5, 10], &TransformKind::ALL);
+}
+
+#[test]
+fn large_on_cards() {
+    let cards = cards();
+    let kinds = [TransformKind::Forward, TransformKind::CosetExtend];
+    compare_on::<ark_bls12_381::Fr>(&cards, [16, 20, 24], &kinds);
+    compare_on::<ark_bls12_377::Fr>(&cards, [16, 20, 24], &kinds);
+    compare_on::<ark_bn254::Fr>(&cards, [16, 20, 24], &kinds);
 }
