@@ -6,7 +6,7 @@ CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs fmt bench bench-cluster bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,17 @@ $(CUDA_TOOLKIT)/.nvrtc-$(NVRTC_VERSION):
 	python3 -m pip install --quiet --no-deps --upgrade --target $(CUDA_TOOLKIT) \
 	  nvidia-cuda-nvrtc==$(NVRTC_VERSION)
 	@touch $@
+
+# Runs a test's program under compute-sanitizer, which CUDA's toolkit has.
+SANITIZER = compute-sanitizer --error-exitcode 1 --tool
+
+cuda-check: ## On a CUDA card: the kernels at small sizes under compute-sanitizer
+	@command -v compute-sanitizer > /dev/null || { echo "error: compute-sanitizer is not there; it is a \
+	part of CUDA's toolkit: https://developer.nvidia.com/cuda-downloads" >&2; exit 1; }
+	@for tool in memcheck racecheck; do \
+	  $(CARGO) --config "target.'cfg(all())'.runner = '$(SANITIZER) $$tool'" test --locked \
+	    -p proofmill-accelerator --test conformance -- --test-threads 1 small_on_cards || exit 1; \
+	done
 
 lint: ## Formatting and lints, warnings refused
 	$(CARGO) fmt --all --check
