@@ -1,12 +1,12 @@
 # `make demo` needs Rust and a C compiler; `make test` needs Node.js 18 or newer as well, for circom
-# and snarkjs, and Go, for nats-server and a server that speaks S3, which tests run. Nothing is
-# installed system-wide.
+# and snarkjs, Go, for nats-server and a server that speaks S3, which tests run, a C++ compiler, and
+# Python with pip, for the compiler of the CUDA kernels. Nothing is installed system-wide.
 
 CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server interop-tools lint docs fmt bench bench-cluster bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,7 +17,7 @@ demo: build ## Prove the first 32 headers of Bitcoin's main chain, verify and em
 build: ## Build the program, optimised
 	$(CARGO) build --release --locked -p proofmill
 
-test: interop-tools nats-server s3-server ## Run every test
+test: interop-tools nats-server s3-server cuda-toolkit ## Run every test
 	$(CARGO) test --workspace --locked --no-fail-fast --lib --bins --tests
 	$(CARGO) test --workspace --locked --no-fail-fast --doc
 
@@ -49,6 +49,29 @@ $(S3_SERVER)-$(S3_VERSION):
 	run, is built with Go: https://go.dev/dl" >&2; exit 1; }
 	GOBIN=$(CURDIR)/crates/bus/bin go install github.com/johannesboyne/gofakes3/cmd/gofakes3@$(S3_VERSION)
 	@touch $@
+
+CUDA_TOOLKIT = crates/accelerator/toolkit
+NVRTC_VERSION = 13.0.88
+
+cuda-toolkit: $(CUDA_TOOLKIT)/.nvrtc-$(NVRTC_VERSION) ## Install NVRTC, which compiles the CUDA kernels for a test
+
+$(CUDA_TOOLKIT)/.nvrtc-$(NVRTC_VERSION):
+	@python3 -m pip --version > /dev/null || { echo "error: pip is not there; NVRTC, with which the \
+	tests compile the CUDA kernels, is a package of PyPI: https://pip.pypa.io" >&2; exit 1; }
+	python3 -m pip install --quiet --no-deps --upgrade --target $(CUDA_TOOLKIT) \
+	  nvidia-cuda-nvrtc==$(NVRTC_VERSION)
+	@touch $@
+
+# Runs a test's program under compute-sanitizer, which CUDA's toolkit has.
+SANITIZER = compute-sanitizer --error-exitcode 1 --tool
+
+cuda-check: ## On a CUDA card: the kernels at small sizes under compute-sanitizer
+	@command -v compute-sanitizer > /dev/null || { echo "error: compute-sanitizer is not there; it is a \
+	part of CUDA's toolkit: https://developer.nvidia.com/cuda-downloads" >&2; exit 1; }
+	@for tool in memcheck racecheck; do \
+	  $(CARGO) --config "target.'cfg(all())'.runner = '$(SANITIZER) $$tool'" test --locked \
+	    -p proofmill-accelerator --test conformance -- --test-threads 1 small_on_cards || exit 1; \
+	done
 
 lint: ## Formatting and lints, warnings refused
 	$(CARGO) fmt --all --check

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod circom;
 mod cluster;
+mod device;
 mod engine;
 mod groth16;
 mod harness;
@@ -59,6 +60,8 @@ enum Experiment {
     Msm(msm::Args),
     /// Number-theoretic transforms, against other libraries
     Ntt(ntt::Args),
+    /// Products and transforms on a device: a CUDA card, the processors
+    Device(device::Args),
     /// Groth16 proofs, against other provers
     Groth16(groth16::Args),
     /// Products of pairings, against other libraries
@@ -100,6 +103,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Hostile(args) => block_on(async move { hostile::run(&args).await }),
         Experiment::Msm(args) => msm::run(&args),
         Experiment::Ntt(args) => ntt::run(&args),
+        Experiment::Device(args) => device::run(&args),
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),

@@ -142,7 +142,7 @@ fn compare<G: MsmPeers>(args: &Args, log_n: u8, threads: usize) -> anyhow::Resul
 impl<G: CurveGroup> Input<G> {
     /// 2^`log_n` terms, the same at every call. Each point is the one before and one of 64 random
     /// points: an addition for each, yet no regular progression.
-    fn new(log_n: u8, skew: Skew) -> Self {
+    pub(crate) fn new(log_n: u8, skew: Skew) -> Self {
         let rng = &mut StdRng::seed_from_u64(u64::from(log_n));
         let steps: Vec<G> = (0..64).map(|_| G::rand(rng)).collect();
         let mut point = G::rand(rng);

@@ -2,6 +2,7 @@
 
 pub(crate) mod circuits;
 pub(crate) mod cluster;
+pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod intake;
 
@@ -118,6 +119,8 @@ pub(crate) enum Command {
     /// ceremony of several parties: contribute to this one with `snarkjs zkey contribute`, or take
     /// one that was made so.
     Setup(circuits::Setup),
+    /// What this machine proves with: processors, memory, CUDA cards, and why one is not used.
+    Doctor(doctor::Doctor),
     /// Print a completion script for your shell.
     ///
     /// For bash: `proofmill completions bash > /etc/bash_completion.d/proofmill`.

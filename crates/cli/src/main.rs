@@ -81,6 +81,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Verify(args) => commands::verify::run(&args),
             Command::Zkey { command } => commands::zkey::run(command),
             Command::Setup(args) => commands::setup::run(&args),
+            Command::Doctor(args) => commands::doctor::run(&args),
             Command::Completions { shell } => commands::completions::run(shell),
         }
     });

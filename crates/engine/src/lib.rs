@@ -104,5 +104,6 @@ pub use interface::{
     Priority, Registration, RequestId, Resource, Secret, Span, Stage, StageEnd, StageStatus,
     Status, Submission, Submitted, Tier, check_name,
 };
+pub use memory::{default_budget, usable_memory};
 pub use options::{DeviceOptions, Fault, Interference, KeyForm, Limits, Options, StageWorkers};
 pub use service::Service;

@@ -3,9 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-/// Three quarters of the memory that this process may use: of the machine's, or of what its control
-/// group is limited to. What is left is for what is not counted: code, stacks, small allocations.
-pub(crate) fn default_budget() -> Option<u64> {
+/// The budget of an engine that is given none: three quarters of the [`usable_memory`]. What is left is
+/// for what is not counted: code, stacks, small allocations. None where that cannot be told.
+pub fn default_budget() -> Option<u64> {
+    usable_memory().map(|bytes| bytes / 4 * 3)
+}
+
+/// The bytes of memory that this process may use: the machine's, or what its control group is limited
+/// to.
+pub fn usable_memory() -> Option<u64> {
     let limits = [
         "/sys/fs/cgroup/memory.max",
         "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -13,7 +19,7 @@ pub(crate) fn default_budget() -> Option<u64> {
     let limits = limits
         .into_iter()
         .filter_map(|path| number(Path::new(path)));
-    limits.chain(machine()).min().map(|bytes| bytes / 4 * 3)
+    limits.chain(machine()).min()
 }
 
 /// A file's number; none if there is no such file or it says that there is no limit.

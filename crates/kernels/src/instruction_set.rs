@@ -30,24 +30,53 @@ impl InstructionSet {
 
     /// Whether this machine has the instructions.
     pub fn is_available(self) -> bool {
+        self.missing().is_empty()
+    }
+
+    /// What this machine's processor has not that it would need.
+    pub fn missing(self) -> Vec<&'static str> {
         match self {
-            Self::Portable => true,
+            Self::Portable => Vec::new(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Ifma => {
                 // What `x86_64_avx512ifma` enables, feature by feature.
-                is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-                    && is_x86_feature_detected!("avx512ifma")
-                    && is_x86_feature_detected!("avx512vbmi2")
+                let features = [
+                    ("avx512f", is_x86_feature_detected!("avx512f")),
+                    ("avx512dq", is_x86_feature_detected!("avx512dq")),
+                    ("avx512vl", is_x86_feature_detected!("avx512vl")),
+                    ("avx512ifma", is_x86_feature_detected!("avx512ifma")),
+                    ("avx512vbmi2", is_x86_feature_detected!("avx512vbmi2")),
+                ];
+                features
+                    .into_iter()
+                    .filter_map(|(name, is_there)| (!is_there).then_some(name))
+                    .collect()
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx512Ifma => false,
+            Self::Avx512Ifma => vec!["x86-64"],
         }
     }
 
-    /// What this process uses: the one that [`INSTRUCTION_SET_VARIABLE`] names, else the fastest
-    /// that is available. Decided at the first call.
+    /// The one that [`INSTRUCTION_SET_VARIABLE`] names, else the fastest that is available.
+    ///
+    /// # Errors
+    ///
+    /// For people: the variable names no back end, or one this machine has not.
+    pub fn chosen() -> Result<Self, String> {
+        let told = |why: &dyn fmt::Display| format!("{INSTRUCTION_SET_VARIABLE}: {why}");
+        match std::env::var(INSTRUCTION_SET_VARIABLE) {
+            Ok(name) if !name.is_empty() => {
+                let set = name.parse::<Self>().map_err(|error| told(&error))?;
+                if !set.is_available() {
+                    return Err(told(&format_args!("this machine has no {set}")));
+                }
+                Ok(set)
+            }
+            _ => Ok(Self::best()),
+        }
+    }
+
+    /// What this process uses: the [`chosen`](Self::chosen) one, decided at the first call.
     ///
     /// # Panics
     ///
@@ -55,19 +84,7 @@ impl InstructionSet {
     /// cannot be met must not pass in silence.
     pub fn current() -> Self {
         static CURRENT: OnceLock<InstructionSet> = OnceLock::new();
-        *CURRENT.get_or_init(|| match std::env::var(INSTRUCTION_SET_VARIABLE) {
-            Ok(name) if !name.is_empty() => {
-                let set: Self = name
-                    .parse()
-                    .unwrap_or_else(|error| panic!("{INSTRUCTION_SET_VARIABLE}: {error}"));
-                assert!(
-                    set.is_available(),
-                    "{INSTRUCTION_SET_VARIABLE}: this machine has no {set}"
-                );
-                set
-            }
-            _ => Self::best(),
-        })
+        *CURRENT.get_or_init(|| Self::chosen().unwrap_or_else(|error| panic!("{error}")))
     }
 
     /// The fastest that this machine has.

@@ -5,6 +5,7 @@ pub(crate) mod check;
 pub(crate) mod cluster;
 pub(crate) mod completions;
 pub(crate) mod dlq;
+pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod look;
 pub(crate) mod prove;

@@ -11,6 +11,7 @@ mod circom;
 mod cluster_roles;
 mod demo_crashes;
 mod demo_headers;
+mod doctor;
 mod engine;
 mod engine_crashes;
 mod examples;

@@ -27,7 +27,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 44] = [
+    let commands: [(&str, &[&str]); 45] = [
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
@@ -70,6 +70,7 @@ fn help_of_every_command() {
         ("engine-cancel", &["engine", "cancel"]),
         ("engine-top", &["engine", "top"]),
         ("engine-timeline", &["engine", "timeline"]),
+        ("doctor", &["doctor"]),
         ("completions", &["completions"]),
         ("version", &["--version"]),
     ];

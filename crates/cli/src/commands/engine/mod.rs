@@ -59,7 +59,7 @@ pub(crate) fn refused(error: &ClientError) -> Failure {
 }
 
 /// A number of bytes for people: `3.2 GiB`.
-fn bytes(count: u64) -> String {
+pub(crate) fn bytes(count: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = count as f64;
     let mut unit = 0;

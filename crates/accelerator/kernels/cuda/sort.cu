@@ -1,0 +1,4 @@
+// What knows no field: sorting and scans.
+#include "modules.cuh"
+
+SORT_KERNELS

@@ -1,0 +1,370 @@
+//! How long work takes on a device: what it took for a little of the same sort, drawn out.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use proofmill_kernels::{Domain, fixed_base};
+
+use crate::device::{BasesId, Capabilities, TransformKind};
+use crate::error::Error;
+use crate::group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Transform};
+use crate::queue::Backend;
+use crate::ticket::ticket;
+
+/// Work whose cost is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A product with resident bases; that there may be precomputed multiples of them is not counted.
+    Msm {
+        /// The bases' group.
+        group: Group,
+        /// How many bases.
+        points: usize,
+    },
+    /// A transform, its values copied to the device and back.
+    Transform {
+        /// The values' field.
+        field: ScalarField,
+        /// Which transform.
+        kind: TransformKind,
+        /// The base-two logarithm of how many values.
+        size_log: u32,
+    },
+}
+
+/// Work that differs in its size alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sort {
+    /// Products; the unit is an addition of points.
+    Msm(Group),
+    /// Transforms; the unit is a value on one level of one transform.
+    Transform(ScalarField),
+}
+
+/// What a sort of work costs: a fixed part, and a part for each unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Line {
+    pub(crate) fixed_seconds: f64,
+    pub(crate) unit_seconds: f64,
+}
+
+/// What is known of a device's costs.
+#[derive(Debug, Default)]
+pub(crate) struct Costs(Mutex<HashMap<Sort, Line>>);
+
+/// The base-two logarithms of the sizes measured: from the first on in steps, two of them at least,
+/// until one takes long enough to be told from noise.
+const FIRST_LOG: u32 = 8;
+const STEP_LOG: usize = 2;
+const LAST_LOG: u32 = 18;
+const LONG_ENOUGH: Duration = Duration::from_millis(20);
+/// The best of so many runs counts, after one that warms up.
+const RUNS: usize = 3;
+/// Different points of a product that is measured; more would take longer to make than to multiply.
+const SAMPLE_POINTS: usize = 1 << 8;
+
+// === impl Work ===
+
+impl Work {
+    pub(crate) const fn sort(self) -> Sort {
+        match self {
+            Self::Msm { group, .. } => Sort::Msm(group),
+            Self::Transform { field, .. } => Sort::Transform(field),
+        }
+    }
+
+    /// How much it is, in its sort's unit.
+    fn units(self) -> f64 {
+        match self {
+            Self::Msm { group, points } => additions(points, group.scalar_field().bits()),
+            Self::Transform { kind, size_log, .. } => {
+                let transforms = match kind {
+                    TransformKind::CosetExtend => 2.0,
+                    _ => 1.0,
+                };
+                // One level at least: a single value is copied as well.
+                transforms * f64::from(size_log.max(1)) * f64::from(size_log).exp2()
+            }
+        }
+    }
+
+    /// An error if a device of these capabilities cannot do it.
+    pub(crate) fn check(self, caps: &Capabilities) -> Result<(), Error> {
+        let (able, what) = match self {
+            Self::Msm { group, points } => (
+                caps.groups.contains(&group) && points <= caps.max_bases,
+                format!("a product of {points} points of {group}"),
+            ),
+            Self::Transform {
+                field, size_log, ..
+            } => (
+                caps.fields.contains(&field) && size_log <= caps.max_transform_log,
+                format!("a transform of 2^{size_log} scalars of {field}"),
+            ),
+        };
+        if able {
+            return Ok(());
+        }
+        Err(Error::BadJob(format!("{what}: {} cannot do it", caps.name)))
+    }
+}
+
+/// Additions of a product by Pippenger's method, with windows of the best width.
+fn additions(points: usize, scalar_bits: u32) -> f64 {
+    let points = points as f64;
+    (2..=22)
+        .map(|width| {
+            let windows = f64::from(scalar_bits.div_ceil(width));
+            // Digits are signed, so there is a bucket for two of them, which takes two additions.
+            windows * (points + f64::from(width).exp2())
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+// === impl Sort ===
+
+impl Sort {
+    const fn of_size(self, size_log: u32) -> Work {
+        match self {
+            Self::Msm(group) => Work::Msm {
+                group,
+                points: 1 << size_log,
+            },
+            Self::Transform(field) => Work::Transform {
+                field,
+                kind: TransformKind::Forward,
+                size_log,
+            },
+        }
+    }
+
+    /// Measures a back end, on its own thread.
+    pub(crate) fn measure<B: Backend>(self, backend: &mut B) -> Result<Line, Error> {
+        let run = |size_log| match self {
+            Self::Msm(group) => time_product(backend, group, 1_usize << size_log),
+            Self::Transform(field) => time_transform(backend, field, size_log),
+        };
+        self.fit(run)
+    }
+
+    /// The line through the first and the last size that `time` is asked about.
+    fn fit(self, mut time: impl FnMut(u32) -> Result<Duration, Error>) -> Result<Line, Error> {
+        let mut measured = Vec::new();
+        for size_log in (FIRST_LOG..=LAST_LOG).step_by(STEP_LOG) {
+            let took = time(size_log)?;
+            measured.push((self.of_size(size_log).units(), took.as_secs_f64()));
+            if measured.len() > 1 && took >= LONG_ENOUGH {
+                break;
+            }
+        }
+        let ((less, quick), (more, slow)) = (measured[0], measured[measured.len() - 1]);
+        let unit_seconds = (slow - quick) / (more - less);
+        let fixed_seconds = quick - unit_seconds * less;
+        if unit_seconds > 0.0 && fixed_seconds >= 0.0 {
+            return Ok(Line {
+                fixed_seconds,
+                unit_seconds,
+            });
+        }
+        // There is no fixed part to speak of, or it is all there is at these sizes.
+        Ok(Line {
+            fixed_seconds: 0.0,
+            unit_seconds: slow / more,
+        })
+    }
+}
+
+fn time_product(
+    backend: &mut impl Backend,
+    group: Group,
+    points: usize,
+) -> Result<Duration, Error> {
+    let (points, scalars) = group.sample(points);
+    let id = BasesId::next();
+    backend.load(id, &points, 0)?;
+    // Nobody cancels it: the ticket lives as long as the runs.
+    let (_ticket, answer) = ticket("");
+    let cancellation = answer.cancellation();
+    let best = best(|| backend.msm(id, &scalars, &cancellation).map(drop));
+    backend.evict(id)?;
+    best
+}
+
+fn time_transform(
+    backend: &mut impl Backend,
+    field: ScalarField,
+    size_log: u32,
+) -> Result<Duration, Error> {
+    let transform = field.sample(size_log)?;
+    let (_ticket, answer) = ticket("");
+    let cancellation = answer.cancellation();
+    best(|| {
+        let transform = transform.clone();
+        backend.transform(transform, &cancellation).map(drop)
+    })
+}
+
+/// The shortest of some runs, after one that is not counted.
+fn best(mut run: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
+    run()?;
+    let mut best = Duration::MAX;
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        run()?;
+        best = best.min(start.elapsed());
+    }
+    Ok(best)
+}
+
+/// Scalars that look random: powers of one that does.
+fn sample_scalars<F: DeviceField>(count: usize) -> Vec<F> {
+    let scalar = F::from_le_bytes_mod_order(blake3::hash(b"a scalar").as_bytes());
+    std::iter::successors(Some(scalar), |last| Some(*last * scalar))
+        .take(count)
+        .collect()
+}
+
+/// A product of so many points; the same ones over and over.
+pub(crate) fn sample_product<G: DeviceGroup>(count: usize) -> (Points, Scalars) {
+    let scalars = sample_scalars::<G::ScalarField>(count);
+    let few = fixed_base(G::generator(), &scalars[..count.min(SAMPLE_POINTS)]);
+    let points: Vec<G::Affine> = few.into_iter().cycle().take(count).collect();
+    (G::points(points), G::ScalarField::scalars(scalars))
+}
+
+/// A transform of so many values.
+pub(crate) fn sample_transform<F: DeviceField>(size_log: u32) -> Result<Transform, Error> {
+    let domain = Domain::new(1 << size_log).map_err(|error| Error::BadJob(error.to_string()))?;
+    let values = sample_scalars(1 << size_log);
+    Ok(F::transform(domain, TransformKind::Forward, values))
+}
+
+// === impl Line ===
+
+impl Line {
+    /// How long so many units take.
+    pub(crate) fn cost(self, work: Work) -> Duration {
+        let seconds = self.fixed_seconds + self.unit_seconds * work.units();
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+}
+
+// === impl Costs ===
+
+impl Costs {
+    /// What a sort costs, if it was measured.
+    pub(crate) fn known(&self, sort: Sort) -> Option<Line> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&sort).copied()
+    }
+
+    /// What a sort costs, measured unless it was.
+    pub(crate) fn measured(
+        &self,
+        sort: Sort,
+        measure: impl FnOnce() -> Result<Line, Error>,
+    ) -> Result<Line, Error> {
+        if let Some(line) = self.known(sort) {
+            return Ok(line);
+        }
+        let line = measure()?;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(sort, line);
+        Ok(line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRODUCTS: Sort = Sort::Msm(Group::Bn254G1);
+    const TRANSFORMS: Sort = Sort::Transform(ScalarField::Bn254);
+
+    fn millis(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds / 1e3)
+    }
+
+    #[test]
+    fn more_is_more_work() {
+        for sort in [PRODUCTS, TRANSFORMS] {
+            for log in 0..28 {
+                let (less, more) = (sort.of_size(log).units(), sort.of_size(log + 1).units());
+                assert!(less < more, "{sort:?} of 2^{log}: {less} and {more}");
+            }
+        }
+        let of_kind = |kind| {
+            Work::Transform {
+                field: ScalarField::Bn254,
+                kind,
+                size_log: 10,
+            }
+            .units()
+        };
+        assert!(of_kind(TransformKind::CosetExtend) > of_kind(TransformKind::CosetForward));
+    }
+
+    #[test]
+    fn a_device_that_keeps_to_a_line_is_foretold() {
+        for sort in [PRODUCTS, TRANSFORMS] {
+            for (fixed, unit) in [(0.0, 1e-3), (3.0, 1e-4), (5.0, 1e-7)] {
+                let time = |log: u32| millis(fixed + unit * sort.of_size(log).units());
+                let line = sort.fit(|log| Ok(time(log))).unwrap();
+                for log in [0, 8, 20, 26] {
+                    let (told, took) = (line.cost(sort.of_size(log)), time(log));
+                    let ratio = told.as_secs_f64() / took.as_secs_f64();
+                    assert!((0.99..1.01).contains(&ratio), "2^{log}: {told:?}, {took:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn two_sizes_are_measured_and_no_more_than_it_takes() {
+        let sizes = |took: fn(u32) -> f64| {
+            let mut sizes = Vec::new();
+            let fitted = PRODUCTS.fit(|log| {
+                sizes.push(log);
+                Ok(millis(took(log)))
+            });
+            fitted.unwrap();
+            sizes
+        };
+        assert_eq!(sizes(|_| 1e4), [8, 10]);
+        assert_eq!(sizes(|log| f64::from(log) + 8.0), [8, 10, 12]);
+        assert_eq!(sizes(|_| 0.1), [8, 10, 12, 14, 16, 18]);
+    }
+
+    #[test]
+    fn noise_makes_no_cost_fall_or_vanish() {
+        for took in [
+            [5.0, 4.0, 3.0, 2.0, 2.0, 1.0],
+            [0.0, 1.0, 2.0, 3.0, 4.0, 80.0],
+        ] {
+            let mut took = took.into_iter();
+            let line = TRANSFORMS
+                .fit(|_| Ok(millis(took.next().unwrap())))
+                .unwrap();
+            for log in 8..28 {
+                let cost = |log| line.cost(TRANSFORMS.of_size(log));
+                assert!(cost(log) < cost(log + 1), "{line:?} at 2^{log}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_is_passed_on_and_measured_again() {
+        let costs = Costs::default();
+        let line = Line {
+            fixed_seconds: 1.0,
+            unit_seconds: 1.0,
+        };
+        let failed = costs.measured(PRODUCTS, || Err(Error::Cancelled));
+        assert_eq!(failed, Err(Error::Cancelled));
+        assert_eq!(costs.measured(PRODUCTS, || Ok(line)), Ok(line));
+        let again = costs.measured(PRODUCTS, || panic!("it was measured"));
+        assert_eq!(again, Ok(line));
+        assert_eq!(costs.known(TRANSFORMS), None);
+    }
+}

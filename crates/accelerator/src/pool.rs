@@ -1,0 +1,421 @@
+//! Several devices as one.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::cost::Work;
+use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
+use crate::error::Error;
+use crate::group::{Group, Points, ScalarField};
+use crate::ticket::{Answer, Ticket, ticket};
+
+/// Devices that share jobs.
+///
+/// Bases go to the device that is done first with a product of each that it then has, and a job to the
+/// device that has its bases, or else to the one that is done with it first, by what devices say work
+/// costs. A device that fails gets nothing any more: its jobs run on another, where their bases are
+/// loaded again. For that the pool keeps the bases' points in host memory. The first bases of a group, and
+/// the first transform over a field, wait until all devices have measured what that costs them.
+pub struct Pool {
+    shared: Arc<Shared>,
+    caps: Capabilities,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A device of a pool, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// What it is and can do.
+    pub caps: Capabilities,
+    /// Why it is not used any more, if it is not.
+    pub failure: Option<Error>,
+    /// Jobs that it has and has not finished.
+    pub jobs: usize,
+    /// How long they take it, as foretold.
+    pub queued: Duration,
+}
+
+struct Shared {
+    devices: Vec<Box<dyn Device>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// For each device the jobs that wait for it; none once the pool is dropped.
+    lines: Vec<Option<Sender<Waiting>>>,
+    loads: Vec<Load>,
+    bases: HashMap<BasesId, Placed>,
+}
+
+/// What a device has to do.
+#[derive(Clone, Copy, Default)]
+struct Load {
+    jobs: usize,
+    queued: Duration,
+}
+
+/// A job in a device's line.
+struct Waiting {
+    job: Job,
+    answer: Answer,
+    /// How long it takes the device, as foretold.
+    cost: Duration,
+}
+
+/// Bases, and what the devices that have them call them.
+struct Placed {
+    points: Points,
+    memory_limit: usize,
+    /// For each device what a product costs.
+    costs: Vec<Duration>,
+    on: HashMap<usize, BasesId>,
+}
+
+// === impl Pool ===
+
+impl Pool {
+    /// A pool of devices, in order of preference.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoDevice`] if there is none.
+    pub fn new(devices: Vec<Box<dyn Device>>) -> Result<Self, Error> {
+        let caps: Vec<&Capabilities> = devices.iter().map(|device| device.caps()).collect();
+        if caps.is_empty() {
+            return Err(Error::NoDevice {
+                reason: "a pool of none".into(),
+            });
+        }
+        let caps = Capabilities {
+            name: format!("a pool of {}", caps.len()),
+            groups: common(Group::ALL, &caps, |caps| &caps.groups),
+            fields: common(ScalarField::ALL, &caps, |caps| &caps.fields),
+            max_bases: caps.iter().map(|caps| caps.max_bases).min().unwrap_or(0),
+            max_transform_log: caps
+                .iter()
+                .map(|caps| caps.max_transform_log)
+                .min()
+                .unwrap_or(0),
+            memory: caps.iter().map(|caps| caps.memory).sum(),
+        };
+        let (lines, ends): (Vec<_>, Vec<_>) = devices.iter().map(|_| channel()).unzip();
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                lines: lines.into_iter().map(Some).collect(),
+                loads: vec![Load::default(); devices.len()],
+                bases: HashMap::new(),
+            }),
+            devices,
+        });
+        let mut pool = Self {
+            shared,
+            caps,
+            threads: Vec::new(),
+        };
+        for (member, line) in ends.into_iter().enumerate() {
+            let shared = Arc::clone(&pool.shared);
+            let thread = std::thread::Builder::new()
+                .name("proofmill-pool".into())
+                .spawn(move || shared.serve(member, &line))
+                .map_err(|error| Error::NoDevice {
+                    reason: format!("a pool's thread does not start: {error}"),
+                })?;
+            pool.threads.push(thread);
+        }
+        Ok(pool)
+    }
+
+    /// The devices, in their order.
+    pub fn members(&self) -> Vec<Member> {
+        let state = self.shared.lock();
+        self.shared
+            .devices
+            .iter()
+            .zip(&state.loads)
+            .map(|(device, load)| Member {
+                caps: device.caps().clone(),
+                failure: device.failure(),
+                jobs: load.jobs,
+                queued: load.queued,
+            })
+            .collect()
+    }
+}
+
+impl Device for Pool {
+    /// What all of the devices can do, so that each can stand in for another.
+    fn caps(&self) -> &Capabilities {
+        &self.caps
+    }
+
+    /// The quickest device's.
+    fn cost(&self, work: Work) -> Result<Duration, Error> {
+        work.check(&self.caps)?;
+        let costs = self.shared.devices.iter().map(|device| device.cost(work));
+        costs
+            .reduce(|best, next| match (best, next) {
+                (Ok(best), Ok(next)) => Ok(best.min(next)),
+                (Err(_), next) => next,
+                (best, Err(_)) => best,
+            })
+            .unwrap_or_else(|| Err(self.shared.all_failed()))
+    }
+
+    fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
+        let id = BasesId::next();
+        let costs = self.shared.costs(&[product(&points)]);
+        let placed = Placed {
+            points,
+            memory_limit,
+            costs: costs.clone(),
+            on: HashMap::new(),
+        };
+        self.shared.lock().bases.insert(id, placed);
+        let products = |state: &State, member: usize| {
+            let here = state.bases.values();
+            here.filter(|placed| placed.on.contains_key(&member))
+                .map(|placed| placed.costs[member])
+                .fold(costs[member], Duration::saturating_add)
+        };
+        let attempt = || {
+            let member = self.shared.least(products)?;
+            self.shared.load(member, id)
+        };
+        let mut loaded = attempt();
+        for _ in 1..self.shared.devices.len() {
+            if matches!(loaded, Err(Error::Failed { .. })) {
+                loaded = attempt();
+            }
+        }
+        if let Err(error) = loaded {
+            self.shared.lock().bases.remove(&id);
+            return Err(error);
+        }
+        Ok(id)
+    }
+
+    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+        let (ticket, answer) = ticket(&self.caps.name);
+        let (member, cost) = self.shared.place(&job)?;
+        self.shared.line_up(member, Waiting { job, answer, cost });
+        Ok(ticket)
+    }
+
+    fn evict(&self, bases: BasesId) -> Result<(), Error> {
+        let placed = self.shared.lock().bases.remove(&bases);
+        let on = placed.ok_or(Error::UnknownBases(bases))?.on;
+        for (member, id) in on {
+            match self.shared.devices[member].evict(id) {
+                // Its memory is gone with it.
+                Err(Error::Failed { .. }) => {}
+                evicted => evicted?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The first device's reason, once all have failed.
+    fn failure(&self) -> Option<Error> {
+        let failures: Option<Vec<Error>> = self
+            .shared
+            .devices
+            .iter()
+            .map(|device| device.failure())
+            .collect();
+        failures?.into_iter().next()
+    }
+}
+
+/// Jobs that are lined up are finished first.
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().lines.fill_with(|| None);
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+    }
+}
+
+/// A product with bases.
+fn product(points: &Points) -> Work {
+    Work::Msm {
+        group: points.group(),
+        points: points.len(),
+    }
+}
+
+/// What all have.
+fn common<T: Copy + PartialEq>(
+    all: &[T],
+    caps: &[&Capabilities],
+    has: impl Fn(&Capabilities) -> &Vec<T>,
+) -> Vec<T> {
+    all.iter()
+        .copied()
+        .filter(|item| caps.iter().all(|caps| has(caps).contains(item)))
+        .collect()
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all_failed(&self) -> Error {
+        self.devices[0].failure().unwrap_or(Error::NoDevice {
+            reason: "all devices of the pool failed".into(),
+        })
+    }
+
+    /// What work costs on each device; as long as can be where it cannot be told.
+    fn costs(&self, work: &[Work]) -> Vec<Duration> {
+        let on = |device: &dyn Device| {
+            work.iter().try_fold(Duration::ZERO, |sum, work| {
+                Some(sum.saturating_add(device.cost(*work).ok()?))
+            })
+        };
+        self.devices
+            .iter()
+            .map(|device| on(&**device).unwrap_or(Duration::MAX))
+            .collect()
+    }
+
+    /// The device with the least load that has not failed.
+    fn least<L: Ord>(&self, load: impl Fn(&State, usize) -> L) -> Result<usize, Error> {
+        let state = self.lock();
+        let works = |member: &usize| self.devices[*member].failure().is_none();
+        (0..self.devices.len())
+            .filter(works)
+            .min_by_key(|&member| load(&state, member))
+            .ok_or_else(|| self.all_failed())
+    }
+
+    /// The device for a job, and how long it takes: where most of its bases are; of several, the one
+    /// that is done with it first.
+    fn place(&self, job: &Job) -> Result<(usize, Duration), Error> {
+        let bases = job.bases();
+        let work = self.lock().work(job);
+        let costs = self.costs(&work);
+        let member = self.least(|state, member| {
+            let elsewhere = |id: &&BasesId| {
+                let placed = state.bases.get(*id);
+                placed.is_some_and(|placed| !placed.on.contains_key(&member))
+            };
+            let missing = bases.iter().filter(elsewhere).count();
+            let done = state.loads[member].queued.saturating_add(costs[member]);
+            // Whoever has a job's bases gets it however long his line: loading them takes longer.
+            (missing, done)
+        })?;
+        Ok((member, costs[member]))
+    }
+
+    fn line_up(&self, member: usize, waiting: Waiting) {
+        let line = {
+            let mut state = self.lock();
+            let load = &mut state.loads[member];
+            load.jobs += 1;
+            load.queued = load.queued.saturating_add(waiting.cost);
+            state.lines[member].clone()
+        };
+        if let Some(line) = line {
+            // Without a thread at its end the answer says for itself that the device is gone.
+            drop(line.send(waiting));
+        }
+    }
+
+    /// Runs a device's jobs, one after the other; those it fails at go to another device.
+    fn serve(&self, member: usize, line: &Receiver<Waiting>) {
+        while let Ok(Waiting { job, answer, cost }) = line.recv() {
+            let outcome = self.run(member, job.clone(), &answer);
+            {
+                let load = &mut self.lock().loads[member];
+                load.jobs -= 1;
+                load.queued = load.queued.saturating_sub(cost);
+            }
+            match outcome {
+                Err(Error::Failed { .. }) => match self.place(&job) {
+                    Ok((other, cost)) if other != member => {
+                        self.line_up(other, Waiting { job, answer, cost });
+                    }
+                    _ => answer.give(outcome),
+                },
+                outcome => answer.give(outcome),
+            }
+        }
+    }
+
+    fn run(&self, member: usize, mut job: Job, answer: &Answer) -> Result<Outcome, Error> {
+        answer.cancellation().check()?;
+        let mut names = HashMap::new();
+        for id in job.bases() {
+            self.load(member, id)?;
+            let name = {
+                let state = self.lock();
+                state
+                    .bases
+                    .get(&id)
+                    .and_then(|placed| placed.on.get(&member).copied())
+            };
+            names.insert(id, name.ok_or(Error::UnknownBases(id))?);
+        }
+        job.rename(&|id| names[&id]);
+        let ticket = self.devices[member].submit(job)?;
+        answer.pass_on(&ticket);
+        ticket.wait()
+    }
+
+    /// Makes bases resident on a device, unless they are.
+    fn load(&self, member: usize, id: BasesId) -> Result<(), Error> {
+        let (points, memory_limit) = {
+            let state = self.lock();
+            let placed = state.bases.get(&id).ok_or(Error::UnknownBases(id))?;
+            if placed.on.contains_key(&member) {
+                return Ok(());
+            }
+            (placed.points.clone(), placed.memory_limit)
+        };
+        let name = self.devices[member].load_bases(points, memory_limit)?;
+        let mut state = self.lock();
+        if let Some(placed) = state.bases.get_mut(&id)
+            && let Entry::Vacant(entry) = placed.on.entry(member)
+        {
+            entry.insert(name);
+            return Ok(());
+        }
+        drop(state);
+        // Evicted, or loaded by another thread as well, meanwhile.
+        self.devices[member].evict(name)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// What a job consists of, but for products with bases that are gone.
+    fn work(&self, job: &Job) -> Vec<Work> {
+        match job {
+            Job::Msm { bases, .. } => {
+                let placed = self.bases.get(bases);
+                placed
+                    .map(|placed| product(&placed.points))
+                    .into_iter()
+                    .collect()
+            }
+            Job::Transform(transform) => vec![Work::Transform {
+                field: transform.field(),
+                kind: transform.kind(),
+                size_log: transform.lengths().1.ilog2(),
+            }],
+            Job::Batch(jobs) => jobs.iter().flat_map(|job| self.work(job)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,461 @@
+//! A device as a thread that works off a queue.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::cost::{Costs, Line, Sort, Work};
+use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
+use crate::error::Error;
+use crate::group::{Points, Scalars, Transform};
+use crate::ticket::{Answer, Cancellation, Ticket, ticket};
+
+/// What does the work of a device, on one thread.
+pub(crate) trait Backend: 'static {
+    /// Makes bases resident.
+    fn load(&mut self, id: BasesId, points: &Points, memory_limit: usize) -> Result<(), Error>;
+    /// Frees them.
+    fn evict(&mut self, id: BasesId) -> Result<(), Error>;
+    /// A product.
+    fn msm(
+        &mut self,
+        bases: BasesId,
+        scalars: &Scalars,
+        cancellation: &Cancellation,
+    ) -> Result<Outcome, Error>;
+    /// A transform.
+    fn transform(
+        &mut self,
+        transform: Transform,
+        cancellation: &Cancellation,
+    ) -> Result<Scalars, Error>;
+
+    /// What a sort of work costs here.
+    fn measure(&mut self, sort: Sort) -> Result<Line, Error>
+    where
+        Self: Sized,
+    {
+        sort.measure(self)
+    }
+}
+
+/// A [`Device`] of a [`Backend`].
+pub(crate) struct Queue {
+    caps: Capabilities,
+    commands: Mutex<Option<Sender<Command>>>,
+    failure: Arc<OnceLock<Error>>,
+    costs: Arc<Costs>,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Command {
+    Load(BasesId, Points, usize, Sender<Result<(), Error>>),
+    Evict(BasesId, Sender<Result<(), Error>>),
+    Measure(Sort, Sender<Result<Line, Error>>),
+    Run(Job, Answer),
+}
+
+// === impl Queue ===
+
+impl Queue {
+    /// Starts the thread, which makes the back end and says what it is.
+    ///
+    /// # Errors
+    ///
+    /// What `open` says.
+    pub(crate) fn start<B: Backend>(
+        open: impl FnOnce() -> Result<(B, Capabilities), Error> + Send + 'static,
+    ) -> Result<Self, Error> {
+        let (opened, opening) = channel();
+        let (commands, queue) = channel();
+        let failure = Arc::new(OnceLock::new());
+        let fence = Arc::clone(&failure);
+        let costs = Arc::new(Costs::default());
+        let ledger = Arc::clone(&costs);
+        let thread = std::thread::Builder::new()
+            .name("proofmill-device".into())
+            .spawn(move || match open() {
+                Ok((backend, caps)) => {
+                    if opened.send(Ok(caps)).is_ok() {
+                        work(backend, &queue, &fence, &ledger);
+                    }
+                }
+                Err(error) => drop(opened.send(Err(error))),
+            })
+            .map_err(|error| Error::NoDevice {
+                reason: format!("its thread does not start: {error}"),
+            })?;
+        let caps = opening.recv().unwrap_or_else(|_| {
+            Err(Error::NoDevice {
+                reason: "it stopped while it was opened".into(),
+            })
+        })?;
+        Ok(Self {
+            caps,
+            commands: Mutex::new(Some(commands)),
+            failure,
+            costs,
+            thread: Some(thread),
+        })
+    }
+
+    fn send(&self, command: Command) -> Result<(), Error> {
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        commands
+            .as_ref()
+            .and_then(|commands| commands.send(command).ok())
+            .ok_or_else(|| self.gone())
+    }
+
+    /// Sends a command and waits for its answer.
+    fn ask<T>(
+        &self,
+        command: impl FnOnce(Sender<Result<T, Error>>) -> Command,
+    ) -> Result<T, Error> {
+        let (reply, answer) = channel();
+        self.send(command(reply))?;
+        answer.recv().unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    fn gone(&self) -> Error {
+        self.failure().unwrap_or_else(|| Error::Failed {
+            device: self.caps.name.clone(),
+            reason: "its thread ended".into(),
+        })
+    }
+}
+
+impl Device for Queue {
+    fn caps(&self) -> &Capabilities {
+        &self.caps
+    }
+
+    fn cost(&self, work: Work) -> Result<Duration, Error> {
+        work.check(&self.caps)?;
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        let sort = work.sort();
+        let line = match self.costs.known(sort) {
+            Some(line) => line,
+            None => self.ask(|reply| Command::Measure(sort, reply))?,
+        };
+        Ok(line.cost(work))
+    }
+
+    fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
+        let caps = &self.caps;
+        if !caps.groups.contains(&points.group()) {
+            return Err(Error::BadJob(format!(
+                "{} does not work in {}",
+                caps.name,
+                points.group()
+            )));
+        }
+        if points.len() > caps.max_bases {
+            return Err(Error::BadJob(format!(
+                "{} bases: {} takes at most {}",
+                points.len(),
+                caps.name,
+                caps.max_bases
+            )));
+        }
+        let id = BasesId::next();
+        self.ask(|reply| Command::Load(id, points, memory_limit, reply))?;
+        Ok(id)
+    }
+
+    fn submit(&self, job: Job) -> Result<Ticket, Error> {
+        let (ticket, answer) = ticket(&self.caps.name);
+        self.send(Command::Run(job, answer))?;
+        Ok(ticket)
+    }
+
+    fn evict(&self, bases: BasesId) -> Result<(), Error> {
+        self.ask(|reply| Command::Evict(bases, reply))
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.failure.get().cloned()
+    }
+}
+
+/// What was queued is worked off first.
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let commands = self.commands.get_mut();
+        *commands.unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic was told to whoever waited.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Runs commands until there are no more, or the device fails: then the rest is refused.
+fn work(
+    mut backend: impl Backend,
+    queue: &Receiver<Command>,
+    failure: &OnceLock<Error>,
+    costs: &Costs,
+) {
+    let fence = |error: Error| {
+        if matches!(error, Error::Failed { .. }) {
+            failure.get_or_init(|| error.clone());
+        }
+        error
+    };
+    while let Ok(command) = queue.recv() {
+        let refused = failure.get().cloned().map_or(Ok(()), Err);
+        match command {
+            Command::Load(id, points, memory_limit, reply) => {
+                let loaded = refused.and_then(|()| backend.load(id, &points, memory_limit));
+                drop(reply.send(loaded.map_err(fence)));
+            }
+            Command::Evict(id, reply) => {
+                let evicted = refused.and_then(|()| backend.evict(id));
+                drop(reply.send(evicted.map_err(fence)));
+            }
+            Command::Measure(sort, reply) => {
+                let measured =
+                    refused.and_then(|()| costs.measured(sort, || backend.measure(sort)));
+                drop(reply.send(measured.map_err(fence)));
+            }
+            Command::Run(job, answer) => {
+                let cancellation = answer.cancellation();
+                let outcome = refused.and_then(|()| run(&mut backend, job, &cancellation));
+                answer.give(outcome.map_err(fence));
+            }
+        }
+    }
+}
+
+fn run(
+    backend: &mut impl Backend,
+    job: Job,
+    cancellation: &Cancellation,
+) -> Result<Outcome, Error> {
+    cancellation.check()?;
+    match job {
+        Job::Msm { bases, scalars } => backend.msm(bases, &scalars, cancellation),
+        Job::Transform(transform) => {
+            let (values, points) = transform.lengths();
+            if values != points {
+                return Err(Error::BadJob(format!(
+                    "{values} values on a domain of {points} points"
+                )));
+            }
+            backend
+                .transform(transform, cancellation)
+                .map(Outcome::Values)
+        }
+        Job::Batch(jobs) => jobs
+            .into_iter()
+            .map(|job| run(backend, job, cancellation))
+            .collect::<Result<_, _>>()
+            .map(Outcome::Batch),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+
+    use super::*;
+    use crate::group::{DeviceField, DeviceGroup};
+
+    /// Does what it is told to at each job.
+    struct Told {
+        /// How often it was measured.
+        measured: u32,
+        started: Sender<()>,
+        orders: Receiver<Order>,
+    }
+
+    enum Order {
+        Finish,
+        Fail,
+        Panic,
+    }
+
+    impl Backend for Told {
+        fn load(&mut self, _: BasesId, _: &Points, _: usize) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn evict(&mut self, _: BasesId) -> Result<(), Error> {
+            Ok(())
+        }
+
+        fn msm(
+            &mut self,
+            _: BasesId,
+            _: &Scalars,
+            cancellation: &Cancellation,
+        ) -> Result<Outcome, Error> {
+            self.started.send(()).unwrap();
+            match self.orders.recv().unwrap() {
+                Order::Finish => cancellation.check().map(|()| Outcome::Batch(Vec::new())),
+                Order::Fail => Err(failed()),
+                Order::Panic => panic!("told to"),
+            }
+        }
+
+        fn transform(&mut self, _: Transform, _: &Cancellation) -> Result<Scalars, Error> {
+            Err(Error::BadJob("never asked for".into()))
+        }
+
+        fn measure(&mut self, _: Sort) -> Result<Line, Error> {
+            self.measured += 1;
+            Ok(Line {
+                fixed_seconds: f64::from(self.measured),
+                unit_seconds: 1.0,
+            })
+        }
+    }
+
+    fn failed() -> Error {
+        Error::Failed {
+            device: "told".into(),
+            reason: "told to".into(),
+        }
+    }
+
+    /// The device, what says that a job has started, and what tells it how to end.
+    fn told() -> (Queue, Receiver<()>, Sender<Order>) {
+        let (started, starts) = channel();
+        let (orders, receiver) = channel();
+        let queue = Queue::start(move || {
+            let caps = Capabilities {
+                name: "told".into(),
+                groups: vec![crate::Group::Bn254G1],
+                fields: Vec::new(),
+                max_bases: 1,
+                max_transform_log: 0,
+                memory: None,
+            };
+            let orders = receiver;
+            let told = Told {
+                measured: 0,
+                started,
+                orders,
+            };
+            Ok((told, caps))
+        });
+        (queue.unwrap(), starts, orders)
+    }
+
+    fn job() -> Job {
+        Job::Msm {
+            bases: BasesId::next(),
+            scalars: ark_bn254::Fr::scalars(Vec::new()),
+        }
+    }
+
+    #[test]
+    fn a_cancelled_job_does_not_start_and_one_that_runs_is_told() {
+        let (device, starts, orders) = told();
+        let running = device.submit(job()).unwrap();
+        let waiting = device.submit(job()).unwrap();
+        let dropped = device.submit(job()).unwrap();
+        let last = device.submit(job()).unwrap();
+        starts.recv().unwrap();
+        running.cancel();
+        waiting.cancel();
+        drop(dropped);
+        orders.send(Order::Finish).unwrap();
+        assert!(matches!(running.wait(), Err(Error::Cancelled)));
+        assert!(matches!(waiting.wait(), Err(Error::Cancelled)));
+        orders.send(Order::Finish).unwrap();
+        assert!(last.wait().is_ok());
+        assert_eq!(starts.try_iter().count(), 1);
+    }
+
+    #[test]
+    fn a_device_that_failed_takes_no_more_and_says_why() {
+        let (device, starts, orders) = told();
+        let first = device.submit(job()).unwrap();
+        let second = device.submit(job()).unwrap();
+        starts.recv().unwrap();
+        orders.send(Order::Fail).unwrap();
+        assert_eq!(first.wait().unwrap_err(), failed());
+        assert_eq!(second.wait().unwrap_err(), failed());
+        assert_eq!(device.failure(), Some(failed()));
+        assert_eq!(device.submit(job()).unwrap_err(), failed());
+        assert_eq!(device.evict(BasesId::next()), Err(failed()));
+    }
+
+    #[test]
+    fn a_device_that_panics_answers_everybody() {
+        let (device, starts, orders) = told();
+        let first = device.submit(job()).unwrap();
+        let second = device.submit(job()).unwrap();
+        starts.recv().unwrap();
+        orders.send(Order::Panic).unwrap();
+        assert!(matches!(first.wait(), Err(Error::Failed { .. })));
+        assert!(matches!(second.wait(), Err(Error::Failed { .. })));
+        assert!(matches!(
+            device.evict(BasesId::next()),
+            Err(Error::Failed { .. })
+        ));
+    }
+
+    #[test]
+    fn bases_that_the_device_cannot_take_are_refused() {
+        let (device, _starts, _orders) = told();
+        let load = |points: Points| device.load_bases(points, 0);
+        let other = ark_bls12_381::G1Projective::points(Vec::new());
+        assert!(matches!(load(other), Err(Error::BadJob(_))));
+        let many = vec![ark_bn254::G1Affine::default(); 2];
+        assert!(matches!(
+            load(ark_bn254::G1Projective::points(many)),
+            Err(Error::BadJob(_))
+        ));
+        let one = vec![ark_bn254::G1Affine::default()];
+        assert!(load(ark_bn254::G1Projective::points(one)).is_ok());
+    }
+
+    #[test]
+    fn a_cost_is_measured_once_and_what_cannot_be_done_has_none() {
+        let (device, starts, orders) = told();
+        let product = |group, points| device.cost(Work::Msm { group, points });
+        let group = crate::Group::Bn254G1;
+        assert!(matches!(product(group, 2), Err(Error::BadJob(_))));
+        let other = crate::Group::Bls12_381G1;
+        assert!(matches!(product(other, 1), Err(Error::BadJob(_))));
+        let field = crate::ScalarField::Bn254;
+        let transform = Work::Transform {
+            field,
+            kind: crate::TransformKind::Forward,
+            size_log: 0,
+        };
+        assert!(matches!(device.cost(transform), Err(Error::BadJob(_))));
+
+        let first = product(group, 1).unwrap();
+        assert!(product(group, 0).unwrap() < first);
+        assert_eq!(product(group, 1), Ok(first));
+
+        // Known costs are told while a job runs.
+        let running = device.submit(job()).unwrap();
+        starts.recv().unwrap();
+        assert_eq!(product(group, 1), Ok(first));
+        orders.send(Order::Finish).unwrap();
+        running.wait().unwrap();
+    }
+
+    #[test]
+    fn a_device_that_does_not_open_says_why() {
+        let refused = Queue::start::<Told>(|| {
+            Err(Error::NoDevice {
+                reason: "told to".into(),
+            })
+        });
+        assert!(matches!(refused, Err(Error::NoDevice { reason }) if reason == "told to"));
+        let panicked = Queue::start::<Told>(|| panic!("told to"));
+        assert!(matches!(panicked, Err(Error::NoDevice { .. })));
+    }
+}

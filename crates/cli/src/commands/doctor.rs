@@ -1,0 +1,259 @@
+//! `proofmill doctor`
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use proofmill_accelerator::{
+    Capabilities, Device, Error, Group, ScalarField, TransformKind, Work, devices,
+};
+use proofmill_engine::{default_budget, usable_memory};
+use proofmill_kernels::{INSTRUCTION_SET_VARIABLE, InstructionSet};
+use proofmill_telemetry::console_line;
+use serde_json::{Value, json};
+
+use super::engine::bytes;
+use crate::args::doctor::Doctor;
+use crate::failure::Failure;
+use crate::output;
+use crate::stages::milliseconds;
+
+/// The base-two logarithm of the sizes whose cost is told: those of a circuit of a million constraints.
+const TYPICAL_LOG: u32 = 20;
+
+/// What was found.
+struct Report {
+    kernels: InstructionSet,
+    /// Faster ones, and why they are not used.
+    faster: Vec<(InstructionSet, String)>,
+    threads: usize,
+    memory: Option<u64>,
+    budget: Option<u64>,
+    devices: Vec<Found>,
+}
+
+/// A device, or why there is none.
+struct Found {
+    caps: Option<Capabilities>,
+    costs: Costs,
+    why: Option<Error>,
+}
+
+/// How long typical work takes.
+#[derive(Default)]
+struct Costs {
+    products: Vec<(Group, Duration)>,
+    transforms: Vec<(ScalarField, Duration)>,
+}
+
+pub(crate) fn run(args: &Doctor) -> Result<(), Failure> {
+    let report = Report::of_this_machine(args.quick)?;
+    if args.json {
+        output::line(report.to_json().to_string())?;
+    } else {
+        output::raw(output::plain(&report.shown()).as_bytes())?;
+    }
+    if report.devices.iter().any(Found::works) {
+        return Ok(());
+    }
+    Err(Failure::new("no device works"))
+}
+
+// === impl Report ===
+
+impl Report {
+    fn of_this_machine(quick: bool) -> Result<Self, Failure> {
+        let kernels = InstructionSet::chosen().map_err(|error| {
+            Failure::new(error).help(format!(
+                "unset {INSTRUCTION_SET_VARIABLE} for the fastest that there is"
+            ))
+        })?;
+        let faster = InstructionSet::ALL
+            .into_iter()
+            .skip_while(|set| *set != kernels)
+            .skip(1)
+            .map(|set| (set, why_not(set)))
+            .collect();
+        let found = devices().into_iter();
+        Ok(Self {
+            kernels,
+            faster,
+            threads: rayon::current_num_threads(),
+            memory: usable_memory(),
+            budget: default_budget(),
+            devices: found.map(|device| Found::of(device, quick)).collect(),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let faster =
+            |(set, why): &(InstructionSet, String)| json!({ "name": set.to_string(), "why": why });
+        json!({
+            "kernels": {
+                "used": self.kernels.to_string(),
+                "not_used": self.faster.iter().map(faster).collect::<Value>(),
+            },
+            "threads": self.threads,
+            "memory": { "usable_bytes": self.memory, "engine_budget_bytes": self.budget },
+            "devices": self.devices.iter().map(Found::to_json).collect::<Value>(),
+        })
+    }
+
+    /// For people.
+    fn shown(&self) -> String {
+        let size = |count: Option<u64>| count.map_or_else(|| "unknown".to_owned(), bytes);
+        let mut lines = format!("kernels   {} on {} threads\n", self.kernels, self.threads);
+        for (set, why) in &self.faster {
+            lines += &format!("          not {set}, which is faster: {why}\n");
+        }
+        lines += &format!(
+            "memory    {} usable; an engine's budget is {} unless --budget says otherwise\n",
+            size(self.memory),
+            size(self.budget)
+        );
+        for device in &self.devices {
+            lines += "\n";
+            lines += &device.shown();
+        }
+        lines
+    }
+}
+
+/// Why a faster instruction set is not used.
+fn why_not(set: InstructionSet) -> String {
+    match &set.missing()[..] {
+        [] => format!("{INSTRUCTION_SET_VARIABLE} says so"),
+        missing => format!("this processor has no {}", missing.join(", ")),
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    fn of(device: Result<Box<dyn Device>, Error>, quick: bool) -> Self {
+        let mut found = Self {
+            caps: None,
+            costs: Costs::default(),
+            why: None,
+        };
+        let measured = device.and_then(|device| {
+            let caps = found.caps.insert(device.caps().clone());
+            if !quick {
+                found.costs = Costs::of(&*device, caps)?;
+            }
+            device.failure().map_or(Ok(()), Err)
+        });
+        found.why = measured.err();
+        found
+    }
+
+    fn works(&self) -> bool {
+        self.why.is_none()
+    }
+
+    fn name(&self) -> &str {
+        self.caps.as_ref().map_or("cuda", |caps| &caps.name)
+    }
+
+    fn to_json(&self) -> Value {
+        let caps = self.caps.as_ref();
+        let product = |(group, cost): &(Group, Duration)| json!({ "group": group.name(), "points": 1_u64 << TYPICAL_LOG, "ms": milliseconds(*cost) });
+        let transform = |(field, cost): &(ScalarField, Duration)| json!({ "field": field.name(), "values": 1_u64 << TYPICAL_LOG, "ms": milliseconds(*cost) });
+        let names = |caps: &Capabilities| {
+            let groups: Vec<_> = caps.groups.iter().map(|group| group.name()).collect();
+            let fields: Vec<_> = caps.fields.iter().map(|field| field.name()).collect();
+            (groups, fields)
+        };
+        let (groups, fields) = caps.map(names).unwrap_or_default();
+        json!({
+            "name": self.name(),
+            "works": self.works(),
+            "why": self.why.as_ref().map(ToString::to_string),
+            "memory_bytes": caps.and_then(|caps| caps.memory),
+            "groups": groups,
+            "fields": fields,
+            "products": self.costs.products.iter().map(product).collect::<Value>(),
+            "transforms": self.costs.transforms.iter().map(transform).collect::<Value>(),
+        })
+    }
+
+    fn shown(&self) -> String {
+        let mut lines = format!("device    {}", self.name());
+        match self.caps.as_ref().map(|caps| caps.memory) {
+            Some(Some(memory)) => lines += &format!(", {} of its own\n", bytes(memory)),
+            Some(None) => lines += ", in the host's memory\n",
+            None => lines += "\n",
+        }
+        if let Some(why) = &self.why {
+            return lines + &format!("          NOT USED: {why}\n");
+        }
+        let Some(caps) = &self.caps else {
+            return lines;
+        };
+        let (products, transforms) = (&self.costs.products, &self.costs.transforms);
+        if products.is_empty() && transforms.is_empty() {
+            let groups: Vec<_> = caps.groups.iter().map(|group| group.name()).collect();
+            let fields: Vec<_> = caps.fields.iter().map(|field| field.name()).collect();
+            lines += &format!("          products over {}\n", groups.join(", "));
+            lines += &format!("          transforms over {}\n", fields.join(", "));
+            return lines;
+        }
+        for (group, cost) in products {
+            lines += &row("product", TYPICAL_LOG, "points", group.name(), *cost);
+        }
+        for (field, cost) in transforms {
+            lines += &row("transform", TYPICAL_LOG, "values", field.name(), *cost);
+        }
+        lines
+    }
+}
+
+fn row(work: &str, log: u32, of: &str, over: &str, cost: Duration) -> String {
+    let mut line = String::new();
+    // Into a string it cannot fail.
+    let _ = writeln!(
+        line,
+        "          {work:<9} of 2^{log} {of} {over:<12} {:>10.1} ms",
+        milliseconds(cost)
+    );
+    line
+}
+
+// === impl Costs ===
+
+impl Costs {
+    fn of(device: &dyn Device, caps: &Capabilities) -> Result<Self, Error> {
+        if caps.memory.is_some() {
+            console_line(format!(
+                "{}: measuring; kernels that were never used are compiled first, for some minutes",
+                caps.name
+            ));
+        }
+        let product = |group: &Group| {
+            let work = Work::Msm {
+                group: *group,
+                points: 1 << TYPICAL_LOG,
+            };
+            Ok((*group, device.cost(work)?))
+        };
+        let transform = |field: &ScalarField| {
+            let work = Work::Transform {
+                field: *field,
+                kind: TransformKind::Forward,
+                size_log: TYPICAL_LOG,
+            };
+            Ok((*field, device.cost(work)?))
+        };
+        Ok(Self {
+            products: caps
+                .groups
+                .iter()
+                .map(product)
+                .collect::<Result<_, Error>>()?,
+            transforms: caps
+                .fields
+                .iter()
+                .map(transform)
+                .collect::<Result<_, Error>>()?,
+        })
+    }
+}

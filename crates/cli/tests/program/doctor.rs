@@ -1,0 +1,51 @@
+//! What a machine proves with.
+
+use crate::support::{finish, folder, proofmill, run};
+
+#[test]
+fn what_works_and_why_the_rest_does_not() {
+    let folder = folder();
+    let report = run(folder.path(), ["doctor", "--json"]).succeeded().json();
+    assert!(report["threads"].as_u64().unwrap() > 0, "{report:#}");
+    let usable = report["memory"]["usable_bytes"].as_u64().unwrap();
+    let budget = report["memory"]["engine_budget_bytes"].as_u64().unwrap();
+    assert_eq!(budget, usable / 4 * 3);
+
+    let devices = report["devices"].as_array().unwrap();
+    for device in devices {
+        let works = device["works"].as_bool().unwrap();
+        assert_eq!(works, device["why"].is_null(), "{device:#}");
+        if works {
+            for (costs, of) in [("products", "groups"), ("transforms", "fields")] {
+                let costs = device[costs].as_array().unwrap();
+                assert_eq!(costs.len(), device[of].as_array().unwrap().len());
+                assert!(costs.iter().all(|cost| cost["ms"].as_f64().unwrap() > 0.0));
+            }
+        }
+    }
+    let cpu = devices.last().unwrap();
+    assert_eq!(cpu["works"], true, "{cpu:#}");
+    assert!(
+        devices.len() > 1,
+        "cards, or why there are none: {report:#}"
+    );
+}
+
+#[test]
+fn a_choice_of_kernels_is_told_and_a_wrong_one_refused() {
+    let folder = folder();
+    let with = |name: &str| {
+        let mut program = proofmill(folder.path());
+        finish(
+            program
+                .env("PROOFMILL_KERNELS", name)
+                .args(["doctor", "--quick"]),
+        )
+    };
+    let ran = with("portable").succeeded();
+    assert!(ran.stdout.contains("portable on"), "{ran:?}");
+    assert!(ran.stdout.contains("not avx512ifma"), "{ran:?}");
+    let ran = with("abacus");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("PROOFMILL_KERNELS"), "{ran:?}");
+}
