@@ -181,7 +181,7 @@ fn time_product(
     points: usize,
 ) -> Result<Duration, Error> {
     let (points, scalars) = group.sample(points);
-    let id = BasesId::next();
+    let id = BasesId::fresh();
     backend.load(id, &points, 0)?;
     // Nobody cancels it: the ticket lives as long as the runs.
     let (_ticket, answer) = ticket("");

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use proofmill_kernels::{Domain, InstructionSet, MAX_BASES, PreparedBases};
 
@@ -92,7 +91,7 @@ impl Backend for Cpu {
 impl VisitPoints for Prepare {
     type Output = Box<dyn Resident>;
 
-    fn visit<G: DeviceGroup>(self, points: &Arc<[G::Affine]>) -> Box<dyn Resident> {
+    fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Box<dyn Resident> {
         Box::new(PreparedBases::<G>::new(points, self.memory_limit))
     }
 }

@@ -166,7 +166,7 @@ impl Device for Pool {
     }
 
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
-        let id = BasesId::next();
+        let id = BasesId::fresh();
         let costs = self.shared.costs(&[product(&points)]);
         let placed = Placed {
             points,

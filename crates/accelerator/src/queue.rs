@@ -164,7 +164,7 @@ impl Device for Queue {
                 caps.max_bases
             )));
         }
-        let id = BasesId::next();
+        let id = BasesId::fresh();
         self.ask(|reply| Command::Load(id, points, memory_limit, reply))?;
         Ok(id)
     }
@@ -351,7 +351,7 @@ mod tests {
 
     fn job() -> Job {
         Job::Msm {
-            bases: BasesId::next(),
+            bases: BasesId::fresh(),
             scalars: ark_bn254::Fr::scalars(Vec::new()),
         }
     }
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(second.wait().unwrap_err(), failed());
         assert_eq!(device.failure(), Some(failed()));
         assert_eq!(device.submit(job()).unwrap_err(), failed());
-        assert_eq!(device.evict(BasesId::next()), Err(failed()));
+        assert_eq!(device.evict(BasesId::fresh()), Err(failed()));
     }
 
     #[test]
@@ -399,7 +399,7 @@ mod tests {
         assert!(matches!(first.wait(), Err(Error::Failed { .. })));
         assert!(matches!(second.wait(), Err(Error::Failed { .. })));
         assert!(matches!(
-            device.evict(BasesId::next()),
+            device.evict(BasesId::fresh()),
             Err(Error::Failed { .. })
         ));
     }

@@ -1,7 +1,6 @@
 //! A machine as the back end of a device.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use proofmill_kernels::Domain;
 
@@ -122,7 +121,7 @@ impl<M: Machine> Backend for CudaBackend<M> {
 impl<M: Machine> VisitPoints for Load<'_, M> {
     type Output = Result<Box<dyn Resident<M>>, Error>;
 
-    fn visit<G: DeviceGroup>(self, points: &Arc<[G::Affine]>) -> Self::Output {
+    fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Self::Output {
         let Self {
             machine,
             memory_limit,
