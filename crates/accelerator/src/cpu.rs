@@ -28,6 +28,7 @@ pub fn cpu() -> Result<impl Device, Error> {
             max_bases: MAX_BASES,
             max_transform_log: 47,
             memory: None,
+            host_memory: 0,
         };
         Ok((Cpu::default(), caps))
     })

@@ -70,6 +70,8 @@ pub struct Capabilities {
     pub max_transform_log: u32,
     /// Bytes of its own memory; none if it shares the host's.
     pub memory: Option<u64>,
+    /// The most bytes of the host's memory that it keeps for itself, to copy through.
+    pub host_memory: u64,
 }
 
 /// Bases that are resident somewhere. No two devices of a process give the same.

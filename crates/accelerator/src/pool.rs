@@ -101,6 +101,7 @@ impl Pool {
                 .min()
                 .unwrap_or(0),
             memory: caps.iter().map(|caps| caps.memory).sum(),
+            host_memory: caps.iter().map(|caps| caps.host_memory).sum(),
         };
         let (lines, ends): (Vec<_>, Vec<_>) = devices.iter().map(|_| channel()).unzip();
         let shared = Arc::new(Shared {

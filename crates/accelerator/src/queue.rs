@@ -337,6 +337,7 @@ mod tests {
                 max_bases: 1,
                 max_transform_log: 0,
                 memory: None,
+                host_memory: 0,
             };
             let orders = receiver;
             let told = Told {

@@ -71,6 +71,7 @@ impl<M: Machine> CudaBackend<M> {
             max_bases: 1 << 30,
             max_transform_log: MAX_TRANSFORM_LOG,
             memory,
+            host_memory: 0,
         }
     }
 }
