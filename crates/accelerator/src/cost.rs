@@ -89,8 +89,12 @@ impl Work {
         }
     }
 
-    /// An error if a device of these capabilities cannot do it.
-    pub(crate) fn check(self, caps: &Capabilities) -> Result<(), Error> {
+    /// That a device of these capabilities can do it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadJob`] if not.
+    pub fn check(self, caps: &Capabilities) -> Result<(), Error> {
         let (able, what) = match self {
             Self::Msm { group, points } => (
                 caps.groups.contains(&group) && points <= caps.max_bases,
@@ -181,7 +185,7 @@ fn time_product(
     points: usize,
 ) -> Result<Duration, Error> {
     let (points, scalars) = group.sample(points);
-    let id = BasesId::next();
+    let id = BasesId::fresh();
     backend.load(id, &points, 0)?;
     // Nobody cancels it: the ticket lives as long as the runs.
     let (_ticket, answer) = ticket("");

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use proofmill_kernels::{Domain, InstructionSet, MAX_BASES, PreparedBases};
 
@@ -29,6 +28,7 @@ pub fn cpu() -> Result<impl Device, Error> {
             max_bases: MAX_BASES,
             max_transform_log: 47,
             memory: None,
+            host_memory: 0,
         };
         Ok((Cpu::default(), caps))
     })
@@ -92,7 +92,7 @@ impl Backend for Cpu {
 impl VisitPoints for Prepare {
     type Output = Box<dyn Resident>;
 
-    fn visit<G: DeviceGroup>(self, points: &Arc<[G::Affine]>) -> Box<dyn Resident> {
+    fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Box<dyn Resident> {
         Box::new(PreparedBases::<G>::new(points, self.memory_limit))
     }
 }

@@ -11,6 +11,8 @@ use crate::ticket::Ticket;
 
 /// Something that multiplies points and transforms vectors: the CPU, a card.
 ///
+/// [`ticket`](crate::ticket) and [`BasesId::fresh`] are what one made elsewhere answers with.
+///
 /// Jobs run in the order of their submission. Any thread may call any method.
 pub trait Device: Send + Sync {
     /// What it is and can do.
@@ -49,6 +51,9 @@ pub trait Device: Send + Sync {
     /// [`Error::UnknownBases`], [`Error::Failed`].
     fn evict(&self, bases: BasesId) -> Result<(), Error>;
 
+    /// How long the device has worked on jobs since it was opened; of a pool, its devices together.
+    fn busy(&self) -> Duration;
+
     /// Why the device takes no more jobs, if it does not.
     fn failure(&self) -> Option<Error>;
 }
@@ -68,6 +73,8 @@ pub struct Capabilities {
     pub max_transform_log: u32,
     /// Bytes of its own memory; none if it shares the host's.
     pub memory: Option<u64>,
+    /// The most bytes of the host's memory that it keeps for itself, to copy through.
+    pub host_memory: u64,
 }
 
 /// Bases that are resident somewhere. No two devices of a process give the same.
@@ -119,7 +126,8 @@ pub enum Outcome {
 // === impl BasesId ===
 
 impl BasesId {
-    pub(crate) fn next() -> Self {
+    /// One that no device of this process has given yet.
+    pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
@@ -188,8 +196,8 @@ impl Outcome {
     ///
     /// [`Error::BadJob`] if it is another outcome, or another field's.
     pub fn into_values<F: DeviceField>(self) -> Result<Vec<F>, Error> {
-        match &self {
-            Self::Values(values) => F::of_scalars(values).map(<[F]>::to_vec),
+        match self {
+            Self::Values(values) => F::take_scalars(values),
             _ => None,
         }
         .ok_or_else(|| Error::BadJob(format!("its outcome is no values of {}", F::FIELD)))

@@ -19,8 +19,9 @@ pub trait DeviceGroup: MsmGroup<ScalarField: DeviceField> + Coordinates {
     /// Which one it is.
     const GROUP: Group;
 
-    /// Points of this group as a device takes them; they must lie in the prime-order subgroup.
-    fn points(points: impl Into<Arc<[Self::Affine]>>) -> Points;
+    /// Points of this group as a device takes them; they must lie in the prime-order subgroup. An
+    /// `Arc` is shared, not copied.
+    fn points(points: impl Into<Arc<Vec<Self::Affine>>>) -> Points;
 
     /// A sum as a device gives it.
     fn sum(self) -> Sum;
@@ -39,6 +40,9 @@ pub trait DeviceField: PrimeField + Words {
 
     /// The scalars, if they are of this field.
     fn of_scalars(scalars: &Scalars) -> Option<&[Self]>;
+
+    /// The scalars themselves, if they are of this field; a copy if others hold them too.
+    fn take_scalars(scalars: Scalars) -> Option<Vec<Self>>;
 
     /// A transform as a device takes it: the values of `scalars` over the domain.
     fn transform(domain: Domain<Self>, kind: TransformKind, values: Vec<Self>) -> Transform;
@@ -143,6 +147,16 @@ macro_rules! fields {
                 }
             }
 
+            fn take_scalars(scalars: Scalars) -> Option<Vec<Self>> {
+                match scalars {
+                    Scalars::$name(scalars) => Some(
+                        Arc::try_unwrap(scalars)
+                            .map_or_else(|held| held.to_vec(), |mut own| std::mem::take(&mut *own)),
+                    ),
+                    _ => None,
+                }
+            }
+
             fn transform(domain: Domain<Self>, kind: TransformKind, values: Vec<Self>) -> Transform {
                 Transform::$name { domain, kind, values: Zeroizing::new(values) }
             }
@@ -181,7 +195,7 @@ macro_rules! groups {
         /// Points of one of the groups, shared.
         #[derive(Clone)]
         #[expect(missing_docs, reason = "a variant is its curve's name")]
-        pub enum Points { $($name(Arc<[<$group as CurveGroup>::Affine]>),)* }
+        pub enum Points { $($name(Arc<Vec<<$group as CurveGroup>::Affine>>),)* }
 
         impl Points {
             /// The group.
@@ -208,7 +222,7 @@ macro_rules! groups {
         $(impl DeviceGroup for $group {
             const GROUP: Group = Group::$name;
 
-            fn points(points: impl Into<Arc<[Self::Affine]>>) -> Points {
+            fn points(points: impl Into<Arc<Vec<Self::Affine>>>) -> Points {
                 Points::$name(points.into())
             }
 
@@ -243,7 +257,7 @@ groups! {
 /// What can be done with points of any group.
 pub(crate) trait VisitPoints {
     type Output;
-    fn visit<G: DeviceGroup>(self, points: &Arc<[G::Affine]>) -> Self::Output;
+    fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Self::Output;
 }
 
 /// What transforms values of any field in place.

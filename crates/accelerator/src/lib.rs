@@ -39,4 +39,4 @@ pub use error::Error;
 pub use group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars, Sum, Transform};
 pub use pool::{Member, Pool};
 pub use survey::{cubins_of_user, devices};
-pub use ticket::Ticket;
+pub use ticket::{Answer, Ticket, ticket};

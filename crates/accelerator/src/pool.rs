@@ -101,6 +101,7 @@ impl Pool {
                 .min()
                 .unwrap_or(0),
             memory: caps.iter().map(|caps| caps.memory).sum(),
+            host_memory: caps.iter().map(|caps| caps.host_memory).sum(),
         };
         let (lines, ends): (Vec<_>, Vec<_>) = devices.iter().map(|_| channel()).unzip();
         let shared = Arc::new(Shared {
@@ -166,7 +167,7 @@ impl Device for Pool {
     }
 
     fn load_bases(&self, points: Points, memory_limit: usize) -> Result<BasesId, Error> {
-        let id = BasesId::next();
+        let id = BasesId::fresh();
         let costs = self.shared.costs(&[product(&points)]);
         let placed = Placed {
             points,
@@ -216,6 +217,10 @@ impl Device for Pool {
             }
         }
         Ok(())
+    }
+
+    fn busy(&self) -> Duration {
+        self.shared.devices.iter().map(|device| device.busy()).sum()
     }
 
     /// The first device's reason, once all have failed.

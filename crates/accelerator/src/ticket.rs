@@ -16,9 +16,9 @@ pub struct Ticket {
     shared: Arc<Shared>,
 }
 
-/// The device's end of a ticket.
+/// The device's end of a ticket. One that is dropped answers that the device stopped.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     shared: Arc<Shared>,
     device: String,
 }
@@ -43,8 +43,8 @@ struct State {
     waker: Option<Waker>,
 }
 
-/// A ticket, and the end that answers it.
-pub(crate) fn ticket(device: &str) -> (Ticket, Answer) {
+/// A ticket of the device of that name, and the end that answers it.
+pub fn ticket(device: &str) -> (Ticket, Answer) {
     let shared = Arc::new(Shared::default());
     let answer = Answer {
         shared: Arc::clone(&shared),
@@ -124,7 +124,13 @@ impl Answer {
         }
     }
 
-    pub(crate) fn give(self, outcome: Result<Outcome, Error>) {
+    /// Whether nobody wants the outcome any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancellation().check().is_err()
+    }
+
+    /// Tells what came of the job.
+    pub fn give(self, outcome: Result<Outcome, Error>) {
         self.shared.answer(outcome);
     }
 }

@@ -2,8 +2,11 @@
 //! multiplied.
 
 use std::fmt;
+use std::sync::Arc;
 
+use proofmill_accelerator::{DeviceGroup, Points};
 use proofmill_kernels::{MsmGroup, PreparedBases, msm};
+use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 /// Points, borrowed.
@@ -22,7 +25,7 @@ pub(crate) struct Query<'k, G: MsmGroup> {
 
 /// Points, owned.
 pub(crate) enum HeldBases<G: MsmGroup> {
-    Plain(Vec<G::Affine>),
+    Plain(Arc<Vec<G::Affine>>),
     Prepared(PreparedBases<G>),
 }
 
@@ -47,12 +50,16 @@ impl<'k, G: MsmGroup> Query<'k, G> {
         }
     }
 
+    /// The scalars of this query.
+    pub(crate) fn gather(&self, z: &[G::ScalarField]) -> Vec<G::ScalarField> {
+        self.indices.par_iter().map(|i| z[*i as usize]).collect()
+    }
+
     /// `Σ z[j] · point(j)`, and the bytes of the vectors that took.
     pub(crate) fn multiply(&self, z: &[G::ScalarField]) -> (G, usize) {
         match &self.bases {
             Bases::Plain(points) => {
-                let scalars: Zeroizing<Vec<_>> =
-                    Zeroizing::new(self.indices.iter().map(|i| z[*i as usize]).collect());
+                let scalars = Zeroizing::new(self.gather(z));
                 (msm(points, &scalars), size_of_val(&scalars[..]))
             }
             Bases::Prepared(bases) => (bases.msm_indexed(self.indices, z), 0),
@@ -66,22 +73,29 @@ impl<G: MsmGroup> HeldBases<G> {
     /// Prepares points in at most so many bytes, or with no limit given keeps them as they are.
     pub(crate) fn new(points: Vec<G::Affine>, memory_limit: Option<usize>) -> Self {
         match memory_limit {
-            None => Self::Plain(points),
+            None => Self::Plain(Arc::new(points)),
             Some(limit) => Self::Prepared(PreparedBases::new(&points, limit)),
         }
     }
 
-    pub(crate) const fn as_bases(&self) -> Bases<'_, G> {
+    pub(crate) fn as_bases(&self) -> Bases<'_, G> {
         match self {
             Self::Plain(points) => Bases::Plain(points.as_slice()),
             Self::Prepared(bases) => Bases::Prepared(bases),
         }
     }
 
-    pub(crate) const fn query<'k>(&'k self, indices: &'k [u32]) -> Query<'k, G> {
+    pub(crate) fn query<'k>(&'k self, indices: &'k [u32]) -> Query<'k, G> {
         Query {
             indices,
             bases: self.as_bases(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Plain(points) => points.len(),
+            Self::Prepared(bases) => bases.len(),
         }
     }
 
@@ -89,6 +103,16 @@ impl<G: MsmGroup> HeldBases<G> {
         match self {
             Self::Plain(points) => size_of_val(&points[..]),
             Self::Prepared(bases) => bases.bytes(),
+        }
+    }
+}
+
+impl<G: DeviceGroup> HeldBases<G> {
+    /// The points as a device takes them, shared; none if they are prepared.
+    pub(crate) fn shared(&self) -> Option<Points> {
+        match self {
+            Self::Plain(points) => Some(G::points(Arc::clone(points))),
+            Self::Prepared(_) => None,
         }
     }
 }

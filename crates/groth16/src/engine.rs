@@ -6,6 +6,7 @@ use ark_ec::AffineRepr;
 use ark_ec::pairing::Pairing;
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ff::Field;
+use proofmill_accelerator::{DeviceField, DeviceGroup};
 use proofmill_kernels::MsmGroup;
 use proofmill_r1cs::iden3::MontgomeryField;
 
@@ -18,14 +19,14 @@ pub enum Curve {
     Bls12_381,
 }
 
-/// A pairing whose groups the kernels work in.
+/// A pairing whose groups the kernels and devices work in.
 pub trait Engine:
     Pairing<
-        G1: MsmGroup,
-        G2: MsmGroup,
+        G1: DeviceGroup,
+        G2: DeviceGroup,
         G1Affine: PointGroup,
         G2Affine: PointGroup,
-        ScalarField: MontgomeryField,
+        ScalarField: MontgomeryField + DeviceField,
         BaseField: MontgomeryField,
     >
 {

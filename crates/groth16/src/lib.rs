@@ -5,7 +5,8 @@
 //!   only**: whoever runs it could forge proofs. A deployment needs a multi-party ceremony.
 //! * [`prove`](fn@prove) makes a [`Proof`]. A [`ResidentKey`] holds a key for many, one of ours or
 //!   one from a `.zkey`; its [`Prover`] also has the proof's [`stages`] one by one, for callers that
-//!   pipeline them.
+//!   pipeline them. A [`DeviceKey`] has a resident key's points on a
+//!   [`Device`](proofmill_accelerator::Device), such as a CUDA card, too.
 //! * [`snarkjs`] reads and writes snarkjs's keys, proofs and public inputs.
 //! * [`verify`](fn@verify) and [`verify_batch`] check proofs. Neither panics, whatever the bytes
 //!   the proofs and keys were decoded from.
@@ -17,6 +18,7 @@
 //! our verifying key. The proving key differs: see [`ProvingKey`].
 
 mod bases;
+mod device;
 mod encoding;
 mod engine;
 pub mod header_chain;
@@ -34,6 +36,7 @@ mod verify;
 
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
+pub use device::{DeviceKey, Evaluated, Offload, PartialProducts, Placement, Started};
 pub use encoding::READING_WINDOW;
 pub use engine::{Curve, Engine, PointGroup};
 pub use key_file::{Check, KeyError, MAX_KEY_BYTES, ProvingKeyInfo};

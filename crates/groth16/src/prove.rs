@@ -9,7 +9,8 @@ use proofmill_r1cs::{Assignment, R1cs, R1csError, Unsatisfied};
 use crate::stages::{Prover, Stage, StageReport};
 use crate::{Engine, Proof, ProvingKey};
 
-/// Why there is no proof. Each is permanent: the same call fails again.
+/// Why there is no proof. Each is permanent, the same call fails again; but a device's error is about
+/// that device: another, or the processors, can make the proof.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProveError {
@@ -28,6 +29,12 @@ pub enum ProveError {
     /// The system exceeds the field's largest domain.
     #[error(transparent)]
     TooLarge(#[from] DomainTooLarge),
+    /// The key's points are prepared for the processors.
+    #[error("the key's points are prepared for the processors: hold them plain to use a device")]
+    Prepared,
+    /// A device did not do what it was asked for.
+    #[error(transparent)]
+    Device(#[from] proofmill_accelerator::Error),
 }
 
 /// How long each stage of a proof took.

@@ -25,14 +25,14 @@ pub struct ResidentKey<E: Engine> {
     delta_g1: E::G1Affine,
     variables: usize,
     a_indices: Vec<u32>,
-    a: HeldBases<E::G1>,
+    pub(crate) a: HeldBases<E::G1>,
     b_indices: Vec<u32>,
-    b_g1: HeldBases<E::G1>,
+    pub(crate) b_g1: HeldBases<E::G1>,
     b_g2_indices: Option<Vec<u32>>,
-    b_g2: HeldBases<E::G2>,
+    pub(crate) b_g2: HeldBases<E::G2>,
     l_indices: Vec<u32>,
-    l: HeldBases<E::G1>,
-    h: HeldBases<E::G1>,
+    pub(crate) l: HeldBases<E::G1>,
+    pub(crate) h: HeldBases<E::G1>,
     circuit: HeldCircuit<E::ScalarField>,
     domain: Domain<E::ScalarField>,
 }
@@ -181,6 +181,11 @@ impl<E: Engine> ResidentKey<E> {
             },
             domain: self.domain.clone(),
         }
+    }
+
+    /// Whether B's queries in both groups have the same variables.
+    pub(crate) const fn has_one_b(&self) -> bool {
+        self.b_g2_indices.is_none()
     }
 
     /// The verifying key.

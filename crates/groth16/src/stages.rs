@@ -100,7 +100,7 @@ pub struct Evaluations<F: PrimeField> {
 
 /// The scalars of the H query.
 pub struct Quotient<F: PrimeField> {
-    values: Zeroizing<Vec<F>>,
+    pub(crate) values: Zeroizing<Vec<F>>,
 }
 
 /// The multi-scalar products a proof is assembled from.
@@ -265,24 +265,49 @@ impl<'k, E: Engine> Prover<'k, E> {
         evaluations: Evaluations<E::ScalarField>,
     ) -> (Quotient<E::ScalarField>, StageReport) {
         let start = Instant::now();
-        let Evaluations { mut a, mut b } = evaluations;
-        let mut held = 2;
-        let c = match self.circuit {
-            Circuit::System(_) => None,
+        let mut factors = self.factors(evaluations);
+        for factor in factors.as_mut_slice() {
+            self.domain.coset_extend(factor);
+        }
+        let held = factors.len();
+        let quotient = self.combine(factors);
+        (quotient, self.report(Stage::Quotient, held, start))
+    }
+
+    /// The vectors that a quotient is made of, to be extended to the coset: A·z and B·z, and with a
+    /// `.zkey`'s key their product.
+    pub(crate) fn factors(
+        &self,
+        evaluations: Evaluations<E::ScalarField>,
+    ) -> Vec<Zeroizing<Vec<E::ScalarField>>> {
+        let Evaluations { a, b } = evaluations;
+        match self.circuit {
+            Circuit::System(_) => vec![a, b],
             Circuit::Products(_) => {
-                held = 3;
                 let mut c = Zeroizing::new(Vec::new());
                 a.par_iter()
                     .zip(&b[..])
                     .map(|(a, b)| *a * b)
                     .collect_into_vec(&mut c);
-                self.domain.coset_extend(&mut c);
-                Some(c)
+                vec![a, b, c]
             }
+        }
+    }
+
+    /// The quotient, of its factors on the coset.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than two.
+    pub(crate) fn combine(
+        &self,
+        factors: Vec<Zeroizing<Vec<E::ScalarField>>>,
+    ) -> Quotient<E::ScalarField> {
+        let mut factors = factors.into_iter();
+        let (Some(mut a), Some(b)) = (factors.next(), factors.next()) else {
+            panic!("a quotient has two factors at least");
         };
-        self.domain.coset_extend(&mut a);
-        self.domain.coset_extend(&mut b);
-        match &c {
+        match factors.next() {
             None => a.par_iter_mut().zip(&b[..]).for_each(|(a, b)| *a *= b),
             Some(c) => a
                 .par_iter_mut()
@@ -293,8 +318,7 @@ impl<'k, E: Engine> Prover<'k, E> {
                     *a -= c;
                 }),
         }
-        let report = self.report(Stage::Quotient, held, start);
-        (Quotient { values: a }, report)
+        Quotient { values: a }
     }
 
     /// The product over the H query.
@@ -376,7 +400,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         ))
     }
 
-    fn check_length(&self, z: &[E::ScalarField]) -> Result<(), R1csError> {
+    pub(crate) fn check_length(&self, z: &[E::ScalarField]) -> Result<(), R1csError> {
         if z.len() == self.variables {
             return Ok(());
         }

@@ -1,7 +1,6 @@
 //! A machine as the back end of a device.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use proofmill_kernels::Domain;
 
@@ -72,6 +71,7 @@ impl<M: Machine> CudaBackend<M> {
             max_bases: 1 << 30,
             max_transform_log: MAX_TRANSFORM_LOG,
             memory,
+            host_memory: 0,
         }
     }
 }
@@ -122,7 +122,7 @@ impl<M: Machine> Backend for CudaBackend<M> {
 impl<M: Machine> VisitPoints for Load<'_, M> {
     type Output = Result<Box<dyn Resident<M>>, Error>;
 
-    fn visit<G: DeviceGroup>(self, points: &Arc<[G::Affine]>) -> Self::Output {
+    fn visit<G: DeviceGroup>(self, points: &[G::Affine]) -> Self::Output {
         let Self {
             machine,
             memory_limit,

@@ -14,10 +14,13 @@ use zeroize::Zeroize;
 use super::arguments::Arguments;
 use super::backend::CudaBackend;
 use super::compile::compile;
+use super::coordinates::point_words;
 use super::cubins::Cubins;
 use super::machine::{Buffer, Machine};
 use super::modules::Module;
-use super::msm::CARD_CHUNK;
+use super::msm::{CARD_CHUNK, LOAD_CHUNK};
+use super::transforms::UPLOAD_CHUNK;
+use super::words::Words;
 use crate::device::Device;
 use crate::error::Error;
 use crate::queue::Queue;
@@ -87,7 +90,8 @@ fn open(card: usize, cubins: &Path, is_poisoned: bool) -> Result<Queue, Error> {
         let (mut machine, memory) =
             opened.map_err(|error| no_device(format!("card {card} does not open: {error}")))?;
         machine.is_poisoned = is_poisoned;
-        let caps = CudaBackend::<Card>::caps(machine.name.clone(), Some(memory));
+        let mut caps = CudaBackend::<Card>::caps(machine.name.clone(), Some(memory));
+        caps.host_memory = STAGED_BYTES;
         Ok((CudaBackend::new(machine, CARD_CHUNK), caps))
     })
 }
@@ -128,6 +132,20 @@ struct Card {
 
 /// The byte that fresh memory is filled with for tests: no modulus is as large.
 const POISON: u8 = 0xde;
+
+/// What both pieces of staging memory take at most: as much as is uploaded at once, of scalars or of
+/// the largest points.
+const STAGED_BYTES: u64 = {
+    let point = 4 * point_words::<ark_bls12_381::G2Projective>();
+    let scalar = 4 * <ark_bls12_381::Fr as Words>::WORDS;
+    let points = LOAD_CHUNK * point;
+    let scalars = scalar * larger(CARD_CHUNK, UPLOAD_CHUNK);
+    2 * larger(points, scalars) as u64
+};
+
+const fn larger(left: usize, right: usize) -> usize {
+    if left > right { left } else { right }
+}
 
 /// Pinned memory, and when what was in it last had been copied.
 #[derive(Default)]

@@ -19,7 +19,7 @@ use crate::ticket::Cancellation;
 /// Scalars of one round at most: their digits are sorted and added while the next are uploaded.
 pub(crate) const CARD_CHUNK: usize = 1 << 22;
 /// Bases whose multiples are made in one launch.
-const LOAD_CHUNK: usize = 1 << 20;
+pub(crate) const LOAD_CHUNK: usize = 1 << 20;
 /// Points that share an inversion.
 const NORMALIZED_TOGETHER: usize = 32;
 /// Items of a thread: many, so that few sums are left over, but threads enough to fill a card.

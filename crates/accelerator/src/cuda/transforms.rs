@@ -20,7 +20,7 @@ const HIGH_LOG: u32 = 16;
 /// The largest transform: the values' numbers and exponents fit 32 bits with room to spare.
 pub(crate) const MAX_TRANSFORM_LOG: u32 = 28;
 /// Values uploaded at once.
-const UPLOAD_CHUNK: usize = 1 << 22;
+pub(crate) const UPLOAD_CHUNK: usize = 1 << 22;
 /// Tables kept: those of four domains, or about.
 const KEPT_TABLES: usize = 16;
 

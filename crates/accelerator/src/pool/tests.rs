@@ -112,6 +112,7 @@ fn pool_of(unit_seconds: [f64; 2]) -> (Pool, Receiver<&'static str>, [Sender<Ord
                     max_bases: 10,
                     max_transform_log: 1,
                     memory: Some(1),
+                    host_memory: 0,
                 };
                 let backend = Told {
                     name,

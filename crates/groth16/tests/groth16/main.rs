@@ -1,5 +1,6 @@
 //! Keys, proofs and files over every curve. One program: the prover is compiled into it once.
 
+mod device;
 mod header_chain;
 mod key_files;
 mod proofs;

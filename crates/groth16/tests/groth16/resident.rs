@@ -16,7 +16,7 @@ use proofmill_groth16::{
 use proofmill_r1cs::{Assignment, R1cs};
 
 /// zᵢ₊₂ = zᵢ·zᵢ₊₁, of which the first two are public.
-fn chain<E: Engine>(
+pub(super) fn chain<E: Engine>(
     length: usize,
     rng: &mut StdRng,
 ) -> (R1cs<E::ScalarField>, Assignment<E::ScalarField>) {

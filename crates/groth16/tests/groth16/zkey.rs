@@ -33,7 +33,7 @@ fn key_bytes(curve: Curve) -> Vec<u8> {
     std::fs::read(fixture(curve, "circuit.zkey")).unwrap()
 }
 
-fn key<E: Engine>() -> Zkey<E> {
+pub(super) fn key<E: Engine>() -> Zkey<E> {
     let bytes = key_bytes(E::CURVE);
     ZkeyFile::parse(&bytes)
         .unwrap()
@@ -41,7 +41,7 @@ fn key<E: Engine>() -> Zkey<E> {
         .unwrap()
 }
 
-fn witness<E: Engine>() -> Vec<E::ScalarField> {
+pub(super) fn witness<E: Engine>() -> Vec<E::ScalarField> {
     let bytes = std::fs::read(fixture(E::CURVE, "witness.wtns")).unwrap();
     let witness = WtnsFile::parse(&bytes).unwrap().read().unwrap();
     witness.values().to_vec()

@@ -1,0 +1,99 @@
+//! Which parts of a proof a device computes.
+
+use ark_ec::pairing::Pairing;
+use proofmill_accelerator::{
+    Device, DeviceField, DeviceGroup, Error, ScalarField, TransformKind, Work,
+};
+
+use crate::{Engine, ResidentKey};
+
+/// By what it is decided which parts of a proof a device computes.
+#[derive(Clone, Copy)]
+pub enum Offload<'a> {
+    /// It computes all that it can: for tests and measurements.
+    Always,
+    /// It computes what it is done with sooner than this one, the processors, by what both say of
+    /// their costs.
+    WhenFasterThan(&'a dyn Device),
+}
+
+/// Which parts of a proof a device computes; the processors compute the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placement {
+    /// The transforms.
+    pub transforms: bool,
+    /// The product over the A query.
+    pub a: bool,
+    /// The product over the B query in the first group.
+    pub b_g1: bool,
+    /// The product over the B query in the second group.
+    pub b_g2: bool,
+    /// The product over the L query.
+    pub l: bool,
+    /// The product over the H query.
+    pub h: bool,
+}
+
+// === impl Offload ===
+
+impl Offload<'_> {
+    /// Whether `device` is to do some work: each part for itself, whatever else there is to do. As
+    /// both work at the same time, what little a part that is placed badly costs is mostly hidden.
+    ///
+    /// # Errors
+    ///
+    /// Of the devices, but not that one cannot do it.
+    fn pays(self, device: &dyn Device, work: Work) -> Result<bool, Error> {
+        let able = work.check(device.caps()).is_ok();
+        match self {
+            Self::WhenFasterThan(cpu) if able => Ok(device.cost(work)? < cpu.cost(work)?),
+            Self::Always | Self::WhenFasterThan(_) => Ok(able),
+        }
+    }
+}
+
+// === impl Placement ===
+
+impl Placement {
+    /// Where the parts of this key's proofs are computed best.
+    ///
+    /// # Errors
+    ///
+    /// Of the devices.
+    pub fn of<E: Engine>(
+        key: &ResidentKey<E>,
+        device: &dyn Device,
+        offload: Offload<'_>,
+    ) -> Result<Self, Error> {
+        let g1 = |points| {
+            let group = <E::G1 as DeviceGroup>::GROUP;
+            offload.pays(device, Work::Msm { group, points })
+        };
+        let transform = Work::Transform {
+            field: field::<E>(),
+            kind: TransformKind::CosetExtend,
+            size_log: key.prover().domain_size().ilog2(),
+        };
+        Ok(Self {
+            transforms: offload.pays(device, transform)?,
+            a: g1(key.a.len())?,
+            b_g1: g1(key.b_g1.len())?,
+            b_g2: {
+                let group = <E::G2 as DeviceGroup>::GROUP;
+                let points = key.b_g2.len();
+                offload.pays(device, Work::Msm { group, points })?
+            },
+            l: g1(key.l.len())?,
+            h: g1(key.h.len())?,
+        })
+    }
+
+    /// Whether the device computes nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn field<E: Engine>() -> ScalarField {
+    <<E as Pairing>::ScalarField as DeviceField>::FIELD
+}

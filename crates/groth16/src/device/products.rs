@@ -1,0 +1,336 @@
+//! A proof's products while a device computes them.
+
+use std::fmt;
+use std::time::Instant;
+
+use ark_ff::PrimeField;
+use proofmill_accelerator::{DeviceField, DeviceGroup, Error, Job, Scalars, Ticket, TransformKind};
+use zeroize::Zeroizing;
+
+use super::key::{DeviceBases, DeviceKey};
+use crate::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport};
+use crate::{Engine, ProveError};
+
+/// Products that are under way on a device. Dropping it cancels them.
+pub struct Started<'k, E: Engine> {
+    key: &'k DeviceKey<E>,
+    quotient: Underway<E::ScalarField>,
+    products: Tickets,
+}
+
+/// How far the scalars of the H query are.
+pub enum Evaluated<F: PrimeField> {
+    /// A·z and B·z: whoever computes the transforms does the rest.
+    Evaluations(Evaluations<F>),
+    /// The transforms are done.
+    Quotient(Quotient<F>),
+}
+
+/// The products of a proof, of which that in the second group may be missing.
+pub struct PartialProducts<E: Engine> {
+    /// Σ zⱼ·Aⱼ(τ).
+    pub a: E::G1,
+    /// Σ zⱼ·Bⱼ(τ) in the first group.
+    pub b_g1: E::G1,
+    /// Σ zⱼ·Bⱼ(τ) in the second group; none if the processors are to compute it.
+    pub b_g2: Option<E::G2>,
+    /// The part of C that is linear in z.
+    pub l: E::G1,
+    /// The part of C that is quadratic in z.
+    pub h: E::G1,
+}
+
+/// The scalars of the H query, which may be under way.
+pub(super) enum Underway<F: PrimeField> {
+    /// On this side.
+    Here(Evaluated<F>),
+    /// Its factors are on the device.
+    There(Vec<Ticket>),
+}
+
+/// The products with the assignment that the device computes.
+pub(super) struct Tickets {
+    a: Option<Ticket>,
+    b_g1: Option<Ticket>,
+    b_g2: Option<Ticket>,
+    l: Option<Ticket>,
+}
+
+/// A product, here or on its way.
+enum Product<G> {
+    Here(G),
+    There(Ticket),
+}
+
+/// Bytes of a scalar of any curve.
+const SCALAR_BYTES: usize = 32;
+
+/// Notes what each step added to the time that a proof takes.
+struct Reports {
+    reports: Vec<StageReport>,
+    last: Instant,
+}
+
+// === impl DeviceKey ===
+
+impl<E: Engine> DeviceKey<E> {
+    /// Submits the products with the assignment.
+    pub(super) fn multiply(&self, z: &[E::ScalarField]) -> Result<Tickets, ProveError> {
+        let prover = self.key().prover();
+        prover.check_length(z)?;
+        let scalars = E::ScalarField::scalars;
+        // One copy for both groups, unless their queries differ.
+        let b = || scalars(prover.b_g1.gather(z));
+        let shared = (self.key().has_one_b() && self.b_g1.is_some() && self.b_g2.is_some()).then(b);
+        let submit = |bases: &Option<DeviceBases>, scalars: &dyn Fn() -> Scalars| {
+            let ticket = bases.as_ref().map(|bases| self.submit(bases, scalars));
+            ticket.transpose()
+        };
+        let a = submit(&self.a, &|| scalars(prover.a.gather(z)))?;
+        let b_g1 = submit(&self.b_g1, &|| shared.clone().unwrap_or_else(b))?;
+        let b_g2 = submit(&self.b_g2, &|| {
+            let gathered = || scalars(prover.b_g2.gather(z));
+            shared.clone().unwrap_or_else(gathered)
+        })?;
+        let l = submit(&self.l, &|| scalars(prover.l.gather(z)))?;
+        Ok(Tickets { a, b_g1, b_g2, l })
+    }
+
+    /// Submits the transforms, if there are any to do and the device does them.
+    pub(super) fn transform(
+        &self,
+        evaluated: Evaluated<E::ScalarField>,
+    ) -> Result<Underway<E::ScalarField>, ProveError> {
+        let evaluations = match evaluated {
+            Evaluated::Evaluations(evaluations) if self.placement().transforms => evaluations,
+            here => return Ok(Underway::Here(here)),
+        };
+        let prover = self.key().prover();
+        let submit = |mut factor: Zeroizing<Vec<_>>| {
+            let domain = prover.domain.clone();
+            let values = std::mem::take(&mut *factor);
+            let kind = TransformKind::CosetExtend;
+            self.run(Job::Transform(E::ScalarField::transform(
+                domain, kind, values,
+            )))
+        };
+        let tickets: Result<_, Error> = prover
+            .factors(evaluations)
+            .into_iter()
+            .map(submit)
+            .collect();
+        Ok(Underway::There(tickets?))
+    }
+}
+
+// === impl Started ===
+
+impl<'k, E: Engine> Started<'k, E> {
+    pub(super) const fn new(
+        key: &'k DeviceKey<E>,
+        quotient: Underway<E::ScalarField>,
+        products: Tickets,
+    ) -> Self {
+        Self {
+            key,
+            quotient,
+            products,
+        }
+    }
+
+    /// Computes what the device does not, but for the product in the second group, while it works, and
+    /// awaits the rest. The computing happens where the future is polled, on all threads of the current
+    /// rayon pool. A report tells what a step took after those before it.
+    ///
+    /// # Errors
+    ///
+    /// [`ProveError::Assignment`] if `z` is for another circuit, [`ProveError::Device`].
+    pub async fn finish(
+        self,
+        z: &[E::ScalarField],
+    ) -> Result<(PartialProducts<E>, Vec<StageReport>), ProveError> {
+        let Self {
+            key,
+            quotient,
+            products,
+        } = self;
+        let (held, prover) = (key.key(), key.key().prover());
+        let mut reports = Reports::new();
+        let quotient = match quotient {
+            Underway::Here(Evaluated::Quotient(quotient)) => quotient,
+            Underway::Here(Evaluated::Evaluations(evaluations)) => {
+                reports.note(prover.quotient(evaluations))
+            }
+            Underway::There(tickets) => {
+                let mut factors = Vec::with_capacity(tickets.len());
+                for ticket in tickets {
+                    factors.push(Zeroizing::new(ticket.await?.into_values()?));
+                }
+                reports.add(Stage::Quotient, factors.len() * prover.domain_size());
+                prover.combine(factors)
+            }
+        };
+        // Submitted before the processors multiply, so that the device goes on meanwhile.
+        let h = match &key.h {
+            None => Product::Here(reports.note(prover.multiply_h(quotient))),
+            Some(bases) => {
+                let Quotient { mut values } = quotient;
+                let scalars = || E::ScalarField::scalars(std::mem::take(&mut *values));
+                Product::There(key.submit(bases, scalars)?)
+            }
+        };
+        let a = Product::of(products.a, || reports.try_note(prover.multiply_a(z)))?;
+        let b_g1 = Product::of(products.b_g1, || reports.try_note(prover.multiply_b_g1(z)))?;
+        let l = Product::of(products.l, || reports.try_note(prover.multiply_l(z)))?;
+        let products = PartialProducts {
+            a: a.wait(&mut reports, Stage::MsmA, held.a.len()).await?,
+            b_g1: b_g1
+                .wait(&mut reports, Stage::MsmBG1, held.b_g1.len())
+                .await?,
+            b_g2: match products.b_g2 {
+                None => None,
+                Some(ticket) => Some(
+                    Product::There(ticket)
+                        .wait(&mut reports, Stage::MsmBG2, held.b_g2.len())
+                        .await?,
+                ),
+            },
+            l: l.wait(&mut reports, Stage::MsmL, held.l.len()).await?,
+            h: h.wait(&mut reports, Stage::MsmH, held.h.len()).await?,
+        };
+        Ok((products, reports.reports))
+    }
+}
+
+// === impl PartialProducts ===
+
+impl<E: Engine> PartialProducts<E> {
+    /// All products: the one in the second group is computed, if it is missing.
+    ///
+    /// # Errors
+    ///
+    /// [`ProveError::Assignment`] if `z` is for another circuit.
+    pub fn complete(
+        self,
+        prover: &Prover<'_, E>,
+        z: &[E::ScalarField],
+    ) -> Result<(Products<E>, Option<StageReport>), ProveError> {
+        let (b_g2, report) = match self.b_g2 {
+            Some(b_g2) => (b_g2, None),
+            None => {
+                let (b_g2, report) = prover.multiply_b_g2(z)?;
+                (b_g2, Some(report))
+            }
+        };
+        let products = Products {
+            a: self.a,
+            b_g1: self.b_g1,
+            b_g2,
+            l: self.l,
+            h: self.h,
+        };
+        Ok((products, report))
+    }
+}
+
+// === impl Product ===
+
+impl<G: DeviceGroup> Product<G> {
+    /// The device's, or what this side computes.
+    fn of(
+        ticket: Option<Ticket>,
+        compute: impl FnOnce() -> Result<G, ProveError>,
+    ) -> Result<Self, ProveError> {
+        ticket.map_or_else(
+            || compute().map(Self::Here),
+            |ticket| Ok(Self::There(ticket)),
+        )
+    }
+
+    /// The product; `scalars` of them were given to the device.
+    async fn wait(
+        self,
+        reports: &mut Reports,
+        stage: Stage,
+        scalars: usize,
+    ) -> Result<G, ProveError> {
+        match self {
+            Self::Here(product) => Ok(product),
+            Self::There(ticket) => {
+                let product = ticket.await?.into_sum()?;
+                reports.add(stage, scalars);
+                Ok(product)
+            }
+        }
+    }
+}
+
+// === impl Reports ===
+
+impl Reports {
+    fn new() -> Self {
+        Self {
+            reports: Vec::with_capacity(6),
+            last: Instant::now(),
+        }
+    }
+
+    /// A step of this side's.
+    fn note<T>(&mut self, (value, report): (T, StageReport)) -> T {
+        self.last = Instant::now();
+        self.reports.push(report);
+        value
+    }
+
+    fn try_note<T>(&mut self, step: Result<(T, StageReport), ProveError>) -> Result<T, ProveError> {
+        step.map(|step| self.note(step))
+    }
+
+    /// A step of the device's with so many scalars, which ended now.
+    fn add(&mut self, stage: Stage, scalars: usize) {
+        let now = Instant::now();
+        self.reports.push(StageReport {
+            stage,
+            bytes: scalars * SCALAR_BYTES,
+            duration: now - self.last,
+        });
+        self.last = now;
+    }
+}
+
+impl<F: PrimeField> From<Evaluations<F>> for Evaluated<F> {
+    fn from(evaluations: Evaluations<F>) -> Self {
+        Self::Evaluations(evaluations)
+    }
+}
+
+impl<F: PrimeField> From<Quotient<F>> for Evaluated<F> {
+    fn from(quotient: Quotient<F>) -> Self {
+        Self::Quotient(quotient)
+    }
+}
+
+// What follows holds values of the witness: where they are only.
+
+impl<F: PrimeField> fmt::Debug for Evaluated<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Evaluations(evaluations) => evaluations.fmt(f),
+            Self::Quotient(quotient) => quotient.fmt(f),
+        }
+    }
+}
+
+impl<E: Engine> fmt::Debug for Started<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started")
+            .field("key", self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<E: Engine> fmt::Debug for PartialProducts<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PartialProducts").finish_non_exhaustive()
+    }
+}
