@@ -24,7 +24,9 @@ fn product<G: DeviceGroup>(
     scalars: &[G::ScalarField],
     memory_limit: usize,
 ) -> G {
-    let bases = device.load_bases(G::points(points), memory_limit).unwrap();
+    let bases = device
+        .load_bases(G::points(points.to_vec()), memory_limit)
+        .unwrap();
     let scalars = G::ScalarField::scalars(scalars.to_vec());
     let ticket = device.submit(Job::Msm { bases, scalars }).unwrap();
     let sum = ticket.wait().unwrap().into_sum().unwrap();
