@@ -8,9 +8,9 @@ Examples:
   proofmill doctor --quick    without measuring
   proofmill doctor --json | jq '.devices[] | select(.works | not) | .why'
 
-A CUDA card needs NVIDIA's driver (libcuda, for CUDA 12 or newer) and NVRTC (libnvrtc), which compiles
-the kernels when they are first used: some minutes once, kept in `proofmill/cubins` of $XDG_CACHE_HOME,
-or of ~/.cache. NVRTC comes with the CUDA toolkit, and by itself from PyPI:
+A CUDA card needs NVIDIA's driver (libcuda, for CUDA 12 or newer) and NVRTC (libnvrtc), which
+compiles the kernels when they are first used: some minutes once, kept in `proofmill/cubins`
+of $XDG_CACHE_HOME, or of ~/.cache. NVRTC comes with the CUDA toolkit, and by itself from PyPI:
   pip install --target DIR nvidia-cuda-nvrtc
   LD_LIBRARY_PATH=DIR/nvidia/cu13/lib proofmill doctor
 
