@@ -51,6 +51,9 @@ pub trait Device: Send + Sync {
     /// [`Error::UnknownBases`], [`Error::Failed`].
     fn evict(&self, bases: BasesId) -> Result<(), Error>;
 
+    /// How long the device has worked on jobs since it was opened; of a pool, its devices together.
+    fn busy(&self) -> Duration;
+
     /// Why the device takes no more jobs, if it does not.
     fn failure(&self) -> Option<Error>;
 }

@@ -219,6 +219,10 @@ impl Device for Pool {
         Ok(())
     }
 
+    fn busy(&self) -> Duration {
+        self.shared.devices.iter().map(|device| device.busy()).sum()
+    }
+
     /// The first device's reason, once all have failed.
     fn failure(&self) -> Option<Error> {
         let failures: Option<Vec<Error>> = self

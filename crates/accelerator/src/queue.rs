@@ -1,9 +1,10 @@
 //! A device as a thread that works off a queue.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::cost::{Costs, Line, Sort, Work};
 use crate::device::{BasesId, Capabilities, Device, Job, Outcome};
@@ -44,9 +45,17 @@ pub(crate) trait Backend: 'static {
 pub(crate) struct Queue {
     caps: Capabilities,
     commands: Mutex<Option<Sender<Command>>>,
-    failure: Arc<OnceLock<Error>>,
-    costs: Arc<Costs>,
+    record: Arc<Record>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread notes for others.
+#[derive(Default)]
+struct Record {
+    failure: OnceLock<Error>,
+    costs: Costs,
+    /// Microseconds of work on jobs.
+    busy_us: AtomicU64,
 }
 
 enum Command {
@@ -69,16 +78,14 @@ impl Queue {
     ) -> Result<Self, Error> {
         let (opened, opening) = channel();
         let (commands, queue) = channel();
-        let failure = Arc::new(OnceLock::new());
-        let fence = Arc::clone(&failure);
-        let costs = Arc::new(Costs::default());
-        let ledger = Arc::clone(&costs);
+        let record = Arc::new(Record::default());
+        let notes = Arc::clone(&record);
         let thread = std::thread::Builder::new()
             .name("proofmill-device".into())
             .spawn(move || match open() {
                 Ok((backend, caps)) => {
                     if opened.send(Ok(caps)).is_ok() {
-                        work(backend, &queue, &fence, &ledger);
+                        work(backend, &queue, &notes);
                     }
                 }
                 Err(error) => drop(opened.send(Err(error))),
@@ -94,8 +101,7 @@ impl Queue {
         Ok(Self {
             caps,
             commands: Mutex::new(Some(commands)),
-            failure,
-            costs,
+            record,
             thread: Some(thread),
         })
     }
@@ -140,7 +146,7 @@ impl Device for Queue {
             return Err(failure);
         }
         let sort = work.sort();
-        let line = match self.costs.known(sort) {
+        let line = match self.record.costs.known(sort) {
             Some(line) => line,
             None => self.ask(|reply| Command::Measure(sort, reply))?,
         };
@@ -179,8 +185,12 @@ impl Device for Queue {
         self.ask(|reply| Command::Evict(bases, reply))
     }
 
+    fn busy(&self) -> Duration {
+        Duration::from_micros(self.record.busy_us.load(Ordering::Relaxed))
+    }
+
     fn failure(&self) -> Option<Error> {
-        self.failure.get().cloned()
+        self.record.failure.get().cloned()
     }
 }
 
@@ -197,12 +207,12 @@ impl Drop for Queue {
 }
 
 /// Runs commands until there are no more, or the device fails: then the rest is refused.
-fn work(
-    mut backend: impl Backend,
-    queue: &Receiver<Command>,
-    failure: &OnceLock<Error>,
-    costs: &Costs,
-) {
+fn work(mut backend: impl Backend, queue: &Receiver<Command>, record: &Record) {
+    let Record {
+        failure,
+        costs,
+        busy_us,
+    } = record;
     let fence = |error: Error| {
         if matches!(error, Error::Failed { .. }) {
             failure.get_or_init(|| error.clone());
@@ -227,7 +237,10 @@ fn work(
             }
             Command::Run(job, answer) => {
                 let cancellation = answer.cancellation();
+                let began = Instant::now();
                 let outcome = refused.and_then(|()| run(&mut backend, job, &cancellation));
+                let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+                busy_us.fetch_add(us, Ordering::Relaxed);
                 answer.give(outcome.map_err(fence));
             }
         }

@@ -18,8 +18,8 @@ use std::time::Instant;
 use ark_ff::{BigInteger, One, PrimeField, UniformRand};
 use ark_std::rand::rngs::OsRng;
 use proofmill_engine::{
-    CircuitRef, CircuitSource, DeviceOptions, EventKind, Input, JobState, Options, Partition,
-    Priority, Registration, RequestId, Secret, Service, Stage, Submission, Tier,
+    CircuitRef, CircuitSource, DeviceKind, DeviceOptions, EventKind, Input, JobState, Options,
+    Partition, Priority, Registration, RequestId, Secret, Service, Stage, Submission, Tier,
 };
 use proofmill_groth16::snarkjs::setup_zkey;
 use proofmill_groth16::{Curve, Engine, with_curve};
@@ -51,7 +51,9 @@ async fn main() -> Result<(), Failure> {
     let witness = with_curve!(curve, E => chain::<E>(*constraints, &path)?);
     let devices = (0..).zip(threads).map(|(number, threads)| DeviceOptions {
         name: format!("cpu{number}"),
-        threads: (*threads > 0).then_some(*threads),
+        kind: DeviceKind::Processors {
+            threads: (*threads > 0).then_some(*threads),
+        },
     });
     let options = Options {
         partition_workers: *partition_workers,

@@ -57,7 +57,9 @@
 //! | verify | 32·m |
 //!
 //! and until it is finished, g₁ times the larger of m and n, which a product of the prove stage takes
-//! and the kernels keep for the next one. A partition reserves the most of these at once, which
+//! and the kernels keep for the next one. With accelerators the prove stage takes 160·m + 192·n, or
+//! 160·m + 128·n with a key of ours: the scalars of four queries, and the transforms' vectors on their way
+//! there and back. A partition reserves the most of these at once, which
 //! [`CircuitView::work_bytes`] tells, and gives back at each stage's end what no later one needs.
 //! `partition_workers` may be under way, and `express_workers` more while they are critical. A hot key
 //! reserves what it takes, which [`CircuitView::bytes`] tells, and while it is loaded for the first time,
@@ -103,5 +105,8 @@ pub use interface::{
     Status, Submission, Submitted, Tier, check_name,
 };
 pub use memory::{default_budget, usable_memory};
-pub use options::{DeviceOptions, Fault, Interference, KeyForm, Limits, Options, StageWorkers};
+pub use options::{
+    AcceleratorOptions, DeviceKind, DeviceOptions, Fault, Interference, KeyForm, Limits,
+    OffloadRule, Options, StageWorkers,
+};
 pub use service::Service;

@@ -1,9 +1,12 @@
 //! Settings of an engine.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use proofmill_accelerator::Device;
 
 use crate::generator::Generator;
 use crate::interface::Stage;
@@ -26,7 +29,8 @@ pub struct Options {
     /// Threads of the pool that all stages share, and devices that have none of their own; 0 is one
     /// for each processor.
     pub threads: usize,
-    /// What computes the multi-scalar products in the first group, at least one.
+    /// What computes the multi-scalar products; at least one, and of processors. Where there are
+    /// accelerators, processors take what those failed at, or everything once all of them broke.
     pub devices: Vec<DeviceOptions>,
     /// Partitions in each other stage at once.
     pub stage_workers: StageWorkers,
@@ -49,13 +53,53 @@ pub struct Options {
     pub interference: Option<Arc<dyn Interference>>,
 }
 
-/// A device: for now a part of this machine's processors.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A device.
+#[derive(Clone, Debug)]
 pub struct DeviceOptions {
     /// Its name in events, errors and the status.
     pub name: String,
-    /// Threads of a pool of its own; none uses the pool that all stages share.
-    pub threads: Option<usize>,
+    /// What it is.
+    pub kind: DeviceKind,
+}
+
+/// What a device is.
+#[derive(Clone, Debug)]
+pub enum DeviceKind {
+    /// A part of this machine's processors.
+    Processors {
+        /// Threads of a pool of its own; none uses the pool that all stages share.
+        threads: Option<usize>,
+    },
+    /// Something that products and transforms are submitted to.
+    Accelerator(AcceleratorOptions),
+}
+
+/// A device that products and transforms are submitted to, while the processors work on other stages:
+/// a card, a pool of cards.
+///
+/// The bases of the keys that were used last are kept in its memory. Hot keys are in the host's memory
+/// as well, for the processors and for a pool that loses a card; what the device keeps there for
+/// itself is taken off the budget. A device without memory of its own, as tests use, takes of the
+/// host's what nothing counts.
+#[derive(Clone)]
+pub struct AcceleratorOptions {
+    /// The device.
+    pub device: Arc<dyn Device>,
+    /// What it computes.
+    pub offload: OffloadRule,
+    /// Partitions that submit to it at once, at least 1; with 2 it has work while one of them takes
+    /// its results.
+    pub partitions: usize,
+}
+
+/// What an accelerator computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OffloadRule {
+    /// What it is done with sooner than the processors, by what both were measured to take for little
+    /// work of that sort, when the first key is brought to it.
+    WhenItPays,
+    /// All that it can.
+    Always,
 }
 
 /// Partitions that a stage works on at once.
@@ -82,6 +126,10 @@ pub enum KeyForm {
         /// In percent: 100 keeps about one copy.
         percent: u32,
     },
+    /// Points as they are in the file, shared with accelerators; more is reserved for what is on its
+    /// way to and from them. An engine with accelerators has this instead of
+    /// [`Plain`](Self::Plain), and cannot have prepared keys.
+    Shared,
 }
 
 /// What is taken, and how much of it.
@@ -132,10 +180,37 @@ impl Options {
         match stage {
             Stage::Witness => self.stage_workers.witness,
             Stage::Evaluate => self.stage_workers.evaluate,
-            Stage::Prove => self.devices.len(),
+            Stage::Prove => self.devices.iter().map(DeviceOptions::partitions).sum(),
             Stage::Finish => self.stage_workers.finish,
             Stage::Verify => self.stage_workers.verify,
         }
+    }
+}
+
+// === impl DeviceOptions ===
+
+impl DeviceOptions {
+    /// The accelerator, if it is one.
+    pub(crate) fn accelerator(&self) -> Option<&AcceleratorOptions> {
+        match &self.kind {
+            DeviceKind::Processors { .. } => None,
+            DeviceKind::Accelerator(accelerator) => Some(accelerator),
+        }
+    }
+
+    /// Partitions on it at once.
+    pub(crate) fn partitions(&self) -> usize {
+        self.accelerator().map_or(1, |it| it.partitions)
+    }
+}
+
+impl fmt::Debug for AcceleratorOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcceleratorOptions")
+            .field("device", &self.device.caps().name)
+            .field("offload", &self.offload)
+            .field("partitions", &self.partitions)
+            .finish()
     }
 }
 
@@ -149,7 +224,7 @@ impl Default for Options {
             threads: 0,
             devices: vec![DeviceOptions {
                 name: "cpu".to_owned(),
-                threads: None,
+                kind: DeviceKind::Processors { threads: None },
             }],
             stage_workers: StageWorkers::default(),
             key_form: KeyForm::Plain,

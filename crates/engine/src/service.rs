@@ -20,7 +20,7 @@ use crate::handle::Handle;
 use crate::inputs::Inputs;
 use crate::interface::{Error, Stage};
 use crate::memory::default_budget;
-use crate::options::Options;
+use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
 use crate::pipeline::{Device, Env, Scheduler, pool};
 use crate::queue::{Journal, Recovered};
 use crate::residency::{CheckedMemory, Residency};
@@ -51,6 +51,7 @@ impl Service {
             let total = options.memory.or_else(default_budget).ok_or_else(|| {
                 Error::Invalid("how much memory there is cannot be told: set the budget".to_owned())
             })?;
+            let total = without_accelerators(total, &options)?;
             let temporary = match &options.state_dir {
                 Some(_) => None,
                 None => Some(temporary().map_err(storage)?),
@@ -76,7 +77,8 @@ impl Service {
             let devices = options
                 .devices
                 .iter()
-                .map(|device| Device::new(device, &shared))
+                .enumerate()
+                .map(|(number, device)| Device::new(number, device, &shared))
                 .collect::<Result<Vec<_>, _>>()?;
             let durable = options
                 .state_dir
@@ -89,7 +91,7 @@ impl Service {
                 events.clone(),
                 shared.clone(),
                 checked,
-                options.key_form,
+                key_form(&options),
                 options.limits.circuits,
             );
             for circuit in &recovered.circuits {
@@ -168,7 +170,57 @@ fn check(options: &Options) -> Result<(), Error> {
     if names.len() < options.devices.len() || names.contains("") {
         return Err(Error::Invalid("devices need names of their own".to_owned()));
     }
+    if accelerators(options).count() == options.devices.len() {
+        return Err(Error::Invalid(
+            "processors are needed among the devices, for what accelerators fail at".to_owned(),
+        ));
+    }
+    if options
+        .devices
+        .iter()
+        .any(|device| device.partitions() == 0)
+    {
+        return Err(Error::Invalid(
+            "an accelerator for 0 partitions at once: at least 1 is needed".to_owned(),
+        ));
+    }
+    let prepared = matches!(options.key_form, KeyForm::Prepared { .. });
+    if prepared && accelerators(options).next().is_some() {
+        return Err(Error::Invalid(
+            "prepared keys cannot be brought to accelerators: hold keys plain, or use processors only"
+                .to_owned(),
+        ));
+    }
     Ok(())
+}
+
+/// How hot keys are held, as the devices want them.
+fn key_form(options: &Options) -> KeyForm {
+    match options.key_form {
+        KeyForm::Plain if accelerators(options).next().is_some() => KeyForm::Shared,
+        form => form,
+    }
+}
+
+/// The budget without what accelerators keep of the host's memory as long as the engine runs.
+fn without_accelerators(total: u64, options: &Options) -> Result<u64, Error> {
+    let kept: u64 = accelerators(options)
+        .map(|it| it.device.caps().host_memory)
+        .sum();
+    total
+        .checked_sub(kept)
+        .filter(|left| *left > 0)
+        .ok_or_else(|| {
+            Error::Invalid(format!(
+                "the accelerators keep {kept} bytes of the host's memory, and the budget is {total}: \
+                 set a larger one, or use fewer of them"
+            ))
+        })
+}
+
+fn accelerators(options: &Options) -> impl Iterator<Item = &AcceleratorOptions> {
+    let devices = options.devices.iter();
+    devices.filter_map(DeviceOptions::accelerator)
 }
 
 /// The input files of jobs that go on.

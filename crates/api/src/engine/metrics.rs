@@ -211,10 +211,19 @@ fn stages(page: &mut Page, status: &Status) {
 
 fn devices(page: &mut Page, status: &Status) {
     type Value = fn(&proofmill_engine::DeviceStatus) -> f64;
-    let metrics: [(&str, &str, Kind, Value); 5] = [
-        ("device_busy", "Whether a device works", Kind::Gauge, |it| {
-            u8::from(it.busy).into()
-        }),
+    let metrics: [(&str, &str, Kind, Value); 6] = [
+        (
+            "device_busy",
+            "Whether a device has a partition",
+            Kind::Gauge,
+            |it| u8::from(it.busy).into(),
+        ),
+        (
+            "device_broken",
+            "Whether a device is not used any more",
+            Kind::Gauge,
+            |it| u8::from(it.broken.is_some()).into(),
+        ),
         (
             "device_busy_seconds",
             "Time a device worked",

@@ -97,7 +97,7 @@ pub struct StageStatus {
 pub struct DeviceStatus {
     /// Its name.
     pub name: String,
-    /// Whether it works on a partition now.
+    /// Whether a partition is on it now.
     pub busy: bool,
     /// How long it worked, in microseconds.
     pub busy_us: u64,
@@ -107,6 +107,8 @@ pub struct DeviceStatus {
     pub failures: u64,
     /// How often it was to blame: its proof did not verify and the witness was right.
     pub suspected: u64,
+    /// Why it is not used any more, if it is not.
+    pub broken: Option<String>,
 }
 
 /// The memory.

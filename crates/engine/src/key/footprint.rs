@@ -38,11 +38,17 @@ impl Footprint {
         let (z, vector) = (sizes.variables * SCALAR, sizes.domain * SCALAR);
         let (g1, g2) = product_bytes(sizes.curve, sizes.form);
         let vectors = if sizes.zkey { 3 } else { 2 };
+        let prove = match sizes.form {
+            KeyForm::Plain | KeyForm::Prepared { .. } => z + vector,
+            // The scalars of four queries, and vectors twice: as a pool holds them, and as they come
+            // back.
+            KeyForm::Shared => 5 * z + 2 * vectors * vector,
+        };
         Self {
             stages: [
                 2 * z,
                 z + vectors * vector,
-                z + vector,
+                prove,
                 z + g2 * sizes.variables,
                 // The public inputs are a part of z.
                 z,
@@ -88,9 +94,9 @@ impl Footprint {
 /// measured, see [`proofmill_groth16::stages`].
 const fn product_bytes(curve: Curve, form: KeyForm) -> (u64, u64) {
     match (curve, form) {
-        (Curve::Bn254, KeyForm::Plain) => (160, 320),
+        (Curve::Bn254, KeyForm::Plain | KeyForm::Shared) => (160, 320),
         (Curve::Bn254, KeyForm::Prepared { .. }) => (32, 68),
-        (Curve::Bls12_381, KeyForm::Plain) => (320, 640),
+        (Curve::Bls12_381, KeyForm::Plain | KeyForm::Shared) => (320, 640),
         (Curve::Bls12_381, KeyForm::Prepared { .. }) => (68, 136),
     }
 }
@@ -102,7 +108,11 @@ mod tests {
     #[test]
     fn what_is_reserved_never_grows_from_stage_to_stage() {
         for curve in Curve::ALL {
-            for form in [KeyForm::Plain, KeyForm::Prepared { percent: 300 }] {
+            for form in [
+                KeyForm::Plain,
+                KeyForm::Prepared { percent: 300 },
+                KeyForm::Shared,
+            ] {
                 for (variables, domain) in [(1, 1), (1 << 20, 1 << 16), (1 << 10, 1 << 20)] {
                     let footprint = Footprint::of(&Sizes {
                         curve,

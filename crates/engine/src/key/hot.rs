@@ -1,17 +1,22 @@
 //! A key of one of the curves.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use proofmill_groth16::{Engine, PreparedVerifyingKey, ResidentKey};
+use proofmill_accelerator::Error;
+use proofmill_groth16::{DeviceKey, Engine, PreparedVerifyingKey, ProveError, ResidentKey};
 
+use super::accelerator::{Accelerator, Resident};
 use super::traits::{Key, Work};
 use super::work::TypedWork;
 
 /// A key over the curve `E`.
 pub(crate) struct HotKey<E: Engine> {
-    pub(super) key: ResidentKey<E>,
+    pub(super) key: Arc<ResidentKey<E>>,
     pub(super) verifying: PreparedVerifyingKey<E>,
     knows_constraints: bool,
+    /// The same key on accelerators, by their numbers.
+    on: Mutex<HashMap<usize, Arc<DeviceKey<E>>>>,
 }
 
 // === impl HotKey ===
@@ -20,9 +25,60 @@ impl<E: Engine> HotKey<E> {
     pub(crate) fn new(key: ResidentKey<E>, knows_constraints: bool) -> Self {
         Self {
             verifying: PreparedVerifyingKey::from(key.vk().clone()),
-            key,
+            key: Arc::new(key),
             knows_constraints,
+            on: Mutex::default(),
         }
+    }
+
+    /// The key on an accelerator: brought there unless it is, in the place of those used longest ago
+    /// if there is no room.
+    pub(super) fn on(
+        self: &Arc<Self>,
+        accelerator: &Accelerator,
+    ) -> Result<Arc<DeviceKey<E>>, ProveError> {
+        let turn = accelerator.turn();
+        let resident = self.lock().get(&accelerator.number).cloned();
+        let key = match resident {
+            Some(key) => key,
+            None => {
+                let key = Arc::new(self.load(accelerator, &turn)?);
+                self.lock().insert(accelerator.number, key.clone());
+                key
+            }
+        };
+        let this: Weak<Self> = Arc::downgrade(self);
+        accelerator.used(this);
+        Ok(key)
+    }
+
+    fn load(
+        &self,
+        accelerator: &Accelerator,
+        turn: &MutexGuard<'_, ()>,
+    ) -> Result<DeviceKey<E>, ProveError> {
+        let mut limit = accelerator.key_limit();
+        loop {
+            let (key, device) = (self.key.clone(), accelerator.device.clone());
+            match DeviceKey::load(key, device, accelerator.offload(), limit) {
+                Err(ProveError::Device(Error::OutOfMemory { .. }))
+                    if accelerator.evict_one(turn) => {}
+                // The last resort: without multiples.
+                Err(ProveError::Device(Error::OutOfMemory { .. })) if limit > 0 => limit = 0,
+                loaded => return loaded,
+            }
+        }
+    }
+
+    /// Whether an accelerator that has the key computes its transforms.
+    pub(super) fn transforms_elsewhere(&self) -> bool {
+        let on = self.lock();
+        on.values().any(|key| key.placement().transforms)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<usize, Arc<DeviceKey<E>>>> {
+        // Nothing under this lock panics half-way through a change.
+        self.on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -37,5 +93,21 @@ impl<E: Engine> Key for HotKey<E> {
 
     fn knows_constraints(&self) -> bool {
         self.knows_constraints
+    }
+}
+
+impl<E: Engine> Resident for HotKey<E> {
+    fn leave(&self, accelerator: usize) -> bool {
+        let idle = {
+            let mut on = self.lock();
+            let idle = |key: &Arc<DeviceKey<E>>| Arc::strong_count(key) == 1;
+            if on.get(&accelerator).is_some_and(idle) {
+                on.remove(&accelerator)
+            } else {
+                None
+            }
+        };
+        // Without the lock: evicting waits for the device.
+        idle.is_some()
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
+use super::accelerator::Accelerator;
 use crate::interface::{CircuitId, PartitionProof};
 
 /// A key with its circuit, ready to prove.
@@ -22,7 +23,7 @@ pub(crate) trait Key: Send + Sync {
 }
 
 /// One partition on its way through the stages, in this order; each step frees what the later ones do
-/// not need. All of them run on the current rayon pool.
+/// not need. Where nothing else is said they run on the current rayon pool.
 pub(crate) trait Work: Send {
     /// Decodes a witness.
     fn read_witness(&mut self, bytes: &[u8]) -> Result<(), StepError>;
@@ -33,7 +34,16 @@ pub(crate) trait Work: Send {
     /// The multi-scalar products in the first group.
     fn prove(&mut self, stop: &Stop) -> Result<(), StepError>;
 
-    /// The product in the second group, and the proof.
+    /// The products, those of them on an accelerator that pay there. To be called from outside the
+    /// pool, within the runtime: it waits, and computes on `pool`.
+    fn prove_on(
+        &mut self,
+        accelerator: &Accelerator,
+        pool: &rayon::ThreadPool,
+        stop: &Stop,
+    ) -> Result<(), StepError>;
+
+    /// The product in the second group unless it is there, and the proof.
     fn finish(&mut self, stop: &Stop) -> Result<(), StepError>;
 
     /// The proof, if it is one.
@@ -50,6 +60,8 @@ pub(crate) enum StepError {
     Permanent(String),
     /// Another attempt may succeed: why.
     Retry(String),
+    /// The device broke and is not to be used any more; another may succeed: why.
+    Broken(String),
     /// The proof does not verify.
     Invalid,
     /// It was told to stop.

@@ -1,16 +1,20 @@
 //! A partition of one of the curves.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use ark_ec::AffineRepr;
 use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::rngs::OsRng;
-use proofmill_groth16::stages::{Evaluations, Products, Quotient};
-use proofmill_groth16::{Engine, Proof, ProveError, verify};
+use proofmill_accelerator::Error;
+use proofmill_groth16::{Engine, Evaluated, PartialProducts, Proof, ProveError, verify};
 use proofmill_r1cs::iden3::{WTNS_FORMAT, Witness, WtnsFile, canonical_from_le};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
+use super::accelerator::Accelerator;
 use super::hot::HotKey;
 use super::traits::{StepError, Stop, Work};
 use crate::interface::{CircuitId, PartitionProof};
@@ -30,19 +34,17 @@ pub(super) struct TypedWork<E: Engine> {
 enum Step<E: Engine> {
     Begun,
     Read(Witness<E::ScalarField>),
-    Evaluated(Witness<E::ScalarField>, Quotient<E::ScalarField>),
-    Proved(Witness<E::ScalarField>, FirstGroup<E>),
+    Evaluated(Witness<E::ScalarField>, Evaluated<E::ScalarField>),
+    Proved(Witness<E::ScalarField>, PartialProducts<E>),
     Finished(Vec<E::ScalarField>, Proof<E>),
     /// A step failed, or all are done: what was held is gone.
     Ended,
 }
 
-/// The products in the first group.
-struct FirstGroup<E: Engine> {
-    a: E::G1,
-    b: E::G1,
-    l: E::G1,
-    h: E::G1,
+/// A future that is polled on a pool's threads, and holds none of them while it waits.
+struct OnPool<'a, F> {
+    pool: &'a rayon::ThreadPool,
+    future: Pin<Box<F>>,
 }
 
 // === impl TypedWork ===
@@ -107,46 +109,86 @@ impl<E: Engine> Work for TypedWork<E> {
             return Err(out_of_order());
         };
         let prover = self.key.key.prover();
-        let (evaluations, _): (Evaluations<_>, _) =
-            prover.evaluate(witness.values()).map_err(refused)?;
+        let (evaluations, _) = prover.evaluate(witness.values()).map_err(refused)?;
         stop.check()?;
-        let (quotient, _) = prover.quotient(evaluations);
-        self.step = Step::Evaluated(witness, quotient);
+        let evaluated = if self.key.transforms_elsewhere() {
+            evaluations.into()
+        } else {
+            prover.quotient(evaluations).0.into()
+        };
+        self.step = Step::Evaluated(witness, evaluated);
         stop.check()
     }
 
     fn prove(&mut self, stop: &Stop) -> Result<(), StepError> {
-        let Step::Evaluated(witness, quotient) = self.take() else {
+        let Step::Evaluated(witness, evaluated) = self.take() else {
             return Err(out_of_order());
         };
         let prover = self.key.key.prover();
         let z = witness.values();
+        let quotient = match evaluated {
+            Evaluated::Quotient(quotient) => quotient,
+            Evaluated::Evaluations(evaluations) => prover.quotient(evaluations).0,
+        };
+        stop.check()?;
         // The one that needs the quotient comes first, so that its memory is free after it.
         let (h, _) = prover.multiply_h(quotient);
         stop.check()?;
         let (a, _) = prover.multiply_a(z).map_err(refused)?;
         stop.check()?;
-        let (b, _) = prover.multiply_b_g1(z).map_err(refused)?;
+        let (b_g1, _) = prover.multiply_b_g1(z).map_err(refused)?;
         stop.check()?;
         let (l, _) = prover.multiply_l(z).map_err(refused)?;
-        self.step = Step::Proved(witness, FirstGroup { a, b, l, h });
+        let products = PartialProducts {
+            a,
+            b_g1,
+            b_g2: None,
+            l,
+            h,
+        };
+        self.step = Step::Proved(witness, products);
+        stop.check()
+    }
+
+    fn prove_on(
+        &mut self,
+        accelerator: &Accelerator,
+        pool: &rayon::ThreadPool,
+        stop: &Stop,
+    ) -> Result<(), StepError> {
+        let Step::Evaluated(witness, evaluated) = self.take() else {
+            return Err(out_of_order());
+        };
+        let failed = |error| failed_on(accelerator, error);
+        let key = self.key.on(accelerator).map_err(failed)?;
+        stop.check()?;
+        let z = witness.values();
+        let started = pool.install(|| key.start(z, evaluated)).map_err(failed)?;
+        let finish = OnPool {
+            pool,
+            future: Box::pin(started.finish(z)),
+        };
+        // Whoever stops drops what was submitted, which cancels it.
+        let finished = tokio::runtime::Handle::current().block_on(async {
+            tokio::select! {
+                biased;
+                () = stop.raised() => Err(StepError::Stopped),
+                finished = finish => finished.map_err(failed),
+            }
+        });
+        let (products, _) = finished?;
+        self.step = Step::Proved(witness, products);
         stop.check()
     }
 
     fn finish(&mut self, stop: &Stop) -> Result<(), StepError> {
-        let Step::Proved(witness, first) = self.take() else {
+        let Step::Proved(witness, products) = self.take() else {
             return Err(out_of_order());
         };
         let prover = self.key.key.prover();
-        let (b_g2, _) = prover.multiply_b_g2(witness.values()).map_err(refused)?;
+        let completed = products.complete(&prover, witness.values());
+        let (products, _) = completed.map_err(refused)?;
         stop.check()?;
-        let products = Products {
-            a: first.a,
-            b_g1: first.b,
-            b_g2,
-            l: first.l,
-            h: first.h,
-        };
         let (proof, _) = prover.assemble(&products, &mut OsRng);
         let public = witness.values()[1..prover.vk().instance.len()].to_vec();
         self.step = Step::Finished(public, proof);
@@ -167,8 +209,8 @@ impl<E: Engine> Work for TypedWork<E> {
     }
 
     fn spoil(&mut self) {
-        if let Step::Proved(_, first) = &mut self.step {
-            first.a += E::G1Affine::generator();
+        if let Step::Proved(_, products) = &mut self.step {
+            products.a += E::G1Affine::generator();
         }
     }
 }
@@ -185,6 +227,34 @@ fn refused(error: ProveError) -> StepError {
     StepError::Permanent(error.to_string())
 }
 
+/// What an accelerator could not do: another device can, unless it is about the witness.
+fn failed_on(accelerator: &Accelerator, error: ProveError) -> StepError {
+    let why = format!("on device {}: {error}", accelerator.name);
+    match error {
+        ProveError::Device(Error::Failed { .. } | Error::NoDevice { .. }) => StepError::Broken(why),
+        ProveError::Device(Error::OutOfMemory { .. }) => {
+            // For whoever comes next: this one's jobs have no room beside all that is there.
+            accelerator.evict_one(&accelerator.turn());
+            StepError::Retry(why)
+        }
+        ProveError::Device(_) => StepError::Retry(why),
+        error => refused(error),
+    }
+}
+
 fn out_of_order() -> StepError {
     StepError::Permanent("a stage was run out of its order".to_owned())
+}
+
+impl<F: Future<Output: Send> + Send> Future for OnPool<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let waker = context.waker().clone();
+        let this = &mut *self;
+        this.pool.install(|| {
+            let mut context = Context::from_waker(&waker);
+            this.future.as_mut().poll(&mut context)
+        })
+    }
 }

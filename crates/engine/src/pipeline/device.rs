@@ -1,60 +1,119 @@
-//! What computes the products of the first group.
+//! What computes the products.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::interface::{DeviceStatus, Error};
-use crate::options::DeviceOptions;
+use crate::key::Accelerator;
+use crate::options::{DeviceKind, DeviceOptions};
 
 /// A device, and what it did.
 pub(crate) struct Device {
     pub(super) name: Arc<str>,
     /// Its threads.
     pub(super) pool: Arc<rayon::ThreadPool>,
-    pub(super) busy: bool,
-    busy_us: u64,
+    /// What is submitted to, if it is one.
+    pub(super) accelerator: Option<Arc<Accelerator>>,
+    /// The partitions it works on, and the most.
+    running: usize,
+    slots: usize,
+    /// Since when it works.
+    since: Option<Instant>,
+    busy: Duration,
     products: u64,
     pub(super) failures: u64,
     pub(super) suspected: u64,
+    /// Why it gets no partitions any more.
+    broken: Option<String>,
 }
 
 // === impl Device ===
 
 impl Device {
-    /// Makes a device; without threads of its own it uses `shared`.
+    /// Makes a device, the one of that number; without threads of its own it uses `shared`.
     pub(crate) fn new(
+        number: usize,
         options: &DeviceOptions,
         shared: &Arc<rayon::ThreadPool>,
     ) -> Result<Self, Error> {
-        let pool = match options.threads {
-            None => shared.clone(),
-            Some(threads) => pool(&options.name, threads)?,
+        let name = &options.name;
+        let pool = match &options.kind {
+            DeviceKind::Processors {
+                threads: Some(threads),
+            } => pool(name, *threads)?,
+            _ => shared.clone(),
         };
+        let accelerator = options.accelerator().map(|accelerator| {
+            let opened = Accelerator::new(number, name, accelerator);
+            let failed = |error| Error::Invalid(format!("device {name}: {error}"));
+            opened.map(Arc::new).map_err(failed)
+        });
         Ok(Self {
-            name: options.name.as_str().into(),
+            name: name.as_str().into(),
             pool,
-            busy: false,
-            busy_us: 0,
+            accelerator: accelerator.transpose()?,
+            running: 0,
+            slots: options.partitions(),
+            since: None,
+            busy: Duration::ZERO,
             products: 0,
             failures: 0,
             suspected: 0,
+            broken: None,
         })
     }
 
-    /// It worked on a partition for so long.
-    pub(super) fn worked(&mut self, us: u64, done: bool) {
-        self.busy = false;
-        self.busy_us += us;
+    /// Whether it takes another partition.
+    pub(super) fn is_free(&self) -> bool {
+        self.broken.is_none() && self.running < self.slots
+    }
+
+    /// Whether it is an accelerator that works.
+    pub(super) fn accelerates(&self) -> bool {
+        self.broken.is_none() && self.accelerator.is_some()
+    }
+
+    /// It has a partition.
+    pub(super) fn begins(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+        self.running += 1;
+    }
+
+    /// A partition left it.
+    pub(super) fn ends(&mut self, done: bool) {
+        self.running -= 1;
         self.products += u64::from(done);
+        if self.running == 0 {
+            self.busy = self.worked();
+            self.since = None;
+        }
+    }
+
+    /// It gets nothing any more.
+    pub(super) fn fence(&mut self, why: &str) {
+        if self.broken.is_none() {
+            tracing::error!(device = &*self.name, why, "a device is not used any more");
+            self.broken = Some(why.to_owned());
+        }
+    }
+
+    /// How long partitions were on it; of an accelerator, how long it worked on their jobs.
+    fn worked(&self) -> Duration {
+        if let Some(accelerator) = &self.accelerator {
+            return accelerator.busy();
+        }
+        self.busy + self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     pub(super) fn status(&self) -> DeviceStatus {
         DeviceStatus {
             name: self.name.to_string(),
-            busy: self.busy,
-            busy_us: self.busy_us,
+            busy: self.running > 0,
+            busy_us: u64::try_from(self.worked().as_micros()).unwrap_or(u64::MAX),
             products: self.products,
             failures: self.failures,
             suspected: self.suspected,
+            broken: self.broken.clone(),
         }
     }
 }

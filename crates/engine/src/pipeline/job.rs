@@ -33,6 +33,8 @@ pub(super) struct Job {
 pub(super) struct Part {
     /// Attempts that were begun.
     pub(super) attempts: u32,
+    /// Those that ended because a device broke.
+    pub(super) broken: u32,
     pub(super) state: PartState,
     /// Devices that made products of it whose proof did not verify, while it may have been the
     /// witness's fault.
@@ -75,6 +77,7 @@ impl Job {
     pub(super) fn new(record: JobRecord, arrival: u64, circuits: Vec<String>) -> Self {
         let part = || Part {
             attempts: 0,
+            broken: 0,
             state: PartState::Waiting,
             doubts: Vec::new(),
             last_device: None,

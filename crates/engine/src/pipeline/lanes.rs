@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::device::Device;
 use super::flight::{Flight, Place};
 use crate::interface::{JobId, Stage, StageStatus};
+use crate::key::Accelerator;
 
 /// One stage: the partitions before it, and its workers.
 struct Lane {
@@ -31,6 +32,8 @@ pub(super) struct Entry {
     pub(super) worker: Arc<str>,
     /// The device's pool; none for the shared one.
     pub(super) pool: Option<Arc<rayon::ThreadPool>>,
+    /// What to submit to.
+    pub(super) accelerator: Option<Arc<Accelerator>>,
 }
 
 // === impl Lanes ===
@@ -79,20 +82,24 @@ impl Lanes {
         let lane = self.lane(stage);
         let (_, mut flight) = lane.waiting.pop_first()?;
         lane.busy += 1;
-        let (worker, pool) = match device {
-            None => (self.names[stage as usize].clone(), None),
-            Some(number) => {
-                flight.device = Some(number);
-                let device = &mut self.devices[number];
-                device.busy = true;
-                (device.name.clone(), Some(device.pool.clone()))
-            }
+        let Some(number) = device else {
+            return Some(Entry {
+                flight,
+                stage,
+                worker: self.names[stage as usize].clone(),
+                pool: None,
+                accelerator: None,
+            });
         };
+        flight.device = Some(number);
+        let device = &mut self.devices[number];
+        device.begins();
         Some(Entry {
             flight,
             stage,
-            worker,
-            pool,
+            worker: device.name.clone(),
+            pool: Some(device.pool.clone()),
+            accelerator: device.accelerator.clone(),
         })
     }
 
@@ -111,15 +118,17 @@ impl Lanes {
                 .is_none_or(|first| place < *first)
     }
 
-    /// A free device, rather not the one that had the partition before.
+    /// A free device, rather not the one that had the partition before. Processors that accelerators
+    /// spare work for the other stages, as long as the partition was not tried before.
     fn free_device(&self, before: Option<usize>) -> Option<usize> {
-        let free = |number: &usize| !self.devices[*number].busy;
-        let mut numbers = 0..self.devices.len();
-        numbers
-            .clone()
-            .filter(|number| Some(*number) != before)
-            .find(free)
-            .or_else(|| numbers.find(free))
+        let spared = before.is_none() && self.devices.iter().any(Device::accelerates);
+        let takes = |number: &usize| {
+            let device = &self.devices[*number];
+            device.is_free() && (device.accelerator.is_some() || !spared)
+        };
+        let mut numbers = (0..self.devices.len()).filter(takes);
+        let other = |number: &usize| Some(*number) != before;
+        numbers.clone().find(other).or_else(|| numbers.next())
     }
 
     /// A partition left a stage.
@@ -129,7 +138,7 @@ impl Lanes {
         lane.ended += 1;
         lane.busy_us += us;
         if let (Stage::Prove, Some(number)) = (stage, device) {
-            self.devices[number].worked(us, done);
+            self.devices[number].ends(done);
         }
     }
 

@@ -173,6 +173,14 @@ impl Scheduler {
                 }
                 format!("{what}: {why}")
             }
+            StepError::Broken(why) => {
+                if let Some(worker) = worker {
+                    worker.failures += 1;
+                    worker.fence(&why);
+                }
+                part.broken += 1;
+                format!("{what}: {why}")
+            }
             StepError::Invalid => {
                 if let Some(worker) = worker {
                     worker.failures += 1;
@@ -194,7 +202,8 @@ impl Scheduler {
             }
         };
         part.last_device = device;
-        if part.attempts >= self.attempts {
+        // A device breaks once: there are no more such attempts than there are devices.
+        if part.attempts - part.broken >= self.attempts {
             let tried = part.attempts;
             let why = format!("{why} (attempt {tried} of {tried})");
             self.to_end.push_back((id, JobState::Failed(why)));

@@ -263,8 +263,12 @@ impl Scheduler {
                 worker: entry.worker.clone(),
             });
             let (env, back) = (self.env.clone(), self.back.clone());
-            let pool = entry.pool.unwrap_or_else(|| env.pool.clone());
-            let step = step::run(env, entry.flight, entry.stage, entry.worker, pool, began_us);
+            let place = step::Workplace {
+                worker: entry.worker,
+                pool: entry.pool.unwrap_or_else(|| env.pool.clone()),
+                accelerator: entry.accelerator,
+            };
+            let step = step::run(env, entry.flight, entry.stage, place, began_us);
             tokio::spawn(async move {
                 // The receiver is there as long as anything is under way.
                 let _ = back.send(Back::Stepped(Box::new(step.await)));

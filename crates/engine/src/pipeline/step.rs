@@ -10,7 +10,7 @@ use super::flight::Flight;
 use super::scheduler::Env;
 use crate::generator::{self, Generator};
 use crate::interface::{PartitionProof, Secret, Stage};
-use crate::key::{StepError, Stop};
+use crate::key::{Accelerator, StepError, Stop, Work};
 use crate::options::Fault;
 use crate::queue::InputRecord;
 
@@ -30,15 +30,25 @@ enum Bytes {
     Made(Secret),
 }
 
-/// Runs a stage on `pool`, for the worker of that name.
+/// Where a stage runs.
+pub(super) struct Workplace {
+    /// The stage's worker's name, or the device's.
+    pub(super) worker: Arc<str>,
+    /// The threads that compute.
+    pub(super) pool: Arc<rayon::ThreadPool>,
+    /// What the products are submitted to, in the stage that makes them.
+    pub(super) accelerator: Option<Arc<Accelerator>>,
+}
+
+/// Runs a stage.
 pub(super) async fn run(
     env: Arc<Env>,
     mut flight: Flight,
     stage: Stage,
-    worker: Arc<str>,
-    pool: Arc<rayon::ThreadPool>,
+    place: Workplace,
     began_us: u64,
 ) -> Stepped {
+    let worker = place.worker.clone();
     let made = match stage {
         Stage::Witness => {
             let (input, stop) = (flight.input.clone(), flight.stop.clone());
@@ -49,9 +59,9 @@ pub(super) async fn run(
     let (flight, result) = match made {
         Err(error) => (flight, Err(error)),
         Ok(made) => {
-            let name = worker.clone();
             let computed = tokio::task::spawn_blocking(move || {
-                let step = || pool.install(|| compute(&env, &mut flight, stage, &name, made));
+                let name = &place.worker;
+                let step = || place.compute(&env, &mut flight, stage, made);
                 let result = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
                     let what = panic_text(&*panic);
                     Err(StepError::Retry(format!(
@@ -101,21 +111,56 @@ async fn run_program(
     Ok(Some(Bytes::File(made)))
 }
 
+// === impl Workplace ===
+
+impl Workplace {
+    fn compute(
+        &self,
+        env: &Env,
+        flight: &mut Flight,
+        stage: Stage,
+        made: Option<Bytes>,
+    ) -> Result<Option<PartitionProof>, StepError> {
+        flight.stop.check()?;
+        let proof = match &self.accelerator {
+            None => self.pool.install(|| compute(env, flight, stage, made))?,
+            Some(accelerator) => {
+                let work = there(&mut flight.work)?;
+                work.prove_on(accelerator, &self.pool, &flight.stop)?;
+                None
+            }
+        };
+        if stage == Stage::Prove {
+            self.interfere(env, flight)?;
+        }
+        Ok(proof)
+    }
+
+    /// Breaks what a test wants broken.
+    fn interfere(&self, env: &Env, flight: &mut Flight) -> Result<(), StepError> {
+        let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
+            broken.with_products(&self.worker, flight.place.partition, flight.attempt)
+        });
+        match fault {
+            Fault::None => {}
+            Fault::WrongProduct => there(&mut flight.work)?.spoil(),
+            Fault::Panic => panic!("as it was told to"),
+        }
+        Ok(())
+    }
+}
+
 fn compute(
     env: &Env,
     flight: &mut Flight,
     stage: Stage,
-    worker: &str,
     made: Option<Bytes>,
 ) -> Result<Option<PartitionProof>, StepError> {
-    flight.stop.check()?;
     let bytes = match stage {
         Stage::Witness => Some(witness(env, flight, made)?),
         _ => None,
     };
-    let Some(work) = &mut flight.work else {
-        return Err(StepError::Retry("the key was not there".to_owned()));
-    };
+    let work = there(&mut flight.work)?;
     match stage {
         Stage::Witness => match bytes {
             Some(Bytes::File(file)) => work.read_witness(&file)?,
@@ -123,21 +168,16 @@ fn compute(
             None => {}
         },
         Stage::Evaluate => work.evaluate(&flight.stop)?,
-        Stage::Prove => {
-            work.prove(&flight.stop)?;
-            let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
-                broken.with_products(worker, flight.place.partition, flight.attempt)
-            });
-            match fault {
-                Fault::None => {}
-                Fault::WrongProduct => work.spoil(),
-                Fault::Panic => panic!("as it was told to"),
-            }
-        }
+        Stage::Prove => work.prove(&flight.stop)?,
         Stage::Finish => work.finish(&flight.stop)?,
         Stage::Verify => return work.verify(flight.circuit_id).map(Some),
     }
     Ok(None)
+}
+
+fn there(work: &mut Option<Box<dyn Work>>) -> Result<&mut Box<dyn Work>, StepError> {
+    work.as_mut()
+        .ok_or_else(|| StepError::Retry("the key was not there".to_owned()))
 }
 
 /// The witness's bytes.

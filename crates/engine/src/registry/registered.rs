@@ -65,7 +65,7 @@ impl Registered {
     /// The limit for prepared points.
     pub(crate) fn prepared(&self, form: KeyForm) -> u64 {
         match form {
-            KeyForm::Plain => 0,
+            KeyForm::Plain | KeyForm::Shared => 0,
             // One copy is kept whatever the limit: in the widest layout it takes three halves of what
             // a file does.
             KeyForm::Prepared { percent } => self.file_bytes * u64::from(percent.max(150)) / 100,

@@ -61,7 +61,7 @@ pub(super) fn load(
     mapped: Option<MappedFiles>,
 ) -> Result<Loaded, String> {
     let points = match form {
-        KeyForm::Plain => Form::Plain,
+        KeyForm::Plain | KeyForm::Shared => Form::Plain,
         KeyForm::Prepared { .. } => Form::Prepared {
             memory_limit: usize::try_from(registered.prepared(form)).unwrap_or(usize::MAX),
         },

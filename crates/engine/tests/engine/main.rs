@@ -1,5 +1,6 @@
 //! The engine as its callers have it: real circuits of both curves, real keys, real proofs.
 
+mod accelerator;
 mod faults;
 mod inputs;
 mod proofs;

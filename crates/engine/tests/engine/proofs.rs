@@ -1,7 +1,7 @@
 //! Proofs: of every kind of circuit, of one partition and of many.
 
 use proofmill_engine::{
-    ConstraintsFrom, Input, JobState, KeyForm, Options, Partition, Secret, Tier,
+    ConstraintsFrom, DeviceKind, Input, JobState, KeyForm, Options, Partition, Secret, Tier,
 };
 use proofmill_groth16::Curve;
 use proofmill_shutdown::Level;
@@ -125,9 +125,10 @@ async fn a_witness_that_is_none_fails_its_job_and_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn devices_with_threads_of_their_own_share_the_work() {
     let mut devices = super::support::devices(&["one", "two"]);
+    let kind = DeviceKind::Processors { threads: Some(1) };
     devices
         .iter_mut()
-        .for_each(|device| device.threads = Some(1));
+        .for_each(|device| device.kind = kind.clone());
     let options = Options {
         devices,
         partition_workers: 4,

@@ -10,8 +10,8 @@ use ark_ec::pairing::Pairing;
 use ark_ff::{BigInteger, One, PrimeField, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_engine::{
-    CircuitRef, CircuitSource, DeviceOptions, Error, Event, EventKind, Fault, Handle, Input,
-    Interference, JobId, JobResult, JobState, Options, Partition, PartitionProof, Priority,
+    CircuitRef, CircuitSource, DeviceKind, DeviceOptions, Error, Event, EventKind, Fault, Handle,
+    Input, Interference, JobId, JobResult, JobState, Options, Partition, PartitionProof, Priority,
     Registration, RequestId, Secret, Service, Stage, Submission,
 };
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile, setup_zkey};
@@ -232,7 +232,7 @@ pub(crate) fn devices(names: &[&str]) -> Vec<DeviceOptions> {
         .iter()
         .map(|name| DeviceOptions {
             name: (*name).to_owned(),
-            threads: None,
+            kind: DeviceKind::Processors { threads: None },
         })
         .collect()
 }

@@ -222,6 +222,10 @@ impl Device for Fake {
         self.cpu.evict(bases)
     }
 
+    fn busy(&self) -> Duration {
+        self.cpu.busy()
+    }
+
     fn failure(&self) -> Option<Error> {
         None
     }

@@ -139,6 +139,7 @@ pub(crate) fn status(status: &Status) -> proto::EngineStatus {
         products: it.products,
         failures: it.failures,
         suspected: it.suspected,
+        broken: it.broken.clone(),
     });
     proto::EngineStatus {
         uptime_us: status.uptime_us,
