@@ -85,6 +85,7 @@ fn options(args: &Serve) -> Result<Options, Failure> {
         memory: args.budget,
         partition_workers: args.workers.into(),
         threads: args.threads.threads.unwrap_or(0).into(),
+        devices: args.devices.devices.for_engine()?,
         key_form: args
             .prepared
             .map_or(KeyForm::Plain, |percent| KeyForm::Prepared { percent }),
