@@ -62,7 +62,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Which {
+pub(crate) enum Which {
     /// The processors
     Cpu,
     /// A CUDA card
@@ -83,7 +83,7 @@ struct Row {
 
 /// Measures and reports.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let device = args.open()?;
+    let device = args.device.open(args.card)?;
     let mut rows = Vec::new();
     for &curve in &args.curve {
         for &log_n in &args.log_n {
@@ -94,22 +94,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+// === impl Which ===
+
+impl Which {
+    /// Opens it; `card` says which, of several.
+    pub(crate) fn open(self, card: usize) -> anyhow::Result<Box<dyn Device>> {
+        Ok(match self {
+            Self::Cpu => Box::new(cpu()?),
+            Self::Cuda => {
+                let cubins = cubins_of_user()
+                    .context("nowhere to keep compiled kernels: set HOME or XDG_CACHE_HOME")?;
+                Box::new(cuda(card, &cubins)?)
+            }
+            #[cfg(feature = "host-kernels")]
+            Self::Host => Box::new(proofmill_accelerator::host_cuda(1 << 16, false)?),
+        })
+    }
+}
+
 // === impl Args ===
 
 impl Args {
-    fn open(&self) -> anyhow::Result<Box<dyn Device>> {
-        Ok(match self.device {
-            Which::Cpu => Box::new(cpu()?),
-            Which::Cuda => {
-                let cubins = cubins_of_user()
-                    .context("nowhere to keep compiled kernels: set HOME or XDG_CACHE_HOME")?;
-                Box::new(cuda(self.card, &cubins)?)
-            }
-            #[cfg(feature = "host-kernels")]
-            Which::Host => Box::new(proofmill_accelerator::host_cuda(1 << 16, false)?),
-        })
-    }
-
     fn measure(&self, device: &dyn Device, curve: Curve, log_n: u8) -> anyhow::Result<Row> {
         let measure = match (self.work, curve, self.group) {
             (Kind::Msm, Curve::Bls12_381, Group::G1) => product::<ark_bls12_381::G1Projective>,

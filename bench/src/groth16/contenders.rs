@@ -5,13 +5,18 @@
 //! does not look. arkworks proves from resident matrices, which is faster than its usual way of
 //! running the circuit again for each proof.
 
+use std::time::Duration;
+
 use ark_ff::UniformRand;
 use ark_groth16::{Groth16, prepare_verifying_key};
 use ark_relations::gr1cs::{
     ConstraintSynthesizer, ConstraintSystem, OptimizationGoal, R1CS_PREDICATE_LABEL,
 };
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Engine, PreparedVerifyingKey, ResidentKey, verify};
+use proofmill_accelerator::Device;
+use proofmill_groth16::{
+    DeviceKey, Engine, PreparedVerifyingKey, Proof, ResidentKey, StageReport, verify,
+};
 use rayon::ThreadPool;
 
 use super::Input;
@@ -33,22 +38,64 @@ pub(super) fn ours<'a, E: Engine>(
         let z = input.assignment.z();
         let (elapsed, proof) = pool.install(|| time(|| key.prover().prove(z, &mut rng)));
         let (proof, reports) = proof?;
-        let result = (purpose == Purpose::Check).then(|| {
-            match verify(&verifying_key, input.assignment.inputs(), &proof) {
-                Ok(()) => VERIFIES.to_owned(),
-                Err(error) => error.to_string(),
-            }
-        });
-        let stages = reports
-            .iter()
-            .map(|report| (report.stage.name(), report.duration.as_secs_f64() * 1e3))
-            .collect();
         Ok(Sample {
-            ms: vec![elapsed.as_secs_f64() * 1e3],
-            result,
+            ms: vec![millis(elapsed)],
+            result: verdict(purpose, &verifying_key, input, &proof),
+            stages: stages(&reports),
+        })
+    })
+}
+
+/// Our prover with a device: a stage's time is what it added, and beside the stages there is how long
+/// the device worked.
+pub(super) fn ours_on<'a, E: Engine>(
+    input: &'a Input<E>,
+    key: DeviceKey<E>,
+    device: &'a dyn Device,
+    pool: &'a ThreadPool,
+) -> Contender<'a> {
+    let mut rng = StdRng::seed_from_u64(2);
+    let verifying_key = PreparedVerifyingKey::from(key.key().vk().clone());
+    let name = format!("proofmill on {}", device.caps().name);
+    Contender::new(name, move |purpose| {
+        let z = input.assignment.z();
+        let busy = device.busy();
+        let (elapsed, proof) = pool.install(|| time(|| key.prove(z, &mut rng)));
+        let busy = device.busy() - busy;
+        let (proof, reports) = proof?;
+        let mut stages = stages(&reports);
+        stages.push(("device busy", millis(busy)));
+        Ok(Sample {
+            ms: vec![millis(elapsed)],
+            result: verdict(purpose, &verifying_key, input, &proof),
             stages,
         })
     })
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn stages(reports: &[StageReport]) -> Vec<(&'static str, f64)> {
+    reports
+        .iter()
+        .map(|report| (report.stage.name(), millis(report.duration)))
+        .collect()
+}
+
+/// What a first proof gives.
+fn verdict<E: Engine>(
+    purpose: Purpose,
+    key: &PreparedVerifyingKey<E>,
+    input: &Input<E>,
+    proof: &Proof<E>,
+) -> Option<String> {
+    let verify = || match verify(key, input.assignment.inputs(), proof) {
+        Ok(()) => VERIFIES.to_owned(),
+        Err(error) => error.to_string(),
+    };
+    (purpose == Purpose::Check).then(verify)
 }
 
 /// ark-groth16 0.6.

@@ -6,10 +6,12 @@ mod contenders;
 use std::sync::Arc;
 
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Engine, Residency, ResidentKey};
+use proofmill_accelerator::Device;
+use proofmill_groth16::{DeviceKey, Engine, Offload, Residency, ResidentKey};
 use proofmill_r1cs::{Assignment, R1cs};
 use serde_json::{Map, Value};
 
+use crate::device::Which;
 use crate::versus::{COMPARISON_HELP, Comparison, Curve, Lineup, Options};
 use circuit::Circuit;
 pub(crate) use circuit::Sized;
@@ -38,6 +40,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MEMORY_FACTOR",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     prepared: Option<u16>,
+    /// With a device for what it can do, beside ours without: a card's key stays there, with multiples in
+    /// half of its memory
+    #[arg(long, value_enum, conflicts_with = "prepared")]
+    device: Option<Which>,
+    /// Which card, of several
+    #[arg(long, default_value_t = 0, requires = "device")]
+    card: usize,
     #[command(flatten)]
     options: Options,
 }
@@ -74,6 +83,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let title = "Groth16: one proof, the key and the matrices resident";
     args.options.print(title, &comparisons);
     Ok(())
+}
+
+/// A key on a device, which computes all that it can.
+fn on_device<E: Engine>(
+    key: &Arc<ResidentKey<E>>,
+    device: &Arc<dyn Device>,
+) -> anyhow::Result<DeviceKey<E>> {
+    let half = device.caps().memory.unwrap_or(0) / 2;
+    let limit = usize::try_from(half).unwrap_or(usize::MAX);
+    let (key, device) = (Arc::clone(key), Arc::clone(device));
+    Ok(DeviceKey::load(key, device, Offload::Always, limit)?)
 }
 
 fn compare<E: Engine>(
@@ -113,8 +133,23 @@ fn compare<E: Engine>(
         settings.insert("prepared".to_owned(), factor.into());
     }
     let key = pool.install(|| ResidentKey::new(key, Arc::clone(&input.r1cs), residency))?;
+    let key = Arc::new(key);
+    let device = match args.device {
+        None => None,
+        Some(which) => Some(Arc::<dyn Device>::from(which.open(args.card)?)),
+    };
     let ours = contenders::ours(&input, &key, &pool);
-    let mut lineup = Lineup::new(&args.options, settings, ours);
+    let mut lineup = match &device {
+        None => Lineup::new(&args.options, settings, ours),
+        Some(device) => {
+            settings.insert("device".to_owned(), device.caps().name.clone().into());
+            let on = on_device(&key, device)?;
+            let with = contenders::ours_on(&input, on, &**device, &pool);
+            let mut lineup = Lineup::new(&args.options, settings, with);
+            lineup.add(ours);
+            lineup
+        }
+    };
     lineup.note(format!(
         "{}: our key is {} MiB, and {} MiB with its circuit as it is held",
         circuit.name(),

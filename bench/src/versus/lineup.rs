@@ -69,6 +69,11 @@ impl<'a> Lineup<'a> {
         Ok(())
     }
 
+    /// Ours in another way, to be compared with.
+    pub(crate) fn add(&mut self, contender: Contender<'a>) {
+        self.peers.push(contender);
+    }
+
     /// A line below the table.
     pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());

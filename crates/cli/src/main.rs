@@ -5,6 +5,7 @@ mod args;
 mod bus;
 mod commands;
 mod demo;
+mod devices;
 mod failure;
 mod files;
 mod intake;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::engine::{Which, which};
+use crate::devices::Devices;
 
 const PROVE_EXAMPLES: &str = "\
 Examples:
@@ -68,6 +69,8 @@ pub(crate) struct Prove {
     #[arg(long, env = "PROOFMILL_ENGINE", value_name = "WHICH", default_value = "auto",
           value_parser = which)]
     pub(crate) engine: Which,
+    #[command(flatten)]
+    pub(crate) devices: DevicesArg,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Print a summary as one JSON object on the last line of standard output.
@@ -162,6 +165,20 @@ pub(crate) struct Setup {
     /// Print a summary as one JSON object on the last line of standard output.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What computes beside the processors.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DevicesArg {
+    /// What computes beside the processors: `auto`, the cards that there are, for what they are done
+    /// with sooner; `cpu`, nothing; or cards such as `cuda:0,cuda:1`, for all that they can do.
+    #[arg(
+        long,
+        env = "PROOFMILL_DEVICES",
+        value_name = "DEVICES",
+        default_value = "auto"
+    )]
+    pub(crate) devices: Devices,
 }
 
 /// How many threads compute.

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use proofmill_api::engine::Address;
 use proofmill_workflow::parse_size;
 
-use super::circuits::Threads;
+use super::circuits::{DevicesArg, Threads};
 
 /// Where an engine keeps its state, and its socket, by default.
 const STATE: &str = ".proofmill/engine";
@@ -149,9 +149,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) batch: u32,
     #[command(flatten)]
+    pub(crate) devices: DevicesArg,
+    #[command(flatten)]
     pub(crate) threads: Threads,
     /// Hold keys with multiples of their points, in about so many percent of their size: faster, and
-    /// larger.
+    /// larger. For processors alone.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(100..=3200))]
     pub(crate) prepared: Option<u32>,
     /// A program that makes witnesses: its arguments are split at spaces, {input} is a file with the

@@ -1,9 +1,11 @@
 //! `proofmill prove`
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use ark_std::rand::rngs::OsRng;
+use proofmill_accelerator::{Device, cpu};
 use proofmill_api::engine::Client;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
@@ -13,7 +15,8 @@ use proofmill_groth16::snarkjs::{
 };
 use proofmill_groth16::stages::{Products, Stage};
 use proofmill_groth16::{
-    Engine, PreparedVerifyingKey, Proof, ProveError, Residency, ResidentKey, verify, with_curve,
+    DeviceKey, Engine, Offload, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
+    ResidentKey, verify, with_curve,
 };
 use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile, canonical_from_le};
 use proofmill_telemetry::console_line;
@@ -22,6 +25,7 @@ use serde_json::json;
 use crate::args::circuits::Prove;
 use crate::commands::engine;
 use crate::commands::engine::prove::{drawn, with_key};
+use crate::devices::Devices;
 use crate::failure::Failure;
 use crate::files::{check_folder, write_text};
 use crate::output;
@@ -31,12 +35,23 @@ use crate::stages::{Split, Stages, milliseconds, short};
 /// Steps of a proof, for the bar: reading two files, the prover's eight, verifying, writing.
 const STEPS: usize = 12;
 
+/// Points of the domain from which on it is asked whether a card pays: to open one and to bring a key
+/// there takes longer than a smaller proof does.
+const WORTH_A_CARD: u32 = 1 << 17;
+
 /// The four files.
 struct Files<'a> {
     zkey: &'a Path,
     witness: &'a Path,
     proof: &'a Path,
     public: &'a Path,
+}
+
+/// What computes beside the processors.
+struct Card {
+    device: Arc<dyn Device>,
+    /// Only what it is done with sooner than they, rather than all that it can do.
+    if_it_pays: bool,
 }
 
 /// What is told at the end.
@@ -67,10 +82,21 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     } else {
         None
     };
+    let devices = &args.devices.devices;
+    let auto = *devices == Devices::Auto;
+    let card = if auto && header.domain_size < WORTH_A_CARD {
+        None
+    } else {
+        devices.for_proof()?
+    };
+    let card = card.map(|device| Card {
+        device,
+        if_it_pays: auto,
+    });
     let trust = remembered.as_ref().map_or(Trust::Check, Trust::Remembered);
     let done = args
         .threads
-        .run(|| with_curve!(header.curve, E => prove::<E>(&files, &key, header, trust)))??;
+        .run(|| with_curve!(header.curve, E => prove::<E>(&files, &key, header, trust, card)))??;
     tell(args, &files, &done)
 }
 
@@ -138,6 +164,7 @@ fn prove<E: Engine>(
     key: &MappedFile,
     header: ZkeyHeader,
     trust: Trust<'_>,
+    card: Option<Card>,
 ) -> Result<Done, Failure> {
     let mut stages = Stages::begin("prove", STEPS);
     stages.enter("read witness");
@@ -147,31 +174,19 @@ fn prove<E: Engine>(
     let (key, checked) = Zkey::<E>::load(key, trust)?;
     let unproved = |error| unproved(files, &error);
     let key = ResidentKey::from_zkey(key, Residency::Plain).map_err(unproved)?;
-    let prover = key.prover();
-
-    stages.enter(Stage::Evaluate.name());
-    let (evaluations, _) = prover.evaluate(z).map_err(unproved)?;
-    stages.enter(Stage::Quotient.name());
-    let (quotient, _) = prover.quotient(evaluations);
-    stages.enter(Stage::MsmH.name());
-    let (h, _) = prover.multiply_h(quotient);
-    stages.enter(Stage::MsmA.name());
-    let (a, _) = prover.multiply_a(z).map_err(unproved)?;
-    stages.enter(Stage::MsmBG1.name());
-    let (b_g1, _) = prover.multiply_b_g1(z).map_err(unproved)?;
-    stages.enter(Stage::MsmBG2.name());
-    let (b_g2, _) = prover.multiply_b_g2(z).map_err(unproved)?;
-    stages.enter(Stage::MsmL.name());
-    let (l, _) = prover.multiply_l(z).map_err(unproved)?;
-    stages.enter(Stage::Assemble.name());
-    let products = Products {
-        a,
-        b_g1,
-        b_g2,
-        l,
-        h,
+    let key = Arc::new(key);
+    let on_device = card.map(|card| card.prove(&key, z, &mut stages));
+    let proof = match on_device.transpose() {
+        Ok(Some(proof)) => proof,
+        Ok(None) => on_processors(&key.prover(), z, &mut stages).map_err(unproved)?,
+        Err(ProveError::Device(error)) => {
+            console_line(output::plain(&format!(
+                "{error}; the processors make the proof"
+            )));
+            on_processors(&key.prover(), z, &mut stages).map_err(unproved)?
+        }
+        Err(error) => return Err(unproved(error)),
     };
-    let (proof, _) = prover.assemble(&products, &mut OsRng);
 
     stages.enter("verify");
     let inputs = &z[1..key.vk().instance.len()];
@@ -189,6 +204,37 @@ fn prove<E: Engine>(
         threads: rayon::current_num_threads(),
         split: stages.end(),
     })
+}
+
+/// Makes the proof, stage by stage.
+fn on_processors<E: Engine>(
+    prover: &Prover<'_, E>,
+    z: &[E::ScalarField],
+    stages: &mut Stages,
+) -> Result<Proof<E>, ProveError> {
+    stages.enter(Stage::Evaluate.name());
+    let (evaluations, _) = prover.evaluate(z)?;
+    stages.enter(Stage::Quotient.name());
+    let (quotient, _) = prover.quotient(evaluations);
+    stages.enter(Stage::MsmH.name());
+    let (h, _) = prover.multiply_h(quotient);
+    stages.enter(Stage::MsmA.name());
+    let (a, _) = prover.multiply_a(z)?;
+    stages.enter(Stage::MsmBG1.name());
+    let (b_g1, _) = prover.multiply_b_g1(z)?;
+    stages.enter(Stage::MsmBG2.name());
+    let (b_g2, _) = prover.multiply_b_g2(z)?;
+    stages.enter(Stage::MsmL.name());
+    let (l, _) = prover.multiply_l(z)?;
+    stages.enter(Stage::Assemble.name());
+    let products = Products {
+        a,
+        b_g1,
+        b_g2,
+        l,
+        h,
+    };
+    Ok(prover.assemble(&products, &mut OsRng).0)
 }
 
 /// Reads a witness, if it can be one of the key's circuit.
@@ -266,6 +312,30 @@ fn tell(args: &Prove, files: &Files<'_>, done: &Done) -> Result<(), Failure> {
         output::line(answer.to_string())?;
     }
     Ok(())
+}
+
+// === impl Card ===
+
+impl Card {
+    /// Makes the proof with what pays there, on the processors otherwise.
+    fn prove<E: Engine>(
+        self,
+        key: &Arc<ResidentKey<E>>,
+        z: &[E::ScalarField],
+        stages: &mut Stages,
+    ) -> Result<Proof<E>, ProveError> {
+        stages.enter("bring the key to the device");
+        let processors = cpu()?;
+        let offload = if self.if_it_pays {
+            Offload::WhenFasterThan(&processors)
+        } else {
+            Offload::Always
+        };
+        // For one proof multiples of the points do not pay.
+        let key = DeviceKey::load(key.clone(), self.device, offload, 0)?;
+        stages.enter("prove");
+        key.prove(z, &mut OsRng).map(|(proof, _)| proof)
+    }
 }
 
 // === impl Files ===

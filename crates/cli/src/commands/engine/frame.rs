@@ -13,7 +13,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Row, Table, Widget};
 
 use super::bytes;
-use super::look::state;
+use super::look::{activity, state};
 use crate::output;
 use crate::progress::span;
 
@@ -139,7 +139,7 @@ fn devices(now: &EngineStatus, before: Option<&EngineStatus>, window: u64) -> Ta
             .saturating_sub(earlier.map_or(0, |it| it.busy_us));
         Row::new([
             shown(&it.name),
-            if it.busy { "busy" } else { "idle" }.to_owned(),
+            activity(it).to_owned(),
             it.products.to_string(),
             it.failures.to_string(),
             percent(used, window),
@@ -148,7 +148,7 @@ fn devices(now: &EngineStatus, before: Option<&EngineStatus>, window: u64) -> Ta
     table(
         "devices".to_owned(),
         ["device", "now", "made", "bad", "used"],
-        [8, 5, 6, 4, 5],
+        [8, 6, 6, 4, 5],
         rows,
     )
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use proofmill_api::engine::proto::{Circuit, EngineStatus, Job, JobState, Priority, Stage, Tier};
+use proofmill_api::engine::proto::{
+    self, Circuit, EngineStatus, Job, JobState, Priority, Stage, Tier,
+};
 
 use super::{bytes, connect, refused};
 use crate::args::engine::EngineLook;
@@ -58,7 +60,7 @@ pub(crate) async fn status(args: &EngineLook) -> Result<(), Failure> {
     let devices = status.devices.iter().map(|it| {
         [
             it.name.clone(),
-            if it.busy { "busy" } else { "idle" }.to_owned(),
+            activity(it).to_owned(),
             it.products.to_string(),
             it.failures.to_string(),
             it.suspected.to_string(),
@@ -68,7 +70,20 @@ pub(crate) async fn status(args: &EngineLook) -> Result<(), Failure> {
     print_table(
         ["DEVICE", "NOW", "PRODUCTS", "FAILURES", "SUSPECTED", "TIME"],
         devices,
-    )
+    )?;
+    for why in status.devices.iter().filter_map(|it| it.broken.as_deref()) {
+        output::line(output::plain(&format!("not used any more: {why}")))?;
+    }
+    Ok(())
+}
+
+/// What a device does, in a word.
+pub(super) fn activity(device: &proto::DeviceStatus) -> &'static str {
+    match (&device.broken, device.busy) {
+        (Some(_), _) => "broken",
+        (None, true) => "busy",
+        (None, false) => "idle",
+    }
 }
 
 pub(crate) async fn circuits(args: &EngineLook) -> Result<(), Failure> {

@@ -89,6 +89,7 @@ fn options(args: &Serve) -> Result<Options, Failure> {
         devices: DeviceOptions::processors(args.products.into()),
         batch: args.batch,
         threads: args.threads.threads.unwrap_or(0).into(),
+        devices: args.devices.devices.for_engine()?,
         key_form: args
             .prepared
             .map_or(KeyForm::Plain, |percent| KeyForm::Prepared { percent }),

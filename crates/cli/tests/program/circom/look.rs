@@ -51,6 +51,35 @@ fn a_key_is_checked_and_exported() {
 }
 
 #[test]
+fn a_card_that_is_not_there_is_an_error_and_none_are_needed() {
+    let folder = with_fixtures();
+    let here = folder.path();
+    let prove = |devices: &str| {
+        let args = [
+            "bn254/circuit.zkey",
+            "bn254/witness.wtns",
+            "proof.json",
+            "public.json",
+        ];
+        run(here, [&["prove", "--devices", devices][..], &args].concat())
+    };
+    let ran = prove("cuda:4096");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("--devices: no device"), "{ran:?}");
+    assert!(ran.stderr.contains("proofmill doctor"), "{ran:?}");
+    let ran = prove("gpu");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.stderr.contains("expected auto, cpu, or cards"),
+        "{ran:?}"
+    );
+    assert!(!here.join("proof.json").exists());
+    for devices in ["cpu", "auto"] {
+        prove(devices).succeeded();
+    }
+}
+
+#[test]
 fn typical_errors() {
     let folder = with_fixtures();
     let here = folder.path();
