@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use proofmill_accelerator::{Device, Error, Pool, cubins_of_user, cuda, cuda_cards};
-use proofmill_engine::{AcceleratorOptions, DeviceKind, DeviceOptions, OffloadRule, Options};
+use proofmill_engine::{AcceleratorOptions, DeviceKind, DeviceOptions, OffloadRule};
 use proofmill_telemetry::console_line;
 
 use crate::failure::Failure;
@@ -31,12 +31,13 @@ struct Card {
 // === impl Devices ===
 
 impl Devices {
-    /// What an engine computes with: cards, and processors for the rest.
+    /// What an engine computes with: cards, and processors for the rest, which compute the products of so
+    /// many partitions at once.
     ///
     /// # Errors
     ///
     /// A card that was named cannot be used.
-    pub(crate) fn for_engine(&self) -> Result<Vec<DeviceOptions>, Failure> {
+    pub(crate) fn for_engine(&self, products: usize) -> Result<Vec<DeviceOptions>, Failure> {
         let offload = match self {
             Self::Auto => OffloadRule::WhenItPays,
             Self::Cards(_) => OffloadRule::Always,
@@ -49,7 +50,7 @@ impl Devices {
                 partitions: PARTITIONS,
             }),
         });
-        Ok(cards.chain(Options::default().devices).collect())
+        Ok(cards.chain(DeviceOptions::processors(products)).collect())
     }
 
     /// What computes one proof beside the processors, if anything does: a card, or a pool of them.
@@ -153,7 +154,7 @@ mod tests {
     #[test]
     fn processors_are_always_among_an_engines_devices() {
         for devices in [Devices::Auto, Devices::Cards(Vec::new())] {
-            let devices = devices.for_engine().unwrap();
+            let devices = devices.for_engine(1).unwrap();
             let last = devices.last().unwrap();
             assert!(matches!(
                 last.kind,

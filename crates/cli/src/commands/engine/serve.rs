@@ -8,8 +8,8 @@ use std::time::Duration;
 use proofmill_api::TlsFiles;
 use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions, TcpOptions};
 use proofmill_engine::{
-    CircuitRef, CircuitSource, DeviceOptions, Generator, GeneratorProgram, Handle, KeyForm, Limits,
-    Options, Registration, Service, Tier,
+    CircuitRef, CircuitSource, Generator, GeneratorProgram, Handle, KeyForm, Limits, Options,
+    Registration, Service, Tier,
 };
 
 use super::bytes;
@@ -86,10 +86,9 @@ fn options(args: &Serve) -> Result<Options, Failure> {
         state_dir: Some(args.state.clone()),
         memory: args.budget,
         partition_workers: args.workers.into(),
-        devices: DeviceOptions::processors(args.products.into()),
         batch: args.batch,
         threads: args.threads.threads.unwrap_or(0).into(),
-        devices: args.devices.devices.for_engine()?,
+        devices: args.devices.devices.for_engine(args.products.into())?,
         key_form: args
             .prepared
             .map_or(KeyForm::Plain, |percent| KeyForm::Prepared { percent }),
