@@ -38,7 +38,8 @@ pub enum Check {
     /// yields proofs that do not verify, or that are not blinded.
     #[default]
     Checksum,
-    /// The checksum, and every point on its curve and in its subgroup: for a key from elsewhere.
+    /// The checksum, and every point on its curve and in its subgroup: for a key from elsewhere. Many
+    /// points are tested together, and a wrong one passes with probability 2⁻⁶⁴ at most.
     /// Whether the key is for the circuit remains a matter of trust in who made it.
     Full,
 }

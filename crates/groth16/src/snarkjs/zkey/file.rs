@@ -90,8 +90,8 @@ impl<'a> ZkeyFile<'a> {
         with_curve!(header.curve, E => file.with_lengths_checked::<E>(cursor))
     }
 
-    /// As [`parse`](Self::parse); and of a file that is mapped, at most [`READING_WINDOW`](crate::READING_WINDOW) bytes are in
-    /// memory at once when it is read.
+    /// As [`parse`](Self::parse); and of a file that is mapped, at most
+    /// [`READING_WINDOW`](crate::READING_WINDOW) bytes are in memory at once when it is read.
     ///
     /// # Errors
     ///
