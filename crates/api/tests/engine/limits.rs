@@ -82,7 +82,7 @@ async fn who_is_over_quota_is_told_when_to_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_would_never_fit_is_refused_with_what_it_needs() {
     let options = Options {
-        memory: Some(600 << 10),
+        memory: Some(1 << 20),
         ..options()
     };
     let site = Site::with(options, Offer::default()).await;

@@ -321,12 +321,16 @@ impl Scheduler {
     /// The partition that goes before the first in line: one whose key is in memory, if for the first's
     /// another would have to be evicted.
     fn passing(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
-        let (jobs, residency) = (&self.jobs, &self.residency);
-        let circuit = |place: Place, job| Some(record(jobs, place, job)?.circuit);
-        if !residency.must_evict_for(circuit(first.0, first.1)?) {
+        let partition = record(&self.jobs, first.0, first.1)?;
+        let work = self.work_bytes(partition);
+        if !self.residency.must_evict_for(partition.circuit, work) {
             return None;
         }
-        let is_ready = |place, job| circuit(place, job).is_some_and(|it| residency.has(it));
+        let (jobs, residency) = (&self.jobs, &self.residency);
+        let is_ready = |place, job| {
+            let partition = record(jobs, place, job);
+            partition.is_some_and(|it| residency.has(it.circuit))
+        };
         self.admission.before(first, is_ready)
     }
 
@@ -335,21 +339,20 @@ impl Scheduler {
         let Some(partition) = record(&self.jobs, place, id) else {
             return;
         };
-        let circuit = partition.circuit;
-        let work = match self.residency.circuit(&CircuitRef::Id(circuit)) {
-            Ok(registered) => self.work_bytes(&registered, partition.input.generator.as_deref()),
-            // Told by the residency.
-            Err(_) => 0,
-        };
+        let (circuit, work) = (partition.circuit, self.work_bytes(partition));
         let owner = Owner::Partition(id, place.partition);
         let (residency, priority) = (self.residency.clone(), place.priority.0);
         let acquired = async move { residency.acquire(circuit, work, owner, priority).await };
         self.admission.ask(place, rank, id, Box::pin(acquired));
     }
 
-    /// The bytes that a partition takes beside the key.
-    fn work_bytes(&self, circuit: &Registered, generator: Option<&str>) -> u64 {
-        circuit.footprint(self.residency.form()).peak() + self.generator_bytes(generator)
+    /// The bytes that a partition takes beside the key; 0 if its circuit is gone, which the residency tells.
+    fn work_bytes(&self, partition: &PartitionRecord) -> u64 {
+        let circuit = CircuitRef::Id(partition.circuit);
+        self.residency.circuit(&circuit).map_or(0, |circuit| {
+            circuit.footprint(self.residency.form()).peak()
+                + self.generator_bytes(partition.input.generator.as_deref())
+        })
     }
 
     fn generator_bytes(&self, generator: Option<&str>) -> u64 {

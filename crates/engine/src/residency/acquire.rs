@@ -125,8 +125,8 @@ impl Residency {
         entry.is_some_and(|entry| matches!(entry.place, Place::Hot(..) | Place::Loading))
     }
 
-    /// Whether loading a key takes more than is free.
-    pub(crate) fn must_evict_for(&self, id: CircuitId) -> bool {
+    /// Whether loading a key, and `work` bytes of work with it, take more than is free.
+    pub(crate) fn must_evict_for(&self, id: CircuitId, work: u64) -> bool {
         let table = self.inner.lock();
         let Some(entry) = table.entries.get(&id) else {
             return false;
@@ -135,7 +135,7 @@ impl Residency {
             Place::Hot(..) | Place::Loading => false,
             Place::Cold | Place::Warm(..) => {
                 let loading = self.inner.loading(&entry.circuit);
-                loading > self.inner.budget.free() + entry.place.bytes()
+                loading + work > self.inner.budget.free() + entry.place.bytes()
             }
         }
     }
