@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::load::{self, Loaded};
-use super::table::{Inner, Place, Residency};
+use super::table::{Entry, Inner, Place, Residency};
 use crate::budget::{OverBudget, Reservation};
 use crate::interface::{CircuitId, CircuitRef, Error, Owner, Priority};
 use crate::key::Key;
@@ -122,22 +122,15 @@ impl Residency {
     pub(crate) fn has(&self, id: CircuitId) -> bool {
         let table = self.inner.lock();
         let entry = table.entries.get(&id);
-        entry.is_some_and(|entry| matches!(entry.place, Place::Hot(..) | Place::Loading))
+        entry.is_some_and(|entry| self.inner.to_load(entry).is_none())
     }
 
     /// Whether loading a key, and `work` bytes of work with it, take more than is free.
     pub(crate) fn must_evict_for(&self, id: CircuitId, work: u64) -> bool {
         let table = self.inner.lock();
-        let Some(entry) = table.entries.get(&id) else {
-            return false;
-        };
-        match entry.place {
-            Place::Hot(..) | Place::Loading => false,
-            Place::Cold | Place::Warm(..) => {
-                let loading = self.inner.loading(&entry.circuit);
-                loading + work > self.inner.budget.free() + entry.place.bytes()
-            }
-        }
+        let entry = table.entries.get(&id);
+        let loading = entry.and_then(|entry| self.inner.to_load(entry));
+        loading.is_some_and(|loading| loading + work > self.inner.budget.free())
     }
 
     /// Keeps a key from being evicted; nothing if the circuit is not known.
@@ -160,24 +153,25 @@ impl Inner {
     /// What it takes to work with a key that is held.
     fn need(&self, id: CircuitId, work: u64) -> Result<Need, AcquireError> {
         let mut table = self.lock();
-        let entry = table.used(&id);
-        let need = match &entry.place {
-            Place::Hot(..) | Place::Loading => Need {
-                bytes: work,
-                loading: None,
-            },
-            Place::Cold | Place::Warm(..) => {
-                // What is mapped becomes a part of what loading takes.
-                let mapped = entry.place.bytes();
-                let loading = self.loading(&entry.circuit).saturating_sub(mapped);
-                Need {
-                    bytes: work + loading,
-                    loading: Some(loading),
-                }
-            }
+        let loading = self.to_load(table.used(&id));
+        let need = Need {
+            bytes: work + loading.unwrap_or(0),
+            loading,
         };
         self.check_pinned(&table, id, need.bytes)?;
         Ok(need)
+    }
+
+    /// The bytes that loading a key takes beside what is mapped of it; none if it is there or on its way.
+    fn to_load(&self, entry: &Entry) -> Option<u64> {
+        match entry.place {
+            Place::Hot(..) | Place::Loading => None,
+            Place::Cold | Place::Warm(..) => {
+                // What is mapped becomes a part of what loading takes.
+                let mapped = entry.place.bytes();
+                Some(self.loading(&entry.circuit).saturating_sub(mapped))
+            }
+        }
     }
 
     /// That so many bytes fit beside the keys that are never evicted, and this one if it is there.
