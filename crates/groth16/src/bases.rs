@@ -117,6 +117,12 @@ impl<G: DeviceGroup> HeldBases<G> {
     }
 }
 
+/// The part of a memory limit for points that take `bytes` of `total`.
+pub(crate) fn share(memory_limit: usize, bytes: usize, total: usize) -> usize {
+    let share = memory_limit as u128 * bytes as u128 / total.max(1) as u128;
+    usize::try_from(share).unwrap_or(usize::MAX)
+}
+
 impl<G: MsmGroup> fmt::Debug for HeldBases<G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,7 +8,7 @@ use ark_ff::PrimeField;
 use proofmill_kernels::Domain;
 use proofmill_r1cs::R1cs;
 
-use crate::bases::HeldBases;
+use crate::bases::{HeldBases, share};
 use crate::products::ProductMatrices;
 use crate::snarkjs::Zkey;
 use crate::stages::{Circuit, Prover};
@@ -57,14 +57,11 @@ pub enum Residency {
 // === impl Residency ===
 
 impl Residency {
-    /// The limit for points that take `share` of `total` bytes.
-    fn limit(self, share: usize, total: usize) -> Option<usize> {
+    /// The limit for points that take `bytes` of `total`.
+    fn limit(self, bytes: usize, total: usize) -> Option<usize> {
         match self {
             Self::Plain => None,
-            Self::Prepared { memory_limit } => {
-                let limit = memory_limit as u128 * share as u128 / total.max(1) as u128;
-                Some(usize::try_from(limit).unwrap_or(usize::MAX))
-            }
+            Self::Prepared { memory_limit } => Some(share(memory_limit, bytes, total)),
         }
     }
 }

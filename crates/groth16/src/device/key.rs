@@ -8,7 +8,7 @@ use proofmill_accelerator::{BasesId, Device, DeviceGroup, Error, Job, Scalars, T
 
 use super::placement::{Offload, Placement};
 use super::products::{Evaluated, Started};
-use crate::bases::HeldBases;
+use crate::bases::{HeldBases, share};
 use crate::stages::StageReport;
 use crate::{Engine, Proof, ProveError, ResidentKey};
 
@@ -196,8 +196,7 @@ impl Loader<'_> {
             return Ok(None);
         }
         let points = bases.shared().ok_or(ProveError::Prepared)?;
-        let share = self.memory_limit as u128 * bases.bytes() as u128 / self.total.max(1) as u128;
-        let limit = usize::try_from(share).unwrap_or(usize::MAX);
+        let limit = share(self.memory_limit, bases.bytes(), self.total);
         Ok(Some(DeviceBases {
             id: self.device.load_bases(points, limit)?,
             device: Arc::clone(self.device),
