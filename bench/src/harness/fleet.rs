@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use proofmill_bus::{BlobStore, Connection, NatsOptions};
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::plan::Plan;
-use proofmill_orchestrator::remote::Client;
+use proofmill_orchestrator::remote::{Client, Seat};
 use proofmill_workflow::Workflow;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::watch;
@@ -60,8 +60,8 @@ impl Fleet {
         plan: Arc<Plan>,
     ) -> anyhow::Result<Handle> {
         let connection = Connection::open(self.bus.clone()).await?;
-        let source = proofmill_bus::Role::Source;
-        let opened = Client::open(connection, blobs, plan, source, "submitter").await;
+        let seat = Seat::of(proofmill_bus::Role::Source);
+        let opened = Client::open(connection, blobs, plan, seat, "submitter").await;
         let (client, handle) = opened?;
         tokio::spawn(client.run());
         Ok(handle)

@@ -41,6 +41,7 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
     options.prefix.clone_from(&args.bus_prefix);
     options.replicas = args.replicas;
     options.role = role;
+    options.identity.clone_from(&args.bus_identity);
     options.blobs = args.blobs.as_deref().map(|url| {
         let variables = std::env::vars_os();
         let texts = variables.filter_map(|(name, value)| {

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::{Authority, Certificate, NatsServer};
 
-/// The users of the configuration, each for the role of its name.
-const ROLES: [&str; 6] = [
+/// The users of the configuration: one for each role, but for dispatchers, of which each worker group
+/// has its own.
+const USERS: [&str; 7] = [
     "coordinator",
-    "dispatcher",
+    "prover",
+    "verifier",
     "collector",
     "sequencer",
     "source",
@@ -43,9 +45,9 @@ impl Deployed {
                 ("TLS_CA", &authority.certificate),
             ];
             let files = files.map(|(name, path)| (name.to_owned(), path.display().to_string()));
-            let passwords = ROLES.map(|role| {
-                let name = format!("{}_PASSWORD", role.to_uppercase());
-                (name, Self::password(role))
+            let passwords = USERS.map(|user| {
+                let name = format!("{}_PASSWORD", user.to_uppercase());
+                (name, Self::password(user))
             });
             let variables = files.into_iter().chain(passwords);
             variables

@@ -14,6 +14,7 @@ pub const MAX_PART: usize = 200;
 /// Made of ASCII letters, digits and `_ - : ~ =`, at most [`MAX_PART`] bytes, so that it can stand
 /// as one token of a key of the log.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Part(Arc<str>);
 
 /// A part that has characters a key of the log cannot hold, or too many.
@@ -63,6 +64,14 @@ impl Part {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for Part {
+    type Error = InvalidPart;
+
+    fn try_from(text: String) -> Result<Self, InvalidPart> {
+        Self::new(&text)
     }
 }
 

@@ -9,6 +9,12 @@ use crate::payload::Payload;
 use crate::plan::{Needs, Plan, QueueIx, StageIx};
 use crate::record::TaskRecord;
 
+/// Bytes of a grouping value, at most: it is written with every message of its group.
+pub const GROUPING_MAX: usize = 1024;
+
+/// Bytes of the reason for which a message has no grouping value, at most.
+pub(crate) const REASON_MAX: usize = 8 * 1024;
+
 /// A message for a queue, ready for the core: whatever needed a look at the payload is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
@@ -110,7 +116,8 @@ pub fn grouping(
             let value = parsed
                 .as_ref()
                 .map_err(Clone::clone)
-                .and_then(|json| at(json, pointer));
+                .and_then(|json| at(json, pointer))
+                .map_err(|why| why.chars().take(REASON_MAX / 4).collect());
             (reader, value)
         })
         .collect()
@@ -125,6 +132,10 @@ fn at(json: &serde_json::Value, pointer: &str) -> Result<Arc<str>, String> {
     };
     match json.pointer(pointer) {
         None => Err(format!("grouping field {pointer:?} is missing")),
+        Some(Value::String(text)) if text.len() > GROUPING_MAX => Err(format!(
+            "grouping field {pointer:?} has {} bytes; the limit is {GROUPING_MAX}",
+            text.len()
+        )),
         Some(Value::String(text)) => Ok(text.as_str().into()),
         Some(Value::Number(number)) if !number.is_f64() => Ok(number.to_string().into()),
         Some(Value::Number(_)) => wrong("a fraction"),

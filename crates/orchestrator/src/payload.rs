@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::identity::Identity;
 
 /// Payloads up to this many bytes travel in the record; larger ones are blobs.
 pub const INLINE_LIMIT: usize = 64 * 1024;
@@ -17,8 +19,12 @@ pub enum Encoding {
     Binary,
 }
 
+/// Groups within groups, at most, the outermost included: results of one task, gathered by a
+/// collector.
+pub const NESTING_MAX: usize = 2;
+
 /// A task's payload, or where to find it. The core moves payloads about and never looks inside.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum Payload {
     /// The bytes themselves.
     Inline {
@@ -45,6 +51,17 @@ pub enum Payload {
         /// Each member with the queue it came by, or with what its worker counts as.
         members: Vec<(Arc<str>, Payload)>,
     },
+}
+
+// === impl Encoding ===
+
+impl Encoding {
+    fn number(self) -> u64 {
+        match self {
+            Self::Json => 0,
+            Self::Binary => 1,
+        }
+    }
 }
 
 // === impl Payload ===
@@ -80,6 +97,47 @@ impl Payload {
         self.len() == 0
     }
 
+    /// Groups within groups, the outermost included; 0 for what is no group.
+    pub fn nesting(&self) -> usize {
+        match self {
+            Self::Inline { .. } | Self::Blob { .. } => 0,
+            Self::Group { members, .. } => {
+                let deepest = members.iter().map(|(_, member)| member.nesting()).max();
+                1 + deepest.unwrap_or(0)
+            }
+        }
+    }
+
+    /// Adds what is carried to an identity.
+    pub(crate) fn identify(&self, identity: &mut Identity) {
+        match self {
+            Self::Inline { encoding, bytes } => {
+                identity.number(0);
+                identity.number(encoding.number());
+                identity.bytes(bytes);
+            }
+            Self::Blob {
+                encoding,
+                digest,
+                len,
+            } => {
+                identity.number(1);
+                identity.number(encoding.number());
+                identity.bytes(digest);
+                identity.number(*len);
+            }
+            Self::Group { by_queue, members } => {
+                identity.number(2);
+                identity.flag(*by_queue);
+                identity.size(members.len());
+                for (name, member) in members {
+                    identity.text(name);
+                    member.identify(identity);
+                }
+            }
+        }
+    }
+
     /// Calls `visit` with the digest of each blob this payload refers to.
     pub fn each_blob(&self, visit: &mut impl FnMut(&[u8; 32])) {
         match self {
@@ -90,6 +148,152 @@ impl Payload {
                     .iter()
                     .for_each(|(_, member)| member.each_blob(visit));
             }
+        }
+    }
+}
+
+/// A payload as it is decoded: with members of the type `M`, so that the depth is bounded by the
+/// type and not by the sender.
+#[derive(Deserialize)]
+#[serde(rename = "Payload")]
+enum Decoded<M> {
+    Inline {
+        encoding: Encoding,
+        bytes: Bytes,
+    },
+    Blob {
+        encoding: Encoding,
+        digest: [u8; 32],
+        len: u64,
+    },
+    Group {
+        by_queue: bool,
+        members: Vec<(Arc<str>, M)>,
+    },
+}
+
+/// A member that can be no group.
+#[derive(Deserialize)]
+#[serde(rename = "Payload")]
+enum Leaf {
+    Inline {
+        encoding: Encoding,
+        bytes: Bytes,
+    },
+    Blob {
+        encoding: Encoding,
+        digest: [u8; 32],
+        len: u64,
+    },
+}
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // NESTING_MAX times `Decoded`.
+        Decoded::<Decoded<Leaf>>::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl<M: Into<Payload>> From<Decoded<M>> for Payload {
+    fn from(decoded: Decoded<M>) -> Self {
+        match decoded {
+            Decoded::Inline { encoding, bytes } => Self::Inline { encoding, bytes },
+            Decoded::Blob {
+                encoding,
+                digest,
+                len,
+            } => Self::Blob {
+                encoding,
+                digest,
+                len,
+            },
+            Decoded::Group { by_queue, members } => {
+                let members = members.into_iter();
+                let members = members.map(|(name, member)| (name, member.into()));
+                Self::Group {
+                    by_queue,
+                    members: members.collect(),
+                }
+            }
+        }
+    }
+}
+
+impl From<Leaf> for Payload {
+    fn from(leaf: Leaf) -> Self {
+        match leaf {
+            Leaf::Inline { encoding, bytes } => Self::Inline { encoding, bytes },
+            Leaf::Blob {
+                encoding,
+                digest,
+                len,
+            } => Self::Blob {
+                encoding,
+                digest,
+                len,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(members: Vec<Payload>) -> Payload {
+        let members = members.into_iter().map(|member| ("q".into(), member));
+        Payload::Group {
+            by_queue: true,
+            members: members.collect(),
+        }
+    }
+
+    fn blob() -> Payload {
+        Payload::Blob {
+            encoding: Encoding::Binary,
+            digest: [7; 32],
+            len: 1 << 40,
+        }
+    }
+
+    #[test]
+    fn payloads_up_to_the_nesting_limit_round_trip() {
+        let two = group(vec![group(vec![Payload::json("1"), blob()]), blob()]);
+        for payload in [Payload::json("{}"), Payload::binary("x"), blob(), two] {
+            let bytes = postcard::to_stdvec(&payload).expect("encodes");
+            assert_eq!(
+                postcard::from_bytes::<Payload>(&bytes).expect("ours"),
+                payload
+            );
+        }
+    }
+
+    #[test]
+    fn ten_thousand_nested_groups_are_refused_without_recursion() {
+        // Each level: the variant, by_queue, one member, its name of no bytes.
+        let mut bytes = [2, 0, 1, 0].repeat(10_000);
+        bytes.extend([2, 0, 0]);
+        assert!(postcard::from_bytes::<Payload>(&bytes).is_err());
+        let three = group(vec![group(vec![group(vec![])])]);
+        let bytes = postcard::to_stdvec(&three).expect("encodes");
+        assert!(postcard::from_bytes::<Payload>(&bytes).is_err());
+    }
+
+    /// Running workflows compare these across processes and releases: they never change.
+    #[test]
+    fn the_identity_of_a_payload_is_pinned() {
+        let of = |payload: &Payload| {
+            let mut identity = Identity::new("test");
+            payload.identify(&mut identity);
+            hex::encode(identity.finish())
+        };
+        let pinned = [
+            (Payload::json("{}"), "PIN0"),
+            (blob(), "PIN1"),
+            (group(vec![Payload::binary("x"), blob()]), "PIN2"),
+        ];
+        for (payload, expected) in pinned {
+            assert_eq!(of(&payload), expected, "{payload:?}");
         }
     }
 }

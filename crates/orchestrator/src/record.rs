@@ -11,22 +11,26 @@
 //! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline runs, or is missed |
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
+//! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
 //!
 //! A value is one version byte and the record in postcard's encoding.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proofmill_bus::Key;
+use proofmill_bus::{InvalidKey, Key};
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Part, TaskId, WorkerId};
+use crate::identity::Identity;
 use crate::payload::Payload;
 use crate::plan::Needs;
 
 /// Version of the encoding of values.
 pub const RECORD_VERSION: u8 = 1;
+
+/// The key of the record that holds the key of leases.
+const LEASE_KEY: &str = "lease-key";
 
 /// Which record a key of the log holds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,6 +53,8 @@ pub enum RecordKey {
     Cursor,
     /// A source's position.
     Source(Arc<str>),
+    /// The key that leases are tagged with.
+    LeaseKey,
 }
 
 /// One record.
@@ -72,6 +78,9 @@ pub enum Record {
     Part(PartRecord),
     /// See [`SlotRecord`].
     Slot(SlotRecord),
+    /// The key that leases are tagged with ([`crate::core::LeaseKey`]): a secret of the workflow's
+    /// coordinators.
+    LeaseKey([u8; 32]),
 }
 
 /// A task, as accepted.
@@ -94,11 +103,13 @@ pub struct TaskRecord {
 }
 
 impl TaskRecord {
-    /// Tells it from a task of the same id that carries something else.
-    pub fn content(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.last, &self.payload).hash(&mut hasher);
-        hasher.finish()
+    /// Tells it from a task of the same id that carries something else: SHA-256 over the last block
+    /// and the payload, in an encoding that no release changes.
+    pub fn content(&self) -> [u8; 32] {
+        let mut identity = Identity::new("proofmill task content 1");
+        identity.number(self.last);
+        self.payload.identify(&mut identity);
+        identity.finish()
     }
 }
 
@@ -252,7 +263,10 @@ pub enum RecordError {
 
 impl RecordKey {
     /// The key in the log.
-    pub fn to_key(&self) -> Key {
+    ///
+    /// # Errors
+    /// A name in it cannot stand in a key, or it is too long: names come from other processes too.
+    pub fn to_key(&self) -> Result<Key, InvalidKey> {
         let text = match self {
             Self::Task(id) => task_key("task", id),
             Self::Tries(id) => task_key("try", id),
@@ -263,8 +277,9 @@ impl RecordKey {
             Self::Slot(block) => format!("slot.{block}"),
             Self::Cursor => "cursor".to_owned(),
             Self::Source(name) => format!("source.{name}"),
+            Self::LeaseKey => LEASE_KEY.to_owned(),
         };
-        Key::new(text).expect("stage names and parts are valid tokens")
+        Key::new(text)
     }
 
     /// Reads a key of the log.
@@ -275,6 +290,9 @@ impl RecordKey {
     fn parse_known(text: &str) -> Option<Self> {
         if text == "cursor" {
             return Some(Self::Cursor);
+        }
+        if text == LEASE_KEY {
+            return Some(Self::LeaseKey);
         }
         let (kind, rest) = text.split_once('.')?;
         if kind == "source" {
@@ -327,6 +345,34 @@ impl Record {
         Bytes::from(bytes)
     }
 
+    /// Whether the record is of the kind that stands under `key`, and about what the key says.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn fits(&self, key: &RecordKey) -> Result<(), &'static str> {
+        let is = |fits: bool, why| if fits { Ok(()) } else { Err(why) };
+        let other_task = "it is about another task than its key";
+        match (key, self) {
+            (RecordKey::Task(id), Self::Task(task)) => {
+                is(task.id == *id, other_task)?;
+                is(task.last >= id.block, "its last block is before its first")
+            }
+            (RecordKey::Dead(id), Self::Dead(dead)) => is(dead.task.id == *id, other_task),
+            (RecordKey::Part(_, name), Self::Part(part)) => is(
+                Part::from_text(&part.name) == *name,
+                "it has another name than its key",
+            ),
+            (RecordKey::Tries(_), Self::Tries(_))
+            | (RecordKey::Done(_), Self::Done(_))
+            | (RecordKey::Group(..), Self::Group(_))
+            | (RecordKey::Slot(_), Self::Slot(_))
+            | (RecordKey::Cursor, Self::Cursor(_))
+            | (RecordKey::Source(_), Self::Source(_))
+            | (RecordKey::LeaseKey, Self::LeaseKey(_)) => Ok(()),
+            _ => Err("it is of another kind than its key"),
+        }
+    }
+
     /// Reads a value of the log; `key` is for the error.
     pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
         let malformed = |why: &str| RecordError::Malformed {
@@ -370,8 +416,10 @@ mod tests {
             RecordKey::Slot(7),
             RecordKey::Cursor,
             RecordKey::Source("blocks".into()),
+            RecordKey::LeaseKey,
         ] {
-            assert_eq!(RecordKey::parse(key.to_key().as_str()).expect("ours"), key);
+            let text = key.to_key().expect("valid");
+            assert_eq!(RecordKey::parse(text.as_str()).expect("ours"), key);
         }
     }
 

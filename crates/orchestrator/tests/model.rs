@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::Seq;
-use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseRef, Now, Reply,
-    RequestId, Submit, TaskPhase, Time,
-};
+use proofmill_orchestrator::core::{Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag, Now, Reply, RequestId, Submit, TaskPhase, Time};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
@@ -273,14 +270,20 @@ struct Real {
 }
 
 impl Real {
-    /// An attempt at a task as it is now.
-    fn lease(&self, block: u64, number: u64) -> LeaseRef {
+    /// The lease of a task as it is now, as the core would give it to a worker.
+    fn lease(&self, worker: usize, block: u64, number: u64) -> LeaseRef {
         let task = task(block);
+        let attempt = u32::try_from(number).expect("few attempts");
         let live = self.core.tasks(|record| record.id == task);
+        let key = LeaseKey::new(&CoreOptions::default().fresh_lease_key);
+        let tag = live.first().map(|live| {
+            let content = live.record.content();
+            key.tag(WORKERS[worker], &live.record, &content, attempt)
+        });
         LeaseRef {
-            content: live.first().map_or(0, |live| live.record.content()),
             task,
-            attempt: u32::try_from(number).expect("few attempts"),
+            attempt,
+            tag: tag.unwrap_or(LeaseTag::from_bytes([0; 16])),
         }
     }
 
@@ -470,7 +473,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Beat { worker } => {
                 let mine = leased.iter().filter(|(_, holder, _)| *holder == worker);
                 let running = mine
-                    .map(|(block, _, number)| real.lease(*block, *number))
+                    .map(|(block, _, number)| real.lease(worker, *block, *number))
                     .collect();
                 let mut known = model.workers.iter();
                 let retired = known.any(|known| known.ix == worker && known.retired);
@@ -499,7 +502,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 };
                 real.tell(Event::Complete(Complete {
                     worker: WORKERS[worker].into(),
-                    lease: real.lease(block, number),
+                    lease: real.lease(worker, block, number),
                     outputs: Vec::new(),
                     ran: Duration::ZERO,
                 }));
@@ -513,7 +516,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 };
                 real.tell(Event::Fail(Fail {
                     worker: WORKERS[worker].into(),
-                    lease: real.lease(block, number),
+                    lease: real.lease(worker, block, number),
                     failure: Failure {
                         permanent,
                         reason: "no".into(),
@@ -527,7 +530,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                let lease = real.lease(block, number);
+                let lease = real.lease(worker, block, number);
                 real.tell(Event::Release {
                     worker: WORKERS[worker].into(),
                     lease,

@@ -38,6 +38,16 @@ pub enum BlobError {
     /// There is no such blob.
     #[error("there is no blob {0}")]
     Missing(Digest),
+    /// It is larger than whoever asks can take.
+    #[error("blob {blob} has {size} bytes, the limit is {limit}")]
+    TooLarge {
+        /// The blob.
+        blob: Digest,
+        /// Bytes.
+        size: u64,
+        /// Bytes.
+        limit: u64,
+    },
     /// What is stored is not what was put: putting the blob again mends it.
     #[error("blob {expected} is corrupt: its content has the digest {found}")]
     Corrupt {
@@ -159,6 +169,15 @@ impl BlobStore {
     /// # Errors
     /// [`BlobError::Missing`], [`BlobError::Corrupt`], or a failure of the store.
     pub async fn get(&self, digest: &Digest) -> Result<Bytes, BlobError> {
+        self.get_within(digest, u64::MAX).await
+    }
+
+    /// As [`BlobStore::get`], for a blob that another process has named: one of more than `limit`
+    /// bytes is not fetched.
+    ///
+    /// # Errors
+    /// As there, and [`BlobError::TooLarge`].
+    pub async fn get_within(&self, digest: &Digest, limit: u64) -> Result<Bytes, BlobError> {
         let failed = |source| match source {
             object_store::Error::NotFound { .. } => BlobError::Missing(*digest),
             source => BlobError::Store {
@@ -167,6 +186,13 @@ impl BlobStore {
             },
         };
         let found = self.store.get(&location(digest)).await.map_err(failed)?;
+        if found.meta.size > limit {
+            return Err(BlobError::TooLarge {
+                blob: *digest,
+                size: found.meta.size,
+                limit,
+            });
+        }
         let content = found.bytes().await.map_err(failed)?;
         match Digest::of(&content) {
             found if found == *digest => Ok(content),

@@ -9,6 +9,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
 use super::connection::{ANSWER_TIMEOUT, Connected, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
+use super::role::Role;
 use crate::secret::read_secret;
 
 /// Connects; `connected` and `refusals` are told what happens to the connection.
@@ -69,6 +70,15 @@ fn check(options: &NatsOptions) -> Result<(), ConnectError> {
         return Err(ConnectError::Setting(format!(
             "the prefix {:?} does not name streams: use ASCII letters, digits, `_` and `-`",
             options.prefix
+        )));
+    }
+    if let Some(identity) = options.identity()
+        && options.role == Role::Dispatcher
+        && (identity.is_empty() || identity.len() > 63 || !identity.bytes().all(is_name_byte))
+    {
+        return Err(ConnectError::Setting(format!(
+            "the user {identity:?} cannot stand in subjects: name it there with --bus-identity, in 1 \
+             to 63 ASCII letters, digits, `_` and `-`, as its permissions on the server do"
         )));
     }
     if !matches!(options.replicas, 1 | 3 | 5) {

@@ -161,6 +161,11 @@ impl Connection {
         &self.options
     }
 
+    /// The word for this process's user in subjects, if it has one.
+    pub fn identity(&self) -> Option<&str> {
+        self.options.identity()
+    }
+
     /// The client beneath, for streams that are not this cluster's own.
     pub fn client(&self) -> &Client {
         &self.client

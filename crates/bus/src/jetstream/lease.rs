@@ -44,6 +44,14 @@ pub struct Lease {
     renewing: tokio::task::JoinHandle<()>,
 }
 
+/// The way to look at a lease that a process of its own holds.
+#[derive(Clone, Debug)]
+pub struct LeaseView {
+    key: Arc<str>,
+    holder: Bytes,
+    entries: Entries,
+}
+
 /// Why a lease could not be asked for.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("cannot ask for the lease {key:?}: {why}")]
@@ -217,6 +225,15 @@ impl Lease {
         self.term
     }
 
+    /// A look at the lease for those who do not hold it themselves.
+    pub fn view(&self) -> LeaseView {
+        LeaseView {
+            key: self.key.clone(),
+            holder: self.holder.clone(),
+            entries: self.entries.clone(),
+        }
+    }
+
     /// Waits until another process has it.
     pub async fn lost(&self) {
         let mut lost = self.lost.clone();
@@ -237,6 +254,20 @@ impl Lease {
             let given = self.entries.write(&self.key, Bytes::new(), entry.revision);
             let _ = given.await;
         }
+    }
+}
+
+// === impl LeaseView ===
+
+impl LeaseView {
+    /// Whether the lease is still that process's. One that has ended and that nobody has taken is.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn is_held(&self) -> Result<bool, LeaseError> {
+        let entry = self.entries.last(&self.key).await?;
+        let other = entry.filter(|entry| !entry.holder.is_empty() && entry.holder != self.holder);
+        Ok(other.is_none())
     }
 }
 

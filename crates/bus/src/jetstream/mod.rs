@@ -38,7 +38,7 @@ mod writer;
 
 pub use blobs::open_blobs;
 pub use connection::{Connection, Request, RequestError, with_sources};
-pub use lease::{Lease, LeaseError, Leases};
+pub use lease::{Lease, LeaseError, LeaseView, Leases};
 pub use log::JetStreamLog;
 pub use options::{ConnectError, Credentials, NatsOptions};
 pub use publisher::{PublishError, Publisher};

@@ -57,6 +57,9 @@ pub struct NatsOptions {
     pub name: String,
     /// What this process does.
     pub role: Role,
+    /// The word by which the server's permissions know this process's user in subjects, if it is
+    /// another than the user's name: one token of ASCII letters, digits, `_` and `-`.
+    pub identity: Option<String>,
     /// First token of every subject, and of the names of streams: several clusters may
     /// share a server. ASCII letters, digits, `_` and `-`.
     pub prefix: String,
@@ -141,6 +144,7 @@ impl NatsOptions {
             client_certificate: None,
             name: "proofmill".into(),
             role: Role::default(),
+            identity: None,
             prefix: "proofmill".into(),
             replicas: 1,
             blobs: None,
@@ -148,9 +152,22 @@ impl NatsOptions {
         }
     }
 
-    /// Where answers go: nobody else's role may listen there.
+    /// The word for this process's user in subjects: the one that is set, else the user's name.
+    pub(super) fn identity(&self) -> Option<&str> {
+        let user = match &self.credentials {
+            Credentials::UserPassword { user, .. } => Some(user.as_str()),
+            _ => None,
+        };
+        self.identity.as_deref().or(user)
+    }
+
+    /// Where answers go: nobody else's role may listen there, and no other user's workers.
     pub(super) fn inbox(&self) -> String {
-        format!("{INBOX}.{}.{}", self.prefix, self.role)
+        let role = format!("{INBOX}.{}.{}", self.prefix, self.role);
+        match self.identity() {
+            Some(identity) if self.role == Role::Dispatcher => format!("{role}.{identity}"),
+            _ => role,
+        }
     }
 
     /// The addresses as they may be shown: without a user's password.

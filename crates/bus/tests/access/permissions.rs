@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use proofmill_nats_server::Deployed;
 
-use crate::support::{PATIENCE, ROLES, block_on, connect, options};
+use crate::support::{PATIENCE, ROLES, block_on, connect, options, options_of, user_of};
 
 /// One server for all: nothing that is refused changes it.
 static SERVER: LazyLock<Deployed> = LazyLock::new(|| {
@@ -37,18 +37,23 @@ struct User {
 
 impl User {
     async fn connect(role: Role) -> Self {
-        let options = options(&SERVER, role);
+        Self::connect_as(role, user_of(role)).await
+    }
+
+    async fn connect_as(role: Role, user: &str) -> Self {
+        let options = options_of(&SERVER, role, user);
         let proofmill_bus::Credentials::UserPassword { user, password } = options.credentials
         else {
             unreachable!()
         };
+        let inbox = inbox_of(role, &user);
         let (certificate, key) = options.client_certificate.unwrap();
         let (sender, said) = mpsc::unbounded_channel();
         let client = ConnectOptions::with_user_and_password(user, password)
             .add_root_certificates(options.ca_file.unwrap())
             .add_client_certificate(certificate, key)
             .require_tls(true)
-            .custom_inbox_prefix(format!("_INBOX.proofmill.{role}"))
+            .custom_inbox_prefix(inbox)
             .event_callback(move |event| {
                 if let Event::ServerError(error) = event {
                     let _ = sender.send(error.to_string());
@@ -94,6 +99,22 @@ impl User {
         let context = async_nats::jetstream::new(self.client.clone());
         context.query_account().await.unwrap();
         assert_eq!(self.said.try_recv().ok(), None, "{}", self.role);
+    }
+}
+
+/// Where a user's answers go.
+fn inbox_of(role: Role, user: &str) -> String {
+    match role {
+        Role::Dispatcher => format!("_INBOX.proofmill.dispatcher.{user}"),
+        role => format!("_INBOX.proofmill.{role}"),
+    }
+}
+
+/// Where a role speaks from.
+fn seat_of(role: Role) -> &'static str {
+    match role {
+        Role::Dispatcher => "dispatcher.prove.prover",
+        role => role.name(),
     }
 }
 
@@ -222,7 +243,8 @@ fn nobody_takes_the_lease_of_another_role() {
 #[test]
 fn nobody_reads_the_inbox_of_another_role() {
     for role in ROLES {
-        only_listen(&[role], &[&format!("_INBOX.proofmill.{role}.>")]);
+        let inbox = inbox_of(role, user_of(role));
+        only_listen(&[role], &[&format!("{inbox}.>")]);
     }
     only_listen(&[], &["_INBOX.>", "_INBOX.*.*.>"]);
 }
@@ -242,19 +264,56 @@ fn nobody_calls_the_leader_as_another_role() {
         Role::Sequencer,
         Role::Source,
     ] {
-        only(&[role], &[&format!("proofmill.leader.w.{role}")]);
+        only(&[role], &[&format!("proofmill.leader.w.{}", seat_of(role))]);
     }
     only(
         &[],
-        &["proofmill.leader.w.coordinator", "proofmill.leader.w"],
+        &[
+            "proofmill.leader.w.coordinator",
+            "proofmill.leader.w.dispatcher",
+            "proofmill.leader.w",
+        ],
     );
+}
+
+/// The attack: a prover says that it has verified.
+#[test]
+fn a_provers_user_cannot_enlist_in_complete_for_or_listen_to_the_verifiers_group() {
+    block_on(async {
+        let own = "proofmill.leader.w.dispatcher.prove.prover";
+        let others = [
+            "proofmill.leader.w.dispatcher.verify.verifier",
+            "proofmill.leader.w.dispatcher.verify.prover",
+            "proofmill.leader.w.dispatcher.prove.verifier",
+        ];
+        let ears = [
+            "proofmill.client.w.dispatcher.verify.verifier.n",
+            "proofmill.client.w.dispatcher.verify.prover.n",
+            "_INBOX.proofmill.dispatcher.verifier.>",
+            "_INBOX.proofmill.dispatcher.>",
+        ];
+        let mut prover = User::connect_as(Role::Dispatcher, "prover").await;
+        for subject in others {
+            prover.may_not_publish(subject).await;
+        }
+        for subject in ears {
+            prover.may_not_listen(subject).await;
+        }
+        prover.client.publish(own, "".into()).await.unwrap();
+        prover.has_done_nothing_wrong().await;
+        let mut verifier = User::connect_as(Role::Dispatcher, "verifier").await;
+        verifier.may_not_publish(own).await;
+        let listening = "proofmill.client.w.dispatcher.prove.prover.n";
+        verifier.may_not_listen(listening).await;
+        verifier.has_done_nothing_wrong().await;
+    });
 }
 
 #[test]
 fn nobody_hears_the_calls_to_the_leader() {
     only_listen(
         &[Role::Coordinator],
-        &["proofmill.leader.w.*", "proofmill.control.w"],
+        &["proofmill.leader.w.>", "proofmill.control.w"],
     );
 }
 
@@ -266,14 +325,14 @@ fn nobody_hears_what_another_role_is_told() {
         Role::Sequencer,
         Role::Source,
     ] {
-        only_listen(&[role], &[&format!("proofmill.client.w.{role}.n")]);
+        only_listen(&[role], &[&format!("proofmill.client.w.{}.n", seat_of(role))]);
     }
     only_listen(&[], &["proofmill.client.>"]);
 }
 
 #[test]
 fn nobody_speaks_as_the_leader() {
-    let subjects = ["proofmill.hello.w", "proofmill.client.w.dispatcher.n"];
+    let subjects = ["proofmill.hello.w", "proofmill.client.w.dispatcher.prove.prover.n"];
     only(&[Role::Coordinator], &subjects);
 }
 
@@ -328,7 +387,7 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
             .unwrap()
             .unwrap();
         let mut calls = coordinator
-            .listen("proofmill.leader.forged.*")
+            .listen("proofmill.leader.forged.>")
             .await
             .unwrap();
         let user = User::connect(Role::Dispatcher).await;
@@ -361,13 +420,13 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
         sent.await.unwrap();
         // A call that comes after them is the first that is taken.
         user.client
-            .publish("proofmill.leader.forged.dispatcher", "a call".into())
+            .publish("proofmill.leader.forged.dispatcher.prove.prover", "a call".into())
             .await
             .unwrap();
         let call = timeout(PATIENCE, futures_util::StreamExt::next(&mut calls)).await;
         let call = call.unwrap().unwrap();
         assert_eq!(call.payload, "a call");
-        assert_eq!(call.subject, "proofmill.leader.forged.dispatcher");
+        assert_eq!(call.subject, "proofmill.leader.forged.dispatcher.prove.prover");
         // The lease is held on, whatever its last word was for a moment.
         tokio::time::sleep(leases.ttl() * 2).await;
         assert_eq!(
@@ -391,7 +450,7 @@ fn a_request_is_not_answered_where_the_asker_may_not_speak() {
         let coordinator = connect(&SERVER, Role::Coordinator).await;
         let log = JetStreamLog::open(&coordinator, "answered").await.unwrap();
         let mut calls = coordinator
-            .listen("proofmill.leader.answered.*")
+            .listen("proofmill.leader.answered.>")
             .await
             .unwrap();
         let stream = async_nats::jetstream::new(coordinator.client().clone())
@@ -401,7 +460,7 @@ fn a_request_is_not_answered_where_the_asker_may_not_speak() {
         let info = stream.cached_info();
         let subject = info.config.subjects[0].clone();
         let user = User::connect(Role::Dispatcher).await;
-        let call = "proofmill.leader.answered.dispatcher";
+        let call = "proofmill.leader.answered.dispatcher.prove.prover";
         let asked = user.client.publish_with_reply(call, subject, "".into());
         asked.await.unwrap();
         let call = timeout(PATIENCE, futures_util::StreamExt::next(&mut calls)).await;

@@ -49,14 +49,27 @@ impl Certificates {
     }
 }
 
+/// The user of a role; of the dispatchers' two, the one whose worker group is `prove`.
+pub(crate) fn user_of(role: Role) -> &'static str {
+    match role {
+        Role::Dispatcher => "prover",
+        role => role.name(),
+    }
+}
+
 /// How a role connects.
 pub(crate) fn options(deployed: &Deployed, role: Role) -> NatsOptions {
+    options_of(deployed, role, user_of(role))
+}
+
+/// How a user connects.
+pub(crate) fn options_of(deployed: &Deployed, role: Role, user: &str) -> NatsOptions {
     let client = deployed.client.clone();
     NatsOptions {
         role,
         credentials: Credentials::UserPassword {
-            user: role.name().into(),
-            password: Deployed::password(role.name()),
+            user: user.into(),
+            password: Deployed::password(user),
         },
         ca_file: Some(deployed.authority.clone()),
         client_certificate: Some((client.certificate, client.key)),

@@ -37,6 +37,11 @@ pub(crate) struct BusArgs {
     #[arg(long, env = "PROOFMILL_BUS_USER", value_name = "NAME", help_heading = BUS_HELP,
           requires = "url", conflicts_with_all = ["bus_creds", "bus_nkey"])]
     pub(crate) bus_user: Option<String>,
+    /// The word for this process's user in subjects, if it is not --bus-user: dispatchers need it where
+    /// the server has a user for each worker group and knows it by --bus-nkey or --bus-creds.
+    #[arg(long, env = "PROOFMILL_BUS_IDENTITY", value_name = "WORD", help_heading = BUS_HELP,
+          requires = "url")]
+    pub(crate) bus_identity: Option<String>,
     /// Certificates (PEM) of the authority that signed the server's: TLS is then required.
     #[arg(long, env = "PROOFMILL_BUS_CA", value_name = "FILE", help_heading = BUS_HELP,
           requires = "url")]

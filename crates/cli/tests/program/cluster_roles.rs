@@ -35,17 +35,17 @@ const WORKFLOW: &str = r#"
     output = "groups"
     strategy = { kind = "sequential", n = 2 }
     [[dispatcher]]
-    name = "aggregate"
+    name = "verify"
     input = "groups"
-    output = "aggregates"
+    output = "verified"
     executor = { kind = "process", program = "./copy.sh" }
     [sequencer]
-    input = "aggregates"
+    input = "verified"
     directory = "proofs"
 "#;
 
 /// The program, as a user of the server.
-fn as_user(server: &Deployed, folder: &Path, user: &str) -> Command {
+pub(crate) fn as_user(server: &Deployed, folder: &Path, user: &str) -> Command {
     let mut command = proofmill(folder);
     command
         .env("PROOFMILL_BUS", server.server.url())
@@ -63,7 +63,7 @@ fn payload(block: u64, bytes: usize) -> String {
 }
 
 /// A folder with the workflow and these blocks, for its program to copy.
-fn prepare(blocks: u64) -> tempfile::TempDir {
+pub(crate) fn prepare(blocks: u64) -> tempfile::TempDir {
     let folder = folder();
     let write = |name: &str, text: &str| {
         std::fs::write(folder.path().join(name), text).expect("the folder can be written");
@@ -88,21 +88,19 @@ fn prepare(blocks: u64) -> tempfile::TempDir {
 fn every_role_does_its_work_as_a_user_of_its_own() {
     let server = Deployed::start();
     let folder = prepare(7);
-    let start = |role: &str| {
-        let mut command = as_user(&server, folder.path(), role);
-        command.args([role, "workflow.toml"]);
-        if role == "source" {
-            command.args(["--submit", "127.0.0.1:0"]);
-        }
+    let start = |(user, role, more): (&str, &str, &[&str])| {
+        let mut command = as_user(&server, folder.path(), user);
+        command.args([role, "workflow.toml"]).args(more);
         Running::start(&mut command)
     };
     // In an order in which all but the last have to wait for another.
-    let roles = [
-        "sequencer",
-        "dispatcher",
-        "collector",
-        "source",
-        "coordinator",
+    let roles: [(&str, &str, &[&str]); 6] = [
+        ("sequencer", "sequencer", &[]),
+        ("prover", "dispatcher", &["--stage", "prove"]),
+        ("verifier", "dispatcher", &["--stage", "verify"]),
+        ("source", "source", &["--submit", "127.0.0.1:0"]),
+        ("collector", "collector", &[]),
+        ("coordinator", "coordinator", &[]),
     ];
     let running = roles.map(start);
     let proofs = folder.path().join(".proofmill/roles/proofs");
@@ -146,7 +144,7 @@ fn every_role_does_its_work_as_a_user_of_its_own() {
 fn a_role_with_the_user_of_another_says_what_is_refused() {
     let server = Deployed::start();
     let folder = prepare(0);
-    for (role, user) in [("coordinator", "dispatcher"), ("dispatcher", "source")] {
+    for (role, user) in [("coordinator", "prover"), ("dispatcher", "source")] {
         let mut command = as_user(&server, folder.path(), user);
         let ran = finish(command.args([role, "workflow.toml"]));
         let ran = ran.failed(1, &format!("the server does not let this {role} listen on"));

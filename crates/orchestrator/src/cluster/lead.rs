@@ -14,7 +14,7 @@ use crate::coordinator::{Coordinator, CoordinatorError, Handle, Options};
 use crate::core::CoreOptions;
 use crate::mill::sweep_blobs;
 use crate::plan::Plan;
-use crate::remote::Server;
+use crate::remote::{Leadership, Server};
 use crate::shutdown::{self, Level, Shutdown};
 
 /// How long a new leader waits for workers to say what they are running: they hear of it at once.
@@ -93,8 +93,9 @@ pub fn lead(
                 return Ok(());
             };
             tracing::info!(%workflow, term = lease.term(), "leading");
+            let leadership = Leadership::new(lease.term(), Some(lease.view()));
             let led = tokio::select! {
-                led = lead_once(&site, &leading, lease.term(), shutdown.clone()) => led,
+                led = lead_once(&site, &leading, leadership, shutdown.clone()) => led,
                 () = lease.lost() => Ok(()),
             };
             leading.end(&workflow);
@@ -137,7 +138,7 @@ async fn be_modest(site: &Site, leading: &Leading) {
 async fn lead_once(
     site: &Site,
     leading: &Leading,
-    term: u64,
+    leadership: Leadership,
     mut shutdown: Shutdown,
 ) -> Result<(), ClusterError> {
     let log = Arc::new(JetStreamLog::open(&site.connection, &site.plan.workflow).await?);
@@ -145,6 +146,7 @@ async fn lead_once(
         core: CoreOptions {
             adopt_grace: ADOPT_GRACE,
             routing: site.routing,
+            ..CoreOptions::default()
         },
     };
     let opened = Coordinator::open(site.plan.clone(), log.clone() as Arc<dyn Log>, options).await;
@@ -160,7 +162,7 @@ async fn lead_once(
         site.connection.clone(),
         site.blobs.clone(),
         handle.clone(),
-        term,
+        leadership,
     );
     leading.begin(&site.plan.workflow, &handle);
     let sweeping = tokio::spawn(sweep_blobs(handle.clone(), site.blobs.clone()));

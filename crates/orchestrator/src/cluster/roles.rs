@@ -5,15 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proofmill_bus::Role;
-use proofmill_workflow::{Source, SourceKind};
+use proofmill_workflow::{self as file, Source, SourceKind};
 use tokio::task::JoinSet;
 
 use super::error::ClusterError;
 use super::site::Site;
 use crate::collector;
 use crate::coordinator::Handle;
+use crate::dispatcher::Dispatcher;
 use crate::mill::{self, MillError, SourceSummary};
 use crate::plan::StageIx;
+use crate::principal::worker_name;
+use crate::remote::{Client, Seat};
 use crate::shutdown::{self, Level, Shutdown};
 use crate::sink::{self, Sink};
 use crate::source;
@@ -40,26 +43,82 @@ pub fn run_dispatchers(
                 });
             }
         }
-        let (client, handle) = site.client(Role::Dispatcher, &site.name).await?;
-        let roles = site.roles(&handle);
-        let stages = (!stages.is_empty()).then_some(&stages);
-        let dispatchers = roles.dispatchers(&workers, stages, &format!("@{}", site.name))?;
-        if dispatchers.is_empty() {
+        let chosen = |dispatcher: &&file::Dispatcher| {
+            stages.is_empty() || stages.contains(&dispatcher.name)
+        };
+        let chosen = site.workflow.dispatchers.iter().filter(chosen);
+        let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for dispatcher in chosen {
+            let of_group = groups.entry(&dispatcher.group).or_default();
+            of_group.insert(dispatcher.name.clone());
+        }
+        let mut crews = Vec::new();
+        for (group, stages) in groups {
+            let crew = Crew::open(&site, group, &stages, &workers).await?;
+            crews.extend(crew);
+        }
+        let Some(first) = crews.first() else {
             return Err(ClusterError::Nothing {
                 workflow: site.workflow.name.clone(),
                 what: "no dispatchers to run here".into(),
             });
-        }
-        roles.sweep_programs().await?;
-        drop(handle);
+        };
+        site.roles(first.handle()).sweep_programs().await?;
         let mut working = JoinSet::new();
-        for dispatcher in dispatchers {
+        for crew in crews {
+            working.spawn(crew.run(shutdown.clone()));
+        }
+        while let Some(joined) = working.join_next().await {
+            joined.map_err(|error| MillError::Panicked(error.to_string()))??;
+        }
+        Ok(())
+    })
+}
+
+/// The dispatchers of one worker group, and the client that speaks for them: a call comes from one
+/// group, whose members the server tells apart from others by its subject.
+struct Crew {
+    client: Client,
+    handle: Handle,
+    dispatchers: Vec<Dispatcher>,
+}
+
+// === impl Crew ===
+
+impl Crew {
+    /// `None`: the group has no workers here.
+    async fn open(
+        site: &Site,
+        group: &str,
+        stages: &BTreeSet<String>,
+        workers: &BTreeMap<String, usize>,
+    ) -> Result<Option<Self>, ClusterError> {
+        let user = site.user();
+        let (client, handle) = site.client(Seat::of_workers(group, user), &site.name).await?;
+        let name = |worker: &str| worker_name(worker, group, user, &site.name);
+        let dispatchers = site.roles(&handle).dispatchers(workers, Some(stages), &name)?;
+        let crew = Self {
+            client,
+            handle,
+            dispatchers,
+        };
+        Ok((!crew.dispatchers.is_empty()).then_some(crew))
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    async fn run(self, shutdown: Shutdown) -> Result<(), ClusterError> {
+        drop(self.handle);
+        let mut working = JoinSet::new();
+        for dispatcher in self.dispatchers {
             working.spawn(dispatcher.run(shutdown.clone()));
         }
         // The dispatchers hold the handles: the client ends after them, or soon after a hurry.
-        let mut hurry = shutdown.clone();
+        let mut hurry = shutdown;
         let carried = tokio::select! {
-            carried = client.run() => carried,
+            carried = self.client.run() => carried,
             () = async {
                 hurry.reached(Level::Stop).await;
                 tokio::time::sleep(HURRY).await;
@@ -71,7 +130,7 @@ pub fn run_dispatchers(
             }
         }
         Ok(carried?)
-    })
+    }
 }
 
 /// Keeps partitions of the collectors in `stages` (all, if there are none), until `shutdown` says
@@ -103,7 +162,7 @@ pub fn run_collectors(
         if chosen.is_empty() {
             return Err(nothing("no collectors to run here".into()));
         }
-        let (client, handle) = site.client(Role::Collector, &site.name).await?;
+        let (client, handle) = site.client(Seat::of(Role::Collector), &site.name).await?;
         let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
         // It holds the handle: the client ends after it.
         let keeping = tokio::spawn(collector::run(host, handle, shutdown));
@@ -130,7 +189,7 @@ pub fn run_sequencer(
         };
         while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
             mill::sweep_sink_programs(&site.workflow, &site.state).await?;
-            let (mut client, handle) = site.client(Role::Sequencer, &site.name).await?;
+            let (mut client, handle) = site.client(Seat::of(Role::Sequencer), &site.name).await?;
             client.set_sink_term(lease.term());
             let (stop, stopping) = shutdown::channel();
             let blobs = site.blobs.clone();
@@ -202,7 +261,7 @@ pub async fn run_submissions<F: Future<Output = ()>>(
     site: Site,
     serve: impl FnOnce(Handle) -> F,
 ) -> Result<(), ClusterError> {
-    let (client, handle) = site.client(Role::Source, &site.name).await?;
+    let (client, handle) = site.client(Seat::of(Role::Source), &site.name).await?;
     tokio::select! {
         carried = client.run() => Ok(carried?),
         () = serve(handle) => Ok(()),
@@ -217,7 +276,7 @@ async fn run_source(
     let what = format!("source.{}", stage.name);
     while let Some(lease) = site.turn(&what, &mut shutdown).await {
         let name = format!("{}-{}", site.name, stage.name);
-        let (client, handle) = site.client(Role::Source, &name).await?;
+        let (client, handle) = site.client(Seat::of(Role::Source), &name).await?;
         let Some((source, options)) = site.roles(&handle).source(&stage)? else {
             break;
         };

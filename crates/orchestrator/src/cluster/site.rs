@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proofmill_bus as bus;
-use proofmill_bus::{BlobStore, Connection, Lease, Leases, Role, open_blobs};
+use proofmill_bus::{BlobStore, Connection, Lease, Leases, open_blobs};
 use proofmill_workflow as file;
 
 use super::error::ClusterError;
@@ -13,7 +13,7 @@ use crate::coordinator::Handle;
 use crate::core::Routing;
 use crate::mill::{MillError, Registry, Roles, make_private};
 use crate::plan::Plan;
-use crate::remote::Client;
+use crate::remote::{Client, Seat};
 use crate::shutdown::{Level, Shutdown};
 
 /// A process's part in a workflow that runs on a cluster.
@@ -81,17 +81,23 @@ impl Site {
         }
     }
 
-    /// A way to whoever leads the workflow, for a role of this process; `name` is unique.
+    /// The user that this process is on the bus, as its permissions there know it; its own name
+    /// where the server has no users.
+    pub(super) fn user(&self) -> &str {
+        self.connection.identity().unwrap_or(&self.name)
+    }
+
+    /// A way to whoever leads the workflow, for a seat of this process; `name` is unique there.
     pub(super) async fn client(
         &self,
-        role: Role,
+        seat: Seat,
         name: &str,
     ) -> Result<(Client, Handle), ClusterError> {
         let opened = Client::open(
             self.connection.clone(),
             self.blobs.clone(),
             self.plan.clone(),
-            role,
+            seat,
             name,
         );
         Ok(opened.await?)

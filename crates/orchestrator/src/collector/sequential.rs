@@ -52,7 +52,7 @@ pub(super) fn covers<'a>(members: impl Iterator<Item = &'a Member>, first: u64, 
         if end >= last {
             return true;
         }
-        next = next.max(end + 1);
+        next = next.max(end.saturating_add(1));
     }
     false
 }

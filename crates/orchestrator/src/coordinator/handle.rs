@@ -56,14 +56,22 @@ pub struct SubmitRequest {
 
 /// What the core answers with a [`Reply`], from whichever process it is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Asked {
+pub enum Asked {
+    /// See [`Event::Submit`].
     Submit(SubmitRequest),
+    /// See [`Event::RetryDead`].
     RetryDead(TaskId),
+    /// See [`Event::DropDead`].
     DropDead(TaskId),
+    /// See [`Event::Cancel`].
     Cancel(Target),
+    /// See [`Rewind`].
     Rewind {
+        /// The source.
         source: Arc<str>,
+        /// The queues that it writes.
         queues: Vec<QueueIx>,
+        /// The first block that has changed.
         from: u64,
     },
 }

@@ -6,7 +6,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use proofmill_bus::{AppendError, Durable, Log, LogFailure, ReadError, Seq};
+use proofmill_bus::{AppendError, Durable, Expect, Log, LogFailure, Op, ReadError, Seq};
+use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Emission, Handle, ToWorker};
@@ -16,6 +17,7 @@ use crate::core::{
 };
 use crate::id::WorkerId;
 use crate::plan::Plan;
+use crate::record::{Record, RecordKey};
 use crate::shutdown::{Level, Shutdown};
 
 /// Commands that may wait for the coordinator before their senders wait.
@@ -37,6 +39,9 @@ pub enum CoordinatorError {
     /// The log cannot be read.
     #[error("cannot read the log")]
     Read(#[from] ReadError),
+    /// The system has no random numbers.
+    #[error("the system gives no random numbers")]
+    Random,
     /// The log does not fit the workflow.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -51,6 +56,8 @@ pub enum CoordinatorError {
 /// The coordinator of one workflow.
 pub struct Coordinator {
     core: Core,
+    /// To be recorded before anything is leased.
+    fresh_lease_key: Option<Record>,
     log: Arc<dyn Log>,
     commands: mpsc::Receiver<Command>,
     epoch: Instant,
@@ -93,7 +100,12 @@ impl Coordinator {
     ) -> BoxFuture<'static, Result<(Self, Handle), CoordinatorError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
-            let mut core = Core::new(plan.clone(), options.core);
+            let mut core_options = options.core;
+            SystemRandom::new()
+                .fill(&mut core_options.fresh_lease_key)
+                .map_err(|_| CoordinatorError::Random)?;
+            let lease_key = Record::LeaseKey(core_options.fresh_lease_key);
+            let mut core = Core::new(plan.clone(), core_options);
             let mut entries = log.replay();
             let mut appended = Seq(0);
             while let Some(entry) = entries.next().await {
@@ -102,9 +114,19 @@ impl Coordinator {
                 appended = entry.seq;
             }
             drop(entries);
+            for (key, why) in core.set_aside() {
+                tracing::error!(
+                    %key,
+                    why,
+                    "a record of the log cannot be applied and is set aside: what it says is not \
+                     known to this coordinator; the record stays where it is"
+                );
+            }
+            let fresh_lease_key = (!core.has_lease_key()).then_some(lease_key);
             let (sender, commands) = mpsc::channel(COMMANDS);
             let coordinator = Self {
                 core,
+                fresh_lease_key,
                 log,
                 commands,
                 epoch: Instant::now(),
@@ -142,6 +164,7 @@ impl Coordinator {
         Box::pin(async move {
             let mut durable = self.log.durable();
             let mut appending: FuturesUnordered<Appending> = FuturesUnordered::new();
+            self.record_lease_key().await?;
             let actions = self.core.start(self.now());
             self.carry_out(actions, &mut appending).await?;
             let mut turn = Vec::with_capacity(TURN);
@@ -178,6 +201,25 @@ impl Coordinator {
             }
             self.finish(durable).await
         })
+    }
+
+    /// Records the key of leases, if the log has none: a successor knows the leases of this
+    /// coordinator by it.
+    async fn record_lease_key(&mut self) -> Result<(), CoordinatorError> {
+        let Some(record) = self.fresh_lease_key.take() else {
+            return Ok(());
+        };
+        let put = Op::Put {
+            key: RecordKey::LeaseKey.to_key().expect("a constant"),
+            value: record.encode(),
+            expect: Expect::Absent,
+        };
+        let appended = self.log.append(vec![put]).await;
+        self.appended = appended.map_err(|error| match error {
+            AppendError::Failed(failure) => CoordinatorError::Log(failure),
+            error => CoordinatorError::Append(error),
+        })?;
+        Ok(())
     }
 
     /// Waits for what was accepted to be durable, and answers who waits for it.
@@ -317,6 +359,9 @@ impl Coordinator {
                     reply,
                 } => {
                     self.answer(after, Answer::Reply(request, reply));
+                }
+                Action::Defect { why } => {
+                    tracing::error!(why, "the coordinator cannot record something");
                 }
                 Action::Settle { after, settled } => {
                     if !self.observers.is_empty() {

@@ -12,16 +12,18 @@ use crate::id::{Part, TaskId};
 use crate::message::{Message, tasks_of};
 use crate::payload::Payload;
 use crate::plan::StageIx;
+use crate::principal::voter;
 use crate::record::{
     DeadRecord, Failure, Finish, GroupingOf, PartRecord, Record, RecordKey, TaskRecord,
 };
 
 impl Core {
-    /// A result, which counts whatever its lease. Where a task takes one, the first wins, whoever
-    /// brings it; where it takes several, they are of workers that differ.
+    /// A result, which counts if its worker was given the lease, whether or not that has ended. Where
+    /// a task takes one, the first wins, whoever brings it; where it takes several, they are of
+    /// workers that differ, and so do their users.
     pub(super) fn complete(&mut self, complete: Complete) {
         self.heard_from(&complete.worker);
-        let task = self.leased_task(&complete.lease);
+        let task = self.leased_task(&complete.worker, &complete.lease);
         if task.is_some_and(|task| task.phase == Phase::Finishing) {
             // A result is being recorded, this one perhaps: whoever waits hears when it is.
             return;
@@ -67,7 +69,11 @@ impl Core {
             Some(held) => Some(held.name.clone()),
             None => self.name_of(task.stage, &complete.worker),
         };
-        let name = name.filter(|name| !task.parts.contains_key(name));
+        let voted = |part: &PartRecord| voter(&part.worker) == voter(&complete.worker);
+        let counts = |name: &Arc<str>| {
+            !task.parts.contains_key(name) && !task.parts.values().any(voted)
+        };
+        let name = name.filter(counts);
         // Another worker may have begun under the same name: this result is the earlier.
         let Some(name) = name else {
             self.refuse(complete.worker, complete.lease);
@@ -115,15 +121,13 @@ impl Core {
             .copies
             .iter()
             .filter(|held| held.name == name)
-            .map(|held| (held.worker.clone(), held.attempt))
+            .map(|held| (held.worker.clone(), held.attempt, held.tag))
             .collect();
-        for (worker, attempt) in holders {
+        for (worker, attempt, tag) in holders {
             self.end_copy(no, &worker);
             if worker != complete.worker || attempt != complete.lease.attempt {
-                let lease = LeaseRef {
-                    attempt,
-                    ..complete.lease.clone()
-                };
+                let task = complete.lease.task.clone();
+                let lease = LeaseRef { task, attempt, tag };
                 self.actions.push(Action::Cancel { worker, lease });
             }
         }

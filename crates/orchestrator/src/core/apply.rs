@@ -8,6 +8,7 @@ use proofmill_bus::Seq;
 
 use super::ready::TaskNo;
 use super::state::{Core, Phase, Task};
+use super::tag::LeaseKey;
 use crate::id::TaskId;
 use crate::plan::StageIx;
 use crate::record::{Record, RecordError, RecordKey};
@@ -36,9 +37,28 @@ pub enum ReplayError {
 impl Core {
     /// Takes a live record of the log into account; call in order of sequence numbers, before
     /// [`Core::start`].
+    ///
+    /// A record that cannot be read, or is not what its key says, is set aside
+    /// ([`Core::set_aside`]): one damaged record must not keep a workflow from being led.
+    ///
+    /// # Errors
+    /// The record is of another version of this program, or of a stage that the workflow does not
+    /// have: going on would leave work undone that another program, or another file, would do.
     pub fn replay(&mut self, key: &str, value: &Bytes, seq: Seq) -> Result<(), ReplayError> {
-        let record_key = RecordKey::parse(key)?;
-        let record = Record::decode(key, value)?;
+        self.applied = self.applied.max(seq);
+        let read = RecordKey::parse(key).and_then(|found| Ok((found, Record::decode(key, value)?)));
+        let (record_key, record) = match read {
+            Ok(read) => read,
+            Err(error @ RecordError::UnknownVersion { .. }) => return Err(error.into()),
+            Err(error) => {
+                self.set_aside.push((key.to_owned(), error.to_string()));
+                return Ok(());
+            }
+        };
+        if let Err(why) = record.fits(&record_key) {
+            self.set_aside.push((key.to_owned(), why.to_owned()));
+            return Ok(());
+        }
         let task = match (&record_key, &record) {
             (RecordKey::Task(id), _) | (RecordKey::Dead(id), _) => Some(id),
             _ => None,
@@ -51,8 +71,17 @@ impl Core {
             });
         }
         self.put(&record_key, record, seq);
-        self.applied = self.applied.max(seq);
         Ok(())
+    }
+
+    /// The keys of records that could not be applied, and why.
+    pub fn set_aside(&self) -> &[(String, String)] {
+        &self.set_aside
+    }
+
+    /// Whether the log has the key that leases are tagged with.
+    pub fn has_lease_key(&self) -> bool {
+        self.lease_key.is_some()
     }
 
     /// Whether the task is finished, as far as is remembered.
@@ -184,12 +213,14 @@ impl Core {
                     self.put_slot(*first, slot);
                 }
             }
+            (RecordKey::LeaseKey, Record::LeaseKey(bytes)) => {
+                self.lease_key = Some(LeaseKey::new(&bytes));
+            }
             (RecordKey::Source(name), Record::Source(next)) => {
                 self.sources.insert(name.clone(), next);
             }
-            (key, _) => {
-                debug_assert!(false, "record under {key:?} is of another kind");
-            }
+            // `Record::fits` is asked before.
+            _ => {}
         }
         None
     }
@@ -236,6 +267,7 @@ impl Core {
             | RecordKey::Part(..)
             | RecordKey::Slot(_)
             | RecordKey::Cursor
+            | RecordKey::LeaseKey
             | RecordKey::Source(_) => {}
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use proofmill_bus::{Op, Seq};
 use serde::{Deserialize, Serialize};
 
+use super::tag::LeaseTag;
 use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::id::{TaskId, WorkerId};
 use crate::message::Message;
@@ -211,16 +212,16 @@ pub struct Join {
     pub slots: usize,
 }
 
-/// Names a lease: a task, which attempt at it, and what it carries: another task may come under its
-/// id.
+/// Names a lease, and proves that it was given: a task, an attempt at it, and a tag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeaseRef {
     /// The task.
     pub task: TaskId,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// [`TaskRecord::content`] of the task, as the coordinator that gave the lease computed it.
-    pub content: u64,
+    /// Tag of the coordinator that gave the lease, over the worker and what the task carries too:
+    /// another task may come under its id.
+    pub tag: LeaseTag,
 }
 
 /// One message of a result.
@@ -239,7 +240,8 @@ pub struct Output {
 pub struct Complete {
     /// Who brings it.
     pub worker: WorkerId,
-    /// For which lease. A result counts even when the lease has ended, if no other came first.
+    /// The lease. A result counts even when the lease has ended, if no other came first; it never
+    /// counts for a lease that this worker was not given.
     pub lease: LeaseRef,
     /// What goes on to the stage's output queues.
     pub outputs: Vec<Output>,
@@ -267,8 +269,8 @@ pub struct Lease {
     pub task: Arc<TaskRecord>,
     /// Which attempt this is, from 1.
     pub attempt: u32,
-    /// See [`LeaseRef::content`].
-    pub content: u64,
+    /// See [`LeaseRef::tag`].
+    pub tag: LeaseTag,
 }
 
 /// Something to do.
@@ -324,6 +326,11 @@ pub enum Action {
         after: Seq,
         /// The message.
         task: Arc<TaskRecord>,
+    },
+    /// Tell the operator: the core could not record something, which is a defect of this program.
+    Defect {
+        /// In words.
+        why: String,
     },
     /// For observers, once the log is durable up to `after`: a task has ended.
     Settle {
@@ -409,7 +416,7 @@ impl Lease {
         LeaseRef {
             task: self.task.id.clone(),
             attempt: self.attempt,
-            content: self.content,
+            tag: self.tag,
         }
     }
 }

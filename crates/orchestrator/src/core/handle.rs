@@ -102,9 +102,9 @@ impl Core {
         };
         if matches!(
             key,
-            RecordKey::Done(_) | RecordKey::Group(..) | RecordKey::Part(..)
+            RecordKey::Done(_) | RecordKey::Group(..) | RecordKey::Part(..) | RecordKey::LeaseKey
         ) {
-            // Another coordinator's result came first; its records say what follows from it.
+            // Another coordinator's came first; its records say what follows from it.
             return;
         }
         if let Then::Reply { request, .. } = pending.then {

@@ -95,7 +95,7 @@ impl Core {
             stage,
             task: Arc::clone(&task.record),
             attempt,
-            content: task.content,
+            tag: self.tag_for(task, worker, attempt),
         };
         self.counters[stage.0].hedged += 1;
         self.assign_one(no, worker, lease);

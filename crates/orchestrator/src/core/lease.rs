@@ -5,6 +5,7 @@ use super::event::{Action, Fail, Join, LeaseRef};
 use super::limits::{fit, truncate};
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Task, Then, Timer, Worker};
+use super::tag::LeaseTag;
 use crate::id::{TaskId, WorkerId};
 use crate::record::{Attempt, DeadRecord, Failure, Record, RecordKey};
 
@@ -126,7 +127,7 @@ impl Core {
         worker.retired = retired;
         self.note_free(name);
         for lease in running {
-            let no = self.leased_task(&lease).map(|task| task.no);
+            let no = self.leased_task(name, &lease).map(|task| task.no);
             let Some(task) = no.and_then(|no| self.tasks.get_mut(&no)) else {
                 self.actions.push(Action::Cancel {
                     worker: name.clone(),
@@ -195,7 +196,7 @@ impl Core {
         let lease = LeaseRef {
             task: task.record.id.clone(),
             attempt: held.attempt,
-            content: task.content,
+            tag: held.tag,
         };
         self.counters[task.stage.0].expired += 1;
         let failure = reason("the lease ended without a heartbeat (T_ack)");
@@ -243,17 +244,27 @@ impl Core {
     }
 
     fn held_under(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<TaskNo> {
-        let task = self.leased_task(lease)?;
+        let task = self.tasks.get(self.by_id.get(&lease.task)?)?;
         let mut copies = task.copies.iter();
-        copies
-            .any(|held| held.worker == *worker && held.attempt == lease.attempt)
-            .then_some(task.no)
+        let named = copies.any(|held| {
+            held.worker == *worker && held.attempt == lease.attempt && held.tag == lease.tag
+        });
+        named.then_some(task.no)
     }
 
-    /// The live task that a lease is of, if it still carries what it did.
-    pub(super) fn leased_task(&self, lease: &LeaseRef) -> Option<&Task> {
+    /// The live task that a lease is of, if the worker was given that lease, by whichever coordinator,
+    /// and the task still carries what it did.
+    pub(super) fn leased_task(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<&Task> {
         let task = self.tasks.get(self.by_id.get(&lease.task)?)?;
-        (task.content == lease.content).then_some(task)
+        let key = self.lease_key.as_ref()?;
+        let given = key.verify(lease.tag, worker, &task.record, &task.content, lease.attempt);
+        given.then_some(task)
+    }
+
+    /// The tag of the lease of a task that a worker is given.
+    pub(super) fn tag_for(&self, task: &Task, worker: &WorkerId, attempt: u32) -> LeaseTag {
+        let key = self.lease_key.as_ref().expect("set when the core starts");
+        key.tag(worker, &task.record, &task.content, attempt)
     }
 
     /// An attempt has failed, and with it the worker's copy. The others go on: the task dies when

@@ -5,7 +5,7 @@ use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES};
 
 use super::state::Change;
 use crate::id::TaskId;
-use crate::payload::Payload;
+use crate::payload::{NESTING_MAX, Payload};
 use crate::record::{Attempt, PartRecord, Record, RecordKey, TaskRecord};
 
 /// Bytes of a task's record, at most: its dead letter has to hold its attempts too.
@@ -30,20 +30,29 @@ pub(super) fn excess(changes: &[(RecordKey, Change)]) -> Option<String> {
             changes.len()
         ));
     }
-    changes.iter().find_map(|(_, change)| {
-        let Change::Put {
-            record: Record::Task(task),
-            ..
-        } = change
-        else {
-            return None;
-        };
-        excess_of_task(task)
+    changes.iter().find_map(|(key, change)| {
+        if let Err(error) = key.to_key() {
+            return Some(format!("its record cannot be named: {error}"));
+        }
+        match change {
+            Change::Put {
+                record: Record::Task(task),
+                ..
+            } => excess_of_task(task),
+            _ => None,
+        }
     })
 }
 
 /// Why a task's record is too large for the log, if it is.
 pub(super) fn excess_of_task(task: &TaskRecord) -> Option<String> {
+    if task.payload.nesting() > NESTING_MAX {
+        return Some(format!(
+            "task {} would carry groups of groups of groups: let a stage make one message of a \
+             group before it is gathered again",
+            task.id
+        ));
+    }
     let size = size_of(task);
     (size > TASK_MAX).then(|| {
         format!(

@@ -36,6 +36,7 @@ mod schedule;
 mod sequence;
 mod state;
 mod submit;
+mod tag;
 mod view;
 
 pub use apply::ReplayError;
@@ -46,4 +47,5 @@ pub use event::{
 };
 pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, Routing};
+pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 pub use view::{Counters, HostStatus, StageStatus, Status, TaskPhase, TaskView};

@@ -6,6 +6,7 @@ use super::event::{Action, LeaseRef, Time};
 use super::ready::{Priority, TaskNo};
 use super::state::{Core, Held, Phase, Task};
 use crate::id::WorkerId;
+use crate::principal::voter;
 
 /// What the indices hold of a task.
 struct Standing {
@@ -113,8 +114,7 @@ impl Core {
     pub(super) fn end_copies(&mut self, no: TaskNo, by: Option<(&WorkerId, u32)>) {
         let mut ended = Vec::new();
         self.update(no, |task| ended = std::mem::take(&mut task.copies));
-        let task = self.tasks.get(&no);
-        let Some((id, content)) = task.map(|task| (task.record.id.clone(), task.content)) else {
+        let Some(id) = self.tasks.get(&no).map(|task| task.record.id.clone()) else {
             return;
         };
         for held in ended {
@@ -127,7 +127,7 @@ impl Core {
                     lease: LeaseRef {
                         task,
                         attempt,
-                        content,
+                        tag: held.tag,
                     },
                 });
             }
@@ -222,6 +222,15 @@ impl Task {
     pub(super) fn is_known_to(&self, worker: &WorkerId, name: &Arc<str>) -> bool {
         let has = |held: &Held| held.worker == *worker || held.name == *name;
         self.parts.contains_key(name) || self.copies.iter().any(has)
+    }
+
+    /// Whether several results are compared and a worker of the same user has it, or has completed
+    /// it: one user's workers may all say the same.
+    pub(super) fn has_voter(&self, worker: &WorkerId) -> bool {
+        let same = |other: &WorkerId| voter(other) == voter(worker);
+        self.accept > 1
+            && (self.copies.iter().any(|held| same(&held.worker))
+                || self.parts.values().any(|part| same(&part.worker)))
     }
 
     /// Whether there are workers of its class that may not have it, since they have it already,

@@ -136,13 +136,14 @@ impl Core {
     }
 
     /// What the worker counts as, if it may have the task: nobody of that name has it, has
-    /// completed it, or has failed it for good.
+    /// completed it, or has failed it for good; and where several results are compared, nobody of
+    /// its user has it or has completed it.
     pub(super) fn may_take(&self, task: &Task, worker: &WorkerId) -> Option<Arc<str>> {
         let name = self.name_of(task.stage, worker)?;
         let failed = task
             .failed_for_good()
             .any(|by| by == worker || self.name_of(task.stage, by).as_ref() == Some(&name));
-        (!failed && !task.is_known_to(worker, &name)).then_some(name)
+        (!failed && !task.is_known_to(worker, &name) && !task.has_voter(worker)).then_some(name)
     }
 
     /// The free workers that can run `class` and have been heard from lately.
@@ -191,7 +192,7 @@ impl Core {
                 stage: class.0,
                 task: Arc::clone(&task.record),
                 attempt,
-                content: task.content,
+                tag: self.tag_for(task, worker, attempt),
             });
             self.lease(no, worker, attempt, batch, expires);
             self.counters[class.0.0].leased += 1;
@@ -228,10 +229,14 @@ impl Core {
         let since = self.now.mono;
         let stage = self.tasks.get(&no).map(|task| task.stage);
         let name = stage.and_then(|stage| self.name_of(stage, worker));
+        let Some(tag) = self.tasks.get(&no).map(|task| self.tag_for(task, worker, attempt)) else {
+            return;
+        };
         let held = Held {
             worker: worker.clone(),
             name: name.unwrap_or_else(|| worker.clone()),
             attempt,
+            tag,
             batch,
             expires,
             since,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use proofmill_bus::{Expect, Op, Seq};
+use proofmill_bus::{Expect, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq};
 
 use super::deadline::Slot;
 use super::event::{
@@ -13,6 +13,7 @@ use super::hedge::History;
 use super::hosts::{Gathering, Host};
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
+use super::tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 use super::view::Counters;
 use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
@@ -22,7 +23,7 @@ use crate::record::{
 };
 
 /// Settings of a core that no workflow file holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct CoreOptions {
     /// How long after [`Core::start`] to wait for the heartbeats of workers that still hold leases
     /// given by an earlier coordinator, before their tasks are leased again. Zero where no worker
@@ -30,6 +31,19 @@ pub struct CoreOptions {
     pub adopt_grace: std::time::Duration,
     /// How messages find the partition of a collector.
     pub routing: Routing,
+    /// The key that leases are tagged with, if the log has none: random bytes, which whoever runs the
+    /// core has recorded if leases outlive it.
+    pub fresh_lease_key: [u8; LEASE_KEY_BYTES],
+}
+
+impl std::fmt::Debug for CoreOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The key is not shown.
+        f.debug_struct("CoreOptions")
+            .field("adopt_grace", &self.adopt_grace)
+            .field("routing", &self.routing)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How messages find the partition of a collector, where hosts keep them.
@@ -57,6 +71,10 @@ pub struct Core {
     pub(super) next_no: u64,
     next_token: u64,
     pub(super) applied: Seq,
+    /// Records that could not be applied: their keys, and why.
+    pub(super) set_aside: Vec<(String, String)>,
+    /// Set from [`Core::start`] on.
+    pub(super) lease_key: Option<LeaseKey>,
     pub(super) tasks: HashMap<TaskNo, Task>,
     pub(super) by_id: HashMap<TaskId, TaskNo>,
     pub(super) finished: Vec<Finished>,
@@ -133,7 +151,7 @@ pub(super) struct Task {
     pub(super) stage: StageIx,
     pub(super) record: Arc<TaskRecord>,
     /// [`TaskRecord::content`].
-    pub(super) content: u64,
+    pub(super) content: [u8; 32],
     pub(super) seq: Seq,
     pub(super) accepted: Time,
     pub(super) phase: Phase,
@@ -187,6 +205,7 @@ pub(super) struct Held {
     /// What the worker counts as: no other copy's may.
     pub(super) name: Arc<str>,
     pub(super) attempt: u32,
+    pub(super) tag: LeaseTag,
     pub(super) batch: u64,
     pub(super) expires: Time,
     pub(super) since: Time,
@@ -323,6 +342,8 @@ impl Core {
             next_no: 1,
             next_token: 1,
             applied: Seq(0),
+            set_aside: Vec::new(),
+            lease_key: None,
             tasks: HashMap::new(),
             by_id: HashMap::new(),
             finished: (0..stages).map(|_| Finished::default()).collect(),
@@ -386,6 +407,8 @@ impl Core {
     pub fn start(&mut self, now: Now) -> Vec<Action> {
         self.now = now;
         self.started = true;
+        let fresh = || LeaseKey::new(&self.options.fresh_lease_key);
+        self.lease_key.get_or_insert_with(fresh);
         self.emit_next = self.cursor;
         self.cursor_ahead = self.cursor;
         self.note_all_outdated();
@@ -442,20 +465,27 @@ impl Core {
     pub(super) fn append(&mut self, changes: Vec<(RecordKey, Change)>, then: Then) {
         let token = Token(self.next_token);
         self.next_token += 1;
-        let ops = changes
-            .iter()
-            .map(|(key, change)| match change {
-                Change::Put { record, expect } => Op::Put {
-                    key: key.to_key(),
-                    value: record.encode(),
-                    expect: *expect,
-                },
-                Change::Delete => Op::Delete { key: key.to_key() },
-            })
-            .collect();
+        let ops = match ops_of(&changes) {
+            Ok(ops) => ops,
+            // What comes from elsewhere is measured where it comes in: this is a defect, and one
+            // append less is better than a log that refuses and a coordinator that stops.
+            Err(why) => {
+                self.refuse_append(then, why);
+                return;
+            }
+        };
         self.note_incoming(&changes, true);
         self.pending.insert(token, Pending { changes, then });
         self.actions.push(Action::Append { token, ops });
+    }
+
+    /// An append that the log would refuse is not made: what it was for stays as it was recorded.
+    fn refuse_append(&mut self, then: Then, why: String) {
+        if let Then::Reply { request, .. } = then {
+            let why = why.clone();
+            self.reply(request, self.applied, Reply::Invalid { why });
+        }
+        self.actions.push(Action::Defect { why });
     }
 
     /// Counts the tasks that an append is to bring, until it is accepted or refused.
@@ -582,6 +612,33 @@ impl Core {
             at_ms: self.now.wall_ms,
         }))
     }
+}
+
+/// The operations of an append, or why the log would refuse them.
+fn ops_of(changes: &[(RecordKey, Change)]) -> Result<Vec<Op>, String> {
+    if changes.len() > MAX_BATCH_OPS {
+        return Err(format!("{} records at once", changes.len()));
+    }
+    let op = |(key, change): &(RecordKey, Change)| {
+        let key = key
+            .to_key()
+            .map_err(|error| format!("a record of {key:?}: {error}"))?;
+        Ok(match change {
+            Change::Delete => Op::Delete { key },
+            Change::Put { record, expect } => {
+                let value = record.encode();
+                if value.len() > MAX_VALUE_BYTES {
+                    return Err(format!("record {key} has {} bytes", value.len()));
+                }
+                Op::Put {
+                    key,
+                    value,
+                    expect: *expect,
+                }
+            }
+        })
+    };
+    changes.iter().map(op).collect()
 }
 
 fn block_counts(stages: usize) -> Vec<BlockCount> {

@@ -49,13 +49,13 @@ impl Roles<'_> {
         })
     }
 
-    /// The dispatchers of each stage: as many as `workers` says, else the workflow, with names that
-    /// end in `suffix`. None for stages outside `stages`, if that is given.
+    /// The dispatchers of each stage: as many as `workers` says, else the workflow, each with the name
+    /// that `name` makes of its stage and number. None for stages outside `stages`, if that is given.
     pub(crate) fn dispatchers(
         &self,
         workers: &BTreeMap<String, usize>,
         stages: Option<&BTreeSet<String>>,
-        suffix: &str,
+        name: &dyn Fn(&str) -> String,
     ) -> Result<Vec<Dispatcher>, MillError> {
         let plan = self.handle.plan();
         let scratch = self.scratch();
@@ -100,7 +100,7 @@ impl Roles<'_> {
             let workers = workers.get(&stage.name).copied().unwrap_or(configured);
             for number in 0..workers {
                 let options = dispatcher::Options {
-                    name: format!("{}-{number}{suffix}", stage.name).into(),
+                    name: name(&format!("{}-{number}", stage.name)).into(),
                     group: stage.group.as_str().into(),
                     labels: stage.labels.iter().cloned().collect::<BTreeSet<_>>(),
                     memory: stage.memory_available.unwrap_or(u64::MAX),

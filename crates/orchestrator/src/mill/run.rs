@@ -75,8 +75,9 @@ impl Mill {
             let (coordinator, handle) = opened;
             let (stop_coordinator, shutdown) = shutdown::channel();
             if let Some(connection) = &options.bus {
-                let (connection, term) = (connection.clone(), store.term());
-                let server = Server::new(connection, blobs.clone(), handle.clone(), term);
+                let connection = connection.clone();
+                let leadership = store.leadership();
+                let server = Server::new(connection, blobs.clone(), handle.clone(), leadership);
                 // It ends with the coordinator.
                 tokio::spawn(server.run(shutdown.clone()));
             }
@@ -128,7 +129,7 @@ impl Mill {
             handle: &self.handle,
             blobs: &self.blobs,
         };
-        let dispatchers = roles.dispatchers(&self.options.workers, None, "")?;
+        let dispatchers = roles.dispatchers(&self.options.workers, None, &str::to_owned)?;
         roles.sweep_programs().await?;
         let sources = if self.options.run_sources {
             roles.sources()?

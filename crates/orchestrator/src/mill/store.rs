@@ -10,6 +10,7 @@ use proofmill_bus::{
 
 use super::options::MillError;
 use crate::plan::Plan;
+use crate::remote::Leadership;
 
 /// A log that is open, and what keeps others from it.
 pub(super) enum Store {
@@ -58,11 +59,11 @@ impl Store {
         }
     }
 
-    /// A number that is higher for each later leader of the workflow.
-    pub(super) fn term(&self) -> u64 {
+    /// The leadership of the workflow, which other processes look at.
+    pub(super) fn leadership(&self) -> Leadership {
         match self {
-            Self::Directory(_) => 0,
-            Self::Bus(_, lease) => lease.term(),
+            Self::Directory(_) => Leadership::new(0, None),
+            Self::Bus(_, lease) => Leadership::new(lease.term(), Some(lease.view())),
         }
     }
 

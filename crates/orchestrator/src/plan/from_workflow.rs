@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proofmill_workflow as file;
+use serde_json::json;
 
 use super::model::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
@@ -157,6 +158,7 @@ fn collector_plan(
     custom: &BTreeMap<String, StrategyMaker>,
 ) -> Result<CollectorPlan, PlanError> {
     let partial = collector.partial;
+    let settings = settings_of(collector).to_string().into();
     let mut group_by = None;
     let strategy: Arc<dyn StrategyFactory> = match &collector.strategy {
         file::Strategy::Match {
@@ -204,7 +206,30 @@ fn collector_plan(
     };
     Ok(CollectorPlan {
         strategy,
+        settings,
         group_by,
         t_collect: collector.t_collect,
     })
+}
+
+/// A collector's strategy and settings as JSON, whose keys are in order.
+fn settings_of(collector: &file::Collector) -> serde_json::Value {
+    let strategy = match &collector.strategy {
+        file::Strategy::Match { k, group_by } => {
+            let k = match k {
+                file::MatchCount::Total(k) => json!(k),
+                file::MatchCount::PerQueue(counts) => {
+                    let counts: BTreeMap<_, _> = counts.iter().collect();
+                    json!(counts)
+                }
+            };
+            json!({ "match": { "k": k, "group_by": group_by.as_str() } })
+        }
+        file::Strategy::Sequential { n } => json!({ "sequential": { "n": n } }),
+        file::Strategy::Range { by } => json!({ "range": { "by": by.as_str() } }),
+        file::Strategy::Custom { name, params } => {
+            json!({ "custom": { "name": name, "params": params } })
+        }
+    };
+    json!({ "partial": collector.partial, "strategy": strategy })
 }

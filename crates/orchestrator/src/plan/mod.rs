@@ -1,5 +1,6 @@
 //! A workflow as the core sees it: stages and queues by index, every default resolved.
 
+mod digest;
 mod from_workflow;
 mod model;
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sha2::Digest as _;
 
 use crate::collector::StrategyFactory;
 
@@ -143,6 +142,9 @@ pub struct Hedge {
 pub struct CollectorPlan {
     /// Makes the strategy; called once when the core starts.
     pub strategy: Arc<dyn StrategyFactory>,
+    /// The strategy's name and settings, in an encoding that no release changes: what tells plans
+    /// apart, beside the fields below.
+    pub settings: Arc<str>,
     /// JSON pointer to the grouping field, where the strategy groups by one.
     pub group_by: Option<Arc<str>>,
     /// A group is given up, or emitted as it is, this long after its first message (T_collect).
@@ -181,17 +183,6 @@ impl Plan {
 
     /// See [`Plan::lease`].
     pub(crate) const LEADER: &str = "leader";
-
-    /// Tells plans apart that were made from different workflows: processes that work together
-    /// must have the same.
-    pub fn digest(&self) -> [u8; 16] {
-        let parts = (&self.workflow, &self.queues, &self.stages, &self.deadline);
-        let said = format!("{parts:?}");
-        let digest: [u8; 32] = sha2::Sha256::digest(said.as_bytes()).into();
-        let mut short = [0; 16];
-        short.copy_from_slice(&digest[..16]);
-        short
-    }
 
     /// The stage called `name`.
     pub fn stage_named(&self, name: &str) -> Option<StageIx> {

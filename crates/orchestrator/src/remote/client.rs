@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
-use proofmill_bus::{BlobStore, Connection, Request, RequestError, Role};
+use proofmill_bus::{BlobStore, Connection, Request, RequestError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::seat::Seat;
 use super::wire::{
     Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
     encode,
@@ -75,7 +76,7 @@ type Asking = BoxFuture<'static, Result<(), RemoteError>>;
 // === impl Client ===
 
 impl Client {
-    /// A client of this role, named `name` (unique among those alive; one token of a subject), and
+    /// A client on this seat, named `name` (unique among those alive; one token of a subject), and
     /// the handle that speaks through it once [`Client::run`] runs.
     ///
     /// Looking into the core and waiting for it to be idle are not carried: such requests are
@@ -84,13 +85,13 @@ impl Client {
         connection: Connection,
         blobs: Arc<BlobStore>,
         plan: Arc<Plan>,
-        role: Role,
+        seat: Seat,
         name: &str,
     ) -> BoxFuture<'_, Result<(Self, Handle), RemoteError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
             let subjects = Subjects::new(&connection, &plan.workflow);
-            let name = format!("{role}.{name}");
+            let name = format!("{seat}.{name}");
             let notices = connection.listen(&subjects.client(&name)).await?;
             let hellos = connection.listen(&subjects.hello).await?;
             let (sender, commands) = mpsc::channel(COMMANDS);
@@ -98,7 +99,7 @@ impl Client {
                 caller: Caller {
                     connection,
                     blobs,
-                    leader: subjects.leader(role),
+                    leader: subjects.leader(&seat),
                     name: name.into(),
                     plan: plan.digest(),
                     workflow: plan.workflow.clone(),
@@ -448,6 +449,13 @@ impl Caller {
                         return Err(RemoteError::NotYours {
                             workflow: self.workflow.to_string(),
                             client: self.name.to_string(),
+                        });
+                    }
+                    Answer::Invalid(why) => {
+                        return Err(RemoteError::Invalid {
+                            workflow: self.workflow.to_string(),
+                            client: self.name.to_string(),
+                            why,
                         });
                     }
                     Answer::Stopping => {}

@@ -5,18 +5,28 @@
 //! [`Server`] beside the coordinator carries it on. What a client says stays with it until a leader
 //! answers that it is durable: a leader that dies takes nothing with it, and the next hears it all.
 //!
-//! Subjects, after the cluster's prefix and the workflow's name: `leader`, on which the leader
-//! takes calls; `client.NAME`, on which a client takes notices; `hello`, on which a new leader says
-//! that it is there. Calls and notices that are larger than a message travel as blobs.
+//! Subjects: `PREFIX.leader.WORKFLOW.SEAT`, on which the leader takes calls of a [`Seat`];
+//! `PREFIX.client.WORKFLOW.SEAT.NAME`, on which a client takes notices; `PREFIX.hello.WORKFLOW`, on
+//! which a new leader says that it is there. Calls and notices that are larger than a message travel
+//! as blobs.
+//!
+//! A client is believed about what is its own: [`admit`] checks every call against the seat that it
+//! came from, and every value in it, before the coordinator hears of it.
 //!
 //! Whoever stops listening is gone: the server answers that nobody is there, at once, and what the
 //! client's workers had is given to others. One that listens and does not answer is left to its
 //! leases' ends.
 
 mod client;
+mod gate;
+mod leadership;
+mod seat;
 mod server;
 mod wire;
 
 pub use client::Client;
+pub use gate::{Refused, admit};
+pub use leadership::Leadership;
+pub use seat::Seat;
 pub use server::Server;
-pub use wire::{RemoteError, decode, encode};
+pub use wire::{Call, Notice, RemoteError, Said, Tell, Told, What, decode, encode, parse};

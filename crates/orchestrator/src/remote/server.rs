@@ -8,10 +8,12 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt, Shared};
 use proofmill_bus::{BlobStore, Connection, Request, RequestError};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::gate::{Refused, admit};
+use super::leadership::Leadership;
 use super::wire::{
     Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
     encode,
@@ -41,6 +43,9 @@ const SILENT_AFTER: Duration = Duration::from_secs(20);
 /// Things told to a client in one notice, at most.
 const NOTICE_MAX: usize = 256;
 
+/// Characters of a client's name that are logged.
+const NAME_SHOWN: usize = 100;
+
 /// Replies that are remembered for each client, for those that ask again.
 const REPLIES: usize = 1024;
 
@@ -50,14 +55,12 @@ pub struct Server {
     blobs: Arc<BlobStore>,
     handle: Handle,
     subjects: Subjects,
+    /// [`Plan::digest`](crate::plan::Plan::digest) of the workflow.
     plan: [u8; 16],
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
     /// Of the sink.
     sink_term: AtomicU64,
-    /// Of this leader.
-    term: u64,
-    /// Set when a client knows a later leader.
-    outdated: Arc<watch::Sender<bool>>,
+    leadership: Arc<Leadership>,
 }
 
 /// A call with events that was taken.
@@ -90,9 +93,13 @@ struct Client {
 // === impl Server ===
 
 impl Server {
-    /// A server for the coordinator behind `handle`, which leads for the `term`-th time: a number
-    /// that is higher for each later leader.
-    pub fn new(connection: Connection, blobs: Arc<BlobStore>, handle: Handle, term: u64) -> Self {
+    /// A server for the coordinator behind `handle`.
+    pub fn new(
+        connection: Connection,
+        blobs: Arc<BlobStore>,
+        handle: Handle,
+        leadership: Leadership,
+    ) -> Self {
         let plan = handle.plan();
         Self {
             subjects: Subjects::new(&connection, &plan.workflow),
@@ -102,22 +109,22 @@ impl Server {
             handle,
             clients: Arc::default(),
             sink_term: AtomicU64::new(0),
-            term,
-            outdated: Arc::new(watch::Sender::new(false)),
+            leadership: Arc::new(leadership),
         }
     }
 
-    /// Takes calls until the coordinator or the connection is gone, a client knows of a later leader,
-    /// or `shutdown` says [`Level::Stop`].
+    /// Takes calls until the coordinator or the connection is gone, another process leads, or
+    /// `shutdown` says [`Level::Stop`].
     pub fn run(self, mut shutdown: Shutdown) -> BoxFuture<'static, Result<(), RemoteError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
             let mut calls = self.connection.listen(&self.subjects.calls()).await?;
-            let hello = Hello { term: self.term };
+            let hello = Hello {
+                term: self.leadership.term(),
+            };
             let hello = encode(&hello, &self.connection, &self.blobs).await?;
             self.connection.tell(&self.subjects.hello, hello).await?;
             let server = Arc::new(self);
-            let mut outdated = server.outdated.subscribe();
             let mut working = JoinSet::new();
             let gone = server.handle.clone();
             loop {
@@ -131,8 +138,7 @@ impl Server {
                     },
                     Some(_) = working.join_next(), if !working.is_empty() => {}
                     () = gone.gone() => return Ok(()),
-                    // The sender lives in `server`.
-                    _ = outdated.wait_for(|outdated| *outdated) => return Ok(()),
+                    () = server.leadership.is_lost() => return Ok(()),
                     () = shutdown.reached(Level::Stop) => return Ok(()),
                 }
             }
@@ -141,22 +147,18 @@ impl Server {
 
     async fn take(self: Arc<Self>, request: Request) {
         let answer = match decode::<Call>(&request.payload, &self.blobs).await {
-            Ok(call) if !call.is_proper_on(&request.subject) => {
-                tracing::warn!(
-                    client = %call.client,
-                    subject = request.subject,
-                    "a call is refused: it is not for this role to make"
-                );
-                Answer::NotYours
-            }
-            Ok(call) if call.term > self.term => {
-                self.outdated.send_replace(true);
-                return;
-            }
             Ok(call) if call.plan != self.plan => Answer::OtherPlan,
-            Ok(call) => match self.clone().answer(call).await {
-                Ok(answer) => answer,
-                Err(CoordinatorGone) => Answer::Stopping,
+            Ok(call) => match admit(&call, &request.subject, self.handle.plan()) {
+                Err(refused) => refuse(&call, &request.subject, &refused),
+                Ok(_) if call.term > self.leadership.term()
+                    && !self.leadership.is_confirmed().await =>
+                {
+                    return;
+                }
+                Ok(_) => match self.clone().answer(call).await {
+                    Ok(answer) => answer,
+                    Err(CoordinatorGone) => Answer::Stopping,
+                },
             },
             Err(error) => {
                 tracing::warn!(%error, "a call is not answered");
@@ -372,8 +374,7 @@ impl Server {
                 subject: self.subjects.client(name),
                 name: name.clone(),
                 clients: self.clients.clone(),
-                term: self.term,
-                outdated: self.outdated.clone(),
+                leadership: self.leadership.clone(),
             };
             tokio::spawn(notices.run(told));
             Client {
@@ -384,6 +385,16 @@ impl Server {
                 replies: BTreeMap::new(),
             }
         })
+    }
+}
+
+/// A refusal, in the log and for the client.
+fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
+    let client: String = call.client.chars().take(NAME_SHOWN).collect();
+    tracing::warn!(?client, subject, "a call is refused: {refused}");
+    match refused {
+        Refused::NotYours(_) => Answer::NotYours,
+        Refused::Invalid(why) => Answer::Invalid(why.clone()),
     }
 }
 
@@ -410,8 +421,7 @@ struct Notices {
     subject: String,
     name: Arc<str>,
     clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
-    term: u64,
-    outdated: Arc<watch::Sender<bool>>,
+    leadership: Arc<Leadership>,
 }
 
 impl Notices {
@@ -429,7 +439,7 @@ impl Notices {
                 () = self.handle.gone() => return,
             };
             let notice = Notice {
-                term: self.term,
+                term: self.leadership.term(),
                 tell,
             };
             if let Err(why) = self.deliver(&notice).await {
@@ -460,7 +470,7 @@ impl Notices {
             match asked {
                 Ok(answer) => {
                     if let Ok(Heard::NotFromYou) = decode(&answer, &self.blobs).await {
-                        self.outdated.send_replace(true);
+                        self.leadership.is_confirmed().await;
                     }
                     return Ok(());
                 }

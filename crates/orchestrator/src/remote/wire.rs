@@ -3,43 +3,61 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use proofmill_bus::{BlobStore, Connection, Digest, RequestError, Role};
+use proofmill_bus::{BlobStore, Connection, Digest, RequestError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::seat::Seat;
 use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::coordinator::{Asked, ToWorker};
+#[cfg(doc)]
+use crate::core::Event;
 use crate::core::{Complete, Fail, Join, LeaseRef, Reply, Status};
 use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
 /// The version of what follows.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
+
+/// Bytes of a message, at most: one that is kept as a blob is not fetched if it is larger.
+const MESSAGE_MAX: u64 = 256 << 20;
 
 /// The bytes follow.
 const HERE: u8 = 0;
 /// The digest of a blob with the bytes follows.
 const BLOB: u8 = 1;
 
-/// What a client says to the leader.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Call {
+/// A client's message to the leader.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Call {
     /// [`Plan::digest`](crate::plan::Plan::digest) of the client's workflow.
-    pub(super) plan: [u8; 16],
-    /// The latest term of a leader that the client knows of: an earlier leader does not answer.
-    pub(super) term: u64,
-    /// Who speaks.
-    pub(super) client: Arc<str>,
-    pub(super) what: What,
+    pub plan: [u8; 16],
+    /// The latest term of a leader that the client knows of. A leader of an earlier one looks whether
+    /// it still leads.
+    pub term: u64,
+    /// The client's name: its seat, a dot, and one token that differs between processes.
+    pub client: Arc<str>,
+    /// The content.
+    pub what: What,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum What {
-    /// Things that happened, in order; answered when what follows from them is durable. `number`
-    /// grows with each call: the same number again is the same call again.
-    Events { number: u64, events: Vec<Said> },
-    /// Something to be answered with a [`Reply`]; `number` as above, with its own count.
-    Ask { number: u64, asked: Asked },
+/// The content of a [`Call`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum What {
+    /// Things that happened, in order; answered when what follows from them is durable.
+    Events {
+        /// Grows with each call: the same number again is the same call again.
+        number: u64,
+        /// The events.
+        events: Vec<Said>,
+    },
+    /// Something to be answered with a [`Reply`].
+    Ask {
+        /// As for events, with a count of its own.
+        number: u64,
+        /// The request.
+        asked: Asked,
+    },
     /// Where a source goes on.
     SourceNext(Arc<str>),
     /// The whole at this moment.
@@ -48,26 +66,42 @@ pub(super) enum What {
 
 /// Something that happened at a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Said {
+pub enum Said {
+    /// See [`Event::Join`].
     Join(Join),
+    /// See [`Event::Retire`].
     Retire(WorkerId),
+    /// See [`Event::Leave`].
     Leave(WorkerId),
+    /// See [`Event::Heartbeat`].
     Heartbeat {
+        /// The worker.
         worker: WorkerId,
+        /// The leases it holds.
         running: Vec<LeaseRef>,
+        /// Whether it takes no new tasks.
         retired: bool,
     },
+    /// See [`Event::Complete`].
     Complete(Complete),
+    /// See [`Event::Fail`].
     Fail(Fail),
+    /// See [`Event::Release`].
     Release(WorkerId, LeaseRef),
+    /// See [`Event::HostJoin`].
     HostJoin(HostJoin),
+    /// See [`Event::HostBeat`].
     HostBeat(WorkerId),
+    /// See [`Event::HostLeave`].
     HostLeave(WorkerId),
+    /// See [`Event::Verdicts`].
     Verdicts(Verdicts),
     /// The client's sink is to get what is emitted, unless another of a later term does.
     AttachSink {
+        /// The term of the sequencer's lease.
         term: u64,
     },
+    /// See [`Event::Emitted`].
     Emitted(TaskId),
 }
 
@@ -108,6 +142,8 @@ pub(super) enum Answer {
     Stopping,
     /// Not carried out: it is not for the client's role to say.
     NotYours,
+    /// Not carried out: something in it is no valid value.
+    Invalid(String),
 }
 
 /// A new leader is there.
@@ -124,25 +160,32 @@ pub(super) enum Heard {
     NotFromYou,
 }
 
-/// What the leader of a term tells a client.
+/// The message of a leader to a client.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Notice {
-    pub(super) term: u64,
-    pub(super) tell: Tell,
+pub struct Notice {
+    /// The leader's term.
+    pub term: u64,
+    /// The content.
+    pub tell: Tell,
 }
 
+/// The content of a [`Notice`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Tell {
-    /// Are you there?
+pub enum Tell {
+    /// Asks for a sign of life.
     Ping,
     /// For workers, hosts and the sink, in order.
     All(Vec<Told>),
 }
 
+/// Something for one of those behind a client.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Told {
+pub enum Told {
+    /// For a worker.
     Worker(WorkerId, ToWorker),
+    /// For a host of collectors.
     Host(WorkerId, ToHost),
+    /// For the sink.
     Emit(Arc<TaskRecord>),
 }
 
@@ -179,6 +222,16 @@ pub enum RemoteError {
         /// Who spoke.
         client: String,
     },
+    /// The client has said something that the coordinator does not take from anyone.
+    #[error("the coordinator of workflow {workflow:?} refuses what {client:?} says: {why}")]
+    Invalid {
+        /// The workflow.
+        workflow: String,
+        /// Who spoke.
+        client: String,
+        /// In words.
+        why: String,
+    },
 }
 
 /// The subjects of a workflow. The server decides who may use which: those of clients have their
@@ -199,42 +252,19 @@ impl Subjects {
         }
     }
 
-    /// Where clients of a role call the leader.
-    pub(super) fn leader(&self, role: Role) -> String {
-        format!("{}.{role}", self.leader)
+    /// Where clients of a seat call the leader.
+    pub(super) fn leader(&self, seat: &Seat) -> String {
+        format!("{}.{seat}", self.leader)
     }
 
     /// Where all call the leader.
     pub(super) fn calls(&self) -> String {
-        format!("{}.*", self.leader)
+        format!("{}.>", self.leader)
     }
 
-    /// Where the client of this name, which begins with its role, hears from the leader.
+    /// Where the client of this name, which begins with its seat, hears from the leader.
     pub(super) fn client(&self, name: &str) -> String {
         format!("{}.{name}", self.clients)
-    }
-}
-
-impl Call {
-    /// Whether a call on this subject, by which the server has made sure of the role, may say this,
-    /// and under this name.
-    pub(super) fn is_proper_on(&self, subject: &str) -> bool {
-        let role = subject.rsplit('.').next().unwrap_or_default();
-        let is = |expected: Role| role == expected.name();
-        let own = self.client.split_once('.');
-        own.is_some_and(|(first, name)| first == role && !name.contains(['.', '*', '>', ' ']))
-            && match &self.what {
-                What::Ask { asked, .. } if !matches!(asked, Asked::Submit(_)) => is(Role::Operator),
-                What::Ask { .. } | What::SourceNext(_) | What::Status => is(Role::Source),
-                What::Events { events, .. } => events.iter().all(|said| match said {
-                    Said::AttachSink { .. } | Said::Emitted(_) => is(Role::Sequencer),
-                    Said::HostJoin(_)
-                    | Said::HostBeat(_)
-                    | Said::HostLeave(_)
-                    | Said::Verdicts(_) => is(Role::Collector),
-                    _ => is(Role::Dispatcher),
-                }),
-            }
     }
 }
 
@@ -274,81 +304,19 @@ pub async fn decode<T: DeserializeOwned>(
             let digest: [u8; 32] = digest
                 .try_into()
                 .map_err(|_| RemoteError::Malformed("a digest has 32 bytes".into()))?;
-            fetched = blobs.get(&Digest::from(digest)).await?;
+            fetched = blobs.get_within(&Digest::from(digest), MESSAGE_MAX).await?;
             &fetched[..]
         }
         [VERSION, ..] | [] => return Err(RemoteError::Malformed("it is too short".into())),
         [version, ..] => return Err(RemoteError::Version(*version)),
     };
-    postcard::from_bytes(content).map_err(|error| RemoteError::Malformed(error.to_string()))
+    parse(content)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Whether a client of this name may say that on the subject of a role.
-    fn may(role: &str, client: &str, what: What) -> bool {
-        let call = Call {
-            plan: [0; 16],
-            term: 0,
-            client: client.into(),
-            what,
-        };
-        call.is_proper_on(&format!("proofmill.leader.w.{role}"))
-    }
-
-    fn said(said: Said) -> What {
-        What::Events {
-            number: 1,
-            events: vec![Said::Retire("w".into()), said],
-        }
-    }
-
-    #[test]
-    fn a_role_says_what_is_its_own() {
-        let retire = || said(Said::Retire("w".into()));
-        let hosts = || What::Events {
-            number: 1,
-            events: vec![Said::HostLeave("h".into())],
-        };
-        let source_next = || What::SourceNext("s".into());
-        let sink = || What::Events {
-            number: 1,
-            events: vec![Said::AttachSink { term: 1 }],
-        };
-        for role in [
-            "dispatcher",
-            "collector",
-            "sequencer",
-            "source",
-            "coordinator",
-        ] {
-            let name = format!("{role}.n-1");
-            assert_eq!(may(role, &name, retire()), role == "dispatcher", "{role}");
-            assert_eq!(may(role, &name, hosts()), role == "collector", "{role}");
-            assert_eq!(may(role, &name, sink()), role == "sequencer", "{role}");
-            assert_eq!(may(role, &name, source_next()), role == "source", "{role}");
-            assert_eq!(may(role, &name, What::Status), role == "source", "{role}");
-            // One thing among others that is not.
-            assert!(
-                !may(role, &name, said(Said::AttachSink { term: 1 })),
-                "{role}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_role_speaks_in_its_own_name() {
-        for name in [
-            "dispatcher.n",
-            "source",
-            "source.*",
-            "source.a.b",
-            "source.>",
-            "n",
-        ] {
-            assert!(!may("source", name, What::SourceNext("s".into())), "{name}");
-        }
-    }
+/// The message that these bytes are, without what [`encode`] puts before it.
+///
+/// # Errors
+/// [`RemoteError::Malformed`].
+pub fn parse<T: DeserializeOwned>(content: &[u8]) -> Result<T, RemoteError> {
+    postcard::from_bytes(content).map_err(|error| RemoteError::Malformed(error.to_string()))
 }

@@ -137,7 +137,7 @@ fn the_output_of_many_attempts_fits_beside_a_large_task() {
             stderr: format!("{}{attempt}", "é".repeat(4_000)),
             ..Default::default()
         };
-        let lease = mill.lease("prove/0/0", attempt);
+        let lease = mill.lease("w", "prove/0/0", attempt);
         mill.tell(proofmill_orchestrator::core::Event::Fail(
             proofmill_orchestrator::core::Fail {
                 worker: "w".into(),

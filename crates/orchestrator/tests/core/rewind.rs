@@ -87,7 +87,7 @@ fn under_way() -> Mill {
 #[test]
 fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
     let mut mill = under_way();
-    let old = mill.lease("agg/2/1", 1);
+    let old = mill.lease("w", "agg/2/1", 1);
     // Block 3 was aggregated with 2, which goes with it.
     assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
     assert_eq!(mill.tasks(), Vec::<String>::new());
@@ -236,7 +236,7 @@ fn a_late_result_of_what_was_replaced_does_not_count() {
         .mill();
     mill.join("w", 1);
     mill.block("in", 0);
-    let old = mill.lease("prove/0/0", 1);
+    let old = mill.lease("v", "prove/0/0", 1);
     mill.fail("w", "prove/0/0", 1, true);
     // Another payload replaces the dead letter, under the same id.
     let other = Mill::message(0, 0, "[\"another\"]");

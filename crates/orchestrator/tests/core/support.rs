@@ -7,10 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::{Host, StrategyFactory, ToHost};
-use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseRef, Now, Output, Reply,
-    RequestId, Submit, Target, Time, Token,
-};
+use proofmill_orchestrator::core::{Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag, Now, Output, Reply, RequestId, Submit, Target, Time, Token};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
 use proofmill_orchestrator::payload::Payload;
@@ -266,21 +263,26 @@ impl Mill {
         said
     }
 
-    /// An attempt at a task as it is now.
-    pub(crate) fn lease(&self, task: &str, attempt: u32) -> LeaseRef {
+    /// The lease of a task as it is now, as the core would give it to a worker.
+    pub(crate) fn lease(&self, worker: &str, task: &str, attempt: u32) -> LeaseRef {
         let task = id(task);
         let live = self.core.tasks(|record| record.id == task);
+        let key = LeaseKey::new(&CoreOptions::default().fresh_lease_key);
+        let tag = live.first().map(|live| {
+            let content = live.record.content();
+            key.tag(worker, &live.record, &content, attempt)
+        });
         LeaseRef {
-            content: live.first().map_or(0, |live| live.record.content()),
             task,
             attempt,
+            tag: tag.unwrap_or(LeaseTag::from_bytes([0; 16])),
         }
     }
 
     pub(crate) fn beat(&mut self, worker: &str, running: &[(&str, u32)]) {
         let running = running
             .iter()
-            .map(|(task, attempt)| self.lease(task, *attempt))
+            .map(|(task, attempt)| self.lease(worker, task, *attempt))
             .collect();
         self.tell(Event::Heartbeat {
             worker: worker.into(),
@@ -376,7 +378,7 @@ impl Mill {
         elements: &[Option<usize>],
         json: &str,
     ) {
-        let lease = self.lease(task, attempt);
+        let lease = self.lease(worker, task, attempt);
         let stage = self
             .plan
             .stage_named(&lease.task.stage)
@@ -409,7 +411,7 @@ impl Mill {
             reason: "no luck".into(),
             ..Failure::default()
         };
-        let lease = self.lease(task, attempt);
+        let lease = self.lease(worker, task, attempt);
         self.tell(Event::Fail(Fail {
             worker: worker.into(),
             lease,
@@ -525,6 +527,7 @@ impl Draft {
         t_collect: Option<u64>,
     ) -> Self {
         let plan = CollectorPlan {
+            settings: name.into(),
             strategy: Arc::new(strategy),
             group_by: group_by.map(Into::into),
             t_collect: t_collect.map(Duration::from_secs),

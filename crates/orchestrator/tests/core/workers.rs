@@ -91,7 +91,7 @@ fn a_retired_worker_finishes_what_it_has() {
     mill.complete("a", "prove/0/0", 1);
     mill.join("a", 2);
     assert_eq!(mill.news(), ["a prove/1/0#1"]);
-    let lease = mill.lease("prove/1/0", 1);
+    let lease = mill.lease("a", "prove/1/0", 1);
     mill.tell(Event::Retire { worker: "a".into() });
     mill.tell(Event::Release {
         worker: "a".into(),

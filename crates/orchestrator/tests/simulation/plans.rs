@@ -174,6 +174,7 @@ impl Builder<'_> {
     ) {
         let plan = CollectorPlan {
             strategy,
+            settings: name.into(),
             group_by: group_by.map(Into::into),
             t_collect: t_collect.map(Duration::from_millis),
         };

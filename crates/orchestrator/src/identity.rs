@@ -1,0 +1,59 @@
+//! Identities that processes and releases agree on: SHA-256 over an encoding that is spelt out here,
+//! and not over how a library prints or hashes a value.
+//!
+//! Numbers are eight bytes, little-endian. Texts and bytes are their length as a number, then
+//! themselves. A choice is the number of its variant, then what that holds. Lists are their length,
+//! then their elements.
+
+use sha2::{Digest as _, Sha256};
+
+/// An identity in the making.
+pub(crate) struct Identity(Sha256);
+
+// === impl Identity ===
+
+impl Identity {
+    /// Begins one; `domain` keeps identities of different kinds and versions apart.
+    pub(crate) fn new(domain: &str) -> Self {
+        let mut identity = Self(Sha256::new());
+        identity.text(domain);
+        identity
+    }
+
+    pub(crate) fn number(&mut self, number: u64) {
+        self.0.update(number.to_le_bytes());
+    }
+
+    /// A length or an index.
+    pub(crate) fn size(&mut self, size: usize) {
+        self.number(size as u64);
+    }
+
+    pub(crate) fn flag(&mut self, flag: bool) {
+        self.number(u64::from(flag));
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.size(bytes.len());
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// Something that may be missing.
+    pub(crate) fn option<T>(&mut self, value: Option<T>, some: impl FnOnce(&mut Self, T)) {
+        match value {
+            None => self.number(0),
+            Some(value) => {
+                self.number(1);
+                some(self, value);
+            }
+        }
+    }
+
+    pub(crate) fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}

@@ -1,0 +1,115 @@
+//! Who speaks to the coordinator, as the transport has made sure of it.
+//!
+//! On a cluster a worker's process calls on a subject that ends with its worker group and its user,
+//! and the server lets each user publish on its own subjects only. A worker's name carries both, so
+//! that no process can name a worker of another user, and the core can tell from the name alone
+//! whose worker it is.
+
+use std::sync::Arc;
+
+/// Who speaks to the coordinator.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Principal {
+    /// This process itself: it may speak for every worker.
+    Local,
+    /// A user of the bus, for the workers of one group.
+    Remote {
+        /// The worker group.
+        group: Arc<str>,
+        /// The user.
+        user: Arc<str>,
+    },
+}
+
+// === impl Principal ===
+
+impl Principal {
+    /// Whether a worker of this name is the principal's: `NAME@GROUP.USER`, or
+    /// `NAME@GROUP.USER.PROCESS`.
+    pub fn owns(&self, worker: &str) -> bool {
+        match self {
+            Self::Local => true,
+            Self::Remote { group, user } => {
+                group_and_user(worker).is_some_and(|found| found == (&**group, &**user))
+            }
+        }
+    }
+
+    /// Whether the principal's workers may work for the group.
+    pub fn may_join(&self, group: &str) -> bool {
+        match self {
+            Self::Local => true,
+            Self::Remote { group: own, .. } => **own == *group,
+        }
+    }
+}
+
+/// The identity that a worker has in a quorum: two results of one task count only if theirs
+/// differ. That is the user of a worker on a cluster, whatever the worker calls itself, and the name
+/// of a worker in the coordinator's own process.
+pub fn voter(worker: &str) -> &str {
+    match group_and_user(worker) {
+        Some((group, user)) => {
+            let from = worker.len() - address(worker).map_or(0, str::len);
+            &worker[from..from + group.len() + 1 + user.len()]
+        }
+        None => worker,
+    }
+}
+
+/// The name of a worker of a principal: `worker` is its name within the process.
+pub fn worker_name(worker: &str, group: &str, user: &str, process: &str) -> String {
+    format!("{worker}@{group}.{user}.{process}")
+}
+
+fn address(worker: &str) -> Option<&str> {
+    worker.rsplit_once('@').map(|(_, address)| address)
+}
+
+fn group_and_user(worker: &str) -> Option<(&str, &str)> {
+    let mut tokens = address(worker)?.split('.');
+    let (group, user) = (tokens.next()?, tokens.next()?);
+    (!group.is_empty() && !user.is_empty()).then_some((group, user))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remote(group: &str, user: &str) -> Principal {
+        Principal::Remote {
+            group: group.into(),
+            user: user.into(),
+        }
+    }
+
+    #[test]
+    fn a_principal_owns_workers_that_carry_its_group_and_user() {
+        let principal = remote("prove", "alice");
+        assert!(principal.owns("prove-0@prove.alice"));
+        assert!(principal.owns(&worker_name("prove-0", "prove", "alice", "host-7")));
+        for other in [
+            "prove-0",
+            "prove-0@prove",
+            "prove-0@prove.bob",
+            "prove-0@verify.alice",
+            "prove-0@prove.alice@verify.bob",
+            "prove-0@prove.alicex",
+            "",
+        ] {
+            assert!(!principal.owns(other), "{other}");
+        }
+        assert!(Principal::Local.owns("anything"));
+        assert!(principal.may_join("prove") && !principal.may_join("verify"));
+    }
+
+    #[test]
+    fn a_voter_is_the_user_and_not_the_worker() {
+        let of = |name, process| worker_name(name, "prove", "alice", process);
+        assert_eq!(voter(&of("a", "x")), voter(&of("b", "y")));
+        assert_eq!(voter(&of("a", "x")), "prove.alice");
+        assert_eq!(voter("prove-0@prove.alice"), "prove.alice");
+        assert_ne!(voter(&worker_name("a", "prove", "bob", "x")), "prove.alice");
+        assert_ne!(voter("prove-0"), voter("prove-1"));
+    }
+}

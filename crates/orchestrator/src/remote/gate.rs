@@ -1,0 +1,316 @@
+//! Whether a call is taken: whether it is for its sender to make, and whether every value in it is one
+//! that the core can be given.
+//!
+//! The server lets a user publish on the subjects of its own seats only. All else is decided here,
+//! before anything of a call reaches the coordinator: a peer that lies can say only what its seat may
+//! say, about its own workers, in values that are valid by themselves. What is true of them (that a
+//! lease was given, that a task lives) the core knows.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proofmill_bus::{Key, Role};
+
+use super::seat::Seat;
+use super::wire::{Call, Said, What};
+use crate::coordinator::{Asked, SubmitRequest};
+use crate::core::{Complete, Join, LeaseRef, Output};
+use crate::message::{GROUPING_MAX, REASON_MAX};
+use crate::payload::{INLINE_LIMIT, Payload};
+use crate::plan::{Plan, QueueIx, StageIx};
+use crate::principal::Principal;
+
+/// Events of one call, at most.
+const EVENTS_MAX: usize = 4096;
+
+/// Bytes of the name of a worker, host, producer or client, at most.
+const NAME_MAX: usize = 250;
+
+/// Labels of a worker, or of what a message needs, at most, and bytes of each.
+const LABELS_MAX: usize = 256;
+
+/// Assignments that a worker takes at once, at most.
+const SLOTS_MAX: usize = 1 << 16;
+
+/// Grouping values of one message, at most.
+const GROUPINGS_MAX: usize = 256;
+
+/// Leases that one heartbeat names, at most.
+const RUNNING_MAX: usize = 1 << 16;
+
+/// Why a call is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is not for this sender to say.
+    #[error("it is not for {0} to say")]
+    NotYours(String),
+    /// A value in it is none.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Checks a call that came on `subject`, and says where its sender sits.
+///
+/// # Errors
+/// [`Refused`]; nothing of the call may be carried out then.
+pub fn admit(call: &Call, subject: &str, plan: &Plan) -> Result<Seat, Refused> {
+    let not_yours = || Refused::NotYours(subject.chars().take(NAME_MAX).collect());
+    let seat = Seat::on_subject(subject).ok_or_else(not_yours)?;
+    check_name("the client's name", &call.client)?;
+    let name = seat.name_of(&call.client).ok_or_else(not_yours)?;
+    let role = seat.role();
+    let gate = Gate {
+        plan,
+        role,
+        principal: seat.principal(),
+        client: name,
+    };
+    match &call.what {
+        What::Ask { asked, .. } => gate.asked(asked)?,
+        What::SourceNext(source) => {
+            gate.only(Role::Source)?;
+            check_name("the source's name", source)?;
+        }
+        What::Status => gate.only(Role::Source)?,
+        What::Events { events, .. } => {
+            bounded("the events of a call", events.len(), EVENTS_MAX)?;
+            events.iter().try_for_each(|said| gate.said(said))?;
+        }
+    }
+    Ok(seat)
+}
+
+struct Gate<'a> {
+    plan: &'a Plan,
+    role: Role,
+    principal: Option<Principal>,
+    /// The client's name within its seat.
+    client: &'a str,
+}
+
+// === impl Gate ===
+
+impl Gate<'_> {
+    fn only(&self, role: Role) -> Result<(), Refused> {
+        if self.role == role {
+            Ok(())
+        } else {
+            Err(Refused::NotYours(format!("a {}", self.role)))
+        }
+    }
+
+    /// The worker is one of the client's own.
+    fn own_worker(&self, worker: &str) -> Result<(), Refused> {
+        check_name("the worker's name", worker)?;
+        match &self.principal {
+            Some(principal) if principal.owns(worker) => Ok(()),
+            _ => Err(Refused::NotYours(format!(
+                "client {:?} about worker {worker:?}",
+                self.client
+            ))),
+        }
+    }
+
+    /// The host of collectors is the client itself.
+    fn own_host(&self, host: &str) -> Result<(), Refused> {
+        self.only(Role::Collector)?;
+        if host == self.client {
+            return Ok(());
+        }
+        check_name("the host's name", host)?;
+        Err(Refused::NotYours(format!(
+            "client {:?} about host {host:?}",
+            self.client
+        )))
+    }
+
+    fn said(&self, said: &Said) -> Result<(), Refused> {
+        match said {
+            Said::Join(join) => self.join(join),
+            Said::Retire(worker) | Said::Leave(worker) | Said::Release(worker, _) => {
+                self.own_worker(worker)
+            }
+            Said::Heartbeat {
+                worker, running, ..
+            } => {
+                self.own_worker(worker)?;
+                bounded("the leases of a heartbeat", running.len(), RUNNING_MAX)
+            }
+            Said::Complete(complete) => self.complete(complete),
+            Said::Fail(fail) => self.own_worker(&fail.worker),
+            Said::HostJoin(join) => {
+                self.own_host(&join.host)?;
+                join.stages.iter().try_for_each(|stage| self.stage(*stage))
+            }
+            Said::HostBeat(host) | Said::HostLeave(host) => self.own_host(host),
+            Said::Verdicts(verdicts) => {
+                self.own_host(&verdicts.host)?;
+                let mut stages = verdicts.verdicts.iter().map(|verdict| verdict.at.stage);
+                stages.try_for_each(|stage| self.stage(stage))
+            }
+            Said::AttachSink { .. } | Said::Emitted(_) => self.only(Role::Sequencer),
+        }
+    }
+
+    fn join(&self, join: &Join) -> Result<(), Refused> {
+        self.own_worker(&join.worker)?;
+        let principal = self.principal.as_ref();
+        if !principal.is_some_and(|principal| principal.may_join(&join.group)) {
+            check_name("the worker group", &join.group)?;
+            return Err(Refused::NotYours(format!(
+                "client {:?} in worker group {:?}",
+                self.client, join.group
+            )));
+        }
+        check_labels(&join.labels)?;
+        bounded("the slots of a worker", join.slots, SLOTS_MAX)
+    }
+
+    fn complete(&self, complete: &Complete) -> Result<(), Refused> {
+        self.own_worker(&complete.worker)?;
+        let readers = self.readers_after(&complete.lease);
+        for output in &complete.outputs {
+            self.output(output, &readers)?;
+        }
+        Ok(())
+    }
+
+    /// The stages that read what the lease's stage writes.
+    fn readers_after(&self, lease: &LeaseRef) -> BTreeSet<StageIx> {
+        let stage = self.plan.stage_named(&lease.task.stage);
+        let queues = stage.map_or(&[][..], |stage| &self.plan.stage(stage).outputs);
+        let readers = queues
+            .iter()
+            .flat_map(|queue| &self.plan.queue(*queue).readers);
+        readers.copied().collect()
+    }
+
+    fn output(&self, output: &Output, readers: &BTreeSet<StageIx>) -> Result<(), Refused> {
+        check_payload(&output.payload)?;
+        check_grouping(&output.grouping, readers)
+    }
+
+    fn asked(&self, asked: &Asked) -> Result<(), Refused> {
+        match asked {
+            Asked::Submit(request) => {
+                self.only(Role::Source)?;
+                self.submit(request)
+            }
+            Asked::Rewind { source, queues, .. } => {
+                self.only(Role::Source)?;
+                check_token("the source's name", source)?;
+                queues.iter().try_for_each(|queue| self.entrance(*queue))
+            }
+            Asked::RetryDead(_) | Asked::DropDead(_) | Asked::Cancel(_) => {
+                self.only(Role::Operator)
+            }
+        }
+    }
+
+    fn submit(&self, request: &SubmitRequest) -> Result<(), Refused> {
+        self.entrance(request.queue)?;
+        check_name("the producer's name", &request.producer)?;
+        if request.source_next.is_some() {
+            check_token("the source's name", &request.producer)?;
+        }
+        let message = &request.message;
+        check_payload(&message.payload)?;
+        if let Some(needs) = &message.needs {
+            check_labels(&needs.labels)?;
+        }
+        let readers = &self.plan.queue(request.queue).readers;
+        check_grouping(&message.grouping, &readers.iter().copied().collect())
+    }
+
+    fn stage(&self, stage: StageIx) -> Result<(), Refused> {
+        let stages = self.plan.stages.len();
+        if stage.0 < stages {
+            return Ok(());
+        }
+        Err(Refused::Invalid(format!(
+            "there is no stage {}: the workflow has {stages}",
+            stage.0
+        )))
+    }
+
+    /// The queue is one that work comes into the workflow by: no stage writes it.
+    fn entrance(&self, queue: QueueIx) -> Result<(), Refused> {
+        let queues = self.plan.queues.len();
+        let Some(plan) = self.plan.queues.get(queue.0) else {
+            return Err(Refused::Invalid(format!(
+                "there is no queue {}: the workflow has {queues}",
+                queue.0
+            )));
+        };
+        let mut stages = self.plan.stages.iter();
+        match stages.find(|stage| stage.outputs.contains(&queue)) {
+            None => Ok(()),
+            Some(writer) => Err(Refused::NotYours(format!(
+                "a source, of queue {:?}, which stage {:?} writes",
+                plan.name, writer.name
+            ))),
+        }
+    }
+}
+
+fn bounded(what: &str, count: usize, limit: usize) -> Result<(), Refused> {
+    if count <= limit {
+        return Ok(());
+    }
+    let why = format!("{what} are {count}, the limit is {limit}");
+    Err(Refused::Invalid(why))
+}
+
+/// A name is shown to people and written into records.
+fn check_name(what: &str, name: &str) -> Result<(), Refused> {
+    let is_shown = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
+    if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(is_shown) {
+        return Ok(());
+    }
+    Err(Refused::Invalid(format!(
+        "{what} is none: 1 to {NAME_MAX} printable ASCII characters are"
+    )))
+}
+
+/// A name that becomes a token of a key of the log.
+fn check_token(what: &str, name: &str) -> Result<(), Refused> {
+    check_name(what, name)?;
+    if !name.contains('.') && Key::new(name).is_ok() {
+        return Ok(());
+    }
+    Err(Refused::Invalid(format!("{what} cannot stand in a key")))
+}
+
+fn check_labels(labels: &BTreeSet<String>) -> Result<(), Refused> {
+    bounded("the labels of a worker", labels.len(), LABELS_MAX)?;
+    let mut labels = labels.iter();
+    labels.try_for_each(|label| bounded("the bytes of a label", label.len(), LABELS_MAX))
+}
+
+/// Groups are made by the core alone.
+fn check_payload(payload: &Payload) -> Result<(), Refused> {
+    match payload {
+        Payload::Inline { bytes, .. } => {
+            bounded("the bytes of an inline payload", bytes.len(), INLINE_LIMIT)
+        }
+        Payload::Blob { .. } => Ok(()),
+        Payload::Group { .. } => Err(Refused::Invalid("a message may not carry a group".into())),
+    }
+}
+
+fn check_grouping(
+    grouping: &[(StageIx, Result<Arc<str>, String>)],
+    readers: &BTreeSet<StageIx>,
+) -> Result<(), Refused> {
+    bounded("the grouping values of a message", grouping.len(), GROUPINGS_MAX)?;
+    grouping.iter().try_for_each(|(stage, value)| {
+        if !readers.contains(stage) {
+            let why = format!("stage {} does not read the message's queue", stage.0);
+            return Err(Refused::Invalid(why));
+        }
+        match value {
+            Ok(value) => bounded("the bytes of a grouping value", value.len(), GROUPING_MAX),
+            Err(why) => bounded("the bytes of a reason", why.len(), REASON_MAX),
+        }
+    })
+}
