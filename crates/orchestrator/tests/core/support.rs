@@ -109,6 +109,7 @@ impl Mill {
                 Action::Emit { task, .. } => self.emitted.push(task.id.clone()),
                 Action::Host { host, message } => self.told.push((host.to_string(), message)),
                 Action::Settle { .. } => {}
+                Action::Defect { why } => panic!("{why}"),
             }
         }
         for answer in answers {

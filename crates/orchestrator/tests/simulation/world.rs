@@ -465,6 +465,7 @@ impl World {
                 } => {
                     self.shown.push((after, Shown::Reply(request, reply)));
                 }
+                Action::Defect { why } => return Err(format!("(g) {why}")),
                 Action::Settle { after, settled } => {
                     self.shown.push((after, Shown::Settled(settled.task)));
                 }
