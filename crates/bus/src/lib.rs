@@ -34,8 +34,9 @@ pub use blob::{BlobError, BlobStore, Bucket, Digest, InvalidDigest, Swept};
 pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::{
-    ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, LeaseView, Leases, NatsOptions,
-    PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs, with_sources,
+    ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, LeaseView, Leases,
+    NatsOptions, PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs,
+    with_sources,
 };
 pub use key::{InvalidKey, Key, MAX_KEY_BYTES};
 pub use log::{

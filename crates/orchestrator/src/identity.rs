@@ -53,6 +53,12 @@ impl Identity {
         }
     }
 
+    /// Its first eight bytes, as a number to choose by.
+    pub(crate) fn finish_short(self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.finish();
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+
     pub(crate) fn finish(self) -> [u8; 32] {
         self.0.finalize().into()
     }

@@ -288,9 +288,18 @@ mod tests {
             hex::encode(identity.finish())
         };
         let pinned = [
-            (Payload::json("{}"), "PIN0"),
-            (blob(), "PIN1"),
-            (group(vec![Payload::binary("x"), blob()]), "PIN2"),
+            (
+                Payload::json("{}"),
+                "32bd719aa2406ff5470c27768ec48e9a2fdfd2a9f0f91422c3a8156915ccdcfe",
+            ),
+            (
+                blob(),
+                "45c5d8449ccef1cdbf961f4563f25352ec07915b74fc34b88caf8a8cc72b0fd8",
+            ),
+            (
+                group(vec![Payload::binary("x"), blob()]),
+                "bb1b68132bec1c281e017f234adc90751c28596981e1a44a4333865b8f80ee39",
+            ),
         ];
         for (payload, expected) in pinned {
             assert_eq!(of(&payload), expected, "{payload:?}");

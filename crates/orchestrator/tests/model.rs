@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::Seq;
-use proofmill_orchestrator::core::{Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag, Now, Reply, RequestId, Submit, TaskPhase, Time};
+use proofmill_orchestrator::core::{
+    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag,
+    Now, Reply, RequestId, Submit, TaskPhase, Time,
+};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;

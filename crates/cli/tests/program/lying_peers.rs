@@ -55,9 +55,7 @@ impl Mill {
             folder,
             coordinator,
         };
-        eventually("two blocks", || {
-            (mill.status()?["live"] == 2).then_some(())
-        });
+        eventually("two blocks", || (mill.status()?["live"] == 2).then_some(()));
         source.kill();
         mill
     }
@@ -147,7 +145,9 @@ impl Liar {
             client: format!("{}.liar", self.seat).into(),
             what,
         };
-        let blobs = self.runtime.block_on(proofmill_bus::open_blobs(&self.connection));
+        let blobs = self
+            .runtime
+            .block_on(proofmill_bus::open_blobs(&self.connection));
         let blobs = blobs.expect("blobs");
         let encoded = encode(&call, &self.connection, &blobs);
         self.runtime.block_on(encoded).expect("encodes").to_vec()

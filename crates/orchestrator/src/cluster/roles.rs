@@ -43,9 +43,8 @@ pub fn run_dispatchers(
                 });
             }
         }
-        let chosen = |dispatcher: &&file::Dispatcher| {
-            stages.is_empty() || stages.contains(&dispatcher.name)
-        };
+        let chosen =
+            |dispatcher: &&file::Dispatcher| stages.is_empty() || stages.contains(&dispatcher.name);
         let chosen = site.workflow.dispatchers.iter().filter(chosen);
         let mut groups: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for dispatcher in chosen {
@@ -94,9 +93,13 @@ impl Crew {
         workers: &BTreeMap<String, usize>,
     ) -> Result<Option<Self>, ClusterError> {
         let user = site.user();
-        let (client, handle) = site.client(Seat::of_workers(group, user), &site.name).await?;
+        let (client, handle) = site
+            .client(Seat::of_workers(group, user), &site.name)
+            .await?;
         let name = |worker: &str| worker_name(worker, group, user, &site.name);
-        let dispatchers = site.roles(&handle).dispatchers(workers, Some(stages), &name)?;
+        let dispatchers = site
+            .roles(&handle)
+            .dispatchers(workers, Some(stages), &name)?;
         let crew = Self {
             client,
             handle,

@@ -1,13 +1,13 @@
 //! Partitions, and what the core and the hosts that keep them say to each other.
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Member, Outcome, Overdue};
 use crate::id::{TaskId, WorkerId};
+use crate::identity::Identity;
 use crate::plan::StageIx;
 
 /// Partitions of a collector. Fixed, so that hosts can come and go in any number: a message's
@@ -106,9 +106,9 @@ pub enum Judged {
 
 /// The partition of messages with this in common.
 pub(crate) fn partition_of(affinity: &str) -> usize {
-    let mut hasher = DefaultHasher::new();
-    affinity.hash(&mut hasher);
-    (hasher.finish() % PARTITIONS as u64) as usize
+    let mut identity = Identity::new("proofmill partition 1");
+    identity.text(affinity);
+    (identity.finish_short() % PARTITIONS as u64) as usize
 }
 
 /// Who keeps a partition, by rendezvous hashing: when a host goes only its own partitions move, and
@@ -119,9 +119,11 @@ pub(crate) fn keeper<'a>(
     hosts: impl Iterator<Item = &'a Arc<str>>,
 ) -> Option<&'a Arc<str>> {
     let weight = |host: &&Arc<str>| {
-        let mut hasher = DefaultHasher::new();
-        (stage, partition, host).hash(&mut hasher);
-        hasher.finish()
+        let mut identity = Identity::new("proofmill keeper 1");
+        identity.text(stage);
+        identity.size(partition);
+        identity.text(host);
+        identity.finish_short()
     };
     hosts.max_by_key(weight)
 }

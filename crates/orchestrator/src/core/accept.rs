@@ -70,9 +70,8 @@ impl Core {
             None => self.name_of(task.stage, &complete.worker),
         };
         let voted = |part: &PartRecord| voter(&part.worker) == voter(&complete.worker);
-        let counts = |name: &Arc<str>| {
-            !task.parts.contains_key(name) && !task.parts.values().any(voted)
-        };
+        let counts =
+            |name: &Arc<str>| !task.parts.contains_key(name) && !task.parts.values().any(voted);
         let name = name.filter(counts);
         // Another worker may have begun under the same name: this result is the earlier.
         let Some(name) = name else {

@@ -257,7 +257,13 @@ impl Core {
     pub(super) fn leased_task(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<&Task> {
         let task = self.tasks.get(self.by_id.get(&lease.task)?)?;
         let key = self.lease_key.as_ref()?;
-        let given = key.verify(lease.tag, worker, &task.record, &task.content, lease.attempt);
+        let given = key.verify(
+            lease.tag,
+            worker,
+            &task.record,
+            &task.content,
+            lease.attempt,
+        );
         given.then_some(task)
     }
 

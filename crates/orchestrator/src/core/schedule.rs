@@ -229,7 +229,11 @@ impl Core {
         let since = self.now.mono;
         let stage = self.tasks.get(&no).map(|task| task.stage);
         let name = stage.and_then(|stage| self.name_of(stage, worker));
-        let Some(tag) = self.tasks.get(&no).map(|task| self.tag_for(task, worker, attempt)) else {
+        let Some(tag) = self
+            .tasks
+            .get(&no)
+            .map(|task| self.tag_for(task, worker, attempt))
+        else {
             return;
         };
         let held = Held {

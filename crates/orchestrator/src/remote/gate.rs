@@ -302,7 +302,11 @@ fn check_grouping(
     grouping: &[(StageIx, Result<Arc<str>, String>)],
     readers: &BTreeSet<StageIx>,
 ) -> Result<(), Refused> {
-    bounded("the grouping values of a message", grouping.len(), GROUPINGS_MAX)?;
+    bounded(
+        "the grouping values of a message",
+        grouping.len(),
+        GROUPINGS_MAX,
+    )?;
     grouping.iter().try_for_each(|(stage, value)| {
         if !readers.contains(stage) {
             let why = format!("stage {} does not read the message's queue", stage.0);

@@ -43,7 +43,12 @@ impl Seat {
         if rest.iter().any(|token| token.is_empty()) {
             return None;
         }
-        let plain = [Role::Collector, Role::Sequencer, Role::Source, Role::Operator];
+        let plain = [
+            Role::Collector,
+            Role::Sequencer,
+            Role::Source,
+            Role::Operator,
+        ];
         match rest[..] {
             [group, user] if role == Role::Dispatcher.name() => Some(Self::of_workers(group, user)),
             [] => {

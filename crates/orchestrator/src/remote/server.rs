@@ -150,8 +150,9 @@ impl Server {
             Ok(call) if call.plan != self.plan => Answer::OtherPlan,
             Ok(call) => match admit(&call, &request.subject, self.handle.plan()) {
                 Err(refused) => refuse(&call, &request.subject, &refused),
-                Ok(_) if call.term > self.leadership.term()
-                    && !self.leadership.is_confirmed().await =>
+                Ok(_)
+                    if call.term > self.leadership.term()
+                        && !self.leadership.is_confirmed().await =>
                 {
                     return;
                 }
@@ -392,9 +393,13 @@ impl Server {
 fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
     let client: String = call.client.chars().take(NAME_SHOWN).collect();
     tracing::warn!(?client, subject, "a call is refused: {refused}");
-    match refused {
-        Refused::NotYours(_) => Answer::NotYours,
-        Refused::Invalid(why) => Answer::Invalid(why.clone()),
+    match (&call.what, refused) {
+        // Whoever asked on somebody's behalf passes it on, and goes on.
+        (What::Ask { .. }, refused) => Answer::Reply(Reply::Invalid {
+            why: refused.to_string(),
+        }),
+        (_, Refused::NotYours(_)) => Answer::NotYours,
+        (_, Refused::Invalid(why)) => Answer::Invalid(why.clone()),
     }
 }
 

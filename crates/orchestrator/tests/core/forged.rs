@@ -54,7 +54,7 @@ fn a_worker_that_nobody_knows_completes_nothing() {
             mill.tell(result("stranger", lease));
         }
     }
-    assert_eq!(mill.tasks(), ["prove/0/0 leased"]);
+    assert_eq!(mill.tasks(), ["prove/0/0 Leased"]);
     assert_eq!(stale(&mill), 4);
     assert!(mill.emitted.is_empty());
 }
@@ -84,7 +84,7 @@ fn a_worker_completes_nothing_under_a_lease_of_another() {
         running: vec![lease.clone()],
         retired: false,
     });
-    assert_eq!(mill.tasks(), ["prove/0/0 leased"]);
+    assert_eq!(mill.tasks(), ["prove/0/0 Leased"]);
     mill.tell(result("honest", lease));
     assert_eq!(mill.news(), ["honest prove/0/0#1", "honest verify/0/0#1"]);
 }
@@ -120,7 +120,7 @@ fn a_result_that_comes_after_its_lease_and_its_coordinator_have_ended_counts() {
     // The next coordinator has not heard of the worker yet.
     mill.restart(Duration::ZERO);
     mill.tell(result("honest", lease));
-    assert_eq!(mill.tasks(), ["verify/0/0 waiting"]);
+    assert_eq!(mill.tasks(), ["verify/0/0 Waiting"]);
 }
 
 /// The attack: one user's workers make a quorum by themselves, under invented names and labels.

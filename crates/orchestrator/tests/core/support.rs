@@ -7,7 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::{Host, StrategyFactory, ToHost};
-use proofmill_orchestrator::core::{Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag, Now, Output, Reply, RequestId, Submit, Target, Time, Token};
+use proofmill_orchestrator::core::{
+    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag,
+    Now, Output, Reply, RequestId, Submit, Target, Time, Token,
+};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
 use proofmill_orchestrator::payload::Payload;
