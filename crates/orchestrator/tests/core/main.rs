@@ -9,6 +9,7 @@ mod hosts;
 mod restart;
 mod rewind;
 mod sequencer;
+mod set_aside;
 mod speculation;
 mod support;
 mod workers;
