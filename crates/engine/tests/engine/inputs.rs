@@ -38,6 +38,7 @@ fn script(text: &str) -> Generator {
         args: ["-c", text, "sh", "{input}", "{output}"]
             .map(str::to_owned)
             .to_vec(),
+        inherit_env: Vec::new(),
         time_limit: Duration::from_secs(60),
         memory: 1 << 20,
     })
