@@ -185,11 +185,13 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
             .filter(|name| !name.is_empty())
             .map(str::to_owned)
             .collect();
-        if inherit_env.iter().any(|name| name.contains(['=', '\0'])) {
+        if let Some(odd) = inherit_env.iter().find(|name| name.contains(['=', '\0'])) {
+            // Without the value, which may be a secret.
+            let name = odd.split(['=', '\0']).next().unwrap_or_default();
             let expected = "names of variables, separated by commas";
             return Err(EnvError::holds(
                 "INHERIT_ENV",
-                inherit_env.join(","),
+                format!("{name}=…"),
                 expected,
             ));
         }
