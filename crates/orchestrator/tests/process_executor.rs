@@ -513,9 +513,10 @@ async fn programs_that_cannot_start_say_why() {
 fn specs_that_cannot_work_are_refused() {
     let bench = Bench::new();
     type Change = fn(&mut ProcessSpec);
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 10] = [
         ("program", |spec| spec.program = PathBuf::new()),
         ("args", |spec| spec.args.push("a\0".into())),
+        ("inherit_env", |spec| spec.inherit_env.push("A=B".into())),
         ("env", |spec| {
             drop(spec.env.insert("A=B".into(), String::new()))
         }),
@@ -655,13 +656,15 @@ async fn sweep_spares_strangers() {
         Swept::default()
     );
     let pids = orphans(&bench, FAMILY, 3).await;
-    let run = fs::read_dir(bench.scratch())
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    let note = fs::read_to_string(run.join(".group")).unwrap();
+    let mut entries = fs::read_dir(bench.scratch()).unwrap();
+    let note = entries.find_map(|entry| {
+        let path = entry.unwrap().path();
+        let is_note = path
+            .extension()
+            .is_some_and(|extension| extension == "group");
+        is_note.then(|| fs::read_to_string(path).unwrap())
+    });
+    let note = note.unwrap();
     // A process that was given the number of a leader long gone: the start time differs.
     let mut stranger = Command::new("/bin/sleep");
     let mut stranger = stranger.arg("60").process_group(0).spawn().unwrap();
@@ -669,7 +672,7 @@ async fn sweep_spares_strangers() {
     assert_ne!(note, forged);
     let other = bench.scratch().join("run-1-1");
     fs::create_dir(&other).unwrap();
-    fs::write(other.join(".group"), forged).unwrap();
+    fs::write(other.with_extension("group"), forged).unwrap();
     // What is not a scratch directory stays.
     fs::create_dir(bench.scratch().join("precious")).unwrap();
     fs::create_dir(bench.path("elsewhere")).unwrap();

@@ -9,7 +9,9 @@ use serde_json::Value;
 use crate::diagnostic::Code;
 use crate::engine::engine;
 use crate::fields::{Fields, MAX_COUNT};
-use crate::model::{Executor, Hedge, MatchCount, ProcessExecutor, Program, Speculation, Strategy};
+use crate::model::{
+    Executor, Hedge, MatchCount, ProcessExecutor, Program, Sandbox, Speculation, Strategy,
+};
 use crate::suggest::nearest;
 
 /// Workers that get the same task, at most.
@@ -17,6 +19,12 @@ const MAX_COPIES: u32 = 16;
 
 /// No task is hedged before, unless the file says otherwise.
 const HEDGE_MIN: Duration = Duration::from_secs(1);
+
+/// Most processes and threads of a strict program at a time, unless the file says otherwise.
+const PIDS_LIMIT: u32 = 4096;
+
+/// The kernel's own bound of process ids.
+const MAX_PIDS: u32 = 4_194_304;
 
 /// One of a few words; a fault and `None` if it is none of them.
 pub(crate) fn word(
@@ -91,15 +99,17 @@ pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Exec
     let executor = match word(&mut fields, "kind", &["process", "native", "engine"])? {
         "engine" => engine(&mut fields, folder).map(Executor::Engine),
         "process" => {
-            let (program, args, env) = program(&mut fields, folder, "\"./prove.sh\"");
+            let started = started(&mut fields, folder, "\"./prove.sh\"");
             let input_flag = text(&mut fields, "input_flag", "\"-i\"");
             let output_flag = text(&mut fields, "output_flag", "\"-o\"");
             let memory_limit = fields.size("memory_limit");
-            program.map(|program| {
+            started.program.map(|program| {
                 Executor::Process(ProcessExecutor {
                     program,
-                    args,
-                    env,
+                    args: started.args,
+                    env: started.env,
+                    inherit_env: started.inherit_env,
+                    sandbox: started.sandbox,
                     input_flag: input_flag.unwrap_or_else(|| "--input-path".to_owned()),
                     output_flag: output_flag.unwrap_or_else(|| "--output-path".to_owned()),
                     memory_limit,
@@ -122,12 +132,17 @@ pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Exec
     executor
 }
 
-/// A program to run, its arguments, and variables added to its environment.
-pub(crate) fn program(
-    fields: &mut Fields<'_, '_>,
-    folder: &Path,
-    example: &str,
-) -> (Option<Program>, Vec<String>, BTreeMap<String, String>) {
+/// What the tables of all programs that are started have in common.
+pub(crate) struct Started {
+    /// `None` after a fault.
+    pub(crate) program: Option<Program>,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) inherit_env: Vec<String>,
+    pub(crate) sandbox: Sandbox,
+}
+
+pub(crate) fn started(fields: &mut Fields<'_, '_>, folder: &Path, example: &str) -> Started {
     if !fields.has("program") {
         fields.missing("program", example);
     }
@@ -137,8 +152,32 @@ pub(crate) fn program(
         let help = "remove the character U+0000";
         fields.bad(Code::BadPath, "args", "an argument holds a NUL", help);
     }
-    let env = environment(fields);
-    (program.map(|program| locate(program, folder)), args, env)
+    Started {
+        program: program.map(|program| locate(program, folder)),
+        args,
+        env: environment(fields),
+        inherit_env: inherited(fields),
+        sandbox: sandbox(fields),
+    }
+}
+
+fn sandbox(fields: &mut Fields<'_, '_>) -> Sandbox {
+    let strict = match fields.has("sandbox") {
+        true => word(fields, "sandbox", &["basic", "strict"]) == Some("strict"),
+        false => false,
+    };
+    let pids_limit = fields.number32("pids_limit", 1..=MAX_PIDS);
+    if strict {
+        return Sandbox::Strict {
+            pids_limit: pids_limit.unwrap_or(PIDS_LIMIT),
+        };
+    }
+    if fields.has("pids_limit") {
+        let message = "only strict programs are in a control group";
+        let help = "add `sandbox = \"strict\"`, or remove it";
+        fields.bad(Code::UnknownField, "pids_limit", message, help);
+    }
+    Sandbox::Basic
 }
 
 /// A string that is neither empty nor holds a NUL.
@@ -165,6 +204,21 @@ pub(crate) fn text(
     Some(text)
 }
 
+/// Names of variables that a program gets.
+fn inherited(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let names = fields.strings("inherit_env", "[\"TZ\"]");
+    let names = names.unwrap_or_default();
+    if !names.iter().all(|name| is_variable_name(name)) {
+        let help = "name variables, as in `inherit_env = [\"TZ\"]`; values stand in `env`";
+        fields.bad(Code::BadPath, "inherit_env", "not a variable", help);
+    }
+    names
+}
+
+fn is_variable_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
 fn environment(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     for (name, value) in fields
@@ -172,9 +226,7 @@ fn environment(fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
         .unwrap_or_default()
     {
         match value {
-            Value::String(value)
-                if !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0') =>
-            {
+            Value::String(value) if is_variable_name(&name) && !value.contains('\0') => {
                 variables.insert(name, value);
             }
             Value::String(_) => {

@@ -66,8 +66,8 @@ pub use host::{Host, LocalHost, ProgramFault};
 pub use model::{
     Backoff, ChainStart, Collector, Deadline, Defaults, Dispatcher, EngineAddress, EngineExecutor,
     EnginePriority, ExecInput, Executor, Hedge, MatchCount, OnMissed, Policy, ProcessExecutor,
-    Program, Queue, Secret, Sequencer, Sink, SinkKind, Source, SourceKind, Speculation, Strategy,
-    Workflow, Writers,
+    Program, Queue, Sandbox, Secret, Sequencer, Sink, SinkKind, Source, SourceKind, Speculation,
+    Strategy, Workflow, Writers,
 };
 pub use plan::{Plan, PlanQueue, PlanStage, QueueId, StageId, StageKind};
 pub use template::Template;

@@ -320,12 +320,31 @@ pub struct ProcessExecutor {
     pub args: Vec<String>,
     /// Variables added to the environment.
     pub env: BTreeMap<String, String>,
+    /// Variables of the dispatcher that the program gets, beside a short list that every program
+    /// gets.
+    pub inherit_env: Vec<String>,
+    /// How much the program may do.
+    pub sandbox: Sandbox,
     /// Flag before the path of the input, `--input-path` unless said otherwise.
     pub input_flag: String,
     /// Flag before the path of the output, `--output-path` unless said otherwise.
     pub output_flag: String,
     /// Most memory for the program, in bytes; unlimited if absent.
     pub memory_limit: Option<u64>,
+}
+
+/// How much a program may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Sandbox {
+    /// What its user may, without ever gaining rights.
+    #[default]
+    Basic,
+    /// It writes to its scratch folder only and has no network; machines that cannot see to that
+    /// do not run it.
+    Strict {
+        /// Most processes and threads at a time, where control groups can be used.
+        pids_limit: u32,
+    },
 }
 
 /// Where a program is.
@@ -457,6 +476,11 @@ pub enum SinkKind {
         args: Vec<String>,
         /// Variables added to the environment.
         env: BTreeMap<String, String>,
+        /// Variables of the sequencer's process that the program gets, beside a short list that
+        /// every program gets.
+        inherit_env: Vec<String>,
+        /// How much the program may do.
+        sandbox: Sandbox,
         /// How it gets the payload.
         input: ExecInput,
         /// Longest time for one attempt; unlimited if absent.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::decode::backoff;
 use crate::diagnostic::Code;
 use crate::fields::Fields;
-use crate::inner::{path, program, text, word};
+use crate::inner::{path, started, text, word};
 use crate::model::{Backoff, ExecInput, Secret, Sink, SinkKind};
 
 /// Most sinks of a sequencer.
@@ -134,7 +134,7 @@ fn is_subject(text: &str) -> bool {
 }
 
 fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
-    let (program, args, env) = program(fields, folder, "\"./publish.sh\"");
+    let started = started(fields, folder, "\"./publish.sh\"");
     let input = match fields.has("input") {
         true => word(fields, "input", &["stdin", "file"]),
         false => fields.string("input", "").and(None),
@@ -145,9 +145,11 @@ fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     };
     let time_limit = fields.duration("time_limit");
     Some(SinkKind::Exec {
-        program: program?,
-        args,
-        env,
+        program: started.program?,
+        args: started.args,
+        env: started.env,
+        inherit_env: started.inherit_env,
+        sandbox: started.sandbox,
         input,
         time_limit,
     })

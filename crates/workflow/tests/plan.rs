@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use proofmill_workflow::{Executor, JsonPointer, Program, Workflow, render};
+use proofmill_workflow::{
+    Executor, JsonPointer, ProcessExecutor, Program, Sandbox, Workflow, render,
+};
 
 const TEXT: &str = r#"
 name = "plan"
@@ -88,6 +90,47 @@ fn programs_are_found_from_the_files_folder() {
     };
     assert_eq!(program("one"), Program::File("/srv/bin/../prove".into()));
     assert_eq!(program("two"), Program::Search("prove".to_owned()));
+}
+
+#[test]
+fn programs_are_given_what_is_named_and_confined_as_is_asked() {
+    let process = |more: &str| -> ProcessExecutor {
+        let text = TEXT.replace("program = \"prove\"", &format!("program = \"prove\"{more}"));
+        let workflow = Workflow::parse(&text, "/srv/w.toml");
+        let workflow = workflow.unwrap_or_else(|f| panic!("{}", render(&f)));
+        match workflow
+            .dispatcher("two")
+            .expect("a stage")
+            .executor
+            .clone()
+        {
+            Executor::Process(process) => process,
+            other => panic!("{other:?}"),
+        }
+    };
+    let plain = process("");
+    assert_eq!(plain.inherit_env, [""; 0]);
+    assert_eq!(plain.sandbox, Sandbox::Basic);
+    assert_eq!(process(", sandbox = \"basic\"").sandbox, Sandbox::Basic);
+    let strict = process(", inherit_env = [\"TZ\", \"RAYON_NUM_THREADS\"], sandbox = \"strict\"");
+    assert_eq!(strict.inherit_env, ["TZ", "RAYON_NUM_THREADS"]);
+    assert_eq!(strict.sandbox, Sandbox::Strict { pids_limit: 4096 });
+    let bounded = process(", sandbox = \"strict\", pids_limit = 8");
+    assert_eq!(bounded.sandbox, Sandbox::Strict { pids_limit: 8 });
+
+    for (more, field) in [
+        (", pids_limit = 8", "pids_limit"),
+        (", sandbox = \"strict\", pids_limit = 0", "pids_limit"),
+        (", sandbox = \"stict\"", "sandbox"),
+        (", inherit_env = [\"A=b\"]", "inherit_env"),
+        (", inherit_env = \"TZ\"", "inherit_env"),
+    ] {
+        let text = TEXT.replace("program = \"prove\"", &format!("program = \"prove\"{more}"));
+        let faults = Workflow::parse(&text, "/srv/w.toml").expect_err(more);
+        let fields: Vec<&str> = faults.iter().map(|fault| fault.field.as_str()).collect();
+        let at = format!("dispatcher \"two\".executor.{field}");
+        assert_eq!(fields, [at.as_str()], "{more}");
+    }
 }
 
 #[test]

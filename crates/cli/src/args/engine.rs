@@ -160,6 +160,9 @@ pub(crate) struct Serve {
     /// inputs and {output} the one to write.
     #[arg(long, value_name = "NAME=COMMAND")]
     pub(crate) generator: Vec<String>,
+    /// A variable of this program that generators get, beside PATH, HOME, LANG, TMPDIR and CUDA's.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) generator_inherit_env: Vec<String>,
     /// The memory to reserve while a generator runs.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
     pub(crate) generator_memory: u64,

@@ -8,6 +8,7 @@ use proofmill_accelerator::{
 };
 use proofmill_engine::{default_budget, usable_memory};
 use proofmill_kernels::{INSTRUCTION_SET_VARIABLE, InstructionSet};
+use proofmill_sandbox::Survey;
 use proofmill_telemetry::console_line;
 use serde_json::{Value, json};
 
@@ -28,6 +29,7 @@ struct Report {
     threads: usize,
     memory: Option<u64>,
     budget: Option<u64>,
+    sandbox: Survey,
     devices: Vec<Found>,
 }
 
@@ -80,6 +82,7 @@ impl Report {
             threads: rayon::current_num_threads(),
             memory: usable_memory(),
             budget: default_budget(),
+            sandbox: Survey::take(),
             devices: found.map(|device| Found::of(device, quick)).collect(),
         })
     }
@@ -94,6 +97,7 @@ impl Report {
             },
             "threads": self.threads,
             "memory": { "usable_bytes": self.memory, "engine_budget_bytes": self.budget },
+            "sandbox": sandbox_json(&self.sandbox),
             "devices": self.devices.iter().map(Found::to_json).collect::<Value>(),
         })
     }
@@ -110,12 +114,53 @@ impl Report {
             size(self.memory),
             size(self.budget)
         );
+        lines += &sandbox_shown(&self.sandbox);
         for device in &self.devices {
             lines += "\n";
             lines += &device.shown();
         }
         lines
     }
+}
+
+fn sandbox_json(sandbox: &Survey) -> Value {
+    let group = sandbox.cgroup.as_ref();
+    json!({
+        "basic": { "works": sandbox.basic.is_none(), "why": sandbox.basic },
+        "strict": { "works": sandbox.strict.is_none(), "why": sandbox.strict },
+        "landlock_abi": sandbox.landlock,
+        "cgroup": {
+            "path": group.ok().map(|path| path.display().to_string()),
+            "why": group.err().map(ToString::to_string),
+        },
+    })
+}
+
+/// How the programs of stages and sinks can be confined.
+fn sandbox_shown(sandbox: &Survey) -> String {
+    let mut lines = match &sandbox.basic {
+        None => "sandbox   programs gain no rights (no_new_privs)\n".to_owned(),
+        Some(why) => format!("sandbox   PROGRAMS CANNOT BE STARTED: {why}\n"),
+    };
+    lines += &match (&sandbox.strict, sandbox.landlock) {
+        (Some(why), _) => format!("          no strict programs: {why}\n"),
+        (None, Some(version)) if version < 6 => format!(
+            "          strict programs, which may signal others of this user's processes: Landlock \
+             {version}, 6 forbids it\n"
+        ),
+        (None, Some(version)) => format!("          strict programs: Landlock {version}\n"),
+        (None, None) => "          strict programs\n".to_owned(),
+    };
+    lines += &match &sandbox.cgroup {
+        Ok(path) => format!(
+            "          their memory and processes are bounded together, in {}\n",
+            path.display()
+        ),
+        Err(why) => {
+            format!("          nothing bounds their memory and processes together: {why}\n")
+        }
+    };
+    lines
 }
 
 /// Why a faster instruction set is not used.

@@ -11,6 +11,19 @@ fn what_works_and_why_the_rest_does_not() {
     let budget = report["memory"]["engine_budget_bytes"].as_u64().unwrap();
     assert_eq!(budget, usable / 4 * 3);
 
+    let sandbox = &report["sandbox"];
+    assert_eq!(sandbox["basic"]["works"], true, "{sandbox:#}");
+    for way in ["basic", "strict"] {
+        let works = sandbox[way]["works"].as_bool().unwrap();
+        assert_eq!(works, sandbox[way]["why"].is_null(), "{sandbox:#}");
+    }
+    let cgroup = &sandbox["cgroup"];
+    assert_ne!(
+        cgroup["path"].is_null(),
+        cgroup["why"].is_null(),
+        "{cgroup:#}"
+    );
+
     let devices = report["devices"].as_array().unwrap();
     for device in devices {
         let works = device["works"].as_bool().unwrap();
@@ -44,6 +57,10 @@ fn a_choice_of_kernels_is_told_and_a_wrong_one_refused() {
     };
     let ran = with("portable").succeeded();
     assert!(ran.stdout.contains("portable on"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("sandbox   programs gain no rights"),
+        "{ran:?}"
+    );
     assert!(ran.stdout.contains("not avx512ifma"), "{ran:?}");
     let ran = with("abacus");
     assert_eq!(ran.code, Some(1), "{ran:?}");

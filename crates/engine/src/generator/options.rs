@@ -36,6 +36,9 @@ pub struct GeneratorProgram {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
+    /// Names of variables of this process that it gets, beside those that every program gets
+    /// ([`proofmill_sandbox::Environment`]).
+    pub inherit_env: Vec<String>,
     /// When it is killed, and the attempt has failed.
     pub time_limit: Duration,
     /// Bytes of memory that are reserved while it runs.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use proofmill_r1cs::iden3::MappedFile;
+use proofmill_sandbox::{Confinement, Environment, LaunchError};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
@@ -40,22 +41,29 @@ pub(crate) async fn run(
         folder.path().join("output.wtns"),
     );
     write_private(&input, inputs).map_err(failed)?;
+    let environment = Environment {
+        inherit: generator.inherit_env.clone(),
+        ..Environment::default()
+    };
     let arguments = generator.args.iter().map(|argument| {
         argument
             .replace("{input}", &input.to_string_lossy())
             .replace("{output}", &output.to_string_lossy())
     });
-    let mut child = Command::new(&generator.program)
-        .args(arguments)
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        // A group of its own, so that what it started ends with it.
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(failed)?;
+    let mut child = start(
+        Command::new(&generator.program)
+            .args(arguments)
+            .env_clear()
+            .envs(environment.variables())
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            // A group of its own, so that what it started ends with it.
+            .process_group(0)
+            .kill_on_drop(true),
+    )
+    .map_err(|error| StepError::Retry(format!("{name} could not run: {error}")))?;
     let group = Group(child.id());
     let ended = tokio::select! {
         ended = wait(&mut child) => ended.map_err(failed)?,
@@ -82,6 +90,16 @@ pub(crate) async fn run(
     }
     MappedFile::read(&output)
         .map_err(|error| StepError::Permanent(format!("{name} wrote no witness: {error}")))
+}
+
+/// Starts a program that gains no rights.
+fn start(command: &mut Command) -> Result<Child, LaunchError> {
+    let runtime = tokio::runtime::Handle::current();
+    Confinement::Basic.launch(|| {
+        // The thread that starts it is none of the runtime's.
+        let _entered = runtime.enter();
+        command.spawn()
+    })
 }
 
 /// Waits for the end, while reading what it says so that it does not wait for a reader.

@@ -38,6 +38,7 @@ fn script(text: &str) -> Generator {
         args: ["-c", text, "sh", "{input}", "{output}"]
             .map(str::to_owned)
             .to_vec(),
+        inherit_env: Vec::new(),
         time_limit: Duration::from_secs(60),
         memory: 1 << 20,
     })
@@ -85,6 +86,73 @@ async fn witnesses_come_as_files_vectors_streams_and_from_generators() {
     assert_eq!(result.state, JobState::Done);
     for (seed, proof) in (1..).zip(result.proofs.iter()) {
         BN254.check(proof, seed);
+    }
+    running.stop(Level::Drain).await;
+}
+
+/// Runs this test once more, in a process with secrets in its environment.
+fn with_secrets(test: &str) -> bool {
+    const INNER: &str = "PROOFMILL_TEST_INNER";
+    if std::env::var_os(INNER).is_some() {
+        return true;
+    }
+    let ran = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("inputs::{test}"), "--nocapture"])
+        .env(INNER, "1")
+        .env("PROOFMILL_TOKEN", "hunter2")
+        .env("AWS_SECRET_ACCESS_KEY", "hunter2")
+        .env("WANTED", "wanted")
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success() && stdout.contains("1 passed"),
+        "{ran:?}"
+    );
+    false
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_of_the_engine_reaches_a_generator() {
+    if !with_secrets("no_secret_of_the_engine_reaches_a_generator") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    let prints = format!(
+        "env > {0}; grep NoNewPrivs /proc/self/status >> {0}",
+        seen.display()
+    );
+    let Generator::Program(mut program) = script(&prints) else {
+        panic!("a program");
+    };
+    program.inherit_env = vec!["WANTED".to_owned()];
+    let generators = BTreeMap::from([("prints".to_owned(), Generator::Program(program))]);
+    let options = Options {
+        generators,
+        ..options()
+    };
+    let running = Running::with(options, &[BN254]).await;
+    let input = Input::Inputs {
+        generator: "prints".to_owned(),
+        json: Secret::new(b"{}".to_vec()),
+    };
+    let job = submission("client", "1", vec![partition(input)]);
+    // It writes no witness.
+    let state = running.handle.prove(job).await.unwrap().state;
+    assert!(matches!(state, JobState::Failed(_)), "{state:?}");
+    let seen = std::fs::read_to_string(seen).unwrap();
+    assert!(!seen.contains("hunter2"), "{seen}");
+    assert!(
+        !seen.contains("AWS_") && !seen.contains("PROOFMILL_TOKEN"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("WANTED=wanted") && seen.contains("PATH="),
+        "{seen}"
+    );
+    if cfg!(target_os = "linux") {
+        assert!(seen.contains("NoNewPrivs:\t1"), "{seen}");
     }
     running.stop(Level::Drain).await;
 }

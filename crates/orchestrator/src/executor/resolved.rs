@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use proofmill_bus::{BlobError, BlobStore, Digest};
+use serde_json::value::RawValue;
 
 use crate::payload::{Encoding, INLINE_LIMIT, Payload};
 
@@ -104,7 +105,9 @@ impl Resolved {
     }
 
     /// What a program is given: the bytes of one message as they are; of a group a JSON array, or
-    /// an object of arrays by queue. Binary members cannot be shown in JSON: the error says so.
+    /// an object of arrays by queue. Members that are not one JSON value each cannot be shown in
+    /// one: the error says which. Whoever labelled them may not have looked, or have lied, and
+    /// `1,2` between the commas of an array would be two members.
     pub fn to_program_input(&self) -> Result<Bytes, String> {
         match self {
             Self::One(_, bytes) => Ok(bytes.clone()),
@@ -118,20 +121,23 @@ impl Resolved {
 
     fn write_json(&self, out: &mut Vec<u8>) -> Result<(), String> {
         match self {
-            Self::One(Encoding::Json, bytes) => out.extend_from_slice(bytes),
+            Self::One(Encoding::Json, bytes) => {
+                let value: &RawValue = serde_json::from_slice(bytes).map_err(|error| {
+                    format!("it is labelled JSON and is not one JSON value: {error}")
+                })?;
+                out.extend_from_slice(value.get().as_bytes());
+            }
             Self::One(Encoding::Binary, _) => {
                 return Err(
-                    "a member of the group is binary: only a native prover can read it, \
-                            or make the stage before write JSON"
+                    "it is binary: only a native prover can read it, or make the stage before write \
+                     JSON"
                         .to_owned(),
                 );
             }
             Self::Group {
                 by_queue: false,
                 members,
-            } => {
-                write_array(members.iter().map(|(_, member)| member), out)?;
-            }
+            } => write_array(members.iter(), out)?,
             Self::Group {
                 by_queue: true,
                 members,
@@ -144,9 +150,10 @@ impl Resolved {
                     if index > 0 {
                         out.push(b',');
                     }
-                    out.extend_from_slice(format!("{:?}:", &**queue).as_bytes());
-                    let of_queue = members.iter().filter(|(name, _)| name == queue);
-                    write_array(of_queue.map(|(_, member)| member), out)?;
+                    let name = serde_json::to_vec(&**queue).map_err(|error| error.to_string())?;
+                    out.extend_from_slice(&name);
+                    out.push(b':');
+                    write_array(members.iter().filter(|(name, _)| name == queue), out)?;
                 }
                 out.push(b'}');
             }
@@ -156,15 +163,17 @@ impl Resolved {
 }
 
 fn write_array<'a>(
-    members: impl Iterator<Item = &'a Resolved>,
+    members: impl Iterator<Item = &'a (Arc<str>, Resolved)>,
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
     out.push(b'[');
-    for (index, member) in members.enumerate() {
+    for (index, (queue, member)) in members.enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        member.write_json(out)?;
+        member
+            .write_json(out)
+            .map_err(|why| format!("member {index} of the group, from queue {queue:?}: {why}"))?;
     }
     out.push(b']');
     Ok(())
@@ -198,6 +207,40 @@ mod tests {
             object.to_program_input().expect("json"),
             "{\"a\":[{\"x\":2}],\"b\":[1,3]}"
         );
+    }
+
+    #[test]
+    fn a_member_that_is_labelled_json_and_is_not_one_value_adds_no_members() {
+        let group = |by_queue, member| Resolved::Group {
+            by_queue,
+            members: vec![("a".into(), json("0")), ("b".into(), json(member))],
+        };
+        for lie in [
+            "1,2",
+            "",
+            "1]",
+            "1],\"c\":[2",
+            "{\"x\":1",
+            "1 2",
+            "nul",
+            "\"\n\"",
+        ] {
+            for by_queue in [false, true] {
+                let refused = group(by_queue, lie).to_program_input().expect_err(lie);
+                assert!(refused.contains("from queue \"b\""), "{refused}");
+                assert!(refused.contains("not one JSON value"), "{refused}");
+            }
+        }
+        let invalid = Resolved::One(Encoding::Json, Bytes::from_static(b"\"\xff\""));
+        let members = vec![("a".into(), invalid)];
+        let group_of_it = Resolved::Group {
+            by_queue: false,
+            members,
+        };
+        assert!(group_of_it.to_program_input().is_err());
+        // Space around a value is none of it.
+        let spaced = group(false, " 1 \n").to_program_input().expect("json");
+        assert_eq!(spaced, "[0,1]");
     }
 
     #[test]

@@ -203,6 +203,8 @@ fn program(
     let mut spec = ProcessSpec::new(program_path(&process.program));
     spec.args.clone_from(&process.args);
     spec.env.clone_from(&process.env);
+    spec.inherit_env.clone_from(&process.inherit_env);
+    spec.sandbox = process.sandbox.into();
     spec.input_flag.clone_from(&process.input_flag);
     spec.output_flag.clone_from(&process.output_flag);
     spec.time_limit = stage.time_limit;

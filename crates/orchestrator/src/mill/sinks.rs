@@ -99,12 +99,16 @@ async fn make(
             program,
             args,
             env,
+            inherit_env,
+            sandbox,
             input,
             time_limit,
         } => {
             let mut spec = ProcessSpec::new(program_path(program));
             spec.args.clone_from(args);
             spec.env.clone_from(env);
+            spec.inherit_env.clone_from(inherit_env);
+            spec.sandbox = (*sandbox).into();
             spec.time_limit = *time_limit;
             spec.handing = match input {
                 file::ExecInput::Stdin => Handing::Stdin,

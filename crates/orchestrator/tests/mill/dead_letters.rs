@@ -2,9 +2,10 @@
 
 use proofmill_orchestrator::core::Reply;
 use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::shutdown::Level;
 
-use crate::support::{Background, Script};
+use crate::support::{Background, Script, request};
 
 const TEXT: &str = r#"
     name = "dead"
@@ -90,4 +91,61 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
     mill.stop.raise(Level::Drain);
     let summary = mill.ended().await;
     assert_eq!((summary.status.dead, summary.status.live), (0, 0));
+}
+
+/// Payloads that never passed a source of ours: their label is whatever their sender says.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_group_member_that_pretends_to_be_two_is_one_failure_and_not_two_members() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    // How often the program runs is how often a group was taken for whole.
+    let text = r#"
+        name = "injected"
+        [[source]]
+        name = "in"
+        kind = "submit"
+        output = "proofs"
+        [[collector]]
+        name = "gather"
+        inputs = ["proofs"]
+        output = "groups"
+        strategy = { kind = "sequential", n = 2 }
+        [[dispatcher]]
+        name = "count"
+        input = "groups"
+        output = "counts"
+        r_max = 0
+        executor = { kind = "process", program = "/bin/sh", args = ["-c", 'cat "$2" >> RAN; cp "$2" "$4"', "x"] }
+        [sequencer]
+        input = "counts"
+    "#;
+    let ran = dir.path().join("ran");
+    let text = text.replace("RAN", ran.to_str().expect("text"));
+    let script = Script::open();
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    let queue = mill.handle.plan().queue_named("proofs").expect("a queue");
+    for (block, payload) in [(0, "0"), (1, "1"), (2, "2"), (3, "3,4")] {
+        let mut request = request(queue, block);
+        request.message.payload = Payload::json(payload.as_bytes());
+        let reply = mill.handle.submit(request).await;
+        assert_eq!(reply.expect("an answer"), Reply::Accepted);
+    }
+    let sound = mill.next().await;
+    assert_eq!((sound.first, &sound.bytes[..]), (0, &b"[0,1]"[..]));
+    mill.until("the group is dead", |core| core.status().dead == 1)
+        .await;
+    let dead = TaskId {
+        stage: "count".into(),
+        block: 2,
+        part: Part::whole(),
+    };
+    let reason = mill
+        .handle
+        .inspect(move |core| core.dead_letter(&dead).map(|dead| dead.reason.clone()))
+        .await
+        .expect("the coordinator runs")
+        .expect("the group is dead");
+    assert!(reason.contains("member 1 of the group"), "{reason}");
+    assert_eq!(std::fs::read_to_string(ran).expect("written"), "[0,1]");
+    mill.stop.raise(Level::Stop);
+    mill.ended().await;
 }

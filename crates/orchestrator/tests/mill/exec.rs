@@ -95,6 +95,71 @@ async fn a_program_that_runs_is_killed_on_stop_and_its_emission_comes_again() {
     mill.ended().await;
 }
 
+/// Runs this test once more, in a process with secrets in its environment.
+fn with_secrets(test: &str) -> bool {
+    const INNER: &str = "PROOFMILL_TEST_INNER";
+    if std::env::var_os(INNER).is_some() {
+        return true;
+    }
+    let (_, module) = module_path!().split_once("::").expect("a module");
+    let ran = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", &format!("{module}::{test}"), "--nocapture"])
+        .env(INNER, "1")
+        .env("PROOFMILL_BUS", "nats://mill:hunter2@bus:4222")
+        .env("PROOFMILL_TOKEN", "hunter2")
+        .env("AWS_SECRET_ACCESS_KEY", "hunter2")
+        .env("WANTED", "wanted")
+        .output();
+    let ran = ran.expect("it starts");
+    let stdout = String::from_utf8_lossy(&ran.stdout);
+    assert!(
+        ran.status.success() && stdout.contains("1 passed"),
+        "{ran:?}"
+    );
+    false
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_reaches_the_programs_of_stages_and_sinks() {
+    if !with_secrets("no_secret_reaches_the_programs_of_stages_and_sinks") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let stage = r#"
+        [[dispatcher]]
+        name = "prove"
+        input = "blocks"
+        output = "proofs"
+        executor = { kind = "process", program = "/bin/sh", args = ["-c", 'env > "$OUT"; cp "$2" "$4"', "x"], inherit_env = ["WANTED"], env = { OUT = "STAGE" } }
+    "#;
+    let stage = stage.replace("STAGE", dir.path().join("stage").to_str().expect("text"));
+    let sink = "env > \"$1\"; cat > /dev/null";
+    let text = workflow(dir.path(), sink, "inherit_env = [\"WANTED\"]");
+    let text = text.replace(
+        "[sequencer]\n        input = \"blocks\"",
+        &format!("{stage}\n[sequencer]\n        input = \"proofs\""),
+    );
+    assert!(text.contains("dispatcher"), "{text}");
+    let mut mill = Background::start(&text, &Script::open(), dir.path(), true).await;
+    assert_eq!(mill.submit("blocks", 0, "7").await, Reply::Accepted);
+    mill.next().await;
+    for program in ["stage", "published"] {
+        let seen = std::fs::read_to_string(dir.path().join(program)).expect("written");
+        assert!(!seen.contains("hunter2"), "{program}: {seen}");
+        assert!(
+            !seen.contains("AWS_") && !seen.contains("PROOFMILL_BUS"),
+            "{seen}"
+        );
+        assert!(seen.contains("WANTED=wanted"), "{program}: {seen}");
+        assert!(
+            seen.contains("PATH=") && seen.contains("PROOFMILL_BLOCK=0"),
+            "{seen}"
+        );
+    }
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}
+
 async fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let until = tokio::time::Instant::now() + PATIENCE;
     loop {

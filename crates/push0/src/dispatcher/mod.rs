@@ -55,6 +55,7 @@ pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), 
         let role = async {
             let scratch = ScratchRoot::claim().await?;
             let mut spec = ProcessSpec::new(&program.binary);
+            spec.inherit_env.clone_from(&program.inherit_env);
             // What is larger could not be published; room for an array of several messages.
             spec.output_limit = 256 << 20;
             let executor = ProcessExecutor::new(spec, scratch.path().to_owned())?;

@@ -58,6 +58,8 @@ pub struct Program {
     pub binary: PathBuf,
     /// `MULTIPLE_OUTPUT`: what it writes is a JSON array, and each element becomes a message.
     pub multiple_output: bool,
+    /// `INHERIT_ENV`: names of further variables that the program gets.
+    pub inherit_env: Vec<String>,
 }
 
 /// What a collector gathers.

@@ -179,9 +179,26 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
     fn program(&self) -> Result<Option<Program>, EnvError> {
         self.expect_kind("EXECUTOR_TYPE", "JsonExecutor")?;
         let multiple_output = self.flag("MULTIPLE_OUTPUT")?.unwrap_or(false);
+        let names = self.get("INHERIT_ENV").unwrap_or_default();
+        let names = names.split(',').map(str::trim);
+        let inherit_env: Vec<String> = names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        if let Some(odd) = inherit_env.iter().find(|name| name.contains(['=', '\0'])) {
+            // Without the value, which may be a secret.
+            let name = odd.split(['=', '\0']).next().unwrap_or_default();
+            let expected = "names of variables, separated by commas";
+            return Err(EnvError::holds(
+                "INHERIT_ENV",
+                format!("{name}=…"),
+                expected,
+            ));
+        }
         Ok(self.get("BINARY").map(|binary| Program {
             binary: PathBuf::from(binary),
             multiple_output,
+            inherit_env,
         }))
     }
 

@@ -31,6 +31,7 @@ fn a_dispatcher_of_the_demo() {
         ("EXECUTOR_TYPE", "JsonExecutor"),
         ("BINARY", "/provers/mock"),
         ("MULTIPLE_OUTPUT", "1"),
+        ("INHERIT_ENV", "RPC_URL, THREADS,"),
         ("METRICS_PORT", "8888"),
         ("ONE_CONSUMER_PER_SUBJECT", "true"),
         ("NEXT_BLOCK", ""),
@@ -39,6 +40,10 @@ fn a_dispatcher_of_the_demo() {
     assert_eq!(config.output_stream, "mo");
     assert_eq!(config.metrics_port, Some(8888));
     assert!(config.program().unwrap().multiple_output);
+    assert_eq!(
+        config.program().unwrap().inherit_env,
+        ["RPC_URL", "THREADS"]
+    );
     let consumers = config.consumers("dispatcher");
     let names: Vec<&str> = consumers.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["mock-prover-mo_blocks", "mock-prover-mo_more"]);
@@ -100,6 +105,8 @@ fn an_error_names_the_variable_what_it_holds_and_what_is_expected() {
         told(&[("ACK_WAIT", "soon")]),
         "ACK_WAIT holds \"soon\"; expected seconds, or a time such as 500ms, 30s, 5m; at most 24h"
     );
+    // What somebody thought was a place for a value may be a secret.
+    assert!(!told(&[("INHERIT_ENV", "TOKEN=hunter2")]).contains("hunter2"));
     assert_eq!(
         told(&[("STRATEGY", "Match")]),
         "NUM_INPUTS is not set; expected how many messages make a group"
@@ -118,6 +125,7 @@ fn an_error_names_the_variable_what_it_holds_and_what_is_expected() {
         (&[("EXECUTOR_TYPE", "Other")], "EXECUTOR_TYPE"),
         (&[("MESSAGE_BUS_TYPE", "Kafka")], "MESSAGE_BUS_TYPE"),
         (&[("MULTIPLE_OUTPUT", "maybe")], "MULTIPLE_OUTPUT"),
+        (&[("INHERIT_ENV", "A,B=c")], "INHERIT_ENV"),
         (&[("METRICS_PORT", "0")], "METRICS_PORT"),
         (&[("MAX_DELIVER", "0")], "MAX_DELIVER"),
         (&[("STRATEGY", "Random")], "STRATEGY"),

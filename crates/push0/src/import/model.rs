@@ -388,7 +388,8 @@ impl<'a> Writer<'a> {
                 self.text.line("fan_out = true");
             }
             self.policy(&stage.config);
-            self.text.program("executor", &program.binary);
+            self.text
+                .program("executor", &program.binary, &program.inherit_env);
         }
     }
 

@@ -43,11 +43,16 @@ impl Text {
         let _ = writeln!(self.0, "{name} = [{}]", values.join(", "));
     }
 
-    pub(super) fn program(&mut self, name: &str, program: &Path) {
+    pub(super) fn program(&mut self, name: &str, program: &Path, inherit_env: &[String]) {
         let program = quoted(&program.to_string_lossy());
+        let inherited: Vec<String> = inherit_env.iter().map(|name| quoted(name)).collect();
+        let inherited = match &inherited[..] {
+            [] => String::new(),
+            names => format!(", inherit_env = [{}]", names.join(", ")),
+        };
         let _ = writeln!(
             self.0,
-            "{name} = {{ kind = \"process\", program = {program} }}"
+            "{name} = {{ kind = \"process\", program = {program}{inherited} }}"
         );
     }
 

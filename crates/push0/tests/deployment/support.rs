@@ -120,6 +120,7 @@ impl Deployment {
             .env("OUTPUT_STREAM", STREAM)
             .env("TMPDIR", self.directory.path())
             .env("DIR", self.directory.path())
+            .env("INHERIT_ENV", "DIR")
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
             .stderr(file);

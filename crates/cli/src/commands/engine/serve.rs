@@ -127,6 +127,7 @@ fn generator(text: &str, args: &Serve) -> Result<(String, Generator), Failure> {
         program: program.into(),
         // It runs in a directory of its own: what is a file here is named so that it is found there.
         args: words.map(found_from_anywhere).collect(),
+        inherit_env: args.generator_inherit_env.clone(),
         time_limit: Duration::from_secs(args.generator_seconds.into()),
         memory: args.generator_memory,
     };

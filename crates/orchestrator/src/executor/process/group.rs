@@ -7,6 +7,7 @@ use std::io;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
 
+use proofmill_sandbox::Cgroup;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process_group,
     test_kill_process_group, waitid, waitpgid,
@@ -32,6 +33,8 @@ struct Live {
     child: Child,
     pgid: Pid,
     scratch: Scratch,
+    /// Kills and removes itself when dropped.
+    tree: Option<Cgroup>,
     watch: Watch,
 }
 
@@ -48,10 +51,14 @@ enum Watch {
 // === impl Group ===
 
 impl Group {
-    /// Takes over `child`, which must lead its own process group.
+    /// Takes over `child`, which must lead its own process group, and the control group that it is in.
     ///
     /// Fails, having killed and reaped the group, if its exit cannot be watched.
-    pub(super) fn new(mut child: Child, scratch: Scratch) -> io::Result<Self> {
+    pub(super) fn new(
+        mut child: Child,
+        scratch: Scratch,
+        tree: Option<Cgroup>,
+    ) -> io::Result<Self> {
         let pgid = Pid::from_child(&child);
         match Watch::new(pgid) {
             Ok(watch) => Ok(Self {
@@ -59,6 +66,7 @@ impl Group {
                     child,
                     pgid,
                     scratch,
+                    tree,
                     watch,
                 }),
             }),
@@ -86,6 +94,12 @@ impl Group {
         &self.live().scratch
     }
 
+    /// How many of the run's processes the kernel has killed at their common memory limit.
+    pub(super) fn killed_for_memory(&self) -> u64 {
+        let tree = self.live().tree.as_ref();
+        tree.map_or(0, Cgroup::killed_for_memory)
+    }
+
     /// Waits until the leader has exited. May be dropped and called again.
     pub(super) async fn exited(&mut self) {
         let live = self
@@ -105,6 +119,9 @@ impl Group {
     pub(super) fn kill(&self) {
         // Fails only if all that is left is not ours to signal (a set-user-id program).
         let _ = kill_process_group(self.id(), Signal::KILL);
+        if let Some(tree) = &self.live().tree {
+            tree.kill();
+        }
     }
 
     /// Kills what is left of the group and reaps the leader, which must have exited.
@@ -125,6 +142,9 @@ impl Drop for Group {
             return;
         };
         let _ = kill_process_group(live.pgid, Signal::KILL);
+        if let Some(tree) = &live.tree {
+            tree.kill();
+        }
         // Not on the runtime: this is where a group ends up when the runtime itself is going away.
         let reaper = std::thread::Builder::new()
             .name("reap".to_owned())

@@ -32,6 +32,8 @@ pub(super) struct MemoryWatch {
     limit: Option<u64>,
     next: Duration,
     peak: Option<Peak>,
+    /// Processes that the kernel killed at the limit of the run's control group.
+    killed: u64,
 }
 
 // === impl MemoryWatch ===
@@ -43,7 +45,13 @@ impl MemoryWatch {
             limit,
             next: FIRST_SAMPLE,
             peak: None,
+            killed: 0,
         }
+    }
+
+    /// Notes how many of the run's processes the kernel killed at their common limit.
+    pub(super) fn note_killed(&mut self, killed: u64) {
+        self.killed = killed;
     }
 
     /// Waits for the time of the next look, and takes it. The kernel keeps the peaks; a look is
@@ -68,6 +76,12 @@ impl MemoryWatch {
     /// crash counts for something however little was mapped.
     pub(super) fn suspicion(&self, crashed: bool, stderr: &Captured) -> Option<String> {
         let limit = self.limit?;
+        if self.killed > 0 {
+            return Some(format!(
+                "it and what it started used {limit} bytes of memory together, their limit: the \
+                 kernel killed them"
+            ));
+        }
         let near = self
             .peak
             .is_some_and(|peak| peak.mapped >= limit - limit / 8);
@@ -151,6 +165,9 @@ mod tests {
                 .unwrap()
                 .contains("900 bytes")
         );
+        watch.note_killed(2);
+        let said = watch.suspicion(true, &stderr("")).unwrap();
+        assert!(said.contains("the kernel killed them"), "{said}");
         watch.limit = None;
         assert_eq!(watch.suspicion(true, &stderr("out of memory")), None);
     }

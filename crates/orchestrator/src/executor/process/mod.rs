@@ -13,6 +13,10 @@
 //!   [`SCRATCH_VARIABLE`] in their environment and killed too.
 //! - **Nothing outlives a crash for long.** [`ProcessExecutor::sweep`] ends what a killed Proofmill
 //!   left running, before the next one starts work in the same scratch root.
+//! - **No secret is handed on.** A program sees a short list of this process's variables, those that
+//!   describe its task, and those that its specification names. On Linux it gains no rights
+//!   (`no_new_privs`); under [`Sandbox::Strict`] it writes to its scratch directory only and has no
+//!   network.
 //! - **No signal reaches a stranger.** The group is signalled only while its leader is not yet
 //!   reaped, so its number cannot have been given to another; the sweep compares start times.
 //! - **Output cannot block or fill anything.** Both streams are always drained, and only their head
@@ -34,6 +38,7 @@
 
 mod attempt;
 mod capture;
+mod confined;
 mod group;
 #[cfg(target_os = "linux")]
 mod marked;
@@ -52,5 +57,5 @@ pub use attempt::{Attempt, Outcome, TaskContext};
 pub use capture::Captured;
 pub use run::ProcessExecutor;
 pub use scratch::SCRATCH_VARIABLE;
-pub use spec::{Handing, ProcessError, ProcessSpec};
+pub use spec::{Handing, ProcessError, ProcessSpec, Sandbox};
 pub use sweep::Swept;

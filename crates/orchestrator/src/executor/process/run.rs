@@ -11,12 +11,14 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
+use proofmill_sandbox::{Cgroup, LaunchError};
 use tokio::process::{ChildStderr, ChildStdout};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::attempt::{Attempt, Outcome, TaskContext};
 use super::capture::Capture;
+use super::confined::Confined;
 use super::group::{Group, gone};
 use super::marked::kill_marked;
 use super::memory::MemoryWatch;
@@ -38,6 +40,7 @@ pub struct ProcessExecutor {
     spec: ProcessSpec,
     program: PathBuf,
     scratch_root: PathBuf,
+    confined: Confined,
 }
 
 /// Why waiting for the program came to an end.
@@ -92,6 +95,7 @@ impl ProcessExecutor {
         if spec.memory_limit.is_some() && !cfg!(target_os = "linux") {
             tracing::warn!("a memory limit is enforced on Linux only; programs run without it");
         }
+        let confined = Confined::new(&spec, &scratch_root)?;
         let own_path = spec.env.get("PATH").map(OsString::from);
         let path = own_path.or_else(|| std::env::var_os("PATH"));
         let program = resolve(&spec.program, path.as_deref());
@@ -99,6 +103,7 @@ impl ProcessExecutor {
             spec,
             program,
             scratch_root,
+            confined,
         })
     }
 
@@ -191,6 +196,7 @@ impl ProcessExecutor {
             (end, wall)
         };
         // Dropped here, a program that does not even die when killed is left to a thread.
+        memory.note_killed(running.group().killed_for_memory());
         let reaped = running.reap(end == End::Exited).await;
         let (stdout, stderr) = (kept_stdout.finish(), kept_stderr.finish());
         let (status, outcome) = match reaped {
@@ -251,12 +257,20 @@ impl ProcessExecutor {
         let mut command = self
             .command(task, &scratch)
             .map_err(|error| format!("cannot open the input file for the program: {error}"))?;
+        let tree = self.confined.tree(&self.spec, scratch.path(), &mut command);
+        let tree: Option<Cgroup> =
+            tree.map_err(|error| format!("cannot make a control group for the run: {error}"))?;
         // A short program may be through before `spawn` has returned.
         let at = Instant::now();
-        let mut child = command.spawn().map_err(|error| self.explain(error))?;
+        let confinement = self.confined.confinement(scratch.path());
+        let spawned = confinement.spawn(&mut command);
+        let mut child = spawned.map_err(|error| match error {
+            LaunchError::Start(error) => self.explain(error),
+            LaunchError::Confinement(why) => format!("cannot confine the program: {why}"),
+        })?;
         let streams = (child.stdout.take(), child.stderr.take());
         // From here on, dropping `group` kills what was started.
-        let group = Group::new(child, scratch)
+        let group = Group::new(child, scratch, tree)
             .map_err(|error| format!("cannot watch the started program: {error}"))?;
         if let Some(limit) = self.spec.memory_limit {
             super::memory::limit(group.id(), limit)
@@ -289,7 +303,8 @@ impl ProcessExecutor {
     fn command(&self, task: &TaskContext, scratch: &Scratch) -> io::Result<Command> {
         let mut command = Command::new(&self.program);
         // Nothing here may need a hook between fork and exec: without one the standard library uses
-        // `posix_spawn`, whose cost does not grow with the memory of this process.
+        // `posix_spawn`, whose cost does not grow with the memory of this process. Only strict
+        // programs in control groups have one.
         command.args(&self.spec.args).stdin(Stdio::null());
         match self.spec.handing {
             Handing::Files => {
@@ -308,7 +323,8 @@ impl ProcessExecutor {
             }
         }
         command
-            .envs(&self.spec.env)
+            .env_clear()
+            .envs(self.confined.environment(&self.spec, scratch.path()))
             .env("PROOFMILL_TASK_ID", &task.id)
             .env("PROOFMILL_ATTEMPT", task.attempt.to_string())
             .env("PROOFMILL_BLOCK", task.block.to_string())

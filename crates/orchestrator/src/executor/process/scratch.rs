@@ -1,4 +1,4 @@
-//! A run's private directory, and the note in it by which a later process finds what it left.
+//! A run's private directory, and the note beside it by which a later process finds what it left.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -19,7 +19,10 @@ pub(super) const PREFIX: &str = "run-";
 
 const INPUT: &str = "input.json";
 const OUTPUT: &str = "output.json";
-const NOTE: &str = ".group";
+
+/// The extension of the note. It lies beside the directory, where a strict program cannot write:
+/// whom it names is killed.
+const NOTE: &str = "group";
 
 /// Payloads up to this size are written and read in place: through the page cache that takes less
 /// time than handing them to another thread.
@@ -90,6 +93,10 @@ impl Scratch {
         self.path.join(OUTPUT)
     }
 
+    fn note(&self) -> PathBuf {
+        self.path.with_extension(NOTE)
+    }
+
     /// Writes the input file. Not synced: a scratch directory does not outlive a crash.
     pub(super) async fn write_input(&self, input: &[u8]) -> io::Result<()> {
         if input.len() as u64 <= IN_PLACE {
@@ -154,13 +161,13 @@ impl Scratch {
             return Ok(());
         };
         let line = format!("proofmill-group 1 {leader} {started} {}\n", boot_id());
-        File::create_new(self.path.join(NOTE))?.write_all(line.as_bytes())
+        File::create_new(self.note())?.write_all(line.as_bytes())
     }
 
     /// The note, if there is one that was written since this machine started. A directory that
     /// another user made is not believed.
     pub(super) fn read_note(&self) -> Option<Note> {
-        let file = File::open(self.path.join(NOTE)).ok()?;
+        let file = File::open(self.note()).ok()?;
         if file.metadata().ok()?.uid() != rustix::process::geteuid().as_raw() {
             return None;
         }
@@ -193,7 +200,9 @@ impl Scratch {
 
     /// Removes what every run has; whether that was all.
     fn remove_expected(&self) -> bool {
-        for name in [INPUT, OUTPUT, NOTE] {
+        // First, so that there is never a note without its directory, which nobody would look for.
+        let _ = fs::remove_file(self.note());
+        for name in [INPUT, OUTPUT] {
             let _ = fs::remove_file(self.path.join(name));
         }
         !matches!(fs::remove_dir(&self.path), Err(error) if error.kind() != io::ErrorKind::NotFound)
@@ -202,6 +211,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        let _ = fs::remove_file(self.note());
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -248,7 +258,7 @@ mod tests {
             format!("proofmill-group 1 77 {boot}"),
             "proofmill-group 1 77 5 another-boot".to_owned(),
         ] {
-            fs::write(scratch.path().join(NOTE), &line).unwrap();
+            fs::write(scratch.note(), &line).unwrap();
             assert_eq!(scratch.read_note(), None, "{line}");
         }
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use proofmill_sandbox::is_variable_name;
+
 /// A program and the limits it runs within. The same for every task of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSpec {
@@ -13,8 +15,13 @@ pub struct ProcessSpec {
     pub program: PathBuf,
     /// Arguments that come before the input and output flags.
     pub args: Vec<String>,
-    /// Environment variables added to those that Proofmill itself runs with.
+    /// Environment variables added to those that every program gets
+    /// ([`proofmill_sandbox::Environment`]).
     pub env: BTreeMap<String, String>,
+    /// Names of variables of this process that the program gets as well.
+    pub inherit_env: Vec<String>,
+    /// What the program may do.
+    pub sandbox: Sandbox,
     /// How the program gets its input, and whether it makes an output.
     pub handing: Handing,
     /// The flag before the path of the input file, with [`Handing::Files`].
@@ -31,8 +38,8 @@ pub struct ProcessSpec {
     /// each process, not for their sum, and does not cover device memory, page cache, or shared
     /// memory that another process maps. A process at its limit is not killed: its next allocation
     /// fails, and most programs then abort. It is set just after the program starts, which is
-    /// before the program can have forked in all but contrived cases. To bound the sum of a
-    /// process tree, run the dispatcher in a control group of its own.
+    /// before the program can have forked in all but contrived cases. Of a strict program
+    /// ([`Sandbox::Strict`]) it bounds the sum as well, where control groups can be used.
     pub memory_limit: Option<u64>,
     /// Time between `SIGTERM` and `SIGKILL`.
     pub kill_grace: Duration,
@@ -40,6 +47,25 @@ pub struct ProcessSpec {
     pub capture_limit: usize,
     /// Largest output file that is accepted, in bytes.
     pub output_limit: u64,
+}
+
+/// What a program may do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Sandbox {
+    /// [`proofmill_sandbox::Confinement::Basic`].
+    #[default]
+    Basic,
+    /// [`proofmill_sandbox::Confinement::Strict`], with the scratch directory as the only folder that
+    /// it writes to, and as its `TMPDIR`. Where this machine cannot do that there is no executor.
+    /// What the program and all that it starts use together is bounded by a control group, if there
+    /// can be one: else a warning says why not.
+    Strict {
+        /// Most processes and threads at a time.
+        pids_limit: u32,
+        /// The control group to make groups in; where
+        /// [`CgroupRoot::find`](proofmill_sandbox::CgroupRoot::find) finds one if absent.
+        cgroup: Option<PathBuf>,
+    },
 }
 
 /// How a program gets its input, and whether it makes an output.
@@ -66,6 +92,14 @@ pub enum ProcessError {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// This machine cannot confine the program as is asked.
+    #[error("`{}` is not run without its sandbox: {why}", program.display())]
+    Sandbox {
+        /// The program.
+        program: PathBuf,
+        /// What is missing, and where it is to be had.
+        why: String,
+    },
     /// The scratch root cannot be made or read.
     #[error("cannot use scratch root `{}`: {source}; choose a directory this user can write", path.display())]
     ScratchRoot {
@@ -87,6 +121,8 @@ impl ProcessSpec {
             program: program.into(),
             args: Vec::new(),
             env: BTreeMap::new(),
+            inherit_env: Vec::new(),
+            sandbox: Sandbox::Basic,
             handing: Handing::Files,
             input_flag: "--input-path".to_owned(),
             output_flag: "--output-path".to_owned(),
@@ -116,7 +152,7 @@ impl ProcessSpec {
             return invalid("args", "contains a NUL byte, which no argument can");
         }
         for (key, value) in &self.env {
-            if key.is_empty() || key.contains(['=', '\0']) || value.contains('\0') {
+            if !is_variable_name(key) || value.contains('\0') {
                 let reason = format!(
                     "has a variable {key:?} that cannot be set; names are not empty and without \
                      `=`, and neither name nor value holds a NUL byte"
@@ -126,6 +162,12 @@ impl ProcessSpec {
                     reason,
                 });
             }
+        }
+        if !self.inherit_env.iter().all(|name| is_variable_name(name)) {
+            return invalid("inherit_env", "has a name that no variable has");
+        }
+        if matches!(self.sandbox, Sandbox::Strict { pids_limit: 0, .. }) {
+            return invalid("pids_limit", "is zero, so that nothing could run");
         }
         for (field, flag) in [
             ("input_flag", &self.input_flag),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::{Instant, sleep};
 
+use super::confined::group_prefix;
 use super::marked::{find_marked, kill_marked};
 use super::program::{is_zombie, start_time};
 use super::scratch::{PREFIX, Scratch};
@@ -31,13 +32,14 @@ pub struct Swept {
 
 /// See [`ProcessExecutor::sweep`](super::ProcessExecutor::sweep).
 pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
+    let given = root;
     let failed = |source| ProcessError::ScratchRoot {
-        path: root.to_owned(),
+        path: given.to_owned(),
         source,
     };
-    let root = fs::canonicalize(root);
-    let entries = match root.and_then(fs::read_dir) {
-        Ok(entries) => entries,
+    let read = fs::canonicalize(root).and_then(|root| Ok((fs::read_dir(&root)?, root)));
+    let (entries, root) = match read {
+        Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Swept::default()),
         Err(error) => return Err(failed(error)),
     };
@@ -58,6 +60,8 @@ pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
         killed.extend(end_run(&scratch).await);
         directories.push(scratch);
     }
+    // What is in control groups of ours, whatever it has done to its environment.
+    proofmill_sandbox::end_left(&group_prefix(&root).map_err(failed)?);
     swept.processes = killed.len();
     await_end(&killed).await;
     for scratch in directories {

@@ -1,0 +1,41 @@
+//! What a program that Proofmill starts is given, and what it may do.
+//!
+//! The programs of stages, of sinks and of witness generators are all started through here, so that
+//! one place answers two questions:
+//!
+//! - **Which variables does it see?** [`Environment`]: a short list of those that Proofmill runs with,
+//!   and what the workflow names. Passwords of buses and keys of clouds are not among them.
+//! - **What may it do?** [`Confinement`]: on Linux no program gains rights by executing another
+//!   (`no_new_privs`). Under [`Confinement::Strict`] it writes to one folder only, and has no network.
+//!   A [`Cgroup`] bounds the memory and the number of a whole tree of processes.
+//!
+//! A thread confines itself and then starts the program, which inherits what holds for the thread:
+//! `no_new_privs`, the Landlock domain and the seccomp filter belong to threads, not to processes. So
+//! nothing runs between fork and exec, the standard library keeps `posix_spawn`, whose cost does not
+//! grow with the memory of this process, and the threads of this process keep their rights. The one
+//! exception is a program that is started in a control group ([`Cgroup::admit`]).
+//!
+//! ```
+//! use std::process::Command;
+//! use proofmill_sandbox::{Confinement, Environment};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let environment = Environment { inherit: vec!["TZ".into()], ..Environment::default() };
+//! let mut command = Command::new("true");
+//! command.env_clear().envs(environment.variables());
+//! let mut child = Confinement::Basic.spawn(&mut command)?;
+//! assert!(child.wait()?.success());
+//! # Ok(()) }
+//! ```
+
+mod cgroup;
+mod confinement;
+mod environment;
+#[cfg(target_os = "linux")]
+mod strict;
+mod survey;
+
+pub use cgroup::{CGROUP_VARIABLE, Cgroup, CgroupLimits, CgroupRoot, NoCgroup, end_left};
+pub use confinement::{Confinement, LaunchError};
+pub use environment::{Environment, is_variable_name};
+pub use survey::Survey;

@@ -1,0 +1,27 @@
+//! What confines a thread, and what it starts: `no_new_privs`, Landlock, seccomp, no capabilities.
+
+mod calls;
+mod files;
+
+use std::path::Path;
+
+use caps::CapSet;
+
+pub(crate) use files::{forbid_new_privileges, landlock_version};
+
+/// See [`Confinement::Strict`](crate::Confinement::Strict). The thread has `no_new_privs` already.
+pub(crate) fn enter(writable: &Path) -> Result<(), String> {
+    files::enter(writable)?;
+    calls::enter()?;
+    give_up_capabilities()
+}
+
+/// What root is beyond being a user. It matters: whoever has `CAP_PERFMON` is not asked by Landlock
+/// when he reads another process's environment. With `no_new_privs` no program brings any back.
+fn give_up_capabilities() -> Result<(), String> {
+    // Nothing can be effective that is not permitted.
+    for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
+        caps::clear(None, set).map_err(|error| format!("cannot give up capabilities: {error}"))?;
+    }
+    Ok(())
+}
