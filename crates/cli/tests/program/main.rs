@@ -16,6 +16,7 @@ mod engine;
 mod engine_crashes;
 mod examples;
 mod intake;
+mod machine;
 mod operate;
 mod support;
 mod usage;

@@ -56,6 +56,7 @@ pub(super) enum Said {
         worker: WorkerId,
         running: Vec<LeaseRef>,
         retired: bool,
+        paused: Option<String>,
     },
     Complete(Complete),
     Fail(Fail),

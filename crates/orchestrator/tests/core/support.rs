@@ -286,6 +286,7 @@ impl Mill {
             worker: worker.into(),
             running,
             retired: false,
+            paused: None,
         });
     }
 

@@ -6,6 +6,7 @@ mod exec;
 mod flow;
 mod jetstream;
 mod log_failure;
+mod machine;
 mod node;
 mod receiver;
 mod resume;
