@@ -13,6 +13,7 @@ mod resume;
 mod shutdown;
 mod sink;
 mod speculation;
+mod starved;
 mod support;
 mod webhook;
 
