@@ -155,6 +155,12 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
         whole(status.workers as f64),
     );
     page.add(
+        "workers_paused",
+        "Dispatchers that take nothing until their machine has what it lacks",
+        Kind::Gauge,
+        whole(status.paused.len() as f64),
+    );
+    page.add(
         "collectors",
         "Processes that keep partitions of collectors",
         Kind::Gauge,

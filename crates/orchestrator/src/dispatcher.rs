@@ -1,5 +1,11 @@
 //! A dispatcher: takes tasks, runs them, brings the results.
+//!
+//! What fails for the machine's sake ([`MachineFailure`]) is no attempt: the task is handed back
+//! untried, and the dispatcher takes nothing, and says why, until a probe of the machine succeeds.
 
+mod pause;
+
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,14 +14,16 @@ use std::time::Duration;
 use proofmill_bus::{BlobStore, with_sources};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use self::pause::{Machine, Pause};
 
 use crate::coordinator::{CoordinatorGone, Handle, ToWorker};
 use crate::core::{Complete, Fail, Join, Lease, LeaseRef, Output};
-use crate::executor::{Cancel, Execution, Executor, Product, Resolved};
+use crate::executor::{Cancel, Execution, Executor, MachineFailure, Product, Resolved, Unfinished};
 use crate::id::WorkerId;
 use crate::message::grouping;
-use crate::payload::Encoding;
+use crate::payload::{Encoding, Payload};
 use crate::plan::StageIx;
 use crate::record::Failure;
 use crate::shutdown::{Level, Shutdown};
@@ -46,7 +54,26 @@ pub struct Dispatcher {
     running: BTreeMap<LeaseRef, Running>,
     /// What each assignment under way holds.
     assignments: HashMap<task::Id, Vec<LeaseRef>>,
+    pause: Pause,
+    troubles: (
+        mpsc::UnboundedSender<Trouble>,
+        mpsc::UnboundedReceiver<Trouble>,
+    ),
 }
+
+/// A failure of the machine that an assignment has met.
+struct Trouble {
+    failure: MachineFailure,
+    /// What it cannot go on with, to be handed back; none if it waits and tries again itself.
+    leases: Vec<LeaseRef>,
+}
+
+/// How long a result that cannot be stored is kept, and its lease with it, before the task is handed
+/// back: proving anew may cost more than waiting, and others may be able to store it.
+const RESULT_KEPT: Duration = Duration::from_secs(60);
+
+/// First and longest time between two tries to store a result.
+const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
 struct Running {
     cancel: watch::Sender<bool>,
@@ -64,12 +91,14 @@ impl Dispatcher {
         coordinator: Handle,
     ) -> Self {
         Self {
+            pause: Pause::new(options.name.clone()),
             options,
             executors,
             blobs,
             coordinator,
             running: BTreeMap::new(),
             assignments: HashMap::new(),
+            troubles: mpsc::unbounded_channel(),
         }
     }
 
@@ -83,18 +112,28 @@ impl Dispatcher {
         Box::pin(async move {
             let (to_worker, mut inbox) = mpsc::unbounded_channel();
             self.join(to_worker.clone()).await?;
-            let mut finished: JoinSet<()> = JoinSet::new();
+            let mut finished: JoinSet<bool> = JoinSet::new();
+            let machine = Machine {
+                executors: self.executors.clone(),
+                blobs: self.blobs.clone(),
+            };
             let mut heartbeat = tokio::time::interval(self.options.heartbeat);
             heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
             let mut draining = false;
             let mut stopping = shutdown.clone();
             loop {
+                // What an assignment said before its end comes before what follows from its end.
+                while let Ok(trouble) = self.troubles.1.try_recv() {
+                    self.troubled(trouble, draining).await?;
+                }
                 if draining && self.running.is_empty() {
                     break;
                 }
                 tokio::select! {
                     message = inbox.recv() => match message {
-                        Some(ToWorker::Assign(leases)) if draining => self.hand_back(leases).await?,
+                        Some(ToWorker::Assign(leases)) if draining || self.pause.is_on() => {
+                            self.hand_back(leases).await?;
+                        }
                         Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
                         Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
                         Some(ToWorker::Unknown) => {
@@ -107,11 +146,9 @@ impl Dispatcher {
                     Some(ended) = finished.join_next_with_id(), if !finished.is_empty() => {
                         self.ended(ended).await?;
                     }
-                    _ = heartbeat.tick() => {
-                        let running = self.running.keys().cloned().collect();
-                        let name = self.options.name.clone();
-                        self.coordinator.heartbeat(name, running, draining).await?;
-                    }
+                    Some(trouble) = self.troubles.1.recv() => self.troubled(trouble, draining).await?,
+                    _ = self.pause.probed(&machine) => self.beat(draining).await?,
+                    _ = heartbeat.tick() => self.beat(draining).await?,
                     () = shutdown.reached(Level::Drain), if !draining => {
                         draining = true;
                         self.coordinator.retire(self.options.name.clone()).await?;
@@ -139,7 +176,32 @@ impl Dispatcher {
         self.coordinator.join(join, to_worker).await
     }
 
-    /// What was assigned before the coordinator heard that this dispatcher drains.
+    async fn beat(&self, draining: bool) -> Result<(), CoordinatorGone> {
+        let running = self.running.keys().cloned().collect();
+        let name = self.options.name.clone();
+        let paused = self.pause.reason();
+        self.coordinator
+            .heartbeat(name, running, draining, paused)
+            .await
+    }
+
+    /// The machine has failed: takes nothing, and hands back what cannot go on.
+    async fn troubled(&mut self, trouble: Trouble, draining: bool) -> Result<(), CoordinatorGone> {
+        for lease in &trouble.leases {
+            self.running.remove(lease);
+        }
+        if self.pause.begin(&trouble.failure) {
+            // Before the tasks go back, so that they do not come here again.
+            self.beat(draining).await?;
+        }
+        for lease in trouble.leases {
+            let worker = self.options.name.clone();
+            self.coordinator.release(worker, lease).await?;
+        }
+        Ok(())
+    }
+
+    /// What was assigned before the coordinator heard that this dispatcher drains or is paused.
     async fn hand_back(&self, leases: Vec<Lease>) -> Result<(), CoordinatorGone> {
         for lease in leases {
             let worker = self.options.name.clone();
@@ -149,7 +211,7 @@ impl Dispatcher {
     }
 
     /// Cancels everything, hands it back, and waits until nothing of it runs any more.
-    async fn stop(mut self, mut finished: JoinSet<()>) -> Result<(), CoordinatorGone> {
+    async fn stop(mut self, mut finished: JoinSet<bool>) -> Result<(), CoordinatorGone> {
         for (lease, running) in std::mem::take(&mut self.running) {
             // The execution may have ended on its own.
             let _ = running.cancel.send(true);
@@ -168,10 +230,15 @@ impl Dispatcher {
     /// An assignment has ended. Its results were reported by itself, unless it panicked.
     async fn ended(
         &mut self,
-        ended: Result<(task::Id, ()), JoinError>,
+        ended: Result<(task::Id, bool), JoinError>,
     ) -> Result<(), CoordinatorGone> {
         let (id, panic) = match ended {
-            Ok((id, ())) => (id, None),
+            Ok((id, has_made)) => {
+                if has_made {
+                    self.pause.product_made();
+                }
+                (id, None)
+            }
             Err(error) => (error.id(), Some(error.to_string())),
         };
         for lease in self.assignments.remove(&id).unwrap_or_default() {
@@ -210,12 +277,13 @@ impl Dispatcher {
         }
     }
 
-    fn begin(&mut self, leases: Vec<Lease>, finished: &mut JoinSet<()>) {
+    fn begin(&mut self, leases: Vec<Lease>, finished: &mut JoinSet<bool>) {
         let work = Work {
             worker: self.options.name.clone(),
             executors: self.executors.clone(),
             blobs: self.blobs.clone(),
             coordinator: self.coordinator.clone(),
+            troubles: self.troubles.0.clone(),
         };
         let mut names = Vec::with_capacity(leases.len());
         let mut cancels = Vec::with_capacity(leases.len());
@@ -228,8 +296,8 @@ impl Dispatcher {
             batch.push((name, lease, cancel));
         }
         let assignment = finished.spawn(async move {
-            // The coordinator is gone: the dispatcher finds out by itself.
-            let _ = work.run(batch).await;
+            // Where the coordinator is gone the dispatcher finds out by itself.
+            work.run(batch).await.unwrap_or(false)
         });
         let assignment = assignment.id();
         for (name, cancel) in names.iter().zip(cancels) {
@@ -246,12 +314,14 @@ struct Work {
     executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
     blobs: Arc<BlobStore>,
     coordinator: Handle,
+    troubles: mpsc::UnboundedSender<Trouble>,
 }
 
 impl Work {
-    async fn run(&self, batch: Vec<(LeaseRef, Lease, Cancel)>) -> Result<(), CoordinatorGone> {
+    /// Runs an assignment, and reports what comes of it. Whether there was a product.
+    async fn run(&self, batch: Vec<(LeaseRef, Lease, Cancel)>) -> Result<bool, CoordinatorGone> {
         let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else {
-            return Ok(());
+            return Ok(false);
         };
         let mut names = Vec::with_capacity(batch.len());
         let mut executions = Vec::with_capacity(batch.len());
@@ -267,7 +337,10 @@ impl Work {
                         cancel,
                     });
                 }
-                Err(error) => self.failed(name, with_sources(&error)).await?,
+                Err(error) => match MachineFailure::of_fetch(&error) {
+                    Some(failure) => self.trouble(failure, vec![name]),
+                    None => self.failed(name, with_sources(&error)).await?,
+                },
             }
         }
         let Some(executor) = self.executors.get(&stage) else {
@@ -275,16 +348,18 @@ impl Work {
                 self.failed(name, "this dispatcher has no executor for the stage".into())
                     .await?;
             }
-            return Ok(());
+            return Ok(false);
         };
         let results = executor.execute(executions).await;
+        let mut has_made = false;
         for ((name, cancel), result) in names.into_iter().zip(results) {
             if cancel.is_raised() {
                 continue;
             }
             match result {
-                Ok(product) => self.completed(stage, name, product).await?,
-                Err(failure) => {
+                Ok(product) => has_made |= self.completed(stage, name, product, cancel).await?,
+                Err(Unfinished::Machine(failure)) => self.trouble(failure, vec![name]),
+                Err(Unfinished::Failed(failure)) => {
                     let worker = self.worker.clone();
                     self.coordinator
                         .fail(Fail {
@@ -296,7 +371,13 @@ impl Work {
                 }
             }
         }
-        Ok(())
+        Ok(has_made)
+    }
+
+    /// Tells the dispatcher that the machine has failed.
+    fn trouble(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
+        // A dispatcher that has stopped has handed everything back.
+        let _ = self.troubles.send(Trouble { failure, leases });
     }
 
     async fn failed(&self, lease: LeaseRef, reason: String) -> Result<(), CoordinatorGone> {
@@ -313,12 +394,14 @@ impl Work {
             .await
     }
 
+    /// Brings a result; whether it could be stored.
     async fn completed(
         &self,
         stage: StageIx,
         lease: LeaseRef,
         product: Product,
-    ) -> Result<(), CoordinatorGone> {
+        mut cancel: Cancel,
+    ) -> Result<bool, CoordinatorGone> {
         let plan = self.coordinator.plan();
         let mut queues = plan.stage(stage).outputs.iter();
         let several = plan.stage(stage).dispatcher();
@@ -326,6 +409,7 @@ impl Work {
         // Several results are one record in the end, as those that a collector gathers are.
         let collected = several || queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
+        let give_up = Instant::now() + RESULT_KEPT;
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);
             let queues = &plan.stage(stage).outputs;
@@ -333,8 +417,9 @@ impl Work {
                 .iter()
                 .flat_map(|queue| grouping(plan, *queue, json))
                 .collect();
-            match Resolved::store(encoding, bytes, collected, &self.blobs).await {
-                Ok(payload) => {
+            let stored = self.store(encoding, bytes, collected, &mut cancel, give_up);
+            match stored.await {
+                Some(Ok(payload)) => {
                     let element = product.fan_out.then_some(index);
                     outputs.push(Output {
                         element,
@@ -342,10 +427,11 @@ impl Work {
                         grouping,
                     });
                 }
-                Err(error) => {
-                    let reason = format!("the result cannot be stored: {}", with_sources(&error));
-                    return self.failed(lease, reason).await;
+                Some(Err(failure)) => {
+                    self.trouble(failure, vec![lease]);
+                    return Ok(false);
                 }
+                None => return Ok(false),
             }
         }
         let worker = self.worker.clone();
@@ -356,6 +442,38 @@ impl Work {
                 outputs,
                 ran: product.ran,
             })
-            .await
+            .await?;
+        Ok(true)
+    }
+
+    /// Puts a message of a result where it belongs, again until `give_up` if the store cannot be
+    /// used; the dispatcher is paused meanwhile. `None` if the result is not wanted any more.
+    async fn store(
+        &self,
+        encoding: Encoding,
+        bytes: Bytes,
+        collected: bool,
+        cancel: &mut Cancel,
+        give_up: Instant,
+    ) -> Option<Result<Payload, MachineFailure>> {
+        let mut delay = STORE_AGAIN.0;
+        loop {
+            let stored = Resolved::store(encoding, bytes.clone(), collected, &self.blobs).await;
+            let error = match stored {
+                Ok(payload) => return Some(Ok(payload)),
+                Err(error) => error,
+            };
+            // Storing has no failure that is the task's.
+            let failure = MachineFailure::of_storing(&error);
+            if Instant::now() + delay >= give_up {
+                return Some(Err(failure));
+            }
+            self.trouble(failure, Vec::new());
+            tokio::select! {
+                () = cancel.raised() => return None,
+                () = tokio::time::sleep(delay) => {}
+            }
+            delay = (delay * 2).min(STORE_AGAIN.1);
+        }
     }
 }

@@ -8,7 +8,9 @@ use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
     End, Endpoint, EndpointError, EngineExecutor, Job, Look, Made, Ticket, Tier,
 };
-use proofmill_orchestrator::executor::{Cancel, Execution, Executor, Product, Resolved};
+use proofmill_orchestrator::executor::{
+    Cancel, Execution, Executor, Product, Resolved, Unfinished,
+};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
@@ -247,7 +249,7 @@ impl Stage {
         let executor = self.0.clone();
         let result = tokio::spawn(async move {
             let mut results = executor.execute(vec![execution]).await;
-            results.pop().unwrap()
+            results.pop().unwrap().map_err(attempt)
         });
         Running {
             result,
@@ -520,4 +522,12 @@ async fn payloads_that_are_no_witness_say_so_and_not_what_they_are() {
     let inputs = Stage::new(&[&engine], Some("mul"));
     let failure = inputs.begin_with(1, binary()).failed().await;
     assert!(failure.permanent && failure.reason.contains("binary"));
+}
+
+/// The failed attempt that it must be: an engine's troubles are never this machine's.
+fn attempt(unfinished: Unfinished) -> Failure {
+    match unfinished {
+        Unfinished::Failed(failure) => failure,
+        Unfinished::Machine(failure) => panic!("{failure}"),
+    }
 }

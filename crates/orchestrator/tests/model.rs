@@ -484,6 +484,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     worker: WORKERS[worker].into(),
                     running,
                     retired,
+                    paused: None,
                 });
                 model.hear(worker);
                 let now = model.now;

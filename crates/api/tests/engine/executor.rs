@@ -9,7 +9,9 @@ use proofmill_engine::{EventKind, JobState, Options, Stage, Tier};
 use proofmill_groth16::Bn254;
 use proofmill_groth16::snarkjs::{inputs_from_json, proof_from_json};
 use proofmill_orchestrator::executor::engine::{Endpoint, EngineExecutor};
-use proofmill_orchestrator::executor::{Cancel, Execution, Executor, Product, Resolved};
+use proofmill_orchestrator::executor::{
+    Cancel, Execution, Executor, Product, Resolved, Unfinished,
+};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
@@ -64,7 +66,7 @@ fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
     let stage = stage.clone();
     let result = tokio::spawn(async move {
         let mut results = stage.execute(vec![execution]).await;
-        results.pop().unwrap()
+        results.pop().unwrap().map_err(attempt)
     });
     (result, sender)
 }
@@ -186,4 +188,12 @@ async fn an_engine_in_this_process_is_asked_in_the_same_way() {
         "{failure:?}"
     );
     site.stop().await;
+}
+
+/// The failed attempt that it must be: an engine's troubles are never this machine's.
+fn attempt(unfinished: Unfinished) -> Failure {
+    match unfinished {
+        Unfinished::Failed(failure) => failure,
+        Unfinished::Machine(failure) => panic!("{failure}"),
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, Permissions};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -93,6 +94,34 @@ pub struct Swept {
     pub bytes: u64,
     /// Blobs kept: referenced, or younger than the grace period.
     pub kept: usize,
+}
+
+/// Bytes that a probe of a directory writes: with less room the next blob would hardly fit.
+const PROBE_BYTES: usize = 1 << 20;
+
+/// What a probe of any other store puts: always the same object, a blob that nothing refers to.
+const PROBE: &[u8] = b"proofmill: the blob store can be written\n";
+
+// === impl BlobError ===
+
+impl BlobError {
+    /// Whether the store itself could not be used. Otherwise it has answered, and the blob is
+    /// missing or damaged.
+    pub fn is_of_store(&self) -> bool {
+        !matches!(self, Self::Missing(_) | Self::Corrupt { .. })
+    }
+
+    /// The system's error beneath, if there is one.
+    pub fn io(&self) -> Option<&io::Error> {
+        let mut error: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(cause) = error {
+            if let Some(io) = cause.downcast_ref() {
+                return Some(io);
+            }
+            error = cause.source();
+        }
+        None
+    }
 }
 
 // === impl BlobStore ===
@@ -203,6 +232,24 @@ impl BlobStore {
         }
     }
 
+    /// Whether blobs can be stored now: writes 1 MiB to the directory and removes it, or puts one
+    /// small blob to any other store, the same each time, for the next sweep to remove.
+    ///
+    /// # Errors
+    /// The failure of the store.
+    pub async fn probe(&self) -> Result<(), BlobError> {
+        let Some(root) = self.root.clone() else {
+            return self.put(Bytes::from_static(PROBE)).await.map(|_| ());
+        };
+        let probed = tokio::task::spawn_blocking(move || probe_directory(&root)).await;
+        probed.unwrap_or_else(|error| {
+            Err(BlobError::Directory {
+                path: PathBuf::from("(a probe)"),
+                source: io::Error::other(error),
+            })
+        })
+    }
+
     /// Whether the blob is there; its content is not looked at.
     pub async fn contains(&self, digest: &Digest) -> Result<bool, BlobError> {
         Ok(self.head(digest).await?.is_some())
@@ -293,6 +340,32 @@ impl BlobStore {
         });
         blobs.boxed()
     }
+}
+
+fn probe_directory(root: &Path) -> Result<(), BlobError> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    // No blob's name, so that neither a list nor a sweep takes it for one.
+    let path = root.join(format!(".probe-{}-{number}", std::process::id()));
+    // Nothing that a file system could compress away.
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    let content: Vec<u8> = (0..PROBE_BYTES / 8)
+        .flat_map(|_| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed.to_le_bytes()
+        })
+        .collect();
+    let written = fs::File::create(&path).and_then(|mut file| {
+        file.write_all(&content)?;
+        // Some file systems allocate late, and say only here that there is no room.
+        file.sync_all()
+    });
+    let removed = fs::remove_file(&path);
+    written
+        .and(removed)
+        .map_err(|source| BlobError::Directory { path, source })
 }
 
 fn location(digest: &Digest) -> Location {

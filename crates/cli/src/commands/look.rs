@@ -57,7 +57,22 @@ pub(crate) async fn status(args: Look) -> Result<(), Failure> {
             "STAGE", "KIND", "WAITING", "LEASED", "HELD", "DEAD", "LOWEST",
         ],
         rows,
-    )
+    )?;
+    paused(&status["paused"])
+}
+
+/// The workers that take nothing for now, and why.
+fn paused(workers: &serde_json::Value) -> Result<(), Failure> {
+    let workers = workers.as_array().map_or(&[][..], Vec::as_slice);
+    if workers.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    let rows = workers.iter().map(|worker| {
+        let [name, group, reason] = ["worker", "group", "reason"].map(|key| text(&worker[key]));
+        [name, group, reason]
+    });
+    print_table(["PAUSED", "GROUP", "REASON"], rows)
 }
 
 pub(crate) async fn queues(args: Look) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use proofmill_groth16::header_chain::{
     ChunkProof, HeaderChainKeys, HeaderChainVerifier, KeysError, Proof, ProveError, prove_chunk,
     verify_chunks,
 };
-use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
+use proofmill_orchestrator::executor::{Context, Json, MachineFailure, Prover, ProverError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -196,7 +196,10 @@ fn slots(params: &Value) -> Result<usize, String> {
 }
 
 fn no_keys(error: &KeysError) -> ProverError {
-    ProverError::Retry(format!("no keys: {error}"))
+    match MachineFailure::beneath(error) {
+        Some(failure) => ProverError::Machine(failure),
+        None => ProverError::Retry(format!("no keys: {error}")),
+    }
 }
 
 // === impl Prove ===

@@ -19,7 +19,7 @@ use proofmill_groth16::snarkjs::CheckedKeys;
 use proofmill_orchestrator::executor::engine::{
     Job, JobInput, RouteError, Router, failure, request_id, stopped,
 };
-use proofmill_orchestrator::executor::{Execution, Executor, Product, ProverError};
+use proofmill_orchestrator::executor::{Execution, Executor, Product, ProverError, Unfinished};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::record::Failure as Failed;
@@ -188,6 +188,7 @@ impl Prove {
         let statement = statement.map_err(|error| match name_header(first, error) {
             ProverError::Permanent(why) => RouteError::Permanent(why),
             ProverError::Retry(why) => RouteError::Retry(why),
+            ProverError::Machine(failure) => RouteError::Retry(failure.to_string()),
         })?;
         let unwritten = |error: serde_json::Error| RouteError::Permanent(error.to_string());
         let json = serde_json::to_vec(&Inputs {
@@ -223,10 +224,9 @@ impl Prove {
 }
 
 impl Executor for Prove {
-    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failed>>> {
-        Box::pin(join_all(
-            batch.into_iter().map(|execution| self.run(execution)),
-        ))
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
+        let run = |execution| async { self.run(execution).await.map_err(Unfinished::from) };
+        Box::pin(join_all(batch.into_iter().map(run)))
     }
 }
 

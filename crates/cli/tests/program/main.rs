@@ -17,6 +17,7 @@ mod engine_crashes;
 mod examples;
 mod intake;
 mod lying_peers;
+mod machine;
 mod operate;
 mod support;
 mod usage;

@@ -178,17 +178,20 @@ impl Handle {
         self.send(Command::Leave(worker)).await
     }
 
-    /// The worker is alive, and working on these; `retired` says that it takes nothing new.
+    /// The worker is alive, and working on these; `retired` says that it takes nothing new, `paused`
+    /// why it takes nothing for now.
     pub async fn heartbeat(
         &self,
         worker: WorkerId,
         running: Vec<LeaseRef>,
         retired: bool,
+        paused: Option<String>,
     ) -> Result<(), CoordinatorGone> {
         self.send(Command::Worker(Event::Heartbeat {
             worker,
             running,
             retired,
+            paused,
         }))
         .await
     }

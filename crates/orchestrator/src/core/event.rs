@@ -15,6 +15,9 @@ use crate::payload::Payload;
 use crate::plan::{QueueIx, StageIx};
 use crate::record::{Failure, TaskRecord};
 
+/// Bytes of the reason for which a worker is paused, at most: the core cuts a longer one.
+pub const PAUSE_REASON_MAX: usize = 512;
+
 /// Microseconds of a monotonic clock, from any origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
@@ -63,12 +66,16 @@ pub enum Event {
         /// Whether it takes no new tasks: said with every heartbeat, so that a [`Event::Retire`],
         /// or the [`Event::Join`] of one that has come back, is not lost for good.
         retired: bool,
+        /// Why it takes nothing for now: what its machine lacks, in at most [`PAUSE_REASON_MAX`]
+        /// bytes. `None` if it takes tasks; said with every heartbeat, as `retired` is.
+        paused: Option<String>,
     },
     /// A worker has a result.
     Complete(Complete),
     /// A worker's attempt failed.
     Fail(Fail),
-    /// A worker hands a task back untried: it drains, say. No attempt is counted.
+    /// A worker hands a task back untried: it drains, say, or its machine has failed. No attempt is
+    /// counted.
     Release {
         /// Which one.
         worker: WorkerId,

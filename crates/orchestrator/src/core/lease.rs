@@ -1,7 +1,7 @@
 //! Workers, their leases, and what becomes of them.
 
 use super::accept::forget_parts;
-use super::event::{Action, Fail, Join, LeaseRef};
+use super::event::{Action, Fail, Join, LeaseRef, PAUSE_REASON_MAX};
 use super::limits::{fit, truncate};
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Task, Then, Timer, Worker};
@@ -34,6 +34,7 @@ impl Core {
             memory: join.memory,
             slots: join.slots,
             retired: false,
+            paused: None,
             batches,
             heard: self.now.mono,
             last_used,
@@ -115,7 +116,13 @@ impl Core {
 
     /// Renews the leases that the worker says it holds, adopts those that nobody holds, and tells
     /// it to stop what is not wanted.
-    pub(super) fn heartbeat(&mut self, name: &WorkerId, running: Vec<LeaseRef>, retired: bool) {
+    pub(super) fn heartbeat(
+        &mut self,
+        name: &WorkerId,
+        running: Vec<LeaseRef>,
+        retired: bool,
+        paused: Option<String>,
+    ) {
         let now = self.now.mono;
         let Some(worker) = self.workers.get_mut(name) else {
             self.actions.push(Action::Unknown {
@@ -125,6 +132,10 @@ impl Core {
         };
         worker.heard = now;
         worker.retired = retired;
+        worker.paused = paused.map(|mut reason| {
+            truncate(&mut reason, PAUSE_REASON_MAX);
+            reason.into()
+        });
         self.note_free(name);
         for lease in running {
             let no = self.leased_task(name, &lease).map(|task| task.no);

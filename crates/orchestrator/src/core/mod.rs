@@ -42,10 +42,10 @@ mod view;
 pub use apply::ReplayError;
 pub use collect::GROUP_MAX;
 pub use event::{
-    Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, Reply, RequestId,
-    Rewind, Settled, Submit, Target, Time, Timing, Token,
+    Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, PAUSE_REASON_MAX,
+    Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, Routing};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
-pub use view::{Counters, HostStatus, StageStatus, Status, TaskPhase, TaskView};
+pub use view::{Counters, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView};

@@ -284,6 +284,6 @@ impl Core {
 
 impl Worker {
     pub(super) fn is_free(&self) -> bool {
-        !self.retired && self.batches.len() < self.slots
+        !self.retired && self.paused.is_none() && self.batches.len() < self.slots
     }
 }

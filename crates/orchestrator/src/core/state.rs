@@ -217,6 +217,8 @@ pub(super) struct Worker {
     pub(super) memory: u64,
     pub(super) slots: usize,
     pub(super) retired: bool,
+    /// Why it takes nothing for now.
+    pub(super) paused: Option<Arc<str>>,
     pub(super) batches: BTreeMap<u64, BTreeSet<TaskNo>>,
     pub(super) heard: Time,
     pub(super) last_used: u64,

@@ -77,6 +77,17 @@ pub struct HostStatus {
     pub owes: usize,
 }
 
+/// A worker that takes nothing for now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PausedWorker {
+    /// Its name.
+    pub worker: Arc<str>,
+    /// Its group.
+    pub group: Arc<str>,
+    /// What its machine lacks, as it says.
+    pub reason: Arc<str>,
+}
+
 /// The whole at this moment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Status {
@@ -90,6 +101,8 @@ pub struct Status {
     pub dead: usize,
     /// Workers that have joined.
     pub workers: usize,
+    /// Those of them that take nothing for now, by name.
+    pub paused: Vec<PausedWorker>,
     /// The next block that the sequencer will emit.
     pub next_block: Option<u64>,
     /// Processes that keep partitions of collectors; none: the coordinator does.
@@ -177,11 +190,25 @@ impl Core {
             live: self.tasks.len(),
             dead: self.dead.len(),
             workers: self.workers.len(),
+            paused: self.paused_workers(),
             hosts: self.hosts_status(),
             next_block: self.plan.sequencer().map(|_| self.cursor),
             producers_waiting: self.parked.values().map(BTreeMap::len).sum(),
             draining: self.draining,
         }
+    }
+
+    fn paused_workers(&self) -> Vec<PausedWorker> {
+        let workers = self.workers.iter().filter_map(|(name, worker)| {
+            Some(PausedWorker {
+                worker: name.clone(),
+                group: self.groups[worker.group].clone(),
+                reason: worker.paused.clone()?,
+            })
+        });
+        let mut paused: Vec<PausedWorker> = workers.collect();
+        paused.sort_by(|a, b| a.worker.cmp(&b.worker));
+        paused
     }
 
     /// Live tasks for which `keep` holds, by stage, block and part.

@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::machine::{MachineFailure, Unfinished};
 use super::resolved::Resolved;
 use super::traits::{Cancel, Execution, Executor, Product};
 use crate::id::TaskId;
@@ -40,6 +41,11 @@ pub enum ProverError {
     /// Another attempt may succeed.
     #[error("{0}")]
     Retry(String),
+    /// This machine lacks something that has nothing to do with the task: no attempt is counted,
+    /// and the dispatcher takes nothing for a while. [`MachineFailure::of`] makes one of an
+    /// [`io::Error`](std::io::Error) that reports an exhausted resource.
+    #[error(transparent)]
+    Machine(MachineFailure),
 }
 
 /// A prover, or any other computation on a task's payload.
@@ -152,9 +158,9 @@ impl<P: Prover> Native<P> {
         }
     }
 
-    fn run(prover: &P, fan_out: bool, batch: Vec<Execution>) -> Vec<Result<Product, Failure>> {
+    fn run(prover: &P, fan_out: bool, batch: Vec<Execution>) -> Vec<Result<Product, Unfinished>> {
         let began = Instant::now();
-        let mut results: Vec<Option<Result<Product, Failure>>> = Vec::with_capacity(batch.len());
+        let mut results: Vec<Option<Result<Product, Unfinished>>> = Vec::with_capacity(batch.len());
         let mut inputs = Vec::with_capacity(batch.len());
         for execution in batch {
             match P::Input::from_payload(execution.input) {
@@ -212,11 +218,12 @@ fn product<O: IntoPayloads>(
     result: Result<O, ProverError>,
     fan_out: bool,
     ran: Duration,
-) -> Result<Product, Failure> {
+) -> Result<Product, Unfinished> {
     let output = match result {
         Ok(output) => output,
         Err(ProverError::Permanent(reason)) => return Err(permanent(reason, ran)),
         Err(ProverError::Retry(reason)) => return Err(failure(false, reason, ran)),
+        Err(ProverError::Machine(failure)) => return Err(failure.into()),
     };
     let produced = output
         .into_payloads()
@@ -258,18 +265,18 @@ pub(crate) fn split_array(json: &[u8]) -> Result<Vec<(Encoding, Bytes)>, String>
         .collect())
 }
 
-fn permanent(reason: String, ran: Duration) -> Failure {
+fn permanent(reason: String, ran: Duration) -> Unfinished {
     failure(true, reason, ran)
 }
 
-fn failure(permanent: bool, reason: String, ran: Duration) -> Failure {
+fn failure(permanent: bool, reason: String, ran: Duration) -> Unfinished {
     let wall_ms = u64::try_from(ran.as_millis()).unwrap_or(u64::MAX);
-    Failure {
+    Unfinished::Failed(Failure {
         permanent,
         reason,
         wall_ms,
         ..Failure::default()
-    }
+    })
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
@@ -281,7 +288,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 impl<P: Prover> Executor for Native<P> {
-    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
         let count = batch.len();
         let prover = self.prover.clone();
         let fan_out = self.fan_out;
@@ -309,6 +316,7 @@ impl<P: Prover> Executor for Native<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::executor::Lack;
     use crate::id::Part;
     use crate::payload::Payload;
     use crate::record::TaskRecord;
@@ -323,6 +331,11 @@ mod tests {
             match n {
                 7 => panic!("seven"),
                 9 => Err(ProverError::Retry("nine".into())),
+                11 => {
+                    let full = std::io::Error::from(rustix::io::Errno::NOSPC);
+                    let failure = MachineFailure::of("write a trace", &full).expect("a full disk");
+                    Err(ProverError::Machine(failure))
+                }
                 n if n % 2 == 1 => Err(ProverError::Permanent("odd".into())),
                 n => Ok(Json(vec![n / 2, n / 2])),
             }
@@ -365,12 +378,25 @@ mod tests {
         assert_eq!(product.outputs.len(), 2);
         let failures: Vec<(bool, &str)> = results[1..]
             .iter()
-            .map(|result| result.as_ref().expect_err("fails"))
-            .map(|failure| (failure.permanent, failure.reason.as_str()))
+            .map(|result| match result {
+                Err(Unfinished::Failed(failure)) => (failure.permanent, failure.reason.as_str()),
+                other => panic!("no attempt that failed: {other:?}"),
+            })
             .collect();
         assert_eq!(failures[..2], [(false, "nine"), (true, "odd")]);
         assert_eq!(failures[2], (false, "the prover panicked: seven"));
         assert!(failures[3].0 && failures[3].1.starts_with("the payload cannot be read"));
+    }
+
+    #[tokio::test]
+    async fn a_provers_full_disk_is_no_attempt() {
+        let native = Native::new(Arc::new(Halve), false, None);
+        let results = native.execute(vec![execution("11"), execution("9")]).await;
+        let Err(Unfinished::Machine(failure)) = &results[0] else {
+            panic!("{results:?}");
+        };
+        assert_eq!(failure.lack, Lack::DiskSpace);
+        assert!(matches!(&results[1], Err(Unfinished::Failed(_))));
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
 
+use super::machine::{MachineFailure, Unfinished};
 use super::native::split_array;
 use super::process::{Attempt, Outcome, ProcessExecutor, TaskContext};
 use super::traits::{Execution, Executor, Product};
@@ -23,7 +24,7 @@ impl Program {
         Self { process, fan_out }
     }
 
-    async fn run(&self, execution: Execution) -> Result<Product, Failure> {
+    async fn run(&self, execution: Execution) -> Result<Product, Unfinished> {
         let input = execution
             .input
             .to_program_input()
@@ -41,9 +42,11 @@ impl Program {
         let attempt = self.process.run(&context, &input, cancel.raised()).await;
         match &attempt.outcome {
             Outcome::Succeeded(output) => {
-                let outputs = self
-                    .outputs(output)
-                    .map_err(|reason| failure(&attempt, false, reason))?;
+                let outputs = self.outputs(output).map_err(|reason| {
+                    // What was cut short by a full disk is not the program's word.
+                    let starved = attempt.starved.clone().map(Unfinished::Machine);
+                    starved.unwrap_or_else(|| failure(&attempt, false, reason))
+                })?;
                 Ok(Product {
                     outputs,
                     fan_out: self.fan_out,
@@ -53,11 +56,10 @@ impl Program {
             Outcome::Permanent { reason } => Err(failure(&attempt, true, reason.clone())),
             Outcome::Failed { reason } => Err(failure(&attempt, false, reason.clone())),
             Outcome::CouldNotStart { reason } => {
-                let reason = format!(
-                    "the program did not run, for a reason of this machine and not of the task: {reason}"
-                );
+                let reason = format!("the program did not run: {reason}");
                 Err(failure(&attempt, false, reason))
             }
+            Outcome::Machine(of_machine) => Err(of_machine.clone().into()),
             outcome @ (Outcome::TimedOut | Outcome::Cancelled) => {
                 Err(failure(&attempt, false, outcome.to_string()))
             }
@@ -74,21 +76,25 @@ impl Program {
     }
 }
 
-fn failure(attempt: &Attempt, permanent: bool, reason: String) -> Failure {
-    Failure {
+fn failure(attempt: &Attempt, permanent: bool, reason: String) -> Unfinished {
+    Unfinished::Failed(Failure {
         permanent,
         reason,
         exit: attempt.exit,
         stdout: attempt.stdout.to_string(),
         stderr: attempt.stderr.to_string(),
         wall_ms: u64::try_from(attempt.wall.as_millis()).unwrap_or(u64::MAX),
-    }
+    })
 }
 
 impl Executor for Program {
-    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
         Box::pin(join_all(
             batch.into_iter().map(|execution| self.run(execution)),
         ))
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<(), MachineFailure>> {
+        Box::pin(self.process.probe())
     }
 }

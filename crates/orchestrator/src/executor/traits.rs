@@ -7,9 +7,10 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
+use super::machine::{MachineFailure, Unfinished};
 use super::resolved::Resolved;
 use crate::payload::Encoding;
-use crate::record::{Failure, TaskRecord};
+use crate::record::TaskRecord;
 
 /// One task to run.
 #[derive(Clone, Debug)]
@@ -38,8 +39,15 @@ pub struct Product {
 /// Runs tasks.
 pub trait Executor: Send + Sync {
     /// Runs a batch; one result for each, in order. Never panics for a task's sake: whatever goes
-    /// wrong is that task's [`Failure`].
-    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>>;
+    /// wrong is that task's [`Failure`](crate::record::Failure), or the machine's
+    /// [`MachineFailure`], which is no attempt.
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>>;
+
+    /// Whether this machine has, at this moment, what it takes to begin a task. Asked after a
+    /// [`MachineFailure`], before tasks are taken again; cheap, and without effects that last.
+    fn probe(&self) -> BoxFuture<'_, Result<(), MachineFailure>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// Tells an execution that it should stop.

@@ -354,10 +354,12 @@ fn said(event: Event) -> Option<Said> {
             worker,
             running,
             retired,
+            paused,
         } => Said::Heartbeat {
             worker,
             running,
             retired,
+            paused,
         },
         Event::Complete(complete) => Said::Complete(complete),
         Event::Fail(fail) => Said::Fail(fail),

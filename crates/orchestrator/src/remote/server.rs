@@ -267,9 +267,10 @@ impl Server {
                 worker,
                 running,
                 retired,
+                paused,
             } => {
                 if self.is_enlisted(name, Kind::Worker, &worker) {
-                    handle.heartbeat(worker, running, retired).await
+                    handle.heartbeat(worker, running, retired, paused).await
                 } else {
                     unknown.push(worker);
                     Ok(())

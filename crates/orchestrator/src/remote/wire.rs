@@ -81,6 +81,7 @@ pub enum Said {
         running: Vec<LeaseRef>,
         /// Whether it takes no new tasks.
         retired: bool,
+        paused: Option<String>,
     },
     /// See [`Event::Complete`].
     Complete(Complete),

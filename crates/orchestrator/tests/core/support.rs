@@ -292,6 +292,7 @@ impl Mill {
             worker: worker.into(),
             running,
             retired: false,
+            paused: None,
         });
     }
 

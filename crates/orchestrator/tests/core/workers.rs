@@ -1,6 +1,6 @@
 //! Leases: who gets what, for how long, and how many at once.
 
-use proofmill_orchestrator::core::Event;
+use proofmill_orchestrator::core::{Event, PAUSE_REASON_MAX};
 use proofmill_orchestrator::plan::{DispatcherPlan, Needs};
 
 use crate::support::{Draft, Mill, dispatcher};
@@ -99,6 +99,72 @@ fn a_retired_worker_finishes_what_it_has() {
     });
     mill.join("b", 1);
     assert_eq!(mill.news(), ["b prove/1/0#1"]);
+}
+
+#[test]
+fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted() {
+    let mut mill = mill();
+    let paused = |mill: &mut Mill, paused: Option<String>| {
+        mill.tell(Event::Heartbeat {
+            worker: "a".into(),
+            running: Vec::new(),
+            retired: false,
+            paused,
+        });
+    };
+    mill.join("a", 2);
+    mill.block("in", 0);
+    assert_eq!(mill.news(), ["a prove/0/0#1"]);
+    // More often than there are attempts.
+    for _ in 0..50 {
+        let lease = mill.lease("prove/0/0", 1);
+        paused(&mut mill, Some("no disk space: write".into()));
+        mill.tell(Event::Release {
+            worker: "a".into(),
+            lease,
+        });
+        mill.block("in", 1);
+        mill.pass(100);
+        assert!(mill.news().is_empty(), "it has no room");
+        let status = mill.core.status();
+        let [one] = &status.paused[..] else {
+            panic!("{:?}", status.paused);
+        };
+        assert_eq!((&*one.worker, &*one.reason), ("a", "no disk space: write"));
+        paused(&mut mill, None);
+        assert_eq!(mill.core.status().paused, []);
+        assert_eq!(mill.news()[0], "a prove/0/0#1");
+        let lease = mill.lease("prove/1/0", 1);
+        mill.tell(Event::Release {
+            worker: "a".into(),
+            lease,
+        });
+        mill.news();
+    }
+    let counters = mill.core.status().stages[0].counters;
+    assert_eq!(
+        (counters.failed, counters.retried, counters.died),
+        (0, 0, 0)
+    );
+    assert!(
+        mill.core
+            .tasks(|_| true)
+            .iter()
+            .all(|task| task.attempts.is_empty())
+    );
+    // Another takes what it hands back.
+    paused(&mut mill, Some("x".repeat(100_000)));
+    assert!(mill.core.status().paused[0].reason.len() <= PAUSE_REASON_MAX);
+    let lease = mill.lease("prove/0/0", 1);
+    mill.join("b", 1);
+    mill.tell(Event::Release {
+        worker: "a".into(),
+        lease,
+    });
+    assert!(mill.news().contains(&"b prove/0/0#1".to_owned()));
+    // Who joins anew has room until it says otherwise.
+    mill.join("a", 2);
+    assert_eq!(mill.core.status().paused, []);
 }
 
 #[test]

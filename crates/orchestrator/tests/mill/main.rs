@@ -6,12 +6,14 @@ mod exec;
 mod flow;
 mod jetstream;
 mod log_failure;
+mod machine;
 mod node;
 mod receiver;
 mod resume;
 mod shutdown;
 mod sink;
 mod speculation;
+mod starved;
 mod support;
 mod webhook;
 

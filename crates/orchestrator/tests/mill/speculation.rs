@@ -10,11 +10,10 @@ use proofmill_bus::{BlobStore, MemoryLog};
 use proofmill_orchestrator::coordinator::{self, Coordinator};
 use proofmill_orchestrator::core::Reply;
 use proofmill_orchestrator::dispatcher::{self, Dispatcher};
-use proofmill_orchestrator::executor::{Execution, Executor, Product};
+use proofmill_orchestrator::executor::{Execution, Executor, Product, Unfinished};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
-use proofmill_orchestrator::record::Failure;
 use proofmill_orchestrator::shutdown::{self, Level};
 use tokio::sync::mpsc;
 
@@ -30,7 +29,7 @@ const MEASURED: u64 = 120;
 struct Timed(Duration);
 
 impl Executor for Timed {
-    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
         Box::pin(async move {
             let mut products = Vec::new();
             for mut execution in batch {

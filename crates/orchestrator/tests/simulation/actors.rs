@@ -39,6 +39,8 @@ pub(crate) struct SimWorker {
     slots: usize,
     pub(crate) state: State,
     pub(crate) leaving: bool,
+    /// Its disk is full: it takes nothing, and hands back what it is given.
+    full: bool,
     pub(crate) inc: u64,
     running: BTreeMap<LeaseRef, Lease>,
     /// Results that nobody has acknowledged.
@@ -112,6 +114,7 @@ impl SimWorker {
                     slots: rng.within(1, 3) as usize,
                     state: State::Down,
                     leaving: false,
+                    full: false,
                     inc: 0,
                     running: BTreeMap::new(),
                     results: BTreeMap::new(),
@@ -151,6 +154,7 @@ impl SimWorker {
             worker: self.name.clone(),
             running,
             retired: self.leaving,
+            paused: self.full.then(|| "no disk space".to_owned()),
         }
     }
 }
@@ -162,7 +166,8 @@ impl World {
         | Ev::Ran(ix, ..)
         | Ev::WorkerUp(ix)
         | Ev::WorkerResumes(ix)
-        | Ev::WorkerGone(ix, _)) = ev
+        | Ev::WorkerGone(ix, _)
+        | Ev::WorkerHasRoom(ix, _)) = ev
         else {
             return;
         };
@@ -178,7 +183,11 @@ impl World {
             // It was asleep when this happened, and acts on it when it wakes.
             (
                 State::Paused,
-                ev @ (Ev::ToWorker(..) | Ev::Beat(..) | Ev::Ran(..) | Ev::WorkerGone(..)),
+                ev @ (Ev::ToWorker(..)
+                | Ev::Beat(..)
+                | Ev::Ran(..)
+                | Ev::WorkerGone(..)
+                | Ev::WorkerHasRoom(..)),
             ) => {
                 self.workers[ix].asleep.push(ev);
             }
@@ -188,6 +197,12 @@ impl World {
             (State::Up, Ev::Beat(_, inc)) if inc == self.workers[ix].inc => self.worker_beats(ix),
             (State::Up, Ev::Ran(_, inc, lease)) if inc == self.workers[ix].inc => {
                 self.worker_ran(ix, &lease);
+            }
+            (State::Up, Ev::WorkerHasRoom(_, inc)) if inc == self.workers[ix].inc => {
+                self.note(|| format!("worker {ix} has room again"));
+                self.workers[ix].full = false;
+                let beat = self.workers[ix].heartbeat();
+                self.lossy(|| Ev::ToCore(None, beat.clone()));
             }
             (State::Up, Ev::WorkerGone(_, inc)) if inc == self.workers[ix].inc => {
                 let worker = self.workers[ix].name.clone();
@@ -209,6 +224,7 @@ impl World {
         let worker = &mut self.workers[ix];
         worker.state = State::Up;
         worker.leaving = false;
+        worker.full = false;
         worker.inc += 1;
         worker.running.clear();
         worker.results.clear();
@@ -268,11 +284,38 @@ impl World {
         self.after(1_500, Ev::WorkerGone(ix, inc));
     }
 
+    /// Its disk fills up: it says so, and hands back what it had.
+    pub(crate) fn worker_fills(&mut self, ix: usize) {
+        if self.workers[ix].state != State::Up || self.workers[ix].full {
+            return;
+        }
+        self.note(|| format!("worker {ix} has a full disk"));
+        self.workers[ix].full = true;
+        let running = std::mem::take(&mut self.workers[ix].running);
+        let beat = self.workers[ix].heartbeat();
+        self.lossy(|| Ev::ToCore(None, beat.clone()));
+        for lease in running.into_keys() {
+            self.hand_back(ix, lease);
+        }
+        let (delay, inc) = (self.rng.within(100, 9_000), self.workers[ix].inc);
+        self.after(delay, Ev::WorkerHasRoom(ix, inc));
+    }
+
+    fn hand_back(&mut self, ix: usize, lease: LeaseRef) {
+        let worker = self.workers[ix].name.clone();
+        let release = Event::Release { worker, lease };
+        self.lossy(|| Ev::ToCore(None, release.clone()));
+    }
+
     fn worker_hears(&mut self, ix: usize, message: ToWorker) {
         match message {
             ToWorker::Assign(leases) => {
                 for lease in leases {
                     let of = lease.name();
+                    if self.workers[ix].full {
+                        self.hand_back(ix, of);
+                        continue;
+                    }
                     let worker = &mut self.workers[ix];
                     if worker.running.contains_key(&of) || worker.results.contains_key(&of) {
                         continue;

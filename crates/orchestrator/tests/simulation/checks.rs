@@ -18,6 +18,7 @@ pub(super) struct Known {
     memory: u64,
     pub(super) slots: usize,
     retired: bool,
+    paused: bool,
     heard_ms: u64,
     /// After a long silence the core may have forgotten it, until it joins again.
     forgotten: bool,
@@ -202,6 +203,7 @@ impl Monitor {
                     memory: join.memory,
                     slots: join.slots,
                     retired: false,
+                    paused: false,
                     heard_ms: now_ms,
                     forgotten: false,
                 };
@@ -217,10 +219,14 @@ impl Monitor {
             }
             Event::Rewind(rewind) => self.hears_rewind(rewind.from),
             Event::Heartbeat {
-                worker, retired, ..
+                worker,
+                retired,
+                paused,
+                ..
             } => {
                 if let Some(known) = self.workers.get_mut(worker) {
                     known.retired = *retired;
+                    known.paused = paused.is_some();
                     known.forgotten |= now_ms.saturating_sub(known.heard_ms) > 2 * T_ACK_MS;
                     known.heard_ms = now_ms;
                 }
@@ -293,6 +299,7 @@ impl Monitor {
             !known.retired,
             "(g) {worker} has retired and was given work"
         );
+        ensure!(!known.paused, "(g) {worker} is paused and was given work");
         ensure!(
             known.group == dispatcher.group,
             "(g) {worker} is of another group"
@@ -364,6 +371,7 @@ impl Monitor {
         for (name, known) in &self.workers {
             let able = name != worker
                 && !known.retired
+                && !known.paused
                 && !known.forgotten
                 && known.group == dispatcher.group
                 && needs.met_by(&known.labels, known.memory)

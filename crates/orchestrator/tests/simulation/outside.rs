@@ -441,6 +441,7 @@ impl World {
                 self.jump(false, by);
             }
             76..86 => self.host_fault(),
+            86..94 => self.worker_fills(worker),
             74..76 => {
                 // A drain ends with the coordinator's end.
                 self.after(0, Ev::ToCore(None, Event::Drain));

@@ -36,6 +36,7 @@ pub(crate) enum Ev {
     WorkerUp(usize),
     WorkerResumes(usize),
     WorkerGone(usize, u64),
+    WorkerHasRoom(usize, u64),
     ToHost(usize, u64, ToHost),
     HostBeat(usize, u64),
     HostUp(usize),
@@ -272,7 +273,8 @@ impl World {
             | Ev::Ran(..)
             | Ev::WorkerUp(_)
             | Ev::WorkerResumes(_)
-            | Ev::WorkerGone(..) => {
+            | Ev::WorkerGone(..)
+            | Ev::WorkerHasRoom(..) => {
                 self.worker_event(ev);
                 Ok(())
             }

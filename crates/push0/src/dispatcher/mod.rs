@@ -244,6 +244,7 @@ impl Dispatcher {
                 }
                 // Not the message's fault: it is kept, and no other is taken meanwhile.
                 Outcome::CouldNotStart { reason } => reason,
+                Outcome::Machine(failure) => failure.to_string(),
                 outcome @ (Outcome::Failed { .. } | Outcome::TimedOut) => {
                     self.metrics.failed.add(1);
                     return Verdict::Retry(outcome.to_string());

@@ -17,6 +17,7 @@ use zeroize::Zeroizing;
 use super::endpoint::{Endpoint, Job, JobInput, Made};
 use super::head::Heads;
 use super::router::{RouteError, Router};
+use crate::executor::machine::Unfinished;
 use crate::executor::resolved::Resolved;
 use crate::executor::traits::{Cancel, Execution, Executor, Product};
 use crate::payload::Encoding;
@@ -100,10 +101,11 @@ impl EngineExecutor {
 }
 
 impl Executor for EngineExecutor {
-    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Failure>>> {
-        Box::pin(join_all(
-            batch.into_iter().map(|execution| self.run(execution)),
-        ))
+    // An engine without room, or without an answer, is passed by or waited for: that is no attempt
+    // either, and the router's affair.
+    fn execute(&self, batch: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
+        let run = |execution| async { self.run(execution).await.map_err(Unfinished::from) };
+        Box::pin(join_all(batch.into_iter().map(run)))
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::capture::Captured;
+use crate::executor::machine::MachineFailure;
 
 /// The task that a run works on. The program sees it in its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,9 @@ pub struct Attempt {
     /// Linux only; sampled at growing intervals, so `None` for a program that ends within a few
     /// milliseconds, and a lower bound for every other.
     pub peak_rss: Option<u64>,
+    /// Set if the scratch folder's file system was full when the program ended, and not by what the
+    /// program itself had written: an output that is cut short is the machine's failure then.
+    pub starved: Option<MachineFailure>,
 }
 
 /// What an attempt means for its task.
@@ -60,12 +64,14 @@ pub enum Outcome {
     TimedOut,
     /// The caller cancelled (drain, lost lease); the process group was killed.
     Cancelled,
-    /// The program did not run at all: it is missing, not executable, or the scratch directory
-    /// could not be made. Says something about this machine, not about the task.
+    /// The program did not run at all: it is missing or not executable.
     CouldNotStart {
         /// What could not be done, and what to do about it.
         reason: String,
     },
+    /// The machine failed: no scratch folder, no descriptors, no processes, no room for the input or
+    /// the output. Not an attempt at the task.
+    Machine(MachineFailure),
 }
 
 impl Attempt {
@@ -80,6 +86,7 @@ impl Attempt {
             wall: Duration::ZERO,
             spawned_after,
             peak_rss: None,
+            starved: None,
         }
     }
 }
@@ -101,6 +108,7 @@ impl fmt::Display for Outcome {
             Self::TimedOut => f.write_str("killed at its time limit"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::CouldNotStart { reason } => write!(f, "could not start: {reason}"),
+            Self::Machine(failure) => write!(f, "not for the task's sake: {failure}"),
         }
     }
 }

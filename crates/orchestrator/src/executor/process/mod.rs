@@ -21,6 +21,9 @@
 //!   reaped, so its number cannot have been given to another; the sweep compares start times.
 //! - **Output cannot block or fill anything.** Both streams are always drained, and only their head
 //!   and tail are kept; the output file is measured before it is read.
+//! - **A failure of the machine is not one of the task.** No scratch folder, descriptors or processes
+//!   end a run as [`Outcome::Machine`]; so does the program's own failure if its file system is full
+//!   when it ends, by other files than its own.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,6 +50,7 @@ mod marked;
 mod marked;
 mod memory;
 mod program;
+mod room;
 mod run;
 mod scratch;
 mod spec;

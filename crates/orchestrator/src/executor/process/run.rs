@@ -23,10 +23,12 @@ use super::group::{Group, gone};
 use super::marked::kill_marked;
 use super::memory::MemoryWatch;
 use super::program::resolve;
+use super::room::{probe, starvation};
 use super::scratch::{SCRATCH_VARIABLE, Scratch};
 use super::spec::{Handing, ProcessError, ProcessSpec};
 use super::sweep::{Swept, sweep};
 use super::verdict;
+use crate::executor::machine::MachineFailure;
 
 /// How long a stream may stay open after the program has exited, before what holds it is killed.
 const STREAM_GRACE: Duration = Duration::from_millis(250);
@@ -153,9 +155,7 @@ impl ProcessExecutor {
             at: started,
         } = match self.start(task, input).await {
             Ok(started) => started,
-            Err(reason) => {
-                return Attempt::not_started(Outcome::CouldNotStart { reason }, began.elapsed());
-            }
+            Err(outcome) => return Attempt::not_started(outcome, began.elapsed()),
         };
         let deadline = self
             .spec
@@ -199,18 +199,25 @@ impl ProcessExecutor {
         memory.note_killed(running.group().killed_for_memory());
         let reaped = running.reap(end == End::Exited).await;
         let (stdout, stderr) = (kept_stdout.finish(), kept_stderr.finish());
+        let mut starved = None;
         let (status, outcome) = match reaped {
             Some((status, scratch)) => {
+                if end == End::Exited {
+                    starved = starvation(&scratch, status.success());
+                }
                 let outcome = match end {
                     End::Cancelled => Outcome::Cancelled,
                     End::TimedOut => Outcome::TimedOut,
                     End::Exited if status.success() => match self.spec.handing {
                         Handing::Files => {
-                            verdict::of_output(scratch.read_output(self.spec.output_limit).await)
+                            let output = scratch.read_output(self.spec.output_limit).await;
+                            verdict::of_output(output, starved.as_ref())
                         }
                         Handing::Stdin | Handing::LastArgument => Outcome::Succeeded(Bytes::new()),
                     },
-                    End::Exited => verdict::of_failure(status, &stdout, &stderr, &memory),
+                    End::Exited => {
+                        verdict::of_failure(status, &stdout, &stderr, &memory, starved.as_ref())
+                    }
                 };
                 scratch.close().await;
                 (Some(status), outcome)
@@ -237,53 +244,82 @@ impl ProcessExecutor {
             wall,
             spawned_after: started - began,
             peak_rss: memory.peak_rss(),
+            starved,
         }
     }
 
+    /// Whether a run could begin now: makes a scratch folder, writes 1 MiB there, opens the
+    /// descriptors that a run needs and starts a thread; all of it is gone when this returns.
+    ///
+    /// # Errors
+    /// [`MachineFailure`], with what could not be done.
+    pub async fn probe(&self) -> Result<(), MachineFailure> {
+        probe(self.scratch_root.clone()).await
+    }
+
+    fn not_launched(&self, error: LaunchError) -> Outcome {
+        let reason = match error {
+            LaunchError::Start(error) => {
+                let what = format!("cannot start `{}`", self.program.display());
+                if let Some(failure) = MachineFailure::of(what, &error) {
+                    return Outcome::Machine(failure);
+                }
+                self.explain(error)
+            }
+            LaunchError::Confinement(why) => format!("cannot confine the program: {why}"),
+        };
+        Outcome::CouldNotStart { reason }
+    }
+
     /// Prepares a scratch directory and starts the program in it; or says why not.
-    async fn start(&self, task: &TaskContext, input: &[u8]) -> Result<Started, String> {
-        let scratch = Scratch::create(&self.scratch_root).map_err(|error| {
-            format!(
-                "cannot make a scratch directory in `{}`: {error}",
-                self.scratch_root.display()
-            )
-        })?;
-        scratch.write_input(input).await.map_err(|error| {
-            format!(
-                "cannot write the input file `{}`: {error}",
-                scratch.input().display()
-            )
-        })?;
+    async fn start(&self, task: &TaskContext, input: &[u8]) -> Result<Started, Outcome> {
+        // Whatever is wrong with the scratch folder, it is not the task.
+        let scratch_failed = |what: String| {
+            move |error: io::Error| Outcome::Machine(MachineFailure::of_scratch(what, &error))
+        };
+        let root = self.scratch_root.display();
+        let scratch = Scratch::create(&self.scratch_root).map_err(scratch_failed(format!(
+            "cannot make a scratch directory in `{root}`"
+        )))?;
+        let input_file = scratch.input();
+        scratch
+            .write_input(input)
+            .await
+            .map_err(scratch_failed(format!(
+                "cannot write the input file `{}`",
+                input_file.display()
+            )))?;
         let mut command = self
             .command(task, &scratch)
-            .map_err(|error| format!("cannot open the input file for the program: {error}"))?;
+            .map_err(scratch_failed(format!(
+                "cannot open the input file `{}`",
+                input_file.display()
+            )))?;
         let tree = self.confined.tree(&self.spec, scratch.path(), &mut command);
-        let tree: Option<Cgroup> =
-            tree.map_err(|error| format!("cannot make a control group for the run: {error}"))?;
+        let tree: Option<Cgroup> = tree
+            .map_err(|error| not_started("cannot make a control group for the run", &error))?;
         // A short program may be through before `spawn` has returned.
         let at = Instant::now();
         let confinement = self.confined.confinement(scratch.path());
         let spawned = confinement.spawn(&mut command);
-        let mut child = spawned.map_err(|error| match error {
-            LaunchError::Start(error) => self.explain(error),
-            LaunchError::Confinement(why) => format!("cannot confine the program: {why}"),
-        })?;
+        let mut child = spawned.map_err(|error| self.not_launched(error))?;
         let streams = (child.stdout.take(), child.stderr.take());
         // From here on, dropping `group` kills what was started.
         let group = Group::new(child, scratch, tree)
-            .map_err(|error| format!("cannot watch the started program: {error}"))?;
+            .map_err(|error| not_started("cannot watch the started program", &error))?;
         if let Some(limit) = self.spec.memory_limit {
             super::memory::limit(group.id(), limit)
-                .map_err(|error| format!("cannot set the memory limit: {error}"))?;
+                .map_err(|error| not_started("cannot set the memory limit", &error))?;
         }
-        group.scratch().write_note(group.id()).map_err(|error| {
-            let path = group.scratch().path().display();
-            format!("cannot note the process group in `{path}`: {error}")
-        })?;
+        let path = group.scratch().path().display();
+        let noted = scratch_failed(format!("cannot note the process group in `{path}`"));
+        group.scratch().write_note(group.id()).map_err(noted)?;
         let (Some(stdout), Some(stderr)) = streams else {
-            return Err("cannot read the program's streams".to_owned());
+            return Err(Outcome::CouldNotStart {
+                reason: "cannot read the program's streams".to_owned(),
+            });
         };
-        let stream = |error: io::Error| format!("cannot read the program's streams: {error}");
+        let stream = |error| not_started("cannot read the program's streams", &error);
         let stdout = ChildStdout::from_std(stdout).map_err(stream)?;
         let stderr = ChildStderr::from_std(stderr).map_err(stream)?;
         let grace = self.spec.kill_grace;
@@ -353,6 +389,16 @@ impl ProcessExecutor {
             _ => format!("cannot start `{program}`: {error}"),
         }
     }
+}
+
+/// A program that is not run after all: for a reason of the machine, if the error says so.
+fn not_started(what: &str, error: &io::Error) -> Outcome {
+    MachineFailure::of(what, error).map_or_else(
+        || Outcome::CouldNotStart {
+            reason: format!("{what}: {error}"),
+        },
+        Outcome::Machine,
+    )
 }
 
 /// The draining of both streams, which goes on across several waits.

@@ -211,7 +211,10 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_file(self.note());
+        // Without a descriptor, of which there may be none left.
+        if self.remove_expected() {
+            return;
+        }
         if let Err(error) = fs::remove_dir_all(&self.path)
             && error.kind() != io::ErrorKind::NotFound
         {

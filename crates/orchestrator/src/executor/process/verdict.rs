@@ -10,6 +10,7 @@ use super::attempt::Outcome;
 use super::capture::Captured;
 use super::memory::MemoryWatch;
 use super::scratch::NoOutput;
+use crate::executor::machine::MachineFailure;
 
 /// `EX_DATAERR` of `sysexits.h`: the input is wrong, and will be the next time.
 const EX_DATAERR: i32 = 65;
@@ -18,22 +19,42 @@ const EX_DATAERR: i32 = 65;
 const QUOTE: usize = 200;
 
 /// Exit code 0: all depends on the output.
-pub(super) fn of_output(output: Result<Bytes, NoOutput>) -> Outcome {
-    match output {
-        Ok(output) => Outcome::Succeeded(output),
-        Err(why) => Outcome::Failed {
+pub(super) fn of_output(
+    output: Result<Bytes, NoOutput>,
+    starved: Option<&MachineFailure>,
+) -> Outcome {
+    let why = match output {
+        Ok(output) => return Outcome::Succeeded(output),
+        Err(why) => why,
+    };
+    let of_machine = match &why {
+        NoOutput::Unreadable(error) => MachineFailure::of("cannot read the output", error),
+        NoOutput::Missing => starved.cloned(),
+        NoOutput::NotAFile | NoOutput::TooLarge { .. } => None,
+    };
+    of_machine.map_or_else(
+        || Outcome::Failed {
             reason: format!("exited with code 0, but {why}"),
         },
-    }
+        Outcome::Machine,
+    )
 }
 
-/// Any other end that was the program's own.
+/// Any other end that was the program's own. One that failed while its file system was full, not
+/// by its own files, failed for want of room, for all that can be told from outside; but a program
+/// that says by code 65 that its input is wrong is believed.
 pub(super) fn of_failure(
     status: ExitStatus,
     stdout: &Captured,
     stderr: &Captured,
     memory: &MemoryWatch,
+    starved: Option<&MachineFailure>,
 ) -> Outcome {
+    if let Some(failure) = starved
+        && status.code() != Some(EX_DATAERR)
+    {
+        return Outcome::Machine(failure.clone());
+    }
     let mut reason = match (status.code(), status.signal()) {
         (Some(EX_DATAERR), _) => "exited with code 65 (EX_DATAERR)".to_owned(),
         (Some(code), _) => format!("exited with code {code}"),

@@ -1,0 +1,232 @@
+//! The pause of a dispatcher whose machine has failed, and the probe that ends it.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_bus::BlobStore;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::core::PAUSE_REASON_MAX;
+use crate::executor::{Executor, Lack, MachineFailure};
+use crate::id::WorkerId;
+use crate::plan::StageIx;
+
+/// Time from a failure of the machine to the first probe; doubled by each failure that follows
+/// without a product in between.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
+/// Longest time between two probes.
+const LAST_DELAY: Duration = Duration::from_secs(30);
+
+/// How long a probe may take: a network file system may hang.
+const PROBE_LIMIT: Duration = Duration::from_secs(30);
+
+/// What a machine needs for the tasks of one dispatcher.
+#[derive(Clone)]
+pub(super) struct Machine {
+    pub(super) executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
+    pub(super) blobs: Arc<BlobStore>,
+}
+
+/// Whether the dispatcher is paused, and until when.
+pub(super) struct Pause {
+    worker: WorkerId,
+    delay: Duration,
+    current: Option<Current>,
+}
+
+struct Current {
+    reason: String,
+    since: Instant,
+    next_probe: Instant,
+    /// Under way: kept here, since whoever waits for it may stop and wait again.
+    probe: Option<JoinHandle<Result<(), MachineFailure>>>,
+}
+
+// === impl Machine ===
+
+impl Machine {
+    /// Tries what failed lately, and all else that a task would need.
+    async fn probe(self) -> Result<(), MachineFailure> {
+        for executor in self.executors.values() {
+            executor.probe().await?;
+        }
+        match self.blobs.probe().await {
+            Ok(()) => Ok(()),
+            // A store answers a probe with nothing that would be a blob's own trouble.
+            Err(error) => MachineFailure::of_blobs(&error).map_or(Ok(()), Err),
+        }
+    }
+}
+
+// === impl Pause ===
+
+impl Pause {
+    pub(super) fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            delay: FIRST_DELAY,
+            current: None,
+        }
+    }
+
+    /// Why nothing is taken, if nothing is.
+    pub(super) fn reason(&self) -> Option<String> {
+        Some(self.current.as_ref()?.reason.clone())
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// The machine has failed. Whether the dispatcher was not paused before.
+    pub(super) fn begin(&mut self, failure: &MachineFailure) -> bool {
+        if let Some(current) = &mut self.current {
+            current.reason = bounded(failure);
+            return false;
+        }
+        let (worker, delay) = (&self.worker, self.delay);
+        tracing::warn!(
+            %worker, %failure, ?delay,
+            "paused: this machine has failed; tasks are handed back untried, and it is tried again"
+        );
+        let now = Instant::now();
+        self.current = Some(Current {
+            reason: bounded(failure),
+            since: now,
+            next_probe: now + self.delay,
+            probe: None,
+        });
+        self.delay = (self.delay * 2).min(LAST_DELAY);
+        true
+    }
+
+    /// A task was completed here: the next failure is not a consequence of the last.
+    pub(super) fn product_made(&mut self) {
+        if self.current.is_none() {
+            self.delay = FIRST_DELAY;
+        }
+    }
+
+    /// Waits until a probe has come to an end; whether the pause has, with it. Never returns while
+    /// there is no pause. May be dropped and called again.
+    pub(super) async fn probed(&mut self, machine: &Machine) -> bool {
+        let Some(current) = &mut self.current else {
+            return pending().await;
+        };
+        if current.probe.is_none() {
+            sleep_until(current.next_probe).await;
+        }
+        let probe = current.probe.get_or_insert_with(|| {
+            let probe = machine.clone().probe();
+            tokio::spawn(async move {
+                let late = || MachineFailure {
+                    lack: Lack::Scratch,
+                    detail: format!("a probe took longer than {PROBE_LIMIT:?}"),
+                };
+                timeout(PROBE_LIMIT, probe)
+                    .await
+                    .unwrap_or_else(|_| Err(late()))
+            })
+        });
+        let found = probe.await;
+        current.probe = None;
+        let failure = match found {
+            Ok(Ok(())) => {
+                let (worker, paused_for) = (&self.worker, current.since.elapsed());
+                tracing::info!(%worker, ?paused_for, "resumed: this machine works again");
+                self.current = None;
+                return true;
+            }
+            Ok(Err(failure)) => failure,
+            Err(error) => MachineFailure {
+                lack: Lack::Processes,
+                detail: format!("a probe ended by itself: {error}"),
+            },
+        };
+        tracing::debug!(worker = %self.worker, %failure, "still paused");
+        current.reason = bounded(&failure);
+        current.next_probe = Instant::now() + self.delay;
+        self.delay = (self.delay * 2).min(LAST_DELAY);
+        false
+    }
+}
+
+/// What a heartbeat says of it.
+fn bounded(failure: &MachineFailure) -> String {
+    let mut reason = failure.to_string();
+    let fits = |at: &usize| reason.is_char_boundary(*at);
+    let cut = (0..=PAUSE_REASON_MAX.min(reason.len())).rev().find(fits);
+    reason.truncate(cut.unwrap_or(0));
+    reason
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use futures_util::future::BoxFuture;
+
+    use super::*;
+    use crate::executor::{Execution, Product, Unfinished};
+
+    struct Switch(AtomicBool);
+
+    fn full() -> MachineFailure {
+        MachineFailure {
+            lack: Lack::DiskSpace,
+            detail: "x".repeat(10 * PAUSE_REASON_MAX),
+        }
+    }
+
+    impl Executor for Switch {
+        fn execute(&self, _: Vec<Execution>) -> BoxFuture<'_, Vec<Result<Product, Unfinished>>> {
+            Box::pin(std::future::ready(Vec::new()))
+        }
+
+        fn probe(&self) -> BoxFuture<'_, Result<(), MachineFailure>> {
+            let works = self.0.load(Ordering::SeqCst);
+            Box::pin(std::future::ready(works.then_some(()).ok_or_else(full)))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probes_grow_rarer_until_one_succeeds_and_products_make_them_frequent_again() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let switch = Arc::new(Switch(AtomicBool::new(false)));
+        let executor: Arc<dyn Executor> = switch.clone();
+        let machine = Machine {
+            executors: Arc::new([(StageIx(0), executor)].into()),
+            blobs: Arc::new(BlobStore::open(dir.path()).expect("a store")),
+        };
+        let mut pause = Pause::new("w".into());
+        assert!(!pause.is_on() && pause.reason().is_none());
+        assert!(pause.begin(&full()) && !pause.begin(&full()));
+        assert!(pause.reason().expect("it is paused").len() <= PAUSE_REASON_MAX);
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            let began = Instant::now();
+            // Given up and begun again, as in a `select!`.
+            let early = timeout(Duration::from_millis(100), pause.probed(&machine)).await;
+            assert!(early.is_err());
+            assert!(!pause.probed(&machine).await);
+            waits.push((began.elapsed().as_secs_f64() * 2.0).round() as u64);
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        switch.0.store(true, Ordering::SeqCst);
+        assert!(pause.probed(&machine).await && !pause.is_on());
+        // What fails again at once waits as long as before.
+        pause.begin(&full());
+        let began = Instant::now();
+        assert!(pause.probed(&machine).await);
+        assert_eq!(began.elapsed().as_secs(), 30);
+        pause.product_made();
+        pause.begin(&full());
+        let began = Instant::now();
+        assert!(pause.probed(&machine).await);
+        assert!(began.elapsed() < Duration::from_secs(1));
+    }
+}
