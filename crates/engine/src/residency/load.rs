@@ -12,7 +12,7 @@ use proofmill_r1cs::{R1cs, load_precompiled};
 
 use super::CheckedMemory;
 use crate::interface::{CircuitSource, ConstraintsFrom};
-use crate::key::{HotKey, Key};
+use crate::key::{HotKey, Key, KeyPolicy};
 use crate::options::KeyForm;
 use crate::registry::Registered;
 
@@ -57,6 +57,7 @@ pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
 pub(super) fn load(
     registered: &Registered,
     form: KeyForm,
+    policy: KeyPolicy,
     checked: &CheckedMemory,
     mapped: Option<MappedFiles>,
 ) -> Result<Loaded, String> {
@@ -70,12 +71,15 @@ pub(super) fn load(
     let loaded = with_curve!(registered.curve, E => match &registered.source {
         CircuitSource::Zkey(path) => {
             let key = load_zkey::<E>(registered, path, mapped?, points, checked)?;
+            policy.check(path, key.vk())?;
             let from = ConstraintsFrom::Zkey;
             Ok(Loaded { key: Arc::new(HotKey::new(key, false)), from })
         }
         CircuitSource::System { constraints, key } => {
             let (system, from) = load_system(registered, constraints, mapped)?;
-            let key = load_key::<E>(registered, key, system, points, checked)?;
+            let path = key;
+            let key = load_key::<E>(registered, path, system, points, checked)?;
+            policy.check(path, key.vk())?;
             Ok(Loaded { key: Arc::new(HotKey::new(key, true)), from })
         }
     });

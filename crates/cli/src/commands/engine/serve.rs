@@ -98,6 +98,7 @@ fn options(args: &Serve) -> Result<Options, Failure> {
         },
         result_ttl: Duration::from_secs(args.result_seconds.into()),
         generators,
+        allow_insecure_keys: args.key_safety.allow_insecure_key,
         ..Options::default()
     })
 }
