@@ -168,6 +168,10 @@ pub(crate) struct Serve {
     pub(crate) generator_seconds: u32,
     #[command(flatten)]
     pub(crate) key_safety: KeySafety,
+    /// Make the beginning of what a generator writes on standard error a part of the error when it fails.
+    /// It may quote the inputs, and errors are kept with the job.
+    #[arg(long)]
+    pub(crate) generator_stderr: bool,
     /// Jobs of one client that are not at their end, at most.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) client_jobs: u32,

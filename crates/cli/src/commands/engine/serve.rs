@@ -130,6 +130,7 @@ fn generator(text: &str, args: &Serve) -> Result<(String, Generator), Failure> {
         args: words.map(found_from_anywhere).collect(),
         time_limit: Duration::from_secs(args.generator_seconds.into()),
         memory: args.generator_memory,
+        keep_stderr: args.generator_stderr,
     };
     Ok((name.to_owned(), Generator::Program(generator)))
 }
