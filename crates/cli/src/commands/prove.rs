@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::{Device, cpu};
-use proofmill_api::engine::{Client, ProofTexts, check_answer};
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
+use proofmill_api::engine::{Client, ProofTexts, check_answer};
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
     proof_to_json,

@@ -61,8 +61,7 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     // Of the answer only what was checked is written, and never its texts.
     let sent = args.generator.is_none().then_some(&witness[..]);
     let texts = check_answer_of_any_curve(&made.proof, sent, key.as_ref());
-    let texts =
-        texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
+    let texts = texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
     if let Some(public) = &args.public {
         write_text(public, &texts.public)?;
     }

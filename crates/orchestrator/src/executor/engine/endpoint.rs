@@ -24,11 +24,8 @@ pub trait Endpoint: Send + Sync + 'static {
 
     /// Waits for the end of the job `id`, which is that of `job`. What an engine in another process says
     /// of it is checked here: an answer that cannot be right is [`End::Failed`].
-    fn result<'a>(
-        &'a self,
-        id: &'a str,
-        job: &'a Job,
-    ) -> BoxFuture<'a, Result<End, EndpointError>>;
+    fn result<'a>(&'a self, id: &'a str, job: &'a Job)
+    -> BoxFuture<'a, Result<End, EndpointError>>;
 
     /// Stops a job, unless more than `waiting` callers wait for its result.
     fn cancel<'a>(&'a self, job: &'a str, waiting: u32)
