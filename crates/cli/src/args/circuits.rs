@@ -106,8 +106,7 @@ pub(crate) struct Verify {
 pub(crate) enum Zkey {
     /// What a key is for, and what it holds.
     Info(ZkeyInfo),
-    /// Check a whole key: sizes, every point on its curve and in its group, and that it is no key under
-    /// which proofs prove nothing.
+    /// Check a whole key: sizes, every point on its curve and in its group, no known weakness.
     Check(ZkeyCheck),
     /// Write the verifying key that belongs to a proving key, as snarkjs writes it.
     ExportVk(ZkeyExport),
