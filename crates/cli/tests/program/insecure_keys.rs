@@ -60,6 +60,9 @@ fn write(folder: &Path, key: &VerifyingKey<Bn254>, proof: &Proof<Bn254>, inputs:
     }
 }
 
+/// Makes a key degenerate, and the three elements of a proof that then holds for the inputs.
+type Forge = fn(&mut VerifyingKey<Bn254>, &[Fr]) -> (G1Affine, G2Affine, G1Affine);
+
 const VERIFY: [&str; 5] = ["verify", "--vk", "vk.json", "p.json", "s.json"];
 
 #[test]
@@ -97,9 +100,6 @@ fn forged_proofs_under_other_degenerate_keys_are_refused() {
     let sound = verifying_key_from_json::<Bn254>(&std::fs::read(sound).expect("a key"));
     let sound = sound.expect("a key");
     let inputs = [Fr::from(6), Fr::from(28)];
-    type Forge = fn(&mut VerifyingKey<Bn254>, &[Fr]) -> (G1Affine, G2Affine, G1Affine);
-    let none = G1Affine::zero();
-    assert!(none.is_zero());
     let cases: [(&str, Forge); 6] = [
         ("alpha is the point at infinity", |key, inputs| {
             key.alpha_g1 = G1Affine::zero();
