@@ -533,6 +533,27 @@ impl<E: Engine> ProvingKey<E> {
         Ok(key)
     }
 
+    /// As [`load`](Self::load), of a file that is known by its checksum, such as one whose points were
+    /// checked before: one that was replaced since is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Checksum`] for another checksum; otherwise as there.
+    pub fn load_known(
+        path: &Path,
+        check: Check,
+        checksum: &[u8; CHECKSUM_BYTES],
+    ) -> Result<Self, KeyError> {
+        let file = open(path)?;
+        if !file.ends_with(checksum) {
+            return Err(KeyError::Checksum);
+        }
+        let key = Self::read(&file, check, Some(&file))?;
+        file.check_unchanged()
+            .map_err(|error| refused(path, error))?;
+        Ok(key)
+    }
+
     /// Reads the verifying key in a proving key's file, and no more of it: its points are checked, the
     /// checksum is not.
     ///

@@ -128,7 +128,9 @@ fn load_key<E: Engine>(
     expect_digest(path, &info.checksum, &registered.key_digest)?;
     let known = checked.contains(&info.checksum);
     let check = if known { Check::Checksum } else { Check::Full };
-    let key = ProvingKey::<E>::load(path, check).map_err(|error| unusable(&error))?;
+    // The file may be another by now than the one whose checksum was looked at.
+    let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
+    let key = key.map_err(|error| unusable(&error))?;
     if key.vk.circuit != registered.constraints {
         return Err(unusable(&"the key is for another circuit"));
     }
