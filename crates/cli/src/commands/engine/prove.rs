@@ -79,9 +79,10 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     output::line(output::plain(&format!(
         "{}: made and verified by the engine{}, job {}",
         args.output.display(),
-        match args.vk {
-            Some(_) => ", and verified here",
-            None => "",
+        if args.vk.is_some() {
+            ", and verified here"
+        } else {
+            ""
         },
         made.job
     )))
