@@ -9,6 +9,7 @@ mod devices;
 mod failure;
 mod files;
 mod intake;
+mod key_safety;
 mod memory;
 mod output;
 mod progress;

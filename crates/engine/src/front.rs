@@ -11,6 +11,7 @@ use crate::inputs::{Inputs, Staged};
 use crate::interface::{
     CircuitRef, Error, Input, Owner, Partition, Priority, Registration, Submission,
 };
+use crate::key::KeyPolicy;
 use crate::pipeline::{Env, Prepared, PreparedPartition};
 use crate::registry::{Inspection, Registered, curve_of, inspect};
 use crate::residency::Residency;
@@ -23,6 +24,7 @@ pub(crate) struct Front {
     pub(crate) residency: Residency,
     /// Where precompiled circuits lie.
     pub(crate) precompiled: PathBuf,
+    pub(crate) policy: KeyPolicy,
     /// Partitions under way at once, and workers of each stage.
     pub(crate) partition_workers: usize,
     pub(crate) workers: [usize; 5],
@@ -166,8 +168,9 @@ impl Front {
             pinned: 0,
         })?;
         let (pool, folder) = (self.env.pool.clone(), self.precompiled.clone());
+        let policy = self.policy;
         let circuit = blocking(move || {
-            let circuit = pool.install(|| inspect(&inspection, &folder));
+            let circuit = pool.install(|| inspect(&inspection, policy, &folder));
             drop(reservation);
             circuit
         })

@@ -53,6 +53,10 @@ pub struct Options {
     /// Where it is remembered which keys' points were checked; without it, `checked-keys` in the
     /// state directory, or nowhere.
     pub checked_keys: Option<PathBuf>,
+    /// Whether keys are taken under which proofs prove nothing
+    /// ([`VerifyingKey::weaknesses`](proofmill_groth16::VerifyingKey::weaknesses)), for tests. Otherwise
+    /// they are refused when they are registered and when they are loaded.
+    pub allow_insecure_keys: bool,
     /// What tests break; nothing otherwise.
     pub interference: Option<Arc<dyn Interference>>,
 }
@@ -254,6 +258,7 @@ impl Default for Options {
             recent: 100,
             generators: BTreeMap::new(),
             checked_keys: None,
+            allow_insecure_keys: false,
             interference: None,
         }
     }

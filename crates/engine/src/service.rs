@@ -19,6 +19,7 @@ use crate::front::Front;
 use crate::handle::Handle;
 use crate::inputs::Inputs;
 use crate::interface::{Error, Stage};
+use crate::key::KeyPolicy;
 use crate::memory::default_budget;
 use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
 use crate::pipeline::{Device, Env, Scheduler, pool};
@@ -86,12 +87,16 @@ impl Service {
                 .then(|| state.join("checked-keys"));
             let checked = options.checked_keys.clone().or(durable);
             let checked = CheckedMemory::new(checked.map(CheckedKeys::in_directory));
+            let policy = KeyPolicy {
+                allow_insecure: options.allow_insecure_keys,
+            };
             let residency = Residency::new(
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
                 checked,
                 key_form(&options),
+                policy,
                 options.limits.circuits,
             );
             for circuit in &recovered.circuits {
@@ -108,6 +113,7 @@ impl Service {
                 env: env.clone(),
                 residency: residency.clone(),
                 precompiled,
+                policy,
                 partition_workers: options.partition_workers,
                 workers: Stage::ALL.map(|stage| options.workers(stage)),
             };

@@ -227,6 +227,8 @@ impl HeaderChainKeys {
             if key.vk.circuit != digest {
                 return Err(at(&key_path)(KeyError::Circuit));
             }
+            let secure = key.vk.require_secure();
+            secure.map_err(|error| at(&key_path)(error.into()))?;
             key
         } else {
             let key = setup_with_progress(&r1cs, &mut OsRng, &|step| {
@@ -298,8 +300,9 @@ impl HeaderChainVerifier {
     ///
     /// # Errors
     ///
-    /// [`KeyError::Circuit`] if the key has another number of public inputs.
+    /// [`KeyError::Circuit`] if the key has another number of public inputs, [`KeyError::Insecure`].
     pub fn new(slots: usize, vk: VerifyingKey<Bls12_381>) -> Result<Self, KeyError> {
+        vk.require_secure()?;
         // The leading one, two halves of two hashes, the count, and each slot's bits.
         if vk.instance.len().checked_sub(6) == Some(slots) && slots > 0 {
             Ok(Self::prepare(slots, vk))

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::encoding::{READING_WINDOW, read_points, uncompressed_size, write_points};
 use crate::keys::{ProvingKey, SparseQuery, VerifyingKey};
-use crate::{Curve, Engine, PointGroup, with_curve};
+use crate::{Curve, Engine, InsecureKey, PointGroup, with_curve};
 
 /// The largest key file that is read: 64 GiB.
 pub const MAX_KEY_BYTES: u64 = 1 << 36;
@@ -110,6 +110,9 @@ pub enum KeyError {
     /// It is for another circuit.
     #[error("the key is for another circuit")]
     Circuit,
+    /// Proofs under it prove nothing.
+    #[error(transparent)]
+    Insecure(#[from] InsecureKey),
 }
 
 /// What a proving key's file says of itself, before any point of it is read.
@@ -528,6 +531,44 @@ impl<E: Engine> ProvingKey<E> {
         file.check_unchanged()
             .map_err(|error| refused(path, error))?;
         Ok(key)
+    }
+
+    /// As [`load`](Self::load), of a file that is known by its checksum, such as one whose points were
+    /// checked before: one that was replaced since is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Checksum`] for another checksum; otherwise as there.
+    pub fn load_known(
+        path: &Path,
+        check: Check,
+        checksum: &[u8; CHECKSUM_BYTES],
+    ) -> Result<Self, KeyError> {
+        let file = open(path)?;
+        if !file.ends_with(checksum) {
+            return Err(KeyError::Checksum);
+        }
+        let key = Self::read(&file, check, Some(&file))?;
+        file.check_unchanged()
+            .map_err(|error| refused(path, error))?;
+        Ok(key)
+    }
+
+    /// Reads the verifying key in a proving key's file, and no more of it: its points are checked, the
+    /// checksum is not.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no proving key.
+    pub fn load_verifying_key(path: &Path) -> Result<VerifyingKey<E>, KeyError> {
+        let file = open(path)?;
+        let head = Head::read::<E>(&file, Kind::Proving, file.len() as u64)?;
+        Sections {
+            rest: &file[HEAD_BYTES..],
+            validate: true,
+            mapped: None,
+        }
+        .verifying_key(&head)
     }
 }
 

@@ -9,7 +9,8 @@
 //!   [`Device`](proofmill_accelerator::Device), such as a CUDA card, too.
 //! * [`snarkjs`] reads and writes snarkjs's keys, proofs and public inputs.
 //! * [`verify`](fn@verify) and [`verify_batch`] check proofs. Neither panics, whatever the bytes
-//!   the proofs and keys were decoded from.
+//!   the proofs and keys were decoded from. [`VerifyingKey::require_secure`] refuses keys under which
+//!   anybody can make a proof of anything; whoever takes a key from elsewhere asks it first.
 //! * [`header_chain`] puts it together for chunks of Bitcoin headers: keys cached on disk, proofs,
 //!   verdicts. It lives here, beside the proof system and above the circuit, because it is the one
 //!   place that needs both.
@@ -33,6 +34,7 @@ pub mod snarkjs;
 pub mod stages;
 mod subgroup;
 mod verify;
+mod weakness;
 
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
@@ -48,3 +50,4 @@ pub use setup::{SetupError, setup, setup_with_progress};
 pub use stages::{Prover, Stage, StageReport};
 pub use subgroup::TESTED_TOGETHER;
 pub use verify::{PreparedVerifyingKey, VerifyError, verify, verify_batch};
+pub use weakness::{InsecureKey, KeyElement, Weakness};

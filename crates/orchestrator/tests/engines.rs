@@ -148,7 +148,7 @@ impl Endpoint for Fake {
         Box::pin(std::future::ready(ticket))
     }
 
-    fn result<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<End, EndpointError>> {
+    fn result<'a>(&'a self, job: &'a str, _: &'a Job) -> BoxFuture<'a, Result<End, EndpointError>> {
         Box::pin(async move {
             self.until(|state| state.down || state.jobs[job].1.is_some())
                 .await;
@@ -210,6 +210,7 @@ impl Stage {
             priority: None,
             token: None,
             ca: None,
+            verifying_key: None,
             patience,
         };
         let endpoints = engines

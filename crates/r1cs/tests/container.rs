@@ -212,7 +212,7 @@ fn files_are_written_whole_and_read_back() {
         }
     }
 
-    // A mapping keeps what it mapped when the file is replaced; a change in place is noticed.
+    // A mapping keeps what it mapped when the file is replaced, which is noticed all the same.
     write_whole(&path, Visibility::Public, |out| out.write_all(&content)).unwrap();
     let mapped = MappedFile::open(&path).unwrap();
     assert_eq!(
@@ -224,13 +224,15 @@ fn files_are_written_whole_and_read_back() {
     );
     write_whole(&path, Visibility::Public, |out| out.write_all(b"new")).unwrap();
     assert!(*mapped == *content);
-    mapped.check_unchanged().unwrap();
+    let changed = |file: &MappedFile| {
+        let checked = file.check_unchanged();
+        matches!(checked, Err(FileError::Changed { .. }))
+    };
+    #[cfg(unix)]
+    assert!(changed(&mapped));
     let file = MappedFile::open(&path).unwrap();
     std::fs::write(&path, b"newer").unwrap();
-    assert!(matches!(
-        file.check_unchanged(),
-        Err(FileError::Changed { .. })
-    ));
+    assert!(changed(&file));
 
     // A failed write leaves the old file, and nothing beside it.
     let error = write_whole(&path, Visibility::Public, |out| {
@@ -244,4 +246,34 @@ fn files_are_written_whole_and_read_back() {
     assert_eq!(std::fs::read(&path).unwrap(), b"newer");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
     assert!(MappedFile::open(directory.path()).is_err());
+}
+
+/// Whoever may write to a file may also set its time of modification back.
+#[cfg(unix)]
+#[test]
+fn a_file_overwritten_in_place_with_its_time_set_back_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file.test");
+    let content = vec![7; 2 << 20];
+    std::fs::write(&path, &content).unwrap();
+    let before = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let mapped = MappedFile::open(&path).unwrap();
+    mapped.check_unchanged().unwrap();
+    // Beyond what the system's clock for files tells apart.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.write_all(&[8]).unwrap();
+    file.set_modified(before).unwrap();
+    drop(file);
+    let after = std::fs::metadata(&path).unwrap();
+    assert_eq!(
+        (after.len(), after.modified().unwrap()),
+        (content.len() as u64, before)
+    );
+    assert_eq!(mapped[0], 8, "the mapping is shared");
+    let checked = mapped.check_unchanged();
+    assert!(
+        matches!(checked, Err(FileError::Changed { .. })),
+        "{checked:?}"
+    );
 }

@@ -35,6 +35,7 @@ pub(crate) fn engine(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Engin
     });
     let token = path(fields, "token", folder, "\"/run/secrets/engine-token\"");
     let ca = path(fields, "ca", folder, "\"ca.pem\"");
+    let verifying_key = path(fields, "verifying_key", folder, "\"verification_key.json\"");
     let patience = fields.duration("patience").unwrap_or(PATIENCE);
     Some(EngineExecutor {
         circuit: circuit?,
@@ -43,6 +44,7 @@ pub(crate) fn engine(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Engin
         priority,
         token,
         ca,
+        verifying_key,
         patience,
     })
 }

@@ -285,6 +285,9 @@ pub struct EngineExecutor {
     pub token: Option<PathBuf>,
     /// Certificates (PEM) of the authority that the engines' are of, instead of the system's.
     pub ca: Option<PathBuf>,
+    /// The circuit's verifying key (snarkjs's JSON): the dispatcher verifies each proof of an engine's with
+    /// it, and takes no other. Without one an engine is believed that a proof holds.
+    pub verifying_key: Option<PathBuf>,
     /// How long a task waits for an engine that answers and has the circuit.
     pub patience: Duration,
 }

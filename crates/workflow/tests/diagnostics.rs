@@ -581,6 +581,11 @@ fn engines() {
             "ca = \"nowhere.pem\"",
             Code::MissingFile,
         ),
+        (
+            "generator = \"mul\"",
+            "verifying_key = \"nowhere.json\"",
+            Code::MissingFile,
+        ),
     ] {
         spoiled(native, &engine(&more.replace(from, to)), code);
     }

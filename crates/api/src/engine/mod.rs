@@ -6,6 +6,7 @@
 //! are what a dispatcher's tasks reach engines by. [`timeline`] makes pictures of events.
 
 mod access;
+mod answer;
 mod client;
 mod convert;
 mod endpoint;
@@ -20,6 +21,7 @@ mod streaming;
 pub mod timeline;
 
 pub use access::Tokens;
+pub use answer::{AnswerError, AnswerKey, ProofTexts, check_answer, check_answer_of_any_curve};
 pub use client::{Address, Client, ClientError, Credentials, InvalidAddress};
 pub use endpoint::{endpoints, in_process_endpoint};
 pub use server::{ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, in_process};

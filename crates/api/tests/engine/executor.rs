@@ -31,6 +31,7 @@ fn table(sockets: Vec<PathBuf>) -> Table {
         priority: None,
         token: None,
         ca: None,
+        verifying_key: None,
         patience: Duration::from_secs(60),
     }
 }

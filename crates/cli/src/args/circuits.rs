@@ -64,6 +64,8 @@ pub(crate) struct Prove {
     /// remembered is read without looking at each point, which takes most of the time of loading.
     #[arg(long)]
     pub(crate) trust_key: bool,
+    #[command(flatten)]
+    pub(crate) key_safety: KeySafety,
     /// Let a running engine make the proof: `auto`, the one that listens in .proofmill/engine, if it
     /// has this key; `off`; or the address of one on this machine.
     #[arg(long, env = "PROOFMILL_ENGINE", value_name = "WHICH", default_value = "auto",
@@ -90,6 +92,8 @@ pub(crate) struct Verify {
     #[arg(required = true, value_names = ["PROOF", "PUBLIC"], num_args = 2..)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) key_safety: KeySafety,
+    #[command(flatten)]
     pub(crate) threads: Threads,
     /// Print the verdicts as one JSON object.
     #[arg(long)]
@@ -102,7 +106,7 @@ pub(crate) struct Verify {
 pub(crate) enum Zkey {
     /// What a key is for, and what it holds.
     Info(ZkeyInfo),
-    /// Check a whole key: sizes, and every point on its curve and in its group.
+    /// Check a whole key: sizes, every point on its curve and in its group, no known weakness.
     Check(ZkeyCheck),
     /// Write the verifying key that belongs to a proving key, as snarkjs writes it.
     ExportVk(ZkeyExport),
@@ -123,6 +127,8 @@ pub(crate) struct ZkeyInfo {
 pub(crate) struct ZkeyCheck {
     /// The proving key.
     pub(crate) zkey: PathBuf,
+    #[command(flatten)]
+    pub(crate) key_safety: KeySafety,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Print JSON.
@@ -179,6 +185,15 @@ pub(crate) struct DevicesArg {
         default_value = "auto"
     )]
     pub(crate) devices: Devices,
+}
+
+/// Whether keys are used under which proofs prove nothing.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct KeySafety {
+    /// Use a key under which anybody can prove anything, such as one to whose second phase nobody
+    /// contributed. For tests only.
+    #[arg(long)]
+    pub(crate) allow_insecure_key: bool,
 }
 
 /// How many threads compute.

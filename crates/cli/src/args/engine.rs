@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use proofmill_api::engine::Address;
 use proofmill_workflow::parse_size;
 
-use super::circuits::{DevicesArg, Threads};
+use super::circuits::{DevicesArg, KeySafety, Threads};
 
 /// Where an engine keeps its state, and its socket, by default.
 const STATE: &str = ".proofmill/engine";
@@ -169,6 +169,12 @@ pub(crate) struct Serve {
     /// Seconds after which a generator is killed.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) generator_seconds: u32,
+    #[command(flatten)]
+    pub(crate) key_safety: KeySafety,
+    /// Make the beginning of what a generator writes on standard error a part of the error when it fails.
+    /// It may quote the inputs, and errors are kept with the job.
+    #[arg(long)]
+    pub(crate) generator_stderr: bool,
     /// Jobs of one client that are not at their end, at most.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) client_jobs: u32,
@@ -279,6 +285,10 @@ pub(crate) struct EngineProve {
     /// Where the public signals are written.
     #[arg(long, value_name = "PUBLIC")]
     pub(crate) public: Option<PathBuf>,
+    /// The circuit's verifying key, as `proofmill zkey export-vk` writes it: the proof is verified with it
+    /// before anything is written. Without it the engine is believed.
+    #[arg(long, value_name = "VK")]
+    pub(crate) vk: Option<PathBuf>,
     /// Make the witness with this generator of the engine.
     #[arg(long, value_name = "NAME")]
     pub(crate) generator: Option<String>,

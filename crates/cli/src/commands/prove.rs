@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::{Device, cpu};
-use proofmill_api::engine::Client;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
+use proofmill_api::engine::{Client, ProofTexts, check_answer};
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
     proof_to_json,
@@ -18,7 +18,7 @@ use proofmill_groth16::{
     DeviceKey, Engine, Offload, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
     ResidentKey, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile, canonical_from_le};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
@@ -96,11 +96,12 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     let trust = remembered.as_ref().map_or(Trust::Check, Trust::Remembered);
     let done = args
         .threads
-        .run(|| with_curve!(header.curve, E => prove::<E>(&files, &key, header, trust, card)))??;
+        .run(|| with_curve!(header.curve, E => prove::<E>(args, &files, &key, trust, card)))??;
     tell(args, &files, &done)
 }
 
-/// Has an engine make the proof, verifies it with the key file, and writes the two files.
+/// Has an engine make the proof, compares what it answers with key and witness, and writes the two files
+/// from what was compared.
 async fn through_engine(
     args: &Prove,
     files: &Files<'_>,
@@ -108,22 +109,22 @@ async fn through_engine(
     circuit: String,
 ) -> Result<(), Failure> {
     let began = Instant::now();
-    let witness = MappedFile::read(files.witness)?.to_vec();
+    let key = MappedFile::open(files.zkey)?;
+    let key = ZkeyFile::parse(&key).map_err(|error| error.in_file(files.zkey))?;
+    args.key_safety.check_zkey(files.zkey, &key)?;
+    let witness = MappedFile::read(files.witness)?;
     let request = SubmitRequest {
         request_id: drawn(),
         partitions: vec![Partition {
             circuit,
-            input: Some(Input::Wtns(witness)),
+            input: Some(Input::Wtns(witness.to_vec())),
         }],
         ..SubmitRequest::default()
     };
     let made = engine::prove::prove(client, request).await?;
-    let key = MappedFile::open(files.zkey)?;
-    let key = ZkeyFile::parse(&key).map_err(|error| error.in_file(files.zkey))?;
-    with_curve!(key.header().curve, E => check::<E>(&key, &made.proof))
-        .map_err(|why| unsatisfied(files, &why))?;
-    write_text(files.public, &made.proof.public_json)?;
-    write_text(files.proof, &made.proof.proof_json)?;
+    let texts = with_curve!(key.curve(), E => check::<E>(files, &key, &witness, &made.proof))?;
+    write_text(files.public, &texts.public)?;
+    write_text(files.proof, &texts.proof)?;
     let total = began.elapsed();
     console_line(output::plain(&format!(
         "{}, {}: a proof, made by the engine as job {} and verified in {}",
@@ -134,8 +135,8 @@ async fn through_engine(
     )));
     if args.json {
         let answer = json!({
-            "curve": made.proof.curve,
-            "public_signals": made.proof.public_inputs.len(),
+            "curve": key.curve().name(),
+            "public_signals": key.header().public,
             "engine_job": made.job,
             "total_ms": milliseconds(total),
         });
@@ -144,34 +145,44 @@ async fn through_engine(
     Ok(())
 }
 
-/// Whether the key file agrees that the engine's proof is one: it may have been replaced since the
-/// engine read it.
-fn check<E: Engine>(key: &ZkeyFile<'_>, made: &proto::Proof) -> Result<(), String> {
-    let text = |error: &dyn std::error::Error| error.to_string();
+/// The texts of the engine's proof, if it proves the witness's public signals under the key file.
+fn check<E: Engine>(
+    files: &Files<'_>,
+    key: &ZkeyFile<'_>,
+    witness: &[u8],
+    made: &proto::Proof,
+) -> Result<ProofTexts, Failure> {
     let vk = key
         .verifying_key::<E>(PointCheck::Full)
-        .map_err(|it| text(&it))?;
-    let proof = Proof::<E>::from_bytes(&made.proof).map_err(|it| text(&it))?;
-    let inputs = made.public_inputs.iter().map(|it| canonical_from_le(it));
-    let inputs: Option<Vec<E::ScalarField>> = inputs.collect();
-    let inputs = inputs.ok_or("a public input is not below the field's prime")?;
-    verify(&PreparedVerifyingKey::from(vk), &inputs, &proof).map_err(|it| text(&it))
+        .map_err(|error| error.in_file(files.zkey))?;
+    let vk = PreparedVerifyingKey::from(vk);
+    check_answer(made, Some(witness), Some(&vk)).map_err(|error| {
+        let zkey = files.zkey.display();
+        Failure::new(format!("{error}; nothing was written")).help(format!(
+            "the engine read another {zkey} than is there now, or cannot be trusted: --engine off \
+             makes the proof without it"
+        ))
+    })
 }
 
 /// Makes the proof, verifies it, and writes the two files.
 fn prove<E: Engine>(
+    args: &Prove,
     files: &Files<'_>,
     key: &MappedFile,
-    header: ZkeyHeader,
     trust: Trust<'_>,
     card: Option<Card>,
 ) -> Result<Done, Failure> {
     let mut stages = Stages::begin("prove", STEPS);
     stages.enter("read witness");
+    let header = *ZkeyFile::parse(key)
+        .map_err(|error| error.in_file(files.zkey))?
+        .header();
     let witness = read_witness::<E>(files, &header)?;
     let z = witness.values();
     stages.enter("read key");
     let (key, checked) = Zkey::<E>::load(key, trust)?;
+    args.key_safety.check(files.zkey, &key.verifying_key())?;
     let unproved = |error| unproved(files, &error);
     let key = ResidentKey::from_zkey(key, Residency::Plain).map_err(unproved)?;
     let key = Arc::new(key);

@@ -30,17 +30,18 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         .ok_or_else(|| Failure::new(format!("{} names no curve", args.vk.display())))?;
     let verdicts = args
         .threads
-        .run(|| with_curve!(curve, E => verdicts::<E>(&args.vk, &key, pairs)))??;
+        .run(|| with_curve!(curve, E => verdicts::<E>(args, &key, pairs)))??;
     tell(args, pairs, &verdicts)
 }
 
 /// A verdict for each pair: nothing, or why it is refused.
 fn verdicts<E: Engine>(
-    path: &Path,
+    args: &Verify,
     key: &[u8],
     pairs: &[[PathBuf; 2]],
 ) -> Result<Vec<Option<String>>, Failure> {
-    let key = verifying_key_from_json::<E>(key).map_err(|error| not_a_key(path, &error))?;
+    let key = verifying_key_from_json::<E>(key).map_err(|error| not_a_key(&args.vk, &error))?;
+    args.key_safety.check(&args.vk, &key)?;
     let key = PreparedVerifyingKey::from(key);
     let read = pairs
         .iter()

@@ -11,6 +11,7 @@ use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};
 use crate::commands::look::print_table;
 use crate::failure::Failure;
 use crate::files::{check_folder, write_text};
+use crate::key_safety::warn;
 use crate::output;
 use crate::progress::counted;
 use crate::stages::{Stages, milliseconds, short};
@@ -62,6 +63,8 @@ fn info(args: &InfoArgs) -> Result<(), Failure> {
             }
         }
     }
+    let weaknesses = info.weaknesses.iter();
+    lines.extend(weaknesses.map(|weakness| format!("INSECURE       {weakness}")));
     lines.push(String::new());
     output::raw(output::plain(&(lines.join("\n") + "\n")).as_bytes())?;
     let rows = info.sections.iter().map(|section| {
@@ -88,6 +91,7 @@ fn info_to_json(info: &ZkeyInfo) -> serde_json::Value {
     let contributions = info.contributions.iter().map(
         |one| json!({ "name": one.name, "hash": hex::encode(one.hash.0), "beacon": one.beacon }),
     );
+    let weaknesses = info.weaknesses.iter().map(ToString::to_string);
     json!({
         "curve": header.curve.name(),
         "public_signals": header.public,
@@ -96,6 +100,7 @@ fn info_to_json(info: &ZkeyInfo) -> serde_json::Value {
         "coefficients": info.coefficients,
         "circuit_hash": info.circuit_hash.map(|hash| hex::encode(hash.0)),
         "contributions": contributions.collect::<Vec<_>>(),
+        "weaknesses": weaknesses.collect::<Vec<_>>(),
         "sections": sections.collect::<Vec<_>>(),
     })
 }
@@ -105,8 +110,12 @@ fn check(args: &ZkeyCheck) -> Result<(), Failure> {
     let header = *parse(&args.zkey, &file)?.header();
     let mut stages = Stages::begin("check", 1);
     stages.enter("checking every point and coefficient");
-    args.threads
-        .run(|| with_curve!(header.curve, E => Key::<E>::load(&file, Trust::Check).map(drop)))??;
+    args.threads.run(|| {
+        with_curve!(header.curve, E => {
+            let (key, _) = Key::<E>::load(&file, Trust::Check)?;
+            args.key_safety.check(&args.zkey, &key.verifying_key())
+        })
+    })??;
     let took = stages.end().total;
     if args.json {
         let (curve, ms) = (header.curve.name(), milliseconds(took));
@@ -130,7 +139,11 @@ fn export(args: &ZkeyExport) -> Result<(), Failure> {
     stages.enter("reading the key");
     let text = with_curve!(curve, E => {
         let (key, _) = Key::<E>::load(&file, Trust::Check)?;
-        verifying_key_to_json(&key.verifying_key())
+        let key = key.verifying_key();
+        if let Err(insecure) = key.require_secure() {
+            warn(&args.zkey, &insecure);
+        }
+        verifying_key_to_json(&key)
     });
     drop(stages);
     write_text(&args.output, &text)

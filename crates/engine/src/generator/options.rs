@@ -43,6 +43,11 @@ pub struct GeneratorProgram {
     pub time_limit: Duration,
     /// Bytes of memory that are reserved while it runs.
     pub memory: u64,
+    /// Whether the beginning of what it writes on standard error becomes a part of the error when it
+    /// fails. Programs quote their inputs there, and errors are kept with the job, on disk too, and shown
+    /// to whoever may see it: for circuits without secrets, or to find a fault. Otherwise only the exit
+    /// status is kept.
+    pub keep_stderr: bool,
 }
 
 impl fmt::Debug for Generator {

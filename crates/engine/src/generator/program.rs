@@ -4,18 +4,24 @@ use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::pin::pin;
 use std::process::Stdio;
+use std::time::Duration;
 
 use proofmill_r1cs::iden3::MappedFile;
 use proofmill_sandbox::{Confinement, Environment, LaunchError};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStderr, Command};
 
 use super::GeneratorProgram;
 use crate::key::{StepError, Stop};
 
-/// Bytes of what a program says on standard error that an error message shows.
+/// Bytes of what a program says on standard error that an error message shows, if that is kept.
 const SAID: usize = 2048;
+
+/// How long the rest of it is waited for when the program has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Makes a witness with a program, in a private directory that is removed afterwards.
 ///
@@ -50,6 +56,10 @@ pub(crate) async fn run(
             .replace("{input}", &input.to_string_lossy())
             .replace("{output}", &output.to_string_lossy())
     });
+    let stderr = match generator.keep_stderr {
+        true => Stdio::piped(),
+        false => Stdio::null(),
+    };
     let mut child = start(
         Command::new(&generator.program)
             .args(arguments)
@@ -58,15 +68,28 @@ pub(crate) async fn run(
             .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
+            .stderr(stderr)
             // A group of its own, so that what it started ends with it.
             .process_group(0)
             .kill_on_drop(true),
     )
     .map_err(|error| StepError::Retry(format!("{name} could not run: {error}")))?;
-    let group = Group(child.id());
-    let ended = tokio::select! {
-        ended = wait(&mut child) => ended.map_err(failed)?,
+    let mut said = Said {
+        stderr: child.stderr.take(),
+        head: Vec::new(),
+    };
+    // After the child, so that it is dropped before: once the child is reaped, its group's number may be
+    // another's.
+    let group = Group::of(&child);
+    let ended = async {
+        let mut exited = pin!(group.exited());
+        tokio::select! {
+            exited = &mut exited => exited,
+            () = said.read() => exited.await,
+        }
+    };
+    tokio::select! {
+        ended = ended => ended.map_err(failed)?,
         () = tokio::time::sleep(generator.time_limit) => {
             let limit = generator.time_limit;
             return Err(StepError::Retry(format!("{name} made no witness within {limit:?}")));
@@ -74,12 +97,11 @@ pub(crate) async fn run(
         () = stop.raised() => return Err(StepError::Stopped),
     };
     drop(group);
-    let (status, said) = ended;
+    let status = child.wait().await.map_err(failed)?;
     if !status.success() {
-        // What it says may quote the inputs: it goes to whoever submitted them, and into no log.
         return Err(StepError::Permanent(format!(
-            "{name} made no witness ({status}): {}",
-            String::from_utf8_lossy(&said).trim()
+            "{name} made no witness ({status}){}",
+            said.shown(generator.keep_stderr).await
         )));
     }
     let written = std::fs::metadata(&output).map_or(0, |metadata| metadata.len());
@@ -102,19 +124,6 @@ fn start(command: &mut Command) -> Result<Child, LaunchError> {
     })
 }
 
-/// Waits for the end, while reading what it says so that it does not wait for a reader.
-async fn wait(child: &mut Child) -> io::Result<(std::process::ExitStatus, Vec<u8>)> {
-    let mut said = Vec::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        (&mut stderr)
-            .take(SAID as u64)
-            .read_to_end(&mut said)
-            .await?;
-        tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await?;
-    }
-    Ok((child.wait().await?, said))
-}
-
 fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
@@ -126,17 +135,74 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
         .write_all(content)
 }
 
-/// A process group, killed when this is dropped.
-struct Group(Option<u32>);
+/// The beginning of what a program writes on standard error.
+struct Said {
+    stderr: Option<ChildStderr>,
+    head: Vec<u8>,
+}
+
+/// A process group, killed when this is dropped, which is before its leader is reaped.
+struct Group(Option<Pid>);
+
+// === impl Said ===
+
+impl Said {
+    /// Reads to the end, so that the program does not wait for a reader. May be dropped and called again.
+    async fn read(&mut self) {
+        let mut buffer = [0; 1024];
+        while let Some(stderr) = &mut self.stderr {
+            match stderr.read(&mut buffer).await {
+                Ok(read @ 1..) => {
+                    let room = SAID - self.head.len();
+                    self.head.extend_from_slice(&buffer[..read.min(room)]);
+                }
+                Ok(0) | Err(_) => self.stderr = None,
+            }
+        }
+    }
+
+    /// The end of an error message.
+    async fn shown(mut self, kept: bool) -> String {
+        if !kept {
+            let why = "; its standard error is not kept, since it may quote the inputs";
+            return why.to_owned();
+        }
+        // Whoever left the group may hold the pipe open for ever.
+        let _ = tokio::time::timeout(LAST_WORDS, self.read()).await;
+        format!(": {}", String::from_utf8_lossy(&self.head).trim())
+    }
+}
+
+// === impl Group ===
+
+impl Group {
+    /// That of a child that leads it and was not waited for.
+    fn of(child: &Child) -> Self {
+        let id = child.id();
+        Self(id.and_then(|id| Pid::from_raw(id.cast_signed())))
+    }
+
+    /// Waits until the leader has exited. It is not reaped: as long as it is a zombie the number of its
+    /// group is its own, and a signal to the group reaches nobody else.
+    async fn exited(&self) -> io::Result<()> {
+        let Some(leader) = self.0 else {
+            return Ok(());
+        };
+        // A thread for each program that runs. It ends with the program, which is killed if nobody waits.
+        let waited = tokio::task::spawn_blocking(move || {
+            let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            rustix::io::retry_on_intr(|| waitid(WaitId::Pid(leader), options))
+        });
+        waited.await.map_err(io::Error::other)??;
+        Ok(())
+    }
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let leader = self
-            .0
-            .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
-        if let Some(leader) = leader {
-            // Most often it has ended, and there is nobody to kill.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+        if let Some(leader) = self.0 {
+            // Most often the leader has exited alone, and there is nobody to kill.
+            let _ = kill_process_group(leader, Signal::KILL);
         }
     }
 }

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
-use proofmill_groth16::snarkjs::{CheckedKeys, ZkeyFile};
-use proofmill_groth16::{Curve, ProvingKeyInfo, READING_WINDOW, with_curve};
+use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
+use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW, with_curve};
 use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
 use super::Registered;
 use crate::interface::{CircuitSource, Error, Registration, check_name};
+use crate::key::KeyPolicy;
 
 /// Bytes in memory for each entry of a matrix while it is sorted: places, columns and indices.
 const ENTRY_BYTES: u64 = 24;
@@ -61,19 +62,40 @@ impl Inspection {
 ///
 /// # Errors
 ///
-/// [`Error::Circuit`] if the files are not what they should be, or not for each other.
-pub(crate) fn inspect(inspection: &Inspection, precompiled: &Path) -> Result<Registered, Error> {
+/// [`Error::Circuit`] if the files are not what they should be, or not for each other, or the key is not
+/// one that `policy` takes.
+pub(crate) fn inspect(
+    inspection: &Inspection,
+    policy: KeyPolicy,
+    precompiled: &Path,
+) -> Result<Registered, Error> {
     match &inspection.source {
-        CircuitSource::Zkey(path) => inspect_zkey(inspection, path),
+        CircuitSource::Zkey(path) => inspect_zkey(inspection, policy, path),
         CircuitSource::System { constraints, key } => {
-            inspect_system(inspection, constraints, key, precompiled)
+            let registered = inspect_system(inspection, constraints, key, precompiled)?;
+            with_curve!(registered.curve, E => {
+                let vk = ProvingKey::<E>::load_verifying_key(key)
+                    .map_err(|error| Error::Circuit(format!("{}: {error}", key.display())))?;
+                policy.check(key, &vk).map_err(Error::Circuit)?;
+            });
+            Ok(registered)
         }
     }
 }
 
-fn inspect_zkey(inspection: &Inspection, path: &Path) -> Result<Registered, Error> {
+fn inspect_zkey(
+    inspection: &Inspection,
+    policy: KeyPolicy,
+    path: &Path,
+) -> Result<Registered, Error> {
     let file = MappedFile::open(path).map_err(unusable)?;
     let zkey = ZkeyFile::parse(&file).map_err(|error| unusable(error.in_file(path)))?;
+    with_curve!(zkey.curve(), E => {
+        let vk = zkey
+            .verifying_key::<E>(PointCheck::Full)
+            .map_err(|error| unusable(error.in_file(path)))?;
+        policy.check(path, &vk).map_err(Error::Circuit)?;
+    });
     let header = *zkey.header();
     let entries = u64::from(zkey.coefficients());
     let key_digest = CheckedKeys::digest(&file);

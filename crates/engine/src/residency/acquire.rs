@@ -225,7 +225,7 @@ impl Inner {
             let (inner, work) = (self.clone(), circuit.clone());
             let loaded = tokio::task::spawn_blocking(move || {
                 let pool = &inner.pool;
-                pool.install(|| load::load(&work, inner.form, &inner.checked, files))
+                pool.install(|| load::load(&work, inner.form, inner.policy, &inner.checked, files))
             });
             let loaded = loaded
                 .await

@@ -12,7 +12,7 @@ use proofmill_r1cs::{R1cs, load_precompiled};
 
 use super::CheckedMemory;
 use crate::interface::{CircuitSource, ConstraintsFrom};
-use crate::key::{HotKey, Key};
+use crate::key::{HotKey, Key, KeyPolicy};
 use crate::options::KeyForm;
 use crate::registry::Registered;
 
@@ -57,6 +57,7 @@ pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
 pub(super) fn load(
     registered: &Registered,
     form: KeyForm,
+    policy: KeyPolicy,
     checked: &CheckedMemory,
     mapped: Option<MappedFiles>,
 ) -> Result<Loaded, String> {
@@ -70,12 +71,15 @@ pub(super) fn load(
     let loaded = with_curve!(registered.curve, E => match &registered.source {
         CircuitSource::Zkey(path) => {
             let key = load_zkey::<E>(registered, path, mapped?, points, checked)?;
+            policy.check(path, key.vk())?;
             let from = ConstraintsFrom::Zkey;
             Ok(Loaded { key: Arc::new(HotKey::new(key, false)), from })
         }
         CircuitSource::System { constraints, key } => {
             let (system, from) = load_system(registered, constraints, mapped)?;
-            let key = load_key::<E>(registered, key, system, points, checked)?;
+            let path = key;
+            let key = load_key::<E>(registered, path, system, points, checked)?;
+            policy.check(path, key.vk())?;
             Ok(Loaded { key: Arc::new(HotKey::new(key, true)), from })
         }
     });
@@ -124,7 +128,9 @@ fn load_key<E: Engine>(
     expect_digest(path, &info.checksum, &registered.key_digest)?;
     let known = checked.contains(&info.checksum);
     let check = if known { Check::Checksum } else { Check::Full };
-    let key = ProvingKey::<E>::load(path, check).map_err(|error| unusable(&error))?;
+    // The file may be another by now than the one whose checksum was looked at.
+    let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
+    let key = key.map_err(|error| unusable(&error))?;
     if key.vk.circuit != registered.constraints {
         return Err(unusable(&"the key is for another circuit"));
     }

@@ -14,7 +14,7 @@ use crate::events::Events;
 use crate::interface::{
     CircuitId, CircuitRef, CircuitSource, CircuitView, ConstraintsFrom, Error, EventKind, Tier,
 };
-use crate::key::Key;
+use crate::key::{Key, KeyPolicy};
 use crate::options::KeyForm;
 use crate::registry::Registered;
 
@@ -30,6 +30,7 @@ pub(super) struct Inner {
     pub(super) pool: Arc<rayon::ThreadPool>,
     pub(super) checked: CheckedMemory,
     pub(super) form: KeyForm,
+    pub(super) policy: KeyPolicy,
     /// The most circuits.
     limit: usize,
     table: Mutex<Table>,
@@ -188,6 +189,7 @@ impl Residency {
         pool: Arc<rayon::ThreadPool>,
         checked: CheckedMemory,
         form: KeyForm,
+        policy: KeyPolicy,
         limit: usize,
     ) -> Self {
         let inner = Arc::new_cyclic(|weak| {
@@ -200,6 +202,7 @@ impl Residency {
                 pool,
                 checked,
                 form,
+                policy,
                 limit,
                 table: Mutex::default(),
             }

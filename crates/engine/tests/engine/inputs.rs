@@ -33,7 +33,19 @@ impl WitnessGenerator for FromSeed {
 
 /// A shell script as a generator.
 fn script(text: &str) -> Generator {
+    Generator::Program(program(text))
+}
+
+/// The same, with what it writes on standard error kept.
+fn talking(text: &str) -> Generator {
     Generator::Program(GeneratorProgram {
+        keep_stderr: true,
+        ..program(text)
+    })
+}
+
+fn program(text: &str) -> GeneratorProgram {
+    GeneratorProgram {
         program: "/bin/sh".into(),
         args: ["-c", text, "sh", "{input}", "{output}"]
             .map(str::to_owned)
@@ -41,7 +53,8 @@ fn script(text: &str) -> Generator {
         inherit_env: Vec::new(),
         time_limit: Duration::from_secs(60),
         memory: 1 << 20,
-    })
+        keep_stderr: false,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,6 +175,7 @@ async fn a_generator_that_fails_says_why() {
     let generators = BTreeMap::from([
         ("native".to_owned(), Generator::Native(Arc::new(FromSeed))),
         ("refuses".to_owned(), script("echo too small >&2; exit 3")),
+        ("talks".to_owned(), talking("echo too small >&2; exit 3")),
         ("silent".to_owned(), script(":")),
     ]);
     let running = Running::with(
@@ -174,7 +188,8 @@ async fn a_generator_that_fails_says_why() {
     .await;
     for (generator, why) in [
         ("native", "not a seed"),
-        ("refuses", "too small"),
+        ("refuses", "exit status: 3"),
+        ("talks", "too small"),
         ("silent", "wrote no witness"),
     ] {
         let input = Input::Inputs {
@@ -188,6 +203,81 @@ async fn a_generator_that_fails_says_why() {
         assert!(said.contains(why), "{said}");
     }
     running.stop(Level::Drain).await;
+}
+
+/// The error of a job is kept on disk and shown to whoever may see the job.
+#[tokio::test(flavor = "multi_thread")]
+async fn inputs_that_a_generator_quotes_are_not_kept() {
+    const SECRET: &[u8] = b"{\"preimage\": \"correct horse battery staple\"}";
+    let state = tempfile::tempdir().unwrap();
+    let quotes = "echo 'assertion failed:' >&2; cat \"$1\" >&2; exit 1";
+    let options = Options {
+        state_dir: Some(state.path().to_owned()),
+        generators: BTreeMap::from([("quotes".to_owned(), script(quotes))]),
+        ..options()
+    };
+    let running = Running::with(options, &[BN254]).await;
+    let input = Input::Inputs {
+        generator: "quotes".to_owned(),
+        json: Secret::new(SECRET.to_vec()),
+    };
+    let job = submission("client", "1", vec![partition(input)]);
+    let JobState::Failed(said) = running.handle.prove(job).await.unwrap().state else {
+        panic!("it fails");
+    };
+    assert!(said.contains("exit status: 1"), "{said}");
+    assert!(!said.contains("battery"), "{said}");
+    let shown = format!("{:?}", running.handle.status().await.unwrap());
+    assert!(!shown.contains("battery"), "{shown}");
+    running.stop(Level::Drain).await;
+    let mut folders = vec![state.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let content = std::fs::read(&path).unwrap();
+            let quoted = content.windows(7).any(|bytes| bytes == b"battery");
+            assert!(!quoted, "{}", path.display());
+        }
+    }
+}
+
+/// What a generator started ends with it, whether it ends or is stopped, and holds nothing up.
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_a_generator_leaves_behind_are_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let pid = folder.path().join("pid");
+    // The process that stays has the pipe of standard error.
+    let leaves = format!("sleep 1000 & echo $! > {}; exit 1", pid.display());
+    let options = Options {
+        generators: BTreeMap::from([("leaves".to_owned(), talking(&leaves))]),
+        ..options()
+    };
+    let running = Running::with(options, &[BN254]).await;
+    let input = Input::Inputs {
+        generator: "leaves".to_owned(),
+        json: Secret::new(b"{}".to_vec()),
+    };
+    let job = submission("client", "1", vec![partition(input)]);
+    let began = std::time::Instant::now();
+    let result = running.handle.prove(job).await.unwrap();
+    assert!(matches!(result.state, JobState::Failed(_)));
+    assert!(began.elapsed() < Duration::from_secs(30));
+    let pid = std::fs::read_to_string(pid).unwrap();
+    let process = Path::new("/proc").join(pid.trim());
+    for _ in 0..100 {
+        // An orphan is reaped by somebody else, or stays as a zombie without a command line.
+        let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+        if line.is_empty() {
+            running.stop(Level::Drain).await;
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("process {pid} runs on");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,5 +6,6 @@ mod key_files;
 mod proofs;
 mod resident;
 mod snarkjs_json;
+mod weakness;
 mod zkey;
 mod zkey_setup;

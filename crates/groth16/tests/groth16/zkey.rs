@@ -408,3 +408,28 @@ fn a_checked_key_is_remembered_until_it_changes() {
         assert!(load().is_ok());
     }
 }
+
+/// Between digesting and reading, whoever may write to the file can put other points there: without a
+/// check afterwards they would be taken for those that were checked before.
+#[test]
+fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.zkey");
+    let keys = CheckedKeys::in_directory(directory.path().join("checked"));
+    let trust = Trust::Remembered(&keys);
+    key::<Bls12_381>().save(&path).unwrap();
+    let load = |file: &MappedFile| Zkey::<Bls12_381>::load(file, trust);
+    load(&MappedFile::open(&path).unwrap()).unwrap();
+
+    let opened = MappedFile::open(&path).unwrap();
+    assert_eq!(load(&opened).unwrap().1, Checked::Before);
+    // Beyond what the system's clock for files tells apart.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    let time = std::fs::metadata(&path).unwrap().modified().unwrap();
+    let content = std::fs::read(&path).unwrap();
+    let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut file, &content).unwrap();
+    file.set_modified(time).unwrap();
+    let error = load(&opened).unwrap_err();
+    assert!(matches!(error, FileError::Changed { .. }), "{error}");
+}

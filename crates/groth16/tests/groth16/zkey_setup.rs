@@ -5,11 +5,12 @@ use std::io::Cursor as Memory;
 use ark_ec::AffineRepr;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::snarkjs::{
-    PTAU_FORMAT, Powers, Ptau, PtauHeader, ZkeySetupError, setup_zkey, setup_zkey_from_ptau,
+    PTAU_FORMAT, Powers, Ptau, PtauHeader, ZkeyFile, ZkeySetupError, setup_zkey,
+    setup_zkey_from_ptau,
 };
-use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine};
+use proofmill_groth16::{Bls12_381, Bn254, Curve, Engine, KeyElement, Weakness};
 use proofmill_r1cs::iden3::{
-    Container, ContainerWriter, Format, FormatError, MontgomeryField, R1csFile, Reason,
+    Container, ContainerWriter, Format, FormatError, MontgomeryField, R1CS_FORMAT, R1csFile, Reason,
 };
 
 const CUBE: &[u8] = include_bytes!("../../../r1cs/tests/fixtures/cube.r1cs");
@@ -93,6 +94,49 @@ fn development_keys_have_their_shape() {
     let out = Memory::new(Vec::new());
     let key = setup_zkey::<Bn254, _>(&circuit, &mut rng(), out, &|_| {}).unwrap();
     assert_eq!(key.into_inner().len(), ZKEY_3.len());
+}
+
+/// A header may state any number of wires, and a key has points for each.
+#[test]
+fn wires_that_are_only_stated_are_not_allocated_for() {
+    let mut circuit = CUBE.to_vec();
+    let header = Container::parse(&R1CS_FORMAT, CUBE)
+        .unwrap()
+        .sections()
+        .find(|(kind, _)| *kind == 1)
+        .unwrap()
+        .1;
+    // After the length of the prime and the prime.
+    circuit[header.start + 36..][..4].copy_from_slice(&100_000_u32.to_le_bytes());
+    let circuit = R1csFile::parse(&circuit).unwrap();
+    assert_eq!(circuit.header().n_wires, 100_000);
+    let out = || Memory::new(Vec::new());
+    let error = setup_zkey::<Bn254, _>(&circuit, &mut rng(), out(), &|_| {}).unwrap_err();
+    assert!(matches!(error, ZkeySetupError::Format(_)), "{error}");
+    let ptau = Ptau::<Bn254>::parse(PTAU_3).unwrap();
+    let made = setup_zkey_from_ptau(&circuit, &ptau, None, &mut rng(), out(), &|_| {});
+    let error = made.unwrap_err();
+    assert!(matches!(error, ZkeySetupError::Format(_)), "{error}");
+}
+
+/// Before the first contribution δ is γ; afterwards it is not.
+#[test]
+fn a_key_that_nobody_contributed_to_is_named() {
+    let weaknesses = |bytes: &[u8]| {
+        let info = ZkeyFile::parse(bytes).unwrap().info().unwrap();
+        info.weaknesses
+    };
+    let expected = [Weakness::Related(KeyElement::Gamma, KeyElement::Delta)];
+    for uncontributed in [ZKEY_3, ZKEY_4, ZKEY_BLS] {
+        assert_eq!(weaknesses(uncontributed), expected);
+    }
+    assert_eq!(weaknesses(CONTRIBUTED), []);
+    let ours = setup::<Bn254>(CUBE, PTAU_4, Some("ours")).unwrap();
+    assert_eq!(weaknesses(&ours), []);
+    let circuit = R1csFile::parse(CUBE).unwrap();
+    let out = Memory::new(Vec::new());
+    let ours = setup_zkey::<Bn254, _>(&circuit, &mut rng(), out, &|_| {}).unwrap();
+    assert_eq!(weaknesses(&ours.into_inner()), []);
 }
 
 #[test]

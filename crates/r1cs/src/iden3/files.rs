@@ -26,8 +26,8 @@ const READ_LIMIT: u64 = 1 << 20;
 ///   then keeps the old content.
 /// * What others write in place, such as a witness, is read with [`read`](Self::read), which makes a
 ///   copy and notices a file that shrinks meanwhile.
-/// * [`check_unchanged`](Self::check_unchanged) tells afterwards whether size or time of the file
-///   changed: call it before relying on what was read, such as remembering that a key was checked.
+/// * [`check_unchanged`](Self::check_unchanged) tells afterwards whether anybody touched the file: call
+///   it before relying on what was read, such as remembering that a key was checked.
 pub struct MappedFile {
     path: PathBuf,
     file: File,
@@ -41,10 +41,24 @@ enum Bytes {
     Read(Zeroizing<Vec<u8>>),
 }
 
+/// What changes when a file does. The time of modification alone can be set back by whoever may write
+/// to the file; the time of the inode's change (ctime) cannot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
+    #[cfg(unix)]
+    inode: Inode,
+}
+
+#[cfg(unix)]
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Inode {
+    device: u64,
+    number: u64,
+    owner: (u32, u32),
+    /// Seconds and nanoseconds.
+    changed: (i64, i64),
 }
 
 /// Who may read a file that is written.
@@ -64,7 +78,22 @@ impl Stamp {
         Ok(Self {
             length: metadata.len(),
             modified: metadata.modified().ok(),
+            #[cfg(unix)]
+            inode: Inode::of(&metadata),
         })
+    }
+}
+
+#[cfg(unix)]
+impl Inode {
+    fn of(metadata: &std::fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self {
+            device: metadata.dev(),
+            number: metadata.ino(),
+            owner: (metadata.uid(), metadata.gid()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
     }
 }
 
@@ -124,7 +153,10 @@ impl MappedFile {
         })
     }
 
-    /// That neither the size nor the time of modification of the file changed since it was opened.
+    /// That neither size, time of modification, owner nor inode of the file changed since it was opened.
+    /// A file that was renamed, linked or replaced by another meanwhile counts as changed too, since the
+    /// inode's time tells no more than that something was done to it. Writes by a process that had the
+    /// file mapped and written before may go unnoticed: the system dates those when it pleases.
     ///
     /// # Errors
     ///
@@ -167,9 +199,9 @@ impl MappedFile {
 
 #[expect(unsafe_code, reason = "keys of gigabytes are mapped, not copied")]
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the mapping is private and read-only, and the pages are only ever read as plain bytes,
-    // each of whose values is valid. Whether another process changes or shortens the file cannot be
-    // checked here: the type's documentation says what then happens (other bytes, which the parsers
+    // SAFETY: the mapping is shared with whoever else uses the file, and read-only here; the pages are
+    // only ever read as plain bytes, each of whose values is valid. Whether another process changes or
+    // shortens the file cannot be checked here: the type's documentation says what then happens (other bytes, which the parsers
     // treat as hostile in any case, or SIGBUS) and which files must therefore not be mapped.
     let map = unsafe { Mmap::map(file) }?;
     #[cfg(unix)]

@@ -231,14 +231,30 @@ impl<'a> R1csFile<'a> {
     ///
     /// [`FormatError`] if there is not one for each.
     pub fn labels(&self) -> Result<Vec<u64>, FormatError> {
-        let mut cursor = self.container.section(LABELS)?;
-        cursor.expect_length(u64::from(self.header.n_wires) * 8)?;
+        let mut cursor = self.label_section()?;
         let bytes = cursor.bytes(cursor.remaining())?;
         let (labels, _) = bytes.as_chunks::<8>();
         Ok(labels
             .iter()
             .map(|bytes| u64::from_le_bytes(*bytes))
             .collect())
+    }
+
+    /// That the file has a label for each wire of the header, as circom writes them. The header's number
+    /// is only stated: who allocates something for each wire asks this first, and then allocates at most
+    /// in proportion to the file.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] if there is not one for each.
+    pub fn check_labels(&self) -> Result<(), FormatError> {
+        self.label_section().map(drop)
+    }
+
+    fn label_section(&self) -> Result<Cursor<'a>, FormatError> {
+        let cursor = self.container.section(LABELS)?;
+        cursor.expect_length(u64::from(self.header.n_wires) * 8)?;
+        Ok(cursor)
     }
 
     /// All of it.

@@ -102,6 +102,26 @@ impl<'a> WtnsFile<'a> {
         }
         Ok(witness)
     }
+
+    /// The first `count` values after the leading one, such as the public inputs; the rest is not read.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] as for [`read`](Self::read), and if there are fewer.
+    pub fn leading<F: PrimeField>(&self, count: usize) -> Result<Vec<F>, FormatError> {
+        let header = self.container.section(HEADER)?;
+        self.header
+            .prime
+            .expect::<F>()
+            .map_err(|reason| header.error(reason))?;
+        let mut cursor = self.container.section(VALUES)?;
+        let start = cursor.offset();
+        if !cursor.field::<F>()?.is_one() {
+            let reason = "the first value is not one".into();
+            return Err(cursor.error_at(start, Reason::Inconsistent(reason)));
+        }
+        cursor.fields(count as u64)
+    }
 }
 
 impl fmt::Debug for WtnsFile<'_> {

@@ -192,6 +192,9 @@ fn dispatcher(checker: &mut Checker<'_>, at: &Field, stage: &Dispatcher) {
             if let Some(ca) = &engine.ca {
                 file_is_there(checker, &executor.child("ca"), ca);
             }
+            if let Some(key) = &engine.verifying_key {
+                file_is_there(checker, &executor.child("verifying_key"), key);
+            }
         }
         Executor::Native { prover, .. } => {
             let known = checker.host.provers();

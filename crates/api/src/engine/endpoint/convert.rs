@@ -1,5 +1,6 @@
 //! Between what executors say and what engines do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::executor::engine::{
@@ -9,6 +10,7 @@ use proofmill_r1cs::iden3::WTNS_FORMAT;
 use proofmill_workflow::EnginePriority;
 use tonic::Code;
 
+use crate::engine::answer::{AnswerKey, check_answer_of_any_curve};
 use crate::engine::proto::partition::Input;
 use crate::engine::proto::{self, GeneratorInputs, JobState, Partition, Priority, SubmitRequest};
 
@@ -39,8 +41,13 @@ pub(super) fn forgotten(error: EndpointError) -> EndpointError {
     }
 }
 
-/// How a job of one partition ended.
-pub(super) fn end(result: proto::JobResult) -> Result<End, EndpointError> {
+/// How a job of one partition ended, by what the engine answered. The answer is compared with the job and
+/// with `key`, and the texts that go on are written from what was checked.
+pub(super) async fn end(
+    result: proto::JobResult,
+    job: &Job,
+    key: Option<Arc<AnswerKey>>,
+) -> Result<End, EndpointError> {
     match result.state() {
         JobState::Done => {}
         JobState::Failed => return Ok(End::Failed(result.failure)),
@@ -49,14 +56,30 @@ pub(super) fn end(result: proto::JobResult) -> Result<End, EndpointError> {
     let proof = result.proofs.into_iter().next().ok_or_else(|| {
         EndpointError::Unavailable(format!("job {} is done and has no proof", result.job))
     })?;
-    Ok(End::Proved(Made {
-        circuit_id: proof.circuit_id,
-        curve: proof.curve,
-        proof: proof.proof,
-        public: proof.public_inputs,
-        proof_json: proof.proof_json,
-        public_json: proof.public_json,
-    }))
+    let witness = match &job.input {
+        JobInput::Witness(bytes) => Some(bytes.clone()),
+        JobInput::Inputs { .. } => None,
+    };
+    // A pairing takes milliseconds, many inputs longer.
+    let checked = tokio::task::spawn_blocking(move || {
+        let texts = check_answer_of_any_curve(&proof, witness.as_deref(), key.as_deref());
+        texts.map(|texts| (proof, texts))
+    });
+    let checked = checked
+        .await
+        .map_err(|error| EndpointError::Unavailable(error.to_string()))?;
+    Ok(match checked {
+        Ok((proof, texts)) => End::Proved(Made {
+            circuit_id: proof.circuit_id,
+            curve: proof.curve,
+            proof: proof.proof,
+            public: proof.public_inputs,
+            proof_json: texts.proof,
+            public_json: texts.public,
+        }),
+        // Another engine, or another job, may do better.
+        Err(error) => End::Failed(error.to_string()),
+    })
 }
 
 /// A request for one proof.

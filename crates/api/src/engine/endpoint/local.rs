@@ -50,12 +50,17 @@ impl Endpoint for Local {
         })
     }
 
-    fn result<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<End, EndpointError>> {
+    fn result<'a>(
+        &'a self,
+        id: &'a str,
+        job: &'a Job,
+    ) -> BoxFuture<'a, Result<End, EndpointError>> {
         Box::pin(async move {
-            let job = convert::job_id(job).map_err(declined)?;
-            let result = self.0.await_result(job).await;
+            let id = convert::job_id(id).map_err(declined)?;
+            let result = self.0.await_result(id).await;
             let result = result.map_err(|error| forgotten(unanswered(error)))?;
-            end(convert::result(&result).map_err(EndpointError::Unavailable)?)
+            let result = convert::result(&result).map_err(EndpointError::Unavailable)?;
+            end(result, job, None).await
         })
     }
 

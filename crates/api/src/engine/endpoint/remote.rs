@@ -1,5 +1,6 @@
 //! An engine in another process, over gRPC.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -8,7 +9,7 @@ use proofmill_workflow::EngineExecutor;
 use tokio::sync::OnceCell;
 
 use super::convert::{end, forgotten, look, refused, submission};
-use crate::engine::{Address, Client, ClientError, Credentials};
+use crate::engine::{Address, AnswerKey, Client, ClientError, Credentials};
 
 /// What talks to the engines of a stage, in their order. They are connected to when they are first
 /// asked, and again when a connection is lost.
@@ -17,11 +18,14 @@ pub fn endpoints(engine: &EngineExecutor) -> Vec<Arc<dyn Endpoint>> {
         authority: engine.ca.clone(),
         token: engine.token.clone(),
     };
+    let key = Arc::new(OnceCell::new());
     let endpoint = |address: String| -> Arc<dyn Endpoint> {
         Arc::new(Remote {
             address,
             credentials: credentials.clone(),
             client: OnceCell::new(),
+            key_path: engine.verifying_key.clone(),
+            key: key.clone(),
         })
     };
     let addresses = engine.endpoints.iter();
@@ -33,6 +37,10 @@ struct Remote {
     credentials: Credentials,
     /// There once it was connected; it connects itself again.
     client: OnceCell<Client>,
+    /// The file with the key that proofs are verified with.
+    key_path: Option<PathBuf>,
+    /// That key, read when the first proof comes; one for all engines of the stage.
+    key: Arc<OnceCell<Arc<AnswerKey>>>,
 }
 
 // === impl Remote ===
@@ -46,6 +54,20 @@ impl Remote {
             connected.map_err(unanswered)
         };
         self.client.get_or_try_init(connect).await
+    }
+
+    async fn verifying_key(&self) -> Result<Option<Arc<AnswerKey>>, EndpointError> {
+        let Some(path) = &self.key_path else {
+            return Ok(None);
+        };
+        let load = || async {
+            let path = path.clone();
+            let loaded = tokio::task::spawn_blocking(move || AnswerKey::load(&path)).await;
+            let loaded = loaded.unwrap_or_else(|error| Err(error.to_string()));
+            let unusable = |why| EndpointError::Unavailable(format!("verifying key: {why}"));
+            loaded.map(Arc::new).map_err(unusable)
+        };
+        self.key.get_or_try_init(load).await.cloned().map(Some)
     }
 }
 
@@ -67,6 +89,8 @@ impl Endpoint for Remote {
         job: &'a Job,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
+            // Better known before the work than after.
+            self.verifying_key().await?;
             let client = self.client().await?;
             let submitted = client.submit(submission(request, job)).await;
             let submitted = submitted.map_err(unanswered)?;
@@ -77,10 +101,16 @@ impl Endpoint for Remote {
         })
     }
 
-    fn result<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<End, EndpointError>> {
+    fn result<'a>(
+        &'a self,
+        id: &'a str,
+        job: &'a Job,
+    ) -> BoxFuture<'a, Result<End, EndpointError>> {
         Box::pin(async move {
-            let result = self.client().await?.await_result(job).await;
-            end(result.map_err(|error| forgotten(unanswered(error)))?)
+            let key = self.verifying_key().await?;
+            let result = self.client().await?.await_result(id).await;
+            let result = result.map_err(|error| forgotten(unanswered(error)))?;
+            end(result, job, key).await
         })
     }
 

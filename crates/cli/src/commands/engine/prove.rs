@@ -9,7 +9,7 @@ use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{
     Circuit, GeneratorInputs, JobResult, JobState, Partition, Priority, Proof, SubmitRequest,
 };
-use proofmill_api::engine::{Client, Credentials};
+use proofmill_api::engine::{AnswerKey, Client, Credentials, check_answer_of_any_curve};
 use proofmill_r1cs::iden3::MappedFile;
 use serde_json::json;
 
@@ -24,7 +24,8 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     if let Some(public) = &args.public {
         check_folder(public)?;
     }
-    let content = MappedFile::read(&args.witness)?.to_vec();
+    let witness = MappedFile::read(&args.witness)?;
+    let content = witness.to_vec();
     let input = match &args.generator {
         None => Input::Wtns(content),
         Some(generator) => Input::Inputs(GeneratorInputs {
@@ -53,12 +54,18 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
             input: Some(input),
         }],
     };
+    let key = args.vk.as_deref().map(AnswerKey::load).transpose();
+    let key = key.map_err(Failure::new)?;
     let client = connect(&args.look.engine).await?;
     let made = prove(&client, request).await?;
+    // Of the answer only what was checked is written, and never its texts.
+    let sent = args.generator.is_none().then_some(&witness[..]);
+    let texts = check_answer_of_any_curve(&made.proof, sent, key.as_ref());
+    let texts = texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
     if let Some(public) = &args.public {
-        write_text(public, &made.proof.public_json)?;
+        write_text(public, &texts.public)?;
     }
-    write_text(&args.output, &made.proof.proof_json)?;
+    write_text(&args.output, &texts.proof)?;
     if args.look.json {
         let summary = json!({
             "job": made.job,
@@ -70,8 +77,13 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
         return output::line(summary.to_string());
     }
     output::line(output::plain(&format!(
-        "{}: made and verified by the engine, job {}",
+        "{}: made and verified by the engine{}, job {}",
         args.output.display(),
+        if args.vk.is_some() {
+            ", and verified here"
+        } else {
+            ""
+        },
         made.job
     )))
 }

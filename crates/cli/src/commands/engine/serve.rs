@@ -98,6 +98,7 @@ fn options(args: &Serve) -> Result<Options, Failure> {
         },
         result_ttl: Duration::from_secs(args.result_seconds.into()),
         generators,
+        allow_insecure_keys: args.key_safety.allow_insecure_key,
         ..Options::default()
     })
 }
@@ -130,6 +131,7 @@ fn generator(text: &str, args: &Serve) -> Result<(String, Generator), Failure> {
         inherit_env: args.generator_inherit_env.clone(),
         time_limit: Duration::from_secs(args.generator_seconds.into()),
         memory: args.generator_memory,
+        keep_stderr: args.generator_stderr,
     };
     Ok((name.to_owned(), Generator::Program(generator)))
 }

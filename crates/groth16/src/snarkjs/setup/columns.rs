@@ -25,6 +25,8 @@ pub(super) struct Multiplier {
 // === impl Columns ===
 
 impl Columns {
+    /// The columns take memory each: their number must be one that the circuit's file backs, not only
+    /// states.
     pub(super) fn new(matrix: &Matrix, columns: usize) -> Self {
         let mut starts = vec![0; columns + 1];
         let entries = || {

@@ -250,6 +250,8 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
                 constraints: header.n_constraints,
             });
         }
+        // From here on there is something for each wire, and the header's number is only stated.
+        file.check_labels()?;
         let system = file.system()?;
         let columns = system
             .matrices()

@@ -3,7 +3,7 @@
 use proofmill_r1cs::iden3::FormatError;
 
 use super::{ContributionHash, PointCheck, ZkeyFile, ZkeyHeader};
-use crate::with_curve;
+use crate::{Weakness, with_curve};
 
 /// What a key file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct ZkeyInfo {
     pub circuit_hash: Option<ContributionHash>,
     /// The contributions to it, in order.
     pub contributions: Vec<ContributionInfo>,
+    /// The reasons why proofs under it prove nothing; none for the key of an honest setup.
+    pub weaknesses: Vec<Weakness>,
 }
 
 /// A section.
@@ -46,17 +48,19 @@ pub struct ContributionInfo {
 }
 
 impl ZkeyFile<'_> {
-    /// What the file holds: its headers, sections and contributions, whose points are checked; no
-    /// other points are read.
+    /// What the file holds: its headers, sections, contributions and verifying key, whose points are
+    /// checked; no other points are read.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] if the contributions are malformed.
+    /// [`FormatError`] if the contributions or the verifying key are malformed.
     pub fn info(&self) -> Result<ZkeyInfo, FormatError> {
-        let (circuit_hash, contributions) = with_curve!(self.curve(), E => {
+        let (weaknesses, circuit_hash, contributions) = with_curve!(self.curve(), E => {
+            let weaknesses = self.verifying_key::<E>(PointCheck::Full)?.weaknesses();
             match self.read_contributions::<E>(PointCheck::Full)? {
-                None => (None, Vec::new()),
+                None => (weaknesses, None, Vec::new()),
                 Some(contributions) => (
+                    weaknesses,
                     Some(ContributionHash(contributions.circuit_hash)),
                     contributions
                         .list
@@ -85,6 +89,7 @@ impl ZkeyFile<'_> {
                 .collect(),
             circuit_hash,
             contributions,
+            weaknesses,
         })
     }
 }

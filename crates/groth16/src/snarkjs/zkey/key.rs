@@ -112,12 +112,17 @@ impl<E: Engine> Zkey<E> {
             return Ok((read(PointCheck::Full)?, Checked::Now));
         };
         let digest = CheckedKeys::digest(file);
-        if keys.contains(&digest) {
-            return Ok((read(PointCheck::Skip)?, Checked::Before));
-        }
-        let key = read(PointCheck::Full)?;
-        // What was checked is what was digested only if nobody wrote to the file meanwhile.
+        let known = keys.contains(&digest);
+        let key = read(if known {
+            PointCheck::Skip
+        } else {
+            PointCheck::Full
+        })?;
+        // What was read is what was digested only if nobody wrote to the file meanwhile.
         file.check_unchanged()?;
+        if known {
+            return Ok((key, Checked::Before));
+        }
         keys.remember(&digest, file.path())?;
         Ok((key, Checked::Now))
     }

@@ -86,6 +86,12 @@ unsafe impl Send for Matrix {}
 unsafe impl Sync for Matrix {}
 
 impl Matrix {
+    /// The same elements as rows of `pitch` of them, by the same pointer: a second one taken from the
+    /// slice would end this one's right to it.
+    fn with_rows_of(self, pitch: usize) -> Self {
+        Self { pitch, ..self }
+    }
+
     /// Eight columns.
     fn columns(self, block: usize) -> Beside {
         Beside::new(self.words.wrapping_add(WORDS * 8 * block), self.pitch)
@@ -200,7 +206,7 @@ impl<P: Constants> Plan<P> {
     fn run(&self, transform: &Transform, values: &mut [Scalar<P, 4>]) {
         let (rows, columns) = (self.rows, self.columns);
         let inputs = self.matrix(values, columns);
-        let outputs = self.matrix(values, rows);
+        let outputs = inputs.with_rows_of(rows);
         let pitch = columns + PADDING;
         let mut scratch = self.take_scratch(rows * pitch * WORDS);
         let between = Matrix {

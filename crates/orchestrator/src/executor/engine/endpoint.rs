@@ -22,8 +22,10 @@ pub trait Endpoint: Send + Sync + 'static {
         job: &'a Job,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>>;
 
-    /// Waits for a job's end.
-    fn result<'a>(&'a self, job: &'a str) -> BoxFuture<'a, Result<End, EndpointError>>;
+    /// Waits for the end of the job `id`, which is that of `job`. What an engine in another process says
+    /// of it is checked here: an answer that cannot be right is [`End::Failed`].
+    fn result<'a>(&'a self, id: &'a str, job: &'a Job)
+    -> BoxFuture<'a, Result<End, EndpointError>>;
 
     /// Stops a job, unless more than `waiting` callers wait for its result.
     fn cancel<'a>(&'a self, job: &'a str, waiting: u32)
@@ -90,7 +92,8 @@ pub struct Ticket {
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With a proof, which the engine has verified.
+    /// With a proof, which the engine says that it has verified; it was checked as far as
+    /// [`Endpoint::result`] can.
     Proved(Made),
     /// Without one: why.
     Failed(String),
@@ -109,9 +112,11 @@ pub struct Made {
     pub proof: Vec<u8>,
     /// The public inputs, without the leading one, 32 little-endian bytes each.
     pub public: Vec<Vec<u8>>,
-    /// The proof as snarkjs writes it to `proof.json`.
+    /// The proof as snarkjs writes it to `proof.json`; written from [`proof`](Self::proof) by whoever
+    /// checked that.
     pub proof_json: String,
-    /// The public inputs as snarkjs writes them to `public.json`.
+    /// The public inputs as snarkjs writes them to `public.json`; written from
+    /// [`public`](Self::public).
     pub public_json: String,
 }
 

@@ -238,7 +238,7 @@ impl Router {
             };
             let wanted = self.shared.want(ix, &ticket.job);
             let end = {
-                let mut result = pin!(endpoint.result(&ticket.job));
+                let mut result = pin!(endpoint.result(&ticket.job, journey.job));
                 tokio::select! {
                     biased;
                     end = &mut result => end,

@@ -1,0 +1,183 @@
+//! Checking an engine's answer before anything is made of it.
+//!
+//! An engine is another process, perhaps on another machine. Its answer has a proof twice, as points
+//! and as text, and nothing makes the two agree. So only points and numbers are read, which have to be
+//! canonical, and the texts that go on are written from them here.
+
+use std::path::Path;
+
+use proofmill_groth16::snarkjs::{
+    curve_of_json, inputs_to_json, proof_to_json, read_json, verifying_key_from_json,
+};
+use proofmill_groth16::{
+    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, Proof, ProofError, VerifyError, verify,
+    with_curve,
+};
+use proofmill_r1cs::iden3::{FormatError, WTNS_FORMAT, WtnsFile, canonical_from_le};
+
+use super::proto;
+
+/// Bytes of a value in a witness that is a vector.
+const VALUE_BYTES: usize = 32;
+
+/// A proof and its public inputs as snarkjs writes them, made of values that were checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProofTexts {
+    /// `proof.json`.
+    pub proof: String,
+    /// `public.json`.
+    pub public: String,
+}
+
+/// A reason not to use an engine's answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// The curve is none that is known here.
+    #[error("the engine's proof is over {0:?}, which is no curve")]
+    Curve(String),
+    /// The curve is another than the verifying key's.
+    #[error("the engine's proof is over {found}, where the key is over {expected}")]
+    OtherCurve {
+        /// The proof's.
+        found: Curve,
+        /// The key's.
+        expected: Curve,
+    },
+    /// The proof's bytes are none.
+    #[error("the engine's proof is malformed: {0}")]
+    Proof(#[from] ProofError),
+    /// A public input is no canonical number.
+    #[error("public input {0} of the engine's proof is not below the field's prime")]
+    Input(usize),
+    /// The proof is about other values than those that were sent.
+    #[error(
+        "the engine's proof is of other public inputs than the witness's: the first is number {0}"
+    )]
+    OtherInputs(usize),
+    /// The witness that was sent is none.
+    #[error("the witness is malformed: {0}")]
+    Witness(String),
+    /// The proof does not hold under the verifying key.
+    #[error("the engine's proof does not hold: {0}")]
+    Invalid(#[from] VerifyError),
+}
+
+/// A verifying key that engines' proofs are checked with, over any curve.
+#[derive(Clone, Debug)]
+pub struct AnswerKey(KeyOf);
+
+#[derive(Clone, Debug)]
+enum KeyOf {
+    Bn254(Box<PreparedVerifyingKey<Bn254>>),
+    Bls12_381(Box<PreparedVerifyingKey<Bls12_381>>),
+}
+
+/// Checks an engine's proof over `E` and writes its texts: with `witness`, the `.wtns` file or vector
+/// that was sent, that its public inputs are those of the proof; with `key`, that the proof holds.
+///
+/// # Errors
+///
+/// See [`AnswerError`].
+pub fn check_answer<E: Engine>(
+    answer: &proto::Proof,
+    witness: Option<&[u8]>,
+    key: Option<&PreparedVerifyingKey<E>>,
+) -> Result<ProofTexts, AnswerError> {
+    let proof = Proof::<E>::from_bytes(&answer.proof)?;
+    let inputs = answer.public_inputs.iter().enumerate();
+    let inputs = inputs
+        .map(|(i, bytes)| canonical_from_le(bytes).ok_or(AnswerError::Input(i + 1)))
+        .collect::<Result<Vec<E::ScalarField>, _>>()?;
+    if let Some(witness) = witness {
+        let sent = public_inputs::<E>(witness, inputs.len())?;
+        let mut pairs = sent.iter().zip(&inputs);
+        if let Some(i) = pairs.position(|(sent, proved)| sent != proved) {
+            return Err(AnswerError::OtherInputs(i + 1));
+        }
+    }
+    if let Some(key) = key {
+        verify(key, &inputs, &proof)?;
+    }
+    Ok(ProofTexts {
+        proof: proof_to_json(&proof),
+        public: inputs_to_json(&inputs),
+    })
+}
+
+/// As [`check_answer`], over the curve that the answer names.
+///
+/// # Errors
+///
+/// See [`AnswerError`].
+pub fn check_answer_of_any_curve(
+    answer: &proto::Proof,
+    witness: Option<&[u8]>,
+    key: Option<&AnswerKey>,
+) -> Result<ProofTexts, AnswerError> {
+    let mut curves = Curve::ALL.into_iter();
+    let found = curves
+        .find(|curve| curve.name() == answer.curve)
+        .ok_or_else(|| AnswerError::Curve(answer.curve.chars().take(32).collect()))?;
+    let Some(AnswerKey(key)) = key else {
+        return with_curve!(found, E => check_answer::<E>(answer, witness, None));
+    };
+    let expected = match key {
+        KeyOf::Bn254(_) => Curve::Bn254,
+        KeyOf::Bls12_381(_) => Curve::Bls12_381,
+    };
+    if found != expected {
+        return Err(AnswerError::OtherCurve { found, expected });
+    }
+    match key {
+        KeyOf::Bn254(key) => check_answer(answer, witness, Some(&**key)),
+        KeyOf::Bls12_381(key) => check_answer(answer, witness, Some(&**key)),
+    }
+}
+
+/// The first values of a witness after the leading one.
+fn public_inputs<E: Engine>(
+    witness: &[u8],
+    count: usize,
+) -> Result<Vec<E::ScalarField>, AnswerError> {
+    if witness.starts_with(&WTNS_FORMAT.magic) {
+        let malformed = |error: FormatError| AnswerError::Witness(error.to_string());
+        let file = WtnsFile::parse(witness).map_err(malformed)?;
+        return file.leading(count).map_err(malformed);
+    }
+    let mut values = witness.chunks_exact(VALUE_BYTES).skip(1);
+    (0..count)
+        .map(|i| {
+            let value = values.next().and_then(canonical_from_le);
+            value.ok_or_else(|| {
+                AnswerError::Witness(format!("value {} is missing or not canonical", i + 1))
+            })
+        })
+        .collect()
+}
+
+// === impl AnswerKey ===
+
+impl AnswerKey {
+    /// Reads `verification_key.json`, and refuses a key under which proofs prove nothing.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file, with its path.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let unusable = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let json = read_json(path).map_err(|error| error.to_string())?;
+        let curve = curve_of_json(&json).map_err(|error| unusable(&error))?;
+        let curve = curve.ok_or_else(|| unusable(&"the key names no curve"))?;
+        Ok(Self(match curve {
+            Curve::Bn254 => KeyOf::Bn254(prepared(&json).map_err(|why| unusable(&why))?),
+            Curve::Bls12_381 => KeyOf::Bls12_381(prepared(&json).map_err(|why| unusable(&why))?),
+        }))
+    }
+}
+
+fn prepared<E: Engine>(json: &[u8]) -> Result<Box<PreparedVerifyingKey<E>>, String> {
+    let key = verifying_key_from_json::<E>(json).map_err(|error| error.to_string())?;
+    key.require_secure().map_err(|error| error.to_string())?;
+    Ok(Box::new(key.into()))
+}

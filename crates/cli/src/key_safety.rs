@@ -1,0 +1,55 @@
+//! Keys under which proofs prove nothing: refused, unless the command line allows them.
+
+use std::path::Path;
+
+use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
+use proofmill_groth16::{Engine, InsecureKey, VerifyingKey, with_curve};
+use proofmill_telemetry::console_line;
+
+use crate::args::circuits::KeySafety;
+use crate::failure::Failure;
+use crate::output;
+
+impl KeySafety {
+    /// That a key from the file at `path` is not degenerate, or that this is allowed, which is then
+    /// warned of.
+    pub(crate) fn check<E: Engine>(
+        self,
+        path: &Path,
+        key: &VerifyingKey<E>,
+    ) -> Result<(), Failure> {
+        match key.require_secure() {
+            Ok(()) => Ok(()),
+            Err(insecure) if self.allow_insecure_key => {
+                warn(path, &insecure);
+                Ok(())
+            }
+            Err(insecure) => Err(refused(path, &insecure)),
+        }
+    }
+
+    /// The same of a `.zkey`, of which no more than the verifying key is read.
+    pub(crate) fn check_zkey(self, path: &Path, key: &ZkeyFile<'_>) -> Result<(), Failure> {
+        with_curve!(key.curve(), E => {
+            let vk = key
+                .verifying_key::<E>(PointCheck::Full)
+                .map_err(|error| error.in_file(path))?;
+            self.check(path, &vk)
+        })
+    }
+}
+
+/// Says that a key is not to be relied on.
+pub(crate) fn warn(path: &Path, insecure: &InsecureKey) {
+    console_line(output::plain(&format!(
+        "warning: {}: {insecure}",
+        path.display()
+    )));
+}
+
+fn refused(path: &Path, insecure: &InsecureKey) -> Failure {
+    Failure::new(format!("{}: {insecure}", path.display())).help(
+        "take a key that others contributed to (`snarkjs zkey contribute`); for tests \
+         --allow-insecure-key uses it all the same",
+    )
+}

@@ -1,0 +1,170 @@
+//! Verifying keys under which proofs prove nothing.
+//!
+//! Groth16 is sound for a key whose τ, α, β, γ and δ were drawn independently and forgotten. Whether
+//! they were forgotten no check of a key can tell. This module finds keys for which nobody has to know
+//! them: with any two of β, γ and δ equal or opposite in the second group, or one of the elements at
+//! infinity, the verification equation `e(A, B) = e(α, β) · e(I, γ) · e(C, δ)` has solutions that
+//! follow from the key alone, for any public inputs (I is their point):
+//!
+//! | key | A, B, C |
+//! |---|---|
+//! | γ = δ | α, β, −I |
+//! | γ = β | α + I, β, ∞ |
+//! | β = δ | I, γ, −α |
+//! | α or β at infinity | I, γ, ∞ |
+//! | γ at infinity | α, β, ∞ |
+//!
+//! γ = δ is what `snarkjs groth16 setup` writes before the first contribution to the second phase, and
+//! γ = β what it writes for powers of tau that nobody contributed to.
+
+use std::fmt;
+
+use ark_ec::AffineRepr;
+
+use crate::{Engine, VerifyingKey};
+
+/// An element of a verifying key beside the points of its public inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyElement {
+    /// α, in the first group.
+    Alpha,
+    /// β, in the second group.
+    Beta,
+    /// γ, in the second group.
+    Gamma,
+    /// δ, in the second group.
+    Delta,
+}
+
+/// A reason why proofs under a verifying key prove nothing. No key of an honest setup has one, but
+/// with negligible probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Weakness {
+    /// The element is the point at infinity.
+    Infinity(KeyElement),
+    /// Two elements of the second group are equal, or each other's negation.
+    Related(KeyElement, KeyElement),
+    /// Points of public inputs (IC) are at infinity: a proof holds whatever these inputs are.
+    UnboundInputs {
+        /// The first such point; 0 is that of the leading one.
+        first: usize,
+        /// The number of such points.
+        count: usize,
+    },
+    /// There is no point at all for public inputs, not even that of the leading one.
+    NoInputPoints,
+}
+
+/// A verifying key under which proofs prove nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InsecureKey(Vec<Weakness>);
+
+// === impl VerifyingKey ===
+
+impl<E: Engine> VerifyingKey<E> {
+    /// The reasons why proofs under this key prove nothing; none for the key of an honest setup. That
+    /// there are none does not mean that the setup was honest.
+    pub fn weaknesses(&self) -> Vec<Weakness> {
+        use KeyElement::{Alpha, Beta, Delta, Gamma};
+        let mut found = Vec::new();
+        if self.alpha_g1.is_zero() {
+            found.push(Weakness::Infinity(Alpha));
+        }
+        let second = [
+            (Beta, self.beta_g2),
+            (Gamma, self.gamma_g2),
+            (Delta, self.delta_g2),
+        ];
+        let infinite = second.iter().filter(|(_, point)| point.is_zero());
+        found.extend(infinite.map(|(element, _)| Weakness::Infinity(*element)));
+        for (i, (left, point)) in second.iter().enumerate() {
+            let related = second[i + 1..]
+                .iter()
+                .filter(|(_, other)| !point.is_zero() && (point == other || *point == -*other));
+            found.extend(related.map(|(right, _)| Weakness::Related(*left, *right)));
+        }
+        let mut unbound = (0..self.instance.len()).filter(|i| self.instance[*i].is_zero());
+        if let Some(first) = unbound.next() {
+            let count = 1 + unbound.count();
+            found.push(Weakness::UnboundInputs { first, count });
+        }
+        if self.instance.is_empty() {
+            found.push(Weakness::NoInputPoints);
+        }
+        found
+    }
+
+    /// That no weakness is known of this key.
+    ///
+    /// # Errors
+    ///
+    /// [`InsecureKey`] with the [`weaknesses`](Self::weaknesses).
+    pub fn require_secure(&self) -> Result<(), InsecureKey> {
+        match self.weaknesses() {
+            found if found.is_empty() => Ok(()),
+            found => Err(InsecureKey(found)),
+        }
+    }
+}
+
+// === impl InsecureKey ===
+
+impl InsecureKey {
+    /// The weaknesses, at least one.
+    pub fn weaknesses(&self) -> &[Weakness] {
+        &self.0
+    }
+}
+
+impl fmt::Display for InsecureKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("insecure key, under which proofs prove nothing: ")?;
+        for (i, weakness) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "; " };
+            write!(f, "{separator}{weakness}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for InsecureKey {}
+
+impl fmt::Display for Weakness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use KeyElement::{Beta, Delta, Gamma};
+        match self {
+            Self::Infinity(element) => write!(f, "{element} is the point at infinity"),
+            Self::Related(left, right) => {
+                write!(f, "{left} and {right} are equal or opposite")?;
+                match (left, right) {
+                    (Gamma, Delta) => f.write_str(" (nobody contributed to the second phase)"),
+                    (Beta, Gamma) => f.write_str(" (nobody contributed to the powers of tau)"),
+                    _ => Ok(()),
+                }
+            }
+            Self::UnboundInputs { first, count: 1 } => write!(
+                f,
+                "the public-input point IC[{first}] is the point at infinity"
+            ),
+            Self::UnboundInputs { first, count } => write!(
+                f,
+                "{count} public-input points, the first of them IC[{first}], are the point at infinity"
+            ),
+            Self::NoInputPoints => f.write_str("there are no public-input points (IC)"),
+        }
+    }
+}
+
+// === impl KeyElement ===
+
+impl fmt::Display for KeyElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Alpha => "alpha",
+            Self::Beta => "beta",
+            Self::Gamma => "gamma",
+            Self::Delta => "delta",
+        })
+    }
+}
