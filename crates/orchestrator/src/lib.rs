@@ -14,6 +14,7 @@ pub mod http;
 pub mod id;
 pub mod message;
 pub mod mill;
+pub mod origin;
 pub mod payload;
 pub mod plan;
 pub mod record;
