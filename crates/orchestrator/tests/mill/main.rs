@@ -13,6 +13,7 @@ mod shutdown;
 mod sink;
 mod speculation;
 mod support;
+mod verification;
 mod webhook;
 
 /// Where the log is: in the mill's directory.
