@@ -33,6 +33,12 @@ impl Core {
             return;
         };
         let no = task.no;
+        // Its members would leave under names of the worker's choice.
+        let is_group = |output: &Output| matches!(output.payload, Payload::Group { .. });
+        if complete.outputs.iter().any(is_group) {
+            self.result_is_wrong(no, &complete, "it is a group, which only collectors make");
+            return;
+        }
         if task.accept > 1 {
             self.complete_part(no, complete);
             return;
