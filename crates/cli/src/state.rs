@@ -21,7 +21,15 @@ pub(crate) const ROOT: &str = ".proofmill";
 const FILE: &str = "workflow.json";
 
 /// What the program itself puts into a state directory, before it has written [`FILE`].
-const OURS: [&str; 6] = ["log", "blobs", "scratch", "proofs", "engine", "demo.json"];
+const OURS: [&str; 7] = [
+    "log",
+    "blobs",
+    "scratch",
+    "proofs",
+    "engine",
+    "demo.json",
+    "emissions.json",
+];
 
 /// How long a mill waits for a state directory that a short command (`status`, `dlq`) has open.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);

@@ -15,6 +15,7 @@ pub mod id;
 mod identity;
 pub mod message;
 pub mod mill;
+pub mod origin;
 pub mod payload;
 pub mod plan;
 pub mod principal;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Part, TaskId};
+use crate::origin::Origins;
 use crate::payload::Payload;
 use crate::plan::{Needs, Plan, QueueIx, StageIx};
 use crate::record::TaskRecord;
@@ -39,11 +40,13 @@ pub(crate) type Routed = (StageIx, Result<TaskRecord, (TaskRecord, String)>);
 ///
 /// The identity of each follows from the plan and the message alone: a reader of several queues,
 /// or of a queue with several writers, tells messages apart by a part that names their origin.
+/// `origins` is what the core knows of where the payload comes from: no message says so itself.
 pub(crate) fn tasks_of(
     plan: &Plan,
     queue: QueueIx,
     writer: &str,
     message: &Message,
+    origins: &Origins,
     at_ms: u64,
 ) -> Vec<Routed> {
     let queue_plan = plan.queue(queue);
@@ -75,6 +78,7 @@ pub(crate) fn tasks_of(
                 needs: message.needs.clone(),
                 payload: message.payload.clone(),
                 at_ms,
+                origins: origins.clone(),
             };
             match grouping {
                 Some((_, Err(why))) => (*reader, Err((task, why.clone()))),

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Part, TaskId, WorkerId};
 use crate::identity::Identity;
+use crate::origin::Origins;
 use crate::payload::Payload;
 use crate::plan::Needs;
 
@@ -100,6 +101,8 @@ pub struct TaskRecord {
     pub payload: Payload,
     /// When it was accepted, milliseconds since 1970-01-01 UTC. For people: nothing is decided by it.
     pub at_ms: u64,
+    /// Where what it carries comes from.
+    pub origins: Origins,
 }
 
 impl TaskRecord {
@@ -452,6 +455,7 @@ mod tests {
             }),
             payload: Payload::json(&b"{}"[..]),
             at_ms: 1,
+            origins: crate::origin::submitted(7, 9, &Payload::json(&b"{}"[..])),
         });
         let bytes = record.encode();
         assert_eq!(Record::decode("k", &bytes).expect("ours"), record);

@@ -239,6 +239,7 @@ impl Stage {
             needs: None,
             payload: Payload::json(&b"0"[..]),
             at_ms: 0,
+            origins: Default::default(),
         };
         let (sender, cancel) = Cancel::new();
         let execution = Execution {

@@ -131,6 +131,7 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
     let deadline = top
         .table("deadline", "{ slot = \"12s\" }")
         .and_then(deadline);
+    let trust_verifiers = top.boolean("trust_verifiers").unwrap_or(false);
     top.finish();
 
     let queues = queues(
@@ -151,6 +152,7 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
         collectors,
         sequencer,
         deadline,
+        trust_verifiers,
         document: faults.document.clone(),
     }
 }
@@ -400,6 +402,7 @@ fn dispatcher(
     let f_max = fields.number32("f_max", 1..=65_536).unwrap_or(1);
     let batch = fields.number32("batch", 1..=65_536).unwrap_or(1);
     let fan_out = fields.boolean("fan_out").unwrap_or(false);
+    let verify = fields.boolean("verify").unwrap_or(false);
     let group = fields
         .token("group", "\"gpus\"", true)
         .or_else(|| name.clone())
@@ -431,6 +434,7 @@ fn dispatcher(
         f_max,
         batch,
         fan_out,
+        verify,
         group,
         requires,
         labels,

@@ -39,7 +39,7 @@ pub struct Diagnostic {
 pub enum Severity {
     /// The workflow cannot run.
     Error,
-    /// It can, but a setting has no effect.
+    /// It can, but a setting has no effect, or something is not verified.
     Warning,
 }
 
@@ -188,6 +188,12 @@ codes! {
     SequencerNotChain = "sequencer-not-chain",
     /// The sequencer starts at a block that never comes.
     SequencerStart = "sequencer-start",
+    /// A stage verifies, and what it passes cannot be checked again where it leaves.
+    NoEmissionCheck = "no-emission-check",
+    /// The sequencer emits what nothing has verified.
+    UnverifiedEmission = "unverified-emission",
+    /// The sequencer emits what verifiers say is right.
+    TrustedVerifiers = "trusted-verifiers",
 }
 
 // === impl Code ===
@@ -196,7 +202,9 @@ impl Code {
     /// How bad a fault of this kind is.
     pub fn severity(self) -> Severity {
         match self {
-            Self::UnusedQueue => Severity::Warning,
+            Self::UnusedQueue | Self::UnverifiedEmission | Self::TrustedVerifiers => {
+                Severity::Warning
+            }
             _ => Severity::Error,
         }
     }

@@ -21,6 +21,11 @@ pub trait Host {
 
     /// Names of the custom collector strategies that are registered.
     fn strategies(&self) -> Vec<&str>;
+
+    /// Names of the native provers whose results can be checked again where they leave.
+    fn emission_checks(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }
 
 /// Why a program cannot be executed.
@@ -37,6 +42,7 @@ pub enum ProgramFault {
 pub struct LocalHost {
     provers: Vec<String>,
     strategies: Vec<String>,
+    emission_checks: Vec<String>,
     path: Option<OsString>,
 }
 
@@ -48,6 +54,7 @@ impl LocalHost {
         Self {
             provers: provers.into_iter().map(Into::into).collect(),
             strategies: Vec::new(),
+            emission_checks: Vec::new(),
             path: std::env::var_os("PATH"),
         }
     }
@@ -60,6 +67,17 @@ impl LocalHost {
     ) -> Self {
         self.strategies
             .extend(strategies.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds native provers whose results can be checked again where they leave.
+    #[must_use]
+    pub fn with_emission_checks<S: Into<String>>(
+        mut self,
+        provers: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.emission_checks
+            .extend(provers.into_iter().map(Into::into));
         self
     }
 
@@ -100,6 +118,10 @@ impl Host for LocalHost {
 
     fn strategies(&self) -> Vec<&str> {
         self.strategies.iter().map(String::as_str).collect()
+    }
+
+    fn emission_checks(&self) -> Vec<&str> {
+        self.emission_checks.iter().map(String::as_str).collect()
     }
 }
 

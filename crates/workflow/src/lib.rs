@@ -22,12 +22,13 @@
 //! name = "prove"
 //! input = "blocks"
 //! output = "proofs"
+//! verify = true
 //! executor = { kind = "native", prover = "my.prover" }
 //!
 //! [sequencer]
 //! input = "prooofs"
 //! "#;
-//! let host = LocalHost::new(["my.prover"]);
+//! let host = LocalHost::new(["my.prover"]).with_emission_checks(["my.prover"]);
 //! let faults = validate(text, Path::new("tour.toml"), &host).unwrap_err();
 //! assert_eq!(faults.len(), 2, "one queue is never read, the other never written");
 //! assert_eq!(faults[1].help, "did you mean `proofs`?");

@@ -36,6 +36,9 @@ pub struct Workflow {
     pub sequencer: Option<Sequencer>,
     /// How long a block may take; not counted if absent.
     pub deadline: Option<Deadline>,
+    /// Whether what stages with [`verify`](Dispatcher::verify) pass leaves without being checked
+    /// again by the process that emits.
+    pub trust_verifiers: bool,
     pub(crate) document: Document,
 }
 
@@ -206,6 +209,9 @@ pub struct Dispatcher {
     pub batch: u32,
     /// The result is a JSON array; each element becomes a message.
     pub fan_out: bool,
+    /// The stage verifies: what it passes on to the sequencer is checked again, in batches, by the
+    /// process that emits, unless [`trust_verifiers`](Workflow::trust_verifiers) is set.
+    pub verify: bool,
     /// Worker group, the stage's own name unless it is given: stages that name the same one share
     /// their workers.
     pub group: String,

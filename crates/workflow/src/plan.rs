@@ -1,6 +1,6 @@
 //! The workflow as the orchestrator runs it: stages and queues by index, linked both ways.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Collector, Dispatcher, Sequencer, Source, Strategy, Workflow};
 use crate::value::JsonPointer;
@@ -182,6 +182,28 @@ impl Plan {
     /// If the index is another plan's.
     pub fn queue(&self, id: QueueId) -> &PlanQueue {
         &self.queues[id.0]
+    }
+
+    /// The stages whose messages the sequencer emits, as they are or in groups: the sources and
+    /// dispatchers that write its queue, or one of a collector that does, and so on.
+    pub fn emitters(&self) -> BTreeSet<StageId> {
+        let sequencer = self.stages.iter();
+        let sequencer = sequencer.filter(|stage| matches!(stage.kind, StageKind::Sequencer(_)));
+        let mut queues: Vec<QueueId> = sequencer.flat_map(|stage| stage.inputs.clone()).collect();
+        let mut seen: BTreeSet<QueueId> = queues.iter().copied().collect();
+        let mut emitters = BTreeSet::new();
+        while let Some(queue) = queues.pop() {
+            for writer in &self.queue(queue).writers {
+                let stage = self.stage(*writer);
+                if matches!(stage.kind, StageKind::Collector(_)) {
+                    let unseen = stage.inputs.iter().filter(|input| seen.insert(**input));
+                    queues.extend(unseen);
+                } else {
+                    emitters.insert(*writer);
+                }
+            }
+        }
+        emitters
     }
 
     /// The stage called `name`.

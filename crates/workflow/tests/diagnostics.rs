@@ -21,6 +21,7 @@ name = "prove"
 input = "blocks"
 output = "proofs"
 labels = ["cpu"]
+verify = true
 executor = { kind = "native", prover = "test.prove" }
 
 [[collector]]
@@ -542,7 +543,10 @@ fn executors() {
     assert!(found.help.starts_with("run `chmod +x "), "{found}");
     let batch = format!("batch = 2\nf_max = 2\n{}", process("./good.sh"));
     spoiled(native, &batch, Code::BatchNeedsNative);
-    assert_eq!(codes(&SOUND.replace(native, &process("./good.sh"))), []);
+    let good = SOUND.replace(native, &process("./good.sh"));
+    assert_eq!(codes(&good), [Code::NoEmissionCheck]);
+    let unverified = good.replace("verify = true\n", "");
+    assert_eq!(codes(&unverified), [Code::UnverifiedEmission]);
     spoiled(
         "kind = \"range\"\nstart = 0\nend = 15",
         "kind = \"jsonl\"\nfile = \"no\"",
@@ -556,13 +560,51 @@ fn executors() {
 }
 
 #[test]
+fn what_leaves_unverified_is_said() {
+    let verify = "verify = true\n";
+    let found = spoiled(verify, "", Code::UnverifiedEmission);
+    assert!(!found.is_error());
+    assert_eq!(found.field, "sequencer.input");
+    assert_eq!(
+        found.message,
+        "nothing verifies what prove makes: it leaves as it is"
+    );
+
+    // Behind it, another stage makes something of what was verified.
+    let more = "[[dispatcher]]\nname = \"more\"\ninput = \"groups\"\noutput = \"made\"\n\
+                executor = { kind = \"native\", prover = \"test.prove\" }\n\n[sequencer]";
+    let behind = SOUND.replace("[sequencer]", more);
+    let behind = behind.replace(
+        "[sequencer]\ninput = \"groups\"",
+        "[sequencer]\ninput = \"made\"",
+    );
+    let found = fault(&behind, Code::UnverifiedEmission);
+    assert!(found.message.contains("what more makes"), "{found}");
+
+    // Its verifiers are believed: said, too.
+    let name = "name = \"sound\"";
+    let trusting = format!("{name}\ntrust_verifiers = true");
+    let found = spoiled(name, &trusting, Code::TrustedVerifiers);
+    assert!(!found.is_error());
+    assert_eq!(found.field, "trust_verifiers");
+    let native = "{ kind = \"native\", prover = \"test.prove\" }";
+    let program = "{ kind = \"process\", program = \"./good.sh\" }";
+    let found = spoiled(native, program, Code::NoEmissionCheck);
+    assert!(found.is_error());
+    assert_eq!(found.field, "dispatcher \"prove\".verify");
+    let trusting = SOUND.replace(name, &trusting).replace(native, program);
+    assert_eq!(codes(&trusting), [Code::TrustedVerifiers]);
+}
+
+#[test]
 fn engines() {
     let native = "executor = { kind = \"native\", prover = \"test.prove\" }";
     let sound = "circuit = \"spend\", endpoints = [\"unix:e.sock\", \"https://a:9464\"]";
     let engine = |fields: &str| format!("executor = {{ kind = \"engine\", {fields} }}");
     let more = format!("{sound}, generator = \"mul\", priority = \"low\", patience = \"5s\"");
     for fields in [sound, &more] {
-        assert_eq!(codes(&SOUND.replace(native, &engine(fields))), []);
+        let found = codes(&SOUND.replace(native, &engine(fields)));
+        assert_eq!(found, [Code::NoEmissionCheck]);
     }
     for (from, to, code) in [
         ("circuit = \"spend\", ", "", Code::MissingField),

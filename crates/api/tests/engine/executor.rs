@@ -56,6 +56,7 @@ fn begin(stage: &Arc<EngineExecutor>, witness: Vec<u8>) -> Running {
         needs: None,
         payload: Payload::binary(&b""[..]),
         at_ms: 0,
+        origins: Default::default(),
     };
     let (sender, cancel) = Cancel::new();
     let execution = Execution {

@@ -69,6 +69,26 @@ impl CompactTarget {
         }
     }
 
+    /// The compact form of a target, rounded down: Bitcoin Core's `arith_uint256::GetCompact`.
+    pub fn of(target: U256) -> Self {
+        let bytes = target.to_le_bytes();
+        let length = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |at| at + 1);
+        // The three highest bytes, of which the highest must not look like a sign.
+        let at = |from_top: usize| {
+            let index = length.checked_sub(from_top);
+            u32::from(index.map_or(0, |index| bytes[index]))
+        };
+        let mantissa = at(1) << 16 | at(2) << 8 | at(3);
+        if mantissa & 0x0080_0000 == 0 {
+            Self((length as u32) << 24 | mantissa)
+        } else {
+            Self((length as u32 + 1) << 24 | mantissa >> 8)
+        }
+    }
+
     /// The expected number of hashes to meet the target, ⌊2²⁵⁶ / (target + 1)⌋: Bitcoin Core's
     /// `GetBlockProof`.
     ///
@@ -149,6 +169,29 @@ mod tests {
         );
         assert_eq!(target(0x2101_0000), Err(TargetError::Overflow));
         assert_eq!(target(0x2300_0001), Err(TargetError::Overflow));
+    }
+
+    #[test]
+    fn encodes_as_bitcoin_core_does() {
+        for bits in [
+            0x0500_9234,
+            0x0412_3456,
+            0x2012_3456,
+            0x1d00_ffff,
+            0x1c05_a3f4,
+        ] {
+            let target = CompactTarget(bits).target().unwrap();
+            assert_eq!(CompactTarget::of(target), CompactTarget(bits));
+        }
+        assert_eq!(CompactTarget::of(U256::ZERO), CompactTarget(0));
+        assert_eq!(
+            CompactTarget::of(U256::from(0x80)),
+            CompactTarget(0x0200_8000)
+        );
+        assert_eq!(
+            CompactTarget::of(U256::from(0x12)),
+            CompactTarget(0x0112_0000)
+        );
     }
 
     #[test]

@@ -46,6 +46,18 @@ impl U256 {
         (!carry).then_some(sum)
     }
 
+    /// self · factor, nothing on overflow.
+    pub fn checked_mul(self, factor: u32) -> Option<Self> {
+        let mut out = [0; 4];
+        let mut carry = 0u128;
+        for (out, limb) in out.iter_mut().zip(self.0) {
+            let product = u128::from(limb) * u128::from(factor) + carry;
+            *out = product as u64;
+            carry = product >> 64;
+        }
+        (carry == 0).then_some(Self(out))
+    }
+
     fn overflowing_add(self, other: Self) -> (Self, bool) {
         let mut out = [0; 4];
         let mut carry = false;

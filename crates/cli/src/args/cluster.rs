@@ -139,6 +139,9 @@ pub(crate) struct Sequencer {
     /// Where the sequencer's directory is [default: .proofmill/NAME, by the workflow's name].
     #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    /// Those of the machines that prove: what leaves is verified with them.
+    #[command(flatten)]
+    pub(crate) keys: KeysArg,
 }
 
 /// `proofmill source`

@@ -44,7 +44,9 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
 /// Checks a workflow file with the provers of this program.
 pub(crate) fn validate(file: &Path) -> Result<(Workflow, Vec<Diagnostic>), Vec<Diagnostic>> {
     let registry = provers::registry(Path::new(""));
-    let host = LocalHost::new(registry.prover_names()).with_strategies(registry.strategy_names());
+    let host = LocalHost::new(registry.prover_names())
+        .with_strategies(registry.strategy_names())
+        .with_emission_checks(registry.emission_check_names());
     validate_file(file, &host)
 }
 

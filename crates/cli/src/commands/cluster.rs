@@ -164,7 +164,7 @@ pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
     let workflow = load(&args.file)?;
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, Role::Sequencer, &name).await?;
-    let registry = provers::registry(Path::new(""));
+    let registry = provers::registry(&args.keys.keys);
     let site = site(&connection, &workflow, registry, args.state, &name).await?;
     let screen = Screen::open();
     let shutdown = signals::listen(screen.clone())?;

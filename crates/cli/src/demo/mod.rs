@@ -214,6 +214,7 @@ name = "verify"
 input = "proofs"
 output = "verified"
 batch = 16
+verify = true
 executor = {{ kind = "native", prover = "bitcoin.verify", params = {{ slots = {chunk} }} }}
 
 [sequencer]
@@ -269,6 +270,10 @@ fn watcher(screen: &Screen, work: &Arc<Mutex<Work>>) -> Watcher {
             );
             let proofs = counted(count, "proof");
             screen.line(&format!("verified {proofs} in {} ms", took.as_millis()));
+        }
+        Note::Checked { count, took } => {
+            let took_ms = took.as_millis() as u64;
+            tracing::info!(count, took_ms, "checked again before they leave");
         }
     })
 }

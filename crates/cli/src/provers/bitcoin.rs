@@ -1,4 +1,4 @@
-//! `bitcoin.prove` and `bitcoin.verify`: chunks of block headers.
+//! `bitcoin.prove`: chunks of block headers; and the keys of their circuits.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proofmill_circuits::bitcoin::{ChunkStatement, HEADER_BYTES, Header};
 use proofmill_groth16::header_chain::{
-    ChunkProof, HeaderChainKeys, HeaderChainVerifier, KeysError, Proof, ProveError, prove_chunk,
-    verify_chunks,
+    HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk,
 };
-use proofmill_orchestrator::executor::{Context, Json, MachineFailure, Prover, ProverError};
-use serde::{Deserialize, Serialize};
+use proofmill_orchestrator::executor::{Context, MachineFailure, Prover, ProverError};
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::chunk::{ProvenChunk, split_headers};
+
 /// Slots of the circuit when a workflow file does not say.
-const DEFAULT_SLOTS: usize = 4;
+pub(super) const DEFAULT_SLOTS: usize = 4;
 
 /// Something that a prover did, for who shows it.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub(crate) enum Note {
     },
     /// So many proofs were checked together.
     Verified { count: usize, took: Duration },
+    /// So many proofs were checked again, before they leave.
+    Checked { count: usize, took: Duration },
 }
 
 /// Is told what the provers do.
@@ -60,36 +62,8 @@ pub(crate) struct KeyFiles {
     pub(crate) key: PathBuf,
 }
 
-/// A proven chunk as it leaves the mill.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct EmittedChunk {
-    /// Height of the first header.
-    pub(crate) first: u64,
-    /// Height of the last header.
-    pub(crate) last: u64,
-    /// Hash of the header before the first, as block explorers show it.
-    pub(crate) prev_hash: String,
-    /// Hash of the last header.
-    pub(crate) last_hash: String,
-    /// The chunk's work, hexadecimal.
-    pub(crate) work: String,
-    /// `groth16-bls12-381`.
-    pub(crate) system: String,
-    /// Slots of the circuit.
-    pub(crate) slots: usize,
-    /// Statement and proof in [`ChunkProof`]'s encoding, hexadecimal.
-    pub(crate) proof: String,
-}
-
-/// `bitcoin.prove`: headers in, a chunk proof out.
+/// `bitcoin.prove`: headers in, a [`ProvenChunk`] out.
 pub(super) struct Prove {
-    slots: usize,
-    keys: Keys,
-    watcher: Watcher,
-}
-
-/// `bitcoin.verify`: chunk proofs in, [`EmittedChunk`]s out.
-pub(super) struct Verify {
     slots: usize,
     keys: Keys,
     watcher: Watcher,
@@ -149,6 +123,31 @@ impl Keys {
         Ok(self.get(slots, watcher)?.verifier().clone())
     }
 
+    /// As [`Keys::verifier`], of keys that are there: where proofs are only checked, a key made anew
+    /// would refuse them all.
+    pub(crate) fn known_verifier(
+        &self,
+        slots: usize,
+        watcher: &Watcher,
+    ) -> Result<HeaderChainVerifier, ProverError> {
+        if self.loaded().get(&slots).is_none() && !self.has_files(slots) {
+            return Err(ProverError::Retry(format!(
+                "there are no keys for {slots} headers in {}: name with --keys where those of the \
+                 machines that prove are",
+                self.directory.display()
+            )));
+        }
+        let verifier = self.verifier(slots, watcher);
+        verifier.map_err(|error| no_keys(&error))
+    }
+
+    fn has_files(&self, slots: usize) -> bool {
+        let begin = format!("header-chain-{slots}-");
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten();
+        let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        names.any(|name| name.starts_with(&begin) && name.ends_with(".pk"))
+    }
+
     fn loaded(&self) -> MutexGuard<'_, HashMap<usize, Loaded>> {
         // A panic while keys were made left the map as it was.
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
@@ -157,31 +156,6 @@ impl Keys {
     fn load(&self, slots: usize, watcher: &Watcher) -> Result<HeaderChainKeys, KeysError> {
         let tell = |text: &str| watcher(Note::Keys(text.to_owned()));
         HeaderChainKeys::load_or_generate(&self.directory, slots, &tell)
-    }
-}
-
-// === impl EmittedChunk ===
-
-impl EmittedChunk {
-    fn of(context: &Context, slots: usize, chunk: &ChunkProof) -> Result<Self, String> {
-        let statement = &chunk.statement;
-        let work = statement.total_work().map_err(|error| error.to_string())?;
-        Ok(Self {
-            first: context.first,
-            last: context.last,
-            prev_hash: statement.prev_hash.to_string(),
-            last_hash: statement.last_hash.to_string(),
-            work: work.to_string(),
-            system: "groth16-bls12-381".to_owned(),
-            slots,
-            proof: hex::encode(chunk.to_bytes()),
-        })
-    }
-
-    /// The statement and the proof.
-    pub(crate) fn decode(&self) -> Result<ChunkProof, String> {
-        let bytes = hex::decode(&self.proof).map_err(|error| error.to_string())?;
-        ChunkProof::from_bytes(&bytes).map_err(|error| error.to_string())
     }
 }
 
@@ -195,7 +169,7 @@ fn slots(params: &Value) -> Result<usize, String> {
     Ok(params.slots.unwrap_or(DEFAULT_SLOTS))
 }
 
-fn no_keys(error: &KeysError) -> ProverError {
+pub(super) fn no_keys(error: &KeysError) -> ProverError {
     match MachineFailure::beneath(error) {
         Some(failure) => ProverError::Machine(failure),
         None => ProverError::Retry(format!("no keys: {error}")),
@@ -219,7 +193,7 @@ impl Prover for Prove {
     type Output = Bytes;
 
     fn prove(&self, context: &Context, input: Bytes) -> Result<Bytes, ProverError> {
-        let headers = split(&input).map_err(ProverError::Permanent)?;
+        let headers = split_headers(&input).map_err(ProverError::Permanent)?;
         let keys = self
             .keys
             .get(self.slots, &self.watcher)
@@ -233,19 +207,8 @@ impl Prover for Prove {
             last,
             took: began.elapsed(),
         });
-        Ok(proof.to_bytes().into())
+        Ok(ProvenChunk::encode(&input, &proof).into())
     }
-}
-
-pub(super) fn split(bytes: &[u8]) -> Result<Vec<Header>, String> {
-    let (headers, rest) = bytes.as_chunks::<HEADER_BYTES>();
-    if !rest.is_empty() {
-        return Err(format!(
-            "{} bytes are no whole number of headers",
-            bytes.len()
-        ));
-    }
-    Ok(headers.iter().map(|header| Header::new(*header)).collect())
 }
 
 /// Says which header is wrong by its height, not by its place in the chunk.
@@ -257,72 +220,5 @@ pub(super) fn name_header(first: u64, error: ProveError) -> ProverError {
         }
         error if error.is_permanent() => ProverError::Permanent(error.to_string()),
         error => ProverError::Retry(error.to_string()),
-    }
-}
-
-// === impl Verify ===
-
-impl Verify {
-    pub(super) fn new(params: &Value, keys: Keys, watcher: Watcher) -> Result<Self, String> {
-        Ok(Self {
-            slots: slots(params)?,
-            keys,
-            watcher,
-        })
-    }
-}
-
-impl Prover for Verify {
-    type Input = Bytes;
-    type Output = Json<EmittedChunk>;
-
-    fn prove(&self, context: &Context, input: Bytes) -> Result<Json<EmittedChunk>, ProverError> {
-        let batch = vec![(context.clone(), input)];
-        let lacking = || Err(ProverError::Retry("no verdict".to_owned()));
-        self.prove_batch(batch).pop().unwrap_or_else(lacking)
-    }
-
-    fn prove_batch(
-        &self,
-        batch: Vec<(Context, Bytes)>,
-    ) -> Vec<Result<Json<EmittedChunk>, ProverError>> {
-        let verifier = match self.keys.verifier(self.slots, &self.watcher) {
-            Ok(verifier) => verifier,
-            Err(error) => return batch.iter().map(|_| Err(no_keys(&error))).collect(),
-        };
-        let began = Instant::now();
-        let chunks: Vec<Result<ChunkProof, String>> = batch
-            .iter()
-            .map(|(_, bytes)| ChunkProof::from_bytes(bytes).map_err(|error| error.to_string()))
-            .collect();
-        let together: Vec<(ChunkStatement, Proof)> = chunks
-            .iter()
-            .flatten()
-            .map(|chunk| (chunk.statement.clone(), chunk.proof))
-            .collect();
-        let mut verdicts = verify_chunks(&verifier, &together).into_iter();
-        (self.watcher)(Note::Verified {
-            count: together.len(),
-            took: began.elapsed(),
-        });
-        let verdict = |context: &Context, chunk: Result<ChunkProof, String>| {
-            let chunk = chunk?;
-            match verdicts.next() {
-                Some(Ok(())) => EmittedChunk::of(context, self.slots, &chunk),
-                Some(Err(error)) => Err(error.to_string()),
-                None => Err("no verdict".to_owned()),
-            }
-        };
-        let mut verdict = verdict;
-        batch
-            .iter()
-            .zip(chunks)
-            .map(|((context, _), chunk)| {
-                let checked = verdict(context, chunk);
-                checked.map(Json).map_err(|why| {
-                    ProverError::Permanent(format!("the proof does not verify: {why}"))
-                })
-            })
-            .collect()
     }
 }

@@ -29,7 +29,8 @@ use proofmill_workflow::EnginePriority;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
-use super::bitcoin::{KeyFiles, Note, Watcher, name_header, split};
+use super::bitcoin::{KeyFiles, Note, Watcher, name_header};
+use super::chunk::{ProvenChunk, split_headers};
 use crate::failure::Failure;
 
 /// The engine's generator of witnesses for headers.
@@ -163,16 +164,16 @@ impl RunningEngine {
 impl Prove {
     async fn run(&self, execution: Execution) -> Result<Product, Failed> {
         let began = Instant::now();
-        let chunk = self.prove(execution).await;
-        let chunk = chunk.map_err(|error| failure(&error, began.elapsed()))?;
+        let proven = self.prove(execution).await;
+        let proven = proven.map_err(|error| failure(&error, began.elapsed()))?;
         Ok(Product {
-            outputs: vec![(Encoding::Binary, chunk.to_bytes().into())],
+            outputs: vec![(Encoding::Binary, proven.into())],
             fan_out: false,
             ran: began.elapsed(),
         })
     }
 
-    async fn prove(&self, execution: Execution) -> Result<ChunkProof, RouteError> {
+    async fn prove(&self, execution: Execution) -> Result<Vec<u8>, RouteError> {
         let not_started = || RouteError::Retry("the engine was not started".to_owned());
         let Started { circuit, router } = self.engine.started.get().ok_or_else(not_started)?;
         let Execution {
@@ -183,7 +184,7 @@ impl Prove {
         } = execution;
         let (first, last) = (task.id.block, task.last);
         let bytes = input.to_program_input().map_err(RouteError::Permanent)?;
-        let headers = split(&bytes).map_err(RouteError::Permanent)?;
+        let headers = split_headers(&bytes).map_err(RouteError::Permanent)?;
         let statement = chunk_statement(self.engine.slots, &headers);
         let statement = statement.map_err(|error| match name_header(first, error) {
             ProverError::Permanent(why) => RouteError::Permanent(why),
@@ -215,11 +216,12 @@ impl Prove {
             last,
             took: began.elapsed(),
         });
-        Ok(ChunkProof {
+        let chunk = ChunkProof {
             statement,
             proof,
             timings: ChunkTimings::default(),
-        })
+        };
+        Ok(ProvenChunk::encode(&bytes, &chunk))
     }
 }
 
@@ -238,7 +240,7 @@ impl WitnessGenerator for HeaderWitness {
             serde_json::from_slice(inputs).map_err(|_| "the inputs are no headers".to_owned())?;
         let bytes =
             hex::decode(inputs.headers).map_err(|_| "the headers are no hexadecimal".to_owned())?;
-        let headers: Vec<Header> = split(&bytes)?;
+        let headers: Vec<Header> = split_headers(&bytes)?;
         let witness = chunk_witness(self.slots, &headers).map_err(|error| error.to_string())?;
         let file = write_wtns(Cursor::new(Vec::new()), witness.z());
         let file = file.map_err(|error| error.to_string())?;

@@ -2,10 +2,13 @@
 //! talks to engines.
 
 mod bitcoin;
+mod chunk;
 mod chunks;
 mod headers;
+mod verify;
 
-pub(crate) use bitcoin::{EmittedChunk, KeyFiles, Keys, Note, Watcher};
+pub(crate) use bitcoin::{KeyFiles, Keys, Note, Watcher};
+pub(crate) use chunk::EmittedChunk;
 pub(crate) use chunks::ChunkEngine;
 
 use std::path::Path;
@@ -26,8 +29,8 @@ pub(crate) fn registry_with(keys: Keys, watcher: Watcher) -> Registry {
     registry.prover("bitcoin.prove", move |params| {
         bitcoin::Prove::new(params, proving.clone(), watching.clone())
     });
-    registry.prover("bitcoin.verify", move |params| {
-        bitcoin::Verify::new(params, keys.clone(), watcher.clone())
+    registry.verifier("bitcoin.verify", move |params| {
+        verify::Verify::new(params, keys.clone(), watcher.clone())
     });
     registry.endpoints(Arc::new(proofmill_api::engine::endpoints));
     registry.source(Arc::new(|kind| match kind {

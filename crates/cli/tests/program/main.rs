@@ -6,6 +6,7 @@
     reason = "nothing else runs on these threads"
 )]
 
+mod attacks;
 mod cancel;
 mod circom;
 mod cluster_roles;

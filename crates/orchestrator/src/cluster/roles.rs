@@ -18,7 +18,7 @@ use crate::plan::StageIx;
 use crate::principal::worker_name;
 use crate::remote::{Client, Seat};
 use crate::shutdown::{self, Level, Shutdown};
-use crate::sink::{self, Sink};
+use crate::sink::{self, Sink, SinkStopped};
 use crate::source;
 
 /// How long a role may take to hand back what it has, when it is told to stop.
@@ -188,6 +188,7 @@ pub fn run_sequencer(
         sinks.extend(further);
         let mut options = sink::Options {
             sinks,
+            checks: mill::checks(&site.workflow, &site.registry, &site.state)?,
             stream: None,
         };
         while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
@@ -196,20 +197,29 @@ pub fn run_sequencer(
             client.set_sink_term(lease.term());
             let (stop, stopping) = shutdown::channel();
             let blobs = site.blobs.clone();
-            let sinking = tokio::spawn(async move {
-                // That the client has gone is told by the client.
-                let _ = sink::run(&mut options, handle, blobs, stopping).await;
-                options
+            let mut sinking = tokio::spawn(async move {
+                let ran = sink::run(&mut options, handle, blobs, stopping).await;
+                (options, ran)
             });
+            let mut sunk = None;
             let mut carrying = tokio::spawn(client.run());
             let carried = tokio::select! {
                 carried = &mut carrying => Some(carried),
+                ended = &mut sinking => {
+                    sunk = Some(ended);
+                    None
+                }
                 () = lease.lost() => None,
                 () = shutdown.reached(Level::Drain) => None,
             };
             stop.raise(Level::Stop);
             let panicked = |error: tokio::task::JoinError| MillError::Panicked(error.to_string());
-            options = sinking.await.map_err(panicked)?;
+            let sunk = match sunk {
+                Some(sunk) => sunk,
+                None => sinking.await,
+            };
+            let (sunk, ran) = sunk.map_err(panicked)?;
+            options = sunk;
             let carried = match carried {
                 Some(carried) => carried,
                 // What was handed out is still confirmed.
@@ -223,6 +233,10 @@ pub fn run_sequencer(
             };
             lease.give_back().await;
             carried.map_err(panicked)??;
+            // That the client has gone is told by the client.
+            if let Err(SinkStopped::Refused(refused)) = ran {
+                return Err(MillError::from(refused).into());
+            }
         }
         Ok(())
     })

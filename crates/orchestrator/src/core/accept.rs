@@ -10,6 +10,7 @@ use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Task, Then};
 use crate::id::{Part, TaskId};
 use crate::message::{Message, tasks_of};
+use crate::origin::{self, Origins};
 use crate::payload::Payload;
 use crate::plan::StageIx;
 use crate::principal::voter;
@@ -34,6 +35,12 @@ impl Core {
             return;
         };
         let no = task.no;
+        // Its members would leave under names of the worker's choice.
+        let is_group = |output: &Output| matches!(output.payload, Payload::Group { .. });
+        if complete.outputs.iter().any(is_group) {
+            self.result_is_wrong(no, &complete, "it is a group, which only collectors make");
+            return;
+        }
         if task.accept > 1 {
             self.complete_part(no, complete);
             return;
@@ -163,8 +170,10 @@ impl Core {
             changes.push((RecordKey::Tries(id.clone()), Change::Delete));
         }
         changes.extend(forget_parts(task));
+        let name = &self.plan.stage(stage).name;
         for message in messages {
-            self.pass_on(stage, message, &mut changes);
+            let origins = origin::made_by(name, &task.record.origins, &message.payload);
+            self.pass_on(stage, message, &origins, &mut changes);
         }
         if let Some(why) = excess(&changes) {
             self.result_is_wrong(no, complete, &why);
@@ -254,12 +263,13 @@ impl Core {
         &self,
         stage: StageIx,
         message: &Message,
+        origins: &Origins,
         changes: &mut Vec<(RecordKey, Change)>,
     ) {
         let stage = self.plan.stage(stage);
+        let at_ms = self.now.wall_ms;
         for queue in &stage.outputs {
-            for (reader, task) in
-                tasks_of(&self.plan, *queue, &stage.name, message, self.now.wall_ms)
+            for (reader, task) in tasks_of(&self.plan, *queue, &stage.name, message, origins, at_ms)
             {
                 let (Ok(record) | Err((record, _))) = &task;
                 let id = record.id.clone();

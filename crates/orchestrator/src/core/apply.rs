@@ -10,8 +10,9 @@ use super::ready::TaskNo;
 use super::state::{Core, Phase, Task};
 use super::tag::LeaseKey;
 use crate::id::TaskId;
+use crate::origin;
 use crate::plan::StageIx;
-use crate::record::{Record, RecordError, RecordKey};
+use crate::record::{Record, RecordError, RecordKey, TaskRecord};
 
 /// The log does not fit the workflow, or is not ours.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -108,8 +109,9 @@ impl Core {
     /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
     pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
         match (key, record) {
-            (RecordKey::Task(id), Record::Task(task)) => {
+            (RecordKey::Task(id), Record::Task(mut task)) => {
                 let stage = self.stage_of(id)?;
+                self.mend_origins(&mut task);
                 if self.by_id.contains_key(id) || self.is_finished(stage, id, task.last) {
                     return None;
                 }
@@ -223,6 +225,16 @@ impl Core {
             _ => {}
         }
         None
+    }
+
+    /// A record of a version without origins. What no stage has made was submitted as it is; what a
+    /// worker made stays without, and nothing that verifies takes it.
+    fn mend_origins(&self, task: &mut TaskRecord) {
+        let made = self.plan.stages.iter().flat_map(|stage| &stage.outputs);
+        let mut made = made.map(|queue| &self.plan.queue(*queue).name);
+        if task.origins.is_empty() && !made.any(|queue| *queue == task.queue) {
+            task.origins = origin::submitted(task.id.block, task.last, &task.payload);
+        }
     }
 
     pub(super) fn delete(&mut self, key: &RecordKey) {

@@ -11,6 +11,7 @@ use super::state::{Change, Core, Phase, Task, Then, Timer};
 use crate::collector::{Do, Group, Member, Outcome, Overdue};
 use crate::id::{Part, TaskId};
 use crate::message::Message;
+use crate::origin;
 use crate::payload::Payload;
 use crate::plan::StageIx;
 use crate::record::{Finish, GroupRecord, Record, RecordKey, TaskRecord};
@@ -326,7 +327,8 @@ impl Core {
                 self.done(finish, task.last),
             ));
         }
-        self.pass_on(stage, &message, &mut changes);
+        let origins = origin::together(members.iter().map(|(_, task)| &task.origins));
+        self.pass_on(stage, &message, &origins, &mut changes);
         if let Some(why) = excess(&changes) {
             return Err(format!("cannot go on: {why}"));
         }

@@ -79,7 +79,11 @@ fn size_of(task: &TaskRecord) -> usize {
     let names = task.id.stage.len() + task.queue.len() + task.id.part.as_str().len();
     let group = task.group.as_ref().map_or(0, |group| group.len());
     let labels: usize = labels.map(|label| label.len() + 5).sum();
-    128 + names + group + labels + size_of_payload(&task.payload)
+    let origins = task.origins.iter();
+    let stages: usize = origins
+        .map(|origin| 64 + origin.stage.as_ref().map_or(0, |stage| stage.len()))
+        .sum();
+    128 + names + group + labels + stages + size_of_payload(&task.payload)
 }
 
 fn size_of_payload(payload: &Payload) -> usize {

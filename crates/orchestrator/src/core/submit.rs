@@ -4,6 +4,7 @@ use super::event::{Reply, Submit};
 use super::limits::excess_of_task;
 use super::state::{Change, Core, Then};
 use crate::message::tasks_of;
+use crate::origin::submitted;
 use crate::plan::{QueueIx, StageIx};
 use crate::record::{DeadRecord, Record, RecordKey, TaskRecord};
 
@@ -89,11 +90,13 @@ impl Core {
 
     /// Records a message, or finds that there is nothing to record.
     fn admit(&mut self, submit: Submit) {
+        let message = &submit.message;
         let tasks = tasks_of(
             &self.plan,
             submit.queue,
             &submit.producer,
-            &submit.message,
+            message,
+            &submitted(message.first, message.last, &message.payload),
             self.now.wall_ms,
         );
         let in_motion = tasks.iter().any(|(reader, task)| {

@@ -14,6 +14,7 @@ use super::machine::{MachineFailure, Unfinished};
 use super::resolved::Resolved;
 use super::traits::{Cancel, Execution, Executor, Product};
 use crate::id::TaskId;
+use crate::origin::{Origin, Origins};
 use crate::payload::Encoding;
 use crate::record::Failure;
 
@@ -28,8 +29,29 @@ pub struct Context {
     pub last: u64,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// Where the input comes from, as the core has recorded it: what a verifier compares with.
+    pub origins: Origins,
     /// Raised when the result is not wanted any more: a prover that runs for long should look.
     pub cancel: Cancel,
+}
+
+impl Context {
+    /// Where the input comes from, if that is one message.
+    ///
+    /// # Errors
+    /// [`ProverError::Permanent`] for a group, and for a task whose origin is not known: a version
+    /// of Proofmill recorded it that did not keep it.
+    pub fn origin(&self) -> Result<&Origin, ProverError> {
+        let why = match &*self.origins {
+            [origin] => return Ok(origin),
+            [] => {
+                "it is not recorded what was submitted for this task (an earlier version has begun \
+                 it): submit its blocks anew, with another state"
+            }
+            _ => "the task is a group: it comes from several messages",
+        };
+        Err(ProverError::Permanent(why.to_owned()))
+    }
 }
 
 /// Why a prover has no result.
@@ -170,6 +192,7 @@ impl<P: Prover> Native<P> {
                         first: execution.task.id.block,
                         last: execution.task.last,
                         attempt: execution.attempt,
+                        origins: execution.task.origins.clone(),
                         cancel: execution.cancel,
                     };
                     inputs.push((context, input));
@@ -354,6 +377,7 @@ mod tests {
             last: 1,
             group: None,
             needs: None,
+            origins: crate::origin::submitted(1, 1, &payload),
             payload,
             at_ms: 0,
         };

@@ -8,7 +8,10 @@ use super::native::split_array;
 use super::process::{Attempt, Outcome, ProcessExecutor, TaskContext};
 use super::traits::{Execution, Executor, Product};
 use crate::payload::Encoding;
-use crate::record::Failure;
+use crate::record::{Failure, TaskRecord};
+
+/// Origins that fit a variable of the environment: a program is shown those of a larger group not.
+const ORIGINS_SHOWN: usize = 1024;
 
 /// Runs a program for each task; see [`super::process`]. What the program writes is one JSON value.
 pub struct Program {
@@ -39,7 +42,8 @@ impl Program {
             block: execution.task.id.block,
         };
         let mut cancel = execution.cancel;
-        let attempt = self.process.run(&context, &input, cancel.raised()).await;
+        let process = self.process.with_env(origin_of(&execution.task));
+        let attempt = process.run(&context, &input, cancel.raised()).await;
         match &attempt.outcome {
             Outcome::Succeeded(output) => {
                 let outputs = self.outputs(output).map_err(|reason| {
@@ -74,6 +78,15 @@ impl Program {
             .map_err(|error| format!("the output is not one JSON value: {error}"))?;
         Ok(vec![(Encoding::Json, output.clone())])
     }
+}
+
+/// SHA-256 of what was submitted for the task, for programs that verify: of each message, where it
+/// is a group.
+fn origin_of(task: &TaskRecord) -> Option<(String, String)> {
+    let digests = task.origins.iter().map(|origin| hex::encode(origin.digest));
+    let digests: Vec<String> = digests.collect();
+    let fits = (1..=ORIGINS_SHOWN).contains(&digests.len());
+    fits.then(|| ("PROOFMILL_ORIGIN".to_owned(), digests.join(",")))
 }
 
 fn failure(attempt: &Attempt, permanent: bool, reason: String) -> Unfinished {

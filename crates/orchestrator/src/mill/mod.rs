@@ -14,6 +14,7 @@
 //! # Ok(()) }
 //! ```
 
+mod checks;
 mod options;
 mod registry;
 mod roles;
@@ -21,8 +22,9 @@ mod run;
 mod sinks;
 mod store;
 
+pub(crate) use checks::checks;
 pub use options::{MillError, Options, SourceSummary, Summary};
-pub use registry::{EndpointMaker, ExecutorMaker, Registry, SourceMaker};
+pub use registry::{CheckMaker, EndpointMaker, ExecutorMaker, Registry, SourceMaker};
 pub(crate) use roles::Roles;
 pub use run::Mill;
 pub(crate) use run::{make_private, sweep_blobs};

@@ -11,7 +11,7 @@ use crate::coordinator::{CoordinatorError, CoordinatorGone};
 use crate::core::{Routing, Status};
 use crate::executor::process::ProcessError;
 use crate::plan::PlanError;
-use crate::sink::{Emitted, Sink, SinkError};
+use crate::sink::{EmissionRefused, Emitted, Sink, SinkError};
 use crate::source;
 
 /// Settings of a mill.
@@ -119,6 +119,9 @@ pub enum MillError {
     /// A sink cannot be opened.
     #[error(transparent)]
     Sink(#[from] SinkError),
+    /// What was about to leave is wrong.
+    #[error(transparent)]
+    Refused(#[from] EmissionRefused),
     /// See [`CoordinatorGone`].
     #[error(transparent)]
     Gone(#[from] CoordinatorGone),

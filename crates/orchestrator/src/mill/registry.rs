@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::executor::engine::Endpoint;
 use crate::executor::{Executor, Native, Prover};
 use crate::plan::StrategyMaker;
+use crate::sink::EmissionCheck;
 use crate::source::Source;
 
 /// Makes a stage's executor. An error is in words for the user.
@@ -23,10 +24,14 @@ pub type SourceMaker =
 /// Makes what talks to the engines of a stage, in their order.
 pub type EndpointMaker = Arc<dyn Fn(&file::EngineExecutor) -> Vec<Arc<dyn Endpoint>> + Send + Sync>;
 
+/// Makes what checks a stage's results again where they leave, of the stage's `params`.
+pub type CheckMaker = Arc<dyn Fn(&Value) -> Result<Arc<dyn EmissionCheck>, String> + Send + Sync>;
+
 /// Provers, sources and strategies by name; and what talks to engines.
 #[derive(Clone, Default)]
 pub struct Registry {
     executors: BTreeMap<String, ExecutorMaker>,
+    checks: BTreeMap<String, CheckMaker>,
     endpoints: Option<EndpointMaker>,
     strategies: BTreeMap<String, StrategyMaker>,
     sources: Vec<SourceMaker>,
@@ -50,6 +55,20 @@ impl Registry {
                 stage.time_limit,
             )))
         })
+    }
+
+    /// As [`Registry::prover`], for a prover that verifies: where a stage that runs it is marked
+    /// `verify = true`, the process that emits checks its results again.
+    pub fn verifier<P, F>(&mut self, name: &str, make: F) -> &mut Self
+    where
+        P: Prover + EmissionCheck,
+        F: Fn(&Value) -> Result<P, String> + Send + Sync + 'static,
+    {
+        let make = Arc::new(make);
+        let made = make.clone();
+        let check: CheckMaker = Arc::new(move |params| Ok(Arc::new(made(params)?)));
+        self.checks.insert(name.to_owned(), check);
+        self.prover(name, move |params| make(params))
     }
 
     /// Registers an executor of any kind under the name of a native prover.
@@ -87,6 +106,11 @@ impl Registry {
         self.executors.keys().cloned().collect()
     }
 
+    /// The names of the native provers whose results can be checked again where they leave.
+    pub fn emission_check_names(&self) -> Vec<String> {
+        self.checks.keys().cloned().collect()
+    }
+
     /// The names of the strategies.
     pub fn strategy_names(&self) -> Vec<String> {
         self.strategies.keys().cloned().collect()
@@ -103,6 +127,20 @@ impl Registry {
             .get(prover)
             .ok_or_else(|| format!("no native prover {prover:?} is registered in this program"))?;
         make(stage, params)
+    }
+
+    pub(crate) fn make_check(
+        &self,
+        prover: &str,
+        params: &Value,
+    ) -> Result<Arc<dyn EmissionCheck>, String> {
+        let make = self.checks.get(prover).ok_or_else(|| {
+            format!(
+                "what {prover:?} has verified cannot be checked again where it leaves: it offers \
+                 no check. Verify with another prover, or write `trust_verifiers = true`"
+            )
+        })?;
+        make(params)
     }
 
     pub(crate) fn make_endpoints(

@@ -10,6 +10,7 @@ use proofmill_bus::{BlobStore, Digest};
 use proofmill_workflow as file;
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::checks::checks;
 use super::options::{MillError, Options, SourceSummary, Summary};
 use super::registry::Registry;
 use super::roles::Roles;
@@ -20,7 +21,7 @@ use crate::core::CoreOptions;
 use crate::plan::Plan;
 use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
-use crate::sink;
+use crate::sink::{self, SinkStopped};
 use crate::source;
 
 /// Unreferenced blobs are removed once they are this old: a blob is written before the record that
@@ -143,6 +144,7 @@ impl Mill {
 
         let mut sink_options = sink::Options {
             sinks,
+            checks: checks(&self.workflow, &self.registry, state)?,
             stream: self.options.stream.take(),
         };
         let mut sink = tokio::spawn({
@@ -193,6 +195,7 @@ impl Mill {
             () = gone.gone() => return Err(CoordinatorGone.into()),
             joined = &mut sink => {
                 failure = Some(match joined {
+                    Ok(Err(SinkStopped::Refused(refused))) => refused.into(),
                     Ok(_) => CoordinatorGone.into(),
                     Err(error) => MillError::Panicked(error.to_string()),
                 });

@@ -1,15 +1,19 @@
 //! Where proofs leave, in chain order.
 
+mod check;
 mod directory;
 mod exec;
+mod history;
 mod jetstream;
 mod secret;
 mod service;
 mod webhook;
 
+pub use check::{Checks, EmissionCheck, EmissionRefused, Passed};
 pub use directory::Directory;
 pub use exec::Exec;
+pub(crate) use history::History;
 pub use jetstream::JetStream;
 pub use secret::{Secret, SecretError};
-pub use service::{Emitted, Options, Sink, SinkError, run};
+pub use service::{Emitted, Options, Sink, SinkError, SinkStopped, run};
 pub use webhook::Webhook;

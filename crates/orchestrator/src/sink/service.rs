@@ -1,8 +1,9 @@
 //! Handing emissions to the sinks, in order.
 
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,11 +12,13 @@ use proofmill_bus::{BlobStore, with_sources};
 use proofmill_workflow::Sequencer;
 use tokio::sync::mpsc;
 
+use super::check::{Checks, EmissionRefused, Examined, Then};
 use crate::coordinator::{CoordinatorGone, Emission, Handle};
 use crate::executor::Resolved;
 use crate::id::Part;
 use crate::payload::Encoding;
 use crate::plan::Backoff;
+use crate::record::TaskRecord;
 use crate::shutdown::{Level, Shutdown};
 
 /// A message that leaves.
@@ -62,9 +65,22 @@ pub trait Sink: Send {
     }
 }
 
+/// Why nothing is emitted any more.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkStopped {
+    /// See [`CoordinatorGone`].
+    #[error(transparent)]
+    Gone(#[from] CoordinatorGone),
+    /// See [`EmissionRefused`].
+    #[error(transparent)]
+    Refused(#[from] EmissionRefused),
+}
+
 /// Settings of the service.
 #[derive(Default)]
 pub struct Options {
+    /// What is checked of a message before it leaves; nothing if absent.
+    pub checks: Option<Arc<Mutex<Checks>>>,
     /// Each message goes to all of them, in this order.
     pub sinks: Vec<Box<dyn Sink>>,
     /// Then to this stream, for who embeds the library. Dropping the receiver is fine.
@@ -79,47 +95,136 @@ const EACH_SECOND: Backoff = Backoff {
     jitter: 0.0,
 };
 
+/// Messages that are checked together, at most: as many as the core hands out at once.
+const BATCH_MAX: usize = 64;
+
+/// Bytes of messages that are checked together, at most, unless the first has more.
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// A message, and its bytes in parts.
+type Ready = (Arc<TaskRecord>, Resolved);
+
 /// Hands what the sequencer emits to the sinks, until `shutdown` says [`Level::Stop`].
+///
+/// # Errors
+/// [`SinkStopped::Refused`] when a message is wrong: it has not left, and nothing after it.
 pub fn run(
     options: &mut Options,
     coordinator: Handle,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
-) -> BoxFuture<'_, Result<(), CoordinatorGone>> {
+) -> BoxFuture<'_, Result<(), SinkStopped>> {
     // Boxed: compiled here, and not again in every program that calls it.
     Box::pin(async move {
         let (sender, mut emissions) = mpsc::unbounded_channel();
         coordinator.attach_sink(sender).await?;
+        let workflow = coordinator.plan().workflow.clone();
+        let mut waiting: VecDeque<Emission> = VecDeque::new();
         loop {
-            let emission = tokio::select! {
-                emission = emissions.recv() => emission,
-                () = shutdown.reached(Level::Stop) => return Ok(()),
-            };
-            let Some(emission) = emission else {
-                return Err(CoordinatorGone);
-            };
-            tokio::select! {
-                () = deliver(options, &coordinator.plan().workflow, &emission, &blobs) => {}
-                () = shutdown.reached(Level::Stop) => return Ok(()),
+            if waiting.is_empty() {
+                let emission = tokio::select! {
+                    emission = emissions.recv() => emission,
+                    () = shutdown.reached(Level::Stop) => return Ok(()),
+                };
+                waiting.push_back(emission.ok_or(CoordinatorGone)?);
             }
-            coordinator.emitted(emission.task.id.clone()).await?;
+            if options.checks.is_some() {
+                while let Ok(emission) = emissions.try_recv() {
+                    waiting.push_back(emission);
+                }
+            }
+            let (ready, then) = tokio::select! {
+                checked = next_batch(options.checks.clone(), &mut waiting, &blobs) => checked,
+                () = shutdown.reached(Level::Stop) => return Ok(()),
+            };
+            for (task, resolved) in ready {
+                tokio::select! {
+                    () = deliver(options, &workflow, &task, resolved) => {}
+                    () = shutdown.reached(Level::Stop) => return Ok(()),
+                }
+                coordinator.emitted(task.id.clone()).await?;
+            }
+            match then {
+                Then::All => {}
+                Then::Refused(refused) => return Err(refused.into()),
+                Then::Later(why) => {
+                    let block = waiting.front().map(|emission| emission.task.id.block);
+                    tracing::error!(
+                        block,
+                        "what is to be emitted cannot be checked now: {why}; tried again in {:?}, \
+                         later blocks wait",
+                        EACH_SECOND.initial
+                    );
+                    tokio::select! {
+                        () = tokio::time::sleep(EACH_SECOND.initial) => {}
+                        () = shutdown.reached(Level::Stop) => return Ok(()),
+                    }
+                }
+            }
         }
     })
+}
+
+/// Takes from `waiting` the messages that may leave now, checked where there are checks, and says
+/// why the next may not.
+async fn next_batch(
+    checks: Option<Arc<Mutex<Checks>>>,
+    waiting: &mut VecDeque<Emission>,
+    blobs: &BlobStore,
+) -> (Vec<Ready>, Then) {
+    let count = match &checks {
+        Some(_) => size_of_batch(waiting),
+        None => 1,
+    };
+    let mut batch = Vec::with_capacity(count);
+    for emission in waiting.iter().take(count) {
+        let resolved = resolve(emission, blobs).await;
+        batch.push((emission.task.clone(), resolved));
+    }
+    let Some(checks) = checks else {
+        waiting.drain(..batch.len());
+        return (batch, Then::All);
+    };
+    let examined = tokio::task::spawn_blocking(move || {
+        // A check that panicked has remembered nothing.
+        let mut checks = checks.lock().unwrap_or_else(PoisonError::into_inner);
+        let examined = checks.examine(&batch);
+        (batch, examined)
+    });
+    match examined.await {
+        Ok((mut batch, Examined { right, then })) => {
+            batch.truncate(right);
+            waiting.drain(..right);
+            (batch, then)
+        }
+        Err(error) => (Vec::new(), Then::Later(format!("the check ended: {error}"))),
+    }
+}
+
+/// How many messages, from the first, are checked together.
+fn size_of_batch(waiting: &VecDeque<Emission>) -> usize {
+    let mut bytes = 0u64;
+    let fits = |emission: &&Emission| {
+        bytes = bytes.saturating_add(emission.task.payload.len());
+        bytes <= BATCH_BYTES
+    };
+    let fitting = waiting.iter().take(BATCH_MAX).take_while(fits).count();
+    fitting.max(1).min(waiting.len())
 }
 
 /// Hands a message to every sink, each until it takes it.
 async fn deliver(
     options: &mut Options,
     workflow: &Arc<str>,
-    emission: &Emission,
-    blobs: &BlobStore,
+    task: &TaskRecord,
+    resolved: Resolved,
 ) {
     let mut attempt = 0;
     let emitted = loop {
         attempt += 1;
-        match resolve(workflow, emission, blobs).await {
+        match emitted(workflow, task, &resolved) {
             Ok(emitted) => break emitted,
-            Err(error) => wait(&EACH_SECOND, attempt, emission.task.id.block, &error).await,
+            Err(error) => wait(&EACH_SECOND, attempt, task.id.block, &error).await,
         }
     };
     for sink in &mut options.sinks {
@@ -136,26 +241,41 @@ async fn deliver(
     }
 }
 
-async fn resolve(
-    workflow: &Arc<str>,
-    emission: &Emission,
-    blobs: &BlobStore,
-) -> Result<Emitted, SinkError> {
+/// Fetches what a message carries, again until it is there.
+async fn resolve(emission: &Emission, blobs: &BlobStore) -> Resolved {
     let task = &emission.task;
-    let failed = |why: String| SinkError::new(format_args!("payload of {}", task.id), why);
-    let resolved = Resolved::fetch(&task.payload, blobs).await;
-    let resolved = resolved.map_err(|error| failed(with_sources(&error)))?;
-    let encoding = match &resolved {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let error = match Resolved::fetch(&task.payload, blobs).await {
+            Ok(resolved) => return resolved,
+            Err(error) => payload_fails(task, with_sources(&error)),
+        };
+        wait(&EACH_SECOND, attempt, task.id.block, &error).await;
+    }
+}
+
+fn payload_fails(task: &TaskRecord, why: String) -> SinkError {
+    SinkError::new(format_args!("payload of {}", task.id), why)
+}
+
+fn emitted(
+    workflow: &Arc<str>,
+    task: &TaskRecord,
+    resolved: &Resolved,
+) -> Result<Emitted, SinkError> {
+    let encoding = match resolved {
         Resolved::One(encoding, _) => *encoding,
         Resolved::Group { .. } => Encoding::Json,
     };
+    let bytes = resolved.to_program_input();
     Ok(Emitted {
         workflow: workflow.clone(),
         first: task.id.block,
         last: task.last,
         part: task.id.part.clone(),
         encoding,
-        bytes: resolved.to_program_input().map_err(failed)?,
+        bytes: bytes.map_err(|why| payload_fails(task, why))?,
     })
 }
 

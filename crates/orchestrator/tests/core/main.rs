@@ -6,6 +6,7 @@ mod dead_letters;
 mod deadlines;
 mod forged;
 mod hosts;
+mod origins;
 mod restart;
 mod rewind;
 mod sequencer;

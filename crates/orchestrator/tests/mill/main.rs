@@ -15,6 +15,7 @@ mod sink;
 mod speculation;
 mod starved;
 mod support;
+mod verification;
 mod webhook;
 
 /// Where the log is: in the mill's directory.

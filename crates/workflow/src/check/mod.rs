@@ -8,5 +8,6 @@ mod groups;
 mod queues;
 mod stages;
 mod validate;
+mod verification;
 
 pub use validate::{check, validate, validate_file};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::checker::Checker;
-use super::{chains, cycles, flow, groups, queues, stages};
+use super::{chains, cycles, flow, groups, queues, stages, verification};
 use crate::decode::{Decoded, MAX_FILE_SIZE, decode};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
@@ -24,6 +24,7 @@ pub fn check(workflow: &Workflow, host: &dyn Host) -> Vec<Diagnostic> {
 fn check_graph(checker: &mut Checker<'_>) {
     queues::check(checker);
     chains::check(checker);
+    verification::check(checker);
     let cyclic = cycles::check(checker);
     if !cyclic {
         let flows = flow::flows(&checker.plan);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proofmill_workflow::{Code, Diagnostic, Host, Program, ProgramFault, validate};
 
-/// Knows the prover `test.prove`; in its folders `good.sh` can be executed, `plain.sh` cannot, and
+/// Knows the prover `test.prove`, whose results can be checked again; in its folders `good.sh` can be executed, `plain.sh` cannot, and
 /// there is nothing else.
 #[derive(Default)]
 pub(crate) struct FakeHost;
@@ -29,6 +29,10 @@ impl Host for FakeHost {
 
     fn strategies(&self) -> Vec<&str> {
         Vec::new()
+    }
+
+    fn emission_checks(&self) -> Vec<&str> {
+        vec!["test.prove"]
     }
 }
 

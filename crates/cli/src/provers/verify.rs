@@ -1,0 +1,178 @@
+//! `bitcoin.verify`: proven chunks of headers, in batches, compared with what was submitted; and the
+//! same again where they leave.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use proofmill_circuits::bitcoin::{ChunkStatement, Difficulty};
+use proofmill_groth16::header_chain::{HeaderChainVerifier, Proof, verify_chunks};
+use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
+use proofmill_orchestrator::origin::Origin;
+use proofmill_orchestrator::sink::{EmissionCheck, Passed};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::bitcoin::{DEFAULT_SLOTS, Keys, Note, Watcher, no_keys};
+use super::chunk::{EmittedChunk, ProvenChunk};
+
+/// Proven chunks in, [`EmittedChunk`]s out.
+pub(super) struct Verify {
+    slots: usize,
+    /// Whether blocks are heights of Bitcoin's main chain, and bits are checked by its rule.
+    retarget: bool,
+    keys: Keys,
+    watcher: Watcher,
+}
+
+/// A chunk with what it must be of, or why it cannot be right.
+type Compared = Result<(ProvenChunk, Origin), String>;
+
+// === impl Verify ===
+
+impl Verify {
+    pub(super) fn new(params: &Value, keys: Keys, watcher: Watcher) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Params {
+            slots: Option<usize>,
+            #[serde(default)]
+            retarget: bool,
+        }
+        let params = Params::deserialize(params).map_err(|error| error.to_string())?;
+        Ok(Self {
+            slots: params.slots.unwrap_or(DEFAULT_SLOTS),
+            retarget: params.retarget,
+            keys,
+            watcher,
+        })
+    }
+
+    /// Verifies the proofs of those that can be right, together; one verdict for each, in order.
+    fn verify(
+        &self,
+        compared: Vec<Compared>,
+        verifier: &HeaderChainVerifier,
+        note: fn(usize, Duration) -> Note,
+    ) -> Vec<Result<(ProvenChunk, Origin), String>> {
+        let began = Instant::now();
+        let together: Vec<(ChunkStatement, Proof)> = compared
+            .iter()
+            .flatten()
+            .map(|(chunk, _)| (chunk.proof().statement.clone(), chunk.proof().proof))
+            .collect();
+        let mut verdicts = verify_chunks(verifier, &together).into_iter();
+        (self.watcher)(note(together.len(), began.elapsed()));
+        let verdict = |compared: Compared| {
+            let right = compared?;
+            match verdicts.next() {
+                Some(Ok(())) => Ok(right),
+                Some(Err(error)) => Err(error.to_string()),
+                None => Err("no verdict".to_owned()),
+            }
+        };
+        compared.into_iter().map(verdict).collect()
+    }
+
+    fn compare(&self, chunk: Result<ProvenChunk, String>, origin: &Origin) -> Compared {
+        let chunk = chunk?;
+        chunk.compare(origin, self.retarget)?;
+        Ok((chunk, origin.clone()))
+    }
+
+    fn compare_passed(&self, passed: &Passed) -> Compared {
+        let emitted = read(&passed.bytes)?;
+        let chunk = self.compare(ProvenChunk::of(&emitted), &passed.origin)?;
+        // Whatever else it says of the chunk: to the byte, so that nothing is smuggled along.
+        let expected = chunk.0.emitted(&passed.origin, self.slots)?;
+        let expected = serde_json::to_vec(&expected).map_err(|error| error.to_string())?;
+        match *expected == *passed.bytes {
+            true => Ok(chunk),
+            false => Err("it says other things of the chunk than its proof does".to_owned()),
+        }
+    }
+}
+
+impl Prover for Verify {
+    type Input = Bytes;
+    type Output = Json<EmittedChunk>;
+
+    fn prove(&self, context: &Context, input: Bytes) -> Result<Json<EmittedChunk>, ProverError> {
+        let batch = vec![(context.clone(), input)];
+        let lacking = || Err(ProverError::Retry("no verdict".to_owned()));
+        self.prove_batch(batch).pop().unwrap_or_else(lacking)
+    }
+
+    fn prove_batch(
+        &self,
+        batch: Vec<(Context, Bytes)>,
+    ) -> Vec<Result<Json<EmittedChunk>, ProverError>> {
+        let compare = |(context, bytes): &(Context, Bytes)| {
+            let origin = context.origin().map_err(|error| error.to_string())?;
+            self.compare(ProvenChunk::decode(bytes), origin)
+        };
+        let note = |count, took| Note::Verified { count, took };
+        let verifier = match self.keys.verifier(self.slots, &self.watcher) {
+            Ok(verifier) => verifier,
+            Err(error) => return batch.iter().map(|_| Err(no_keys(&error))).collect(),
+        };
+        let compared = batch.iter().map(compare).collect();
+        let verdicts = self.verify(compared, &verifier, note);
+        let emit = |verdict: Result<(ProvenChunk, Origin), String>| {
+            let (chunk, origin) = verdict?;
+            chunk.emitted(&origin, self.slots)
+        };
+        let wrong =
+            |why: String| ProverError::Permanent(format!("the proof does not verify: {why}"));
+        let verdicts = verdicts.into_iter();
+        verdicts
+            .map(|verdict| emit(verdict).map(Json).map_err(wrong))
+            .collect()
+    }
+}
+
+impl EmissionCheck for Verify {
+    fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>> {
+        let verifier = match self.keys.known_verifier(self.slots, &self.watcher) {
+            Ok(verifier) => verifier,
+            Err(error) => return passed.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let note = |count, took| Note::Checked { count, took };
+        let compared = passed.iter().map(|one| self.compare_passed(one)).collect();
+        let verdicts = self.verify(compared, &verifier, note).into_iter();
+        verdicts
+            .map(|verdict| verdict.map(|_| ()).map_err(ProverError::Permanent))
+            .collect()
+    }
+
+    /// A chunk ends with its last hash (32 bytes) and the difficulty from there on.
+    fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
+        let emitted = read(&passed.bytes)?;
+        let chunk = ProvenChunk::of(&emitted)?;
+        let statement = &chunk.proof().statement;
+        let mut difficulty = Difficulty::starting_at(passed.origin.first);
+        if let Some(before) = before {
+            let (last_hash, rest) = before
+                .split_first_chunk::<32>()
+                .ok_or("what is remembered of the chunk before is damaged")?;
+            if *last_hash != statement.prev_hash.0 {
+                return Err(format!(
+                    "it follows {}, and not the last header of the chunk before it",
+                    statement.prev_hash
+                ));
+            }
+            let known = Difficulty::from_bytes(rest);
+            let follows = |known: &Difficulty| known.height() == passed.origin.first;
+            difficulty = known.filter(follows).unwrap_or(difficulty);
+        }
+        if self.retarget {
+            chunk.take(&mut difficulty)?;
+        }
+        let mut after = statement.last_hash.0.to_vec();
+        after.extend(difficulty.to_bytes());
+        Ok(after)
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<EmittedChunk, String> {
+    serde_json::from_slice(bytes).map_err(|error| format!("it is no chunk: {error}"))
+}

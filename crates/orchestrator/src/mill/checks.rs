@@ -1,0 +1,66 @@
+//! What checks emissions, as a workflow describes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use proofmill_workflow as file;
+
+use super::options::MillError;
+use super::registry::Registry;
+use crate::sink::{Checks, EmissionCheck, History};
+
+/// The file in the state directory that says what the last emissions ended with.
+const HISTORY: &str = "emissions.json";
+
+/// What checks the emissions of a workflow; `None` where nothing verifies, or verifiers are trusted.
+pub(crate) fn checks(
+    workflow: &file::Workflow,
+    registry: &Registry,
+    state: &Path,
+) -> Result<Option<Arc<Mutex<Checks>>>, MillError> {
+    let Some(sequencer) = &workflow.sequencer else {
+        return Ok(None);
+    };
+    let plan = workflow.to_plan();
+    let mut stages: BTreeMap<Arc<str>, Arc<dyn EmissionCheck>> = BTreeMap::new();
+    let mut unchecked: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut takes_submitted = false;
+    for id in plan.emitters() {
+        let stage = plan.stage(id);
+        match &stage.kind {
+            file::StageKind::Dispatcher(of) if of.verify && !workflow.trust_verifiers => {
+                let made = check_of(of, registry);
+                let check = made.map_err(|why| MillError::Setup {
+                    what: format!("dispatcher {:?}", of.name),
+                    why,
+                })?;
+                stages.insert(stage.name.as_str().into(), check);
+            }
+            file::StageKind::Dispatcher(_) => {
+                unchecked.insert(stage.name.as_str().into());
+            }
+            _ => takes_submitted = true,
+        }
+    }
+    if stages.is_empty() {
+        return Ok(None);
+    }
+    let history = History::open(&state.join(HISTORY), sequencer.start);
+    let checks = Checks::new(stages, unchecked, takes_submitted, history);
+    Ok(Some(Arc::new(Mutex::new(checks))))
+}
+
+fn check_of(
+    stage: &file::Dispatcher,
+    registry: &Registry,
+) -> Result<Arc<dyn EmissionCheck>, String> {
+    match &stage.executor {
+        file::Executor::Native { prover, params } => registry.make_check(prover, params),
+        _ => Err(
+            "what a program or an engine has verified cannot be checked again where it leaves: \
+             verify with a native prover, or write `trust_verifiers = true`"
+                .to_owned(),
+        ),
+    }
+}

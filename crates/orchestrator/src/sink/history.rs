@@ -1,0 +1,157 @@
+//! What the last emissions ended with, kept over a restart: the next must follow from it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Emissions that are remembered, at most: more than a crash brings again.
+const KEPT: usize = 128;
+
+/// A larger file is not ours.
+const FILE_MAX: u64 = 1 << 20;
+
+/// For each stage, by its name: what its last result ended with.
+pub(super) type Memory = BTreeMap<String, Vec<u8>>;
+
+/// What the last emissions ended with. It is written before they leave, without waiting for the disk:
+/// what a loss of power takes away leaves one emission that is not compared with the one before.
+pub(crate) struct History {
+    /// `None` for one that is not kept.
+    path: Option<PathBuf>,
+    /// The first block of a workflow has nothing before it.
+    start: u64,
+    entries: VecDeque<Entry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    /// The first block after the emission.
+    next: u64,
+    /// By stage, in hexadecimal.
+    ended_with: BTreeMap<String, String>,
+}
+
+// === impl History ===
+
+impl History {
+    /// The history in the file at `path`, of a workflow whose sequencer starts with block `start`.
+    pub(crate) fn open(path: &Path, start: u64) -> Self {
+        let entries = read(path).unwrap_or_else(|why| {
+            let file = path.display();
+            tracing::warn!(%file, "what was emitted last is not known: {why}");
+            VecDeque::new()
+        });
+        Self {
+            path: Some(path.to_owned()),
+            start,
+            entries,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn nowhere() -> Self {
+        Self {
+            path: None,
+            start: 0,
+            entries: VecDeque::new(),
+        }
+    }
+
+    /// What the emission before `block` ended with.
+    pub(super) fn before(&self, block: u64) -> Option<Memory> {
+        let entry = self.entries.iter().rev().find(|entry| entry.next == block);
+        let Some(entry) = entry else {
+            if block > self.start {
+                tracing::warn!(
+                    block,
+                    "what was emitted before is not known here: that this block follows from it is \
+                     not checked"
+                );
+            }
+            return None;
+        };
+        let decode = |(stage, text): (&String, &String)| {
+            let bytes = hex::decode(text).ok()?;
+            Some((stage.clone(), bytes))
+        };
+        entry.ended_with.iter().map(decode).collect()
+    }
+
+    /// An emission up to `next` ended with this.
+    pub(super) fn add(&mut self, next: u64, memory: Memory) {
+        let ended_with = memory.iter();
+        let ended_with = ended_with.map(|(stage, bytes)| (stage.clone(), hex::encode(bytes)));
+        let entry = Entry {
+            next,
+            ended_with: ended_with.collect(),
+        };
+        self.entries.retain(|known| known.next != next);
+        self.entries.push_back(entry);
+        while self.entries.len() > KEPT {
+            self.entries.pop_front();
+        }
+    }
+
+    /// Writes what is remembered, if a check wants it to be.
+    pub(super) fn save(&self) {
+        let mut entries = self.entries.iter();
+        let Some(path) = &self.path else { return };
+        if entries.all(|entry| entry.ended_with.is_empty()) {
+            return;
+        }
+        if let Err(error) = write(path, &self.entries) {
+            let file = path.display();
+            tracing::warn!(%file, "what was emitted last cannot be kept: {error}");
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<VecDeque<Entry>, String> {
+    let file = match fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(VecDeque::new()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut text = String::new();
+    let read = file.take(FILE_MAX).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+fn write(path: &Path, entries: &VecDeque<Entry>) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::with_prefix_in(".new-", folder)?;
+    file.write_all(&serde_json::to_vec(entries)?)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_history_is_there_after_a_restart_and_a_damaged_one_is_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("emissions.json");
+        let mut history = History::open(&path, 0);
+        for block in 0..(KEPT as u64 + 10) {
+            let memory = Memory::from([("verify".into(), vec![block as u8])]);
+            history.add(block + 1, memory);
+        }
+        history.save();
+        let again = History::open(&path, 0);
+        let last = KEPT as u64 + 10;
+        assert_eq!(
+            again.before(last),
+            Some(Memory::from([("verify".into(), vec![(last - 1) as u8])]))
+        );
+        assert_eq!(again.before(10), None, "as many as are kept");
+        assert_eq!(again.entries.len(), KEPT);
+        fs::write(&path, "{").expect("written");
+        assert_eq!(History::open(&path, 0).before(last), None);
+    }
+}

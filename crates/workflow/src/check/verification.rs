@@ -1,0 +1,66 @@
+//! What leaves has been verified, and is checked again by the process that emits it.
+
+use super::checker::Checker;
+use crate::diagnostic::Code;
+use crate::document::Field;
+use crate::model::{Dispatcher, Executor};
+use crate::plan::{StageId, StageKind};
+
+pub(super) fn check(checker: &mut Checker<'_>) {
+    if checker.workflow.sequencer.is_none() {
+        return;
+    }
+    let plan = checker.plan.clone();
+    let mut unverified = Vec::new();
+    let mut verified = Vec::new();
+    for id in plan.emitters() {
+        match &plan.stage(id).kind {
+            StageKind::Dispatcher(stage) if stage.verify => verified.push((id, stage)),
+            _ => unverified.push(checker.stage_name(id).to_owned()),
+        }
+    }
+    if !unverified.is_empty() {
+        let message = format!(
+            "nothing verifies what {} makes: it leaves as it is",
+            unverified.join(", ")
+        );
+        let help = "let a stage that verifies feed the sequencer, and mark it `verify = true`";
+        let field = Field::table("sequencer").child("input");
+        checker.push(Code::UnverifiedEmission, &field, message, help);
+    }
+    if !checker.workflow.trust_verifiers {
+        for (id, stage) in verified {
+            checked_again(checker, id, stage);
+        }
+    } else if let Some((id, _)) = verified.first() {
+        let message = format!(
+            "what {:?} passes leaves unchecked: whoever works on that stage can have anything emitted",
+            checker.stage_name(*id)
+        );
+        let help = "remove `trust_verifiers`, unless the stage's workers are yours alone";
+        let field = Field::root().child("trust_verifiers");
+        checker.push(Code::TrustedVerifiers, &field, message, help);
+    }
+}
+
+/// Reports a stage whose results the process that emits cannot check.
+fn checked_again(checker: &mut Checker<'_>, id: StageId, stage: &Dispatcher) {
+    let why = match &stage.executor {
+        Executor::Native { prover, .. } => {
+            let known = checker.host.emission_checks();
+            // That there is no such prover is said elsewhere.
+            let is_prover = checker.host.provers().contains(&prover.as_str());
+            if known.contains(&prover.as_str()) || !is_prover {
+                return;
+            }
+            "the prover does not offer to"
+        }
+        Executor::Process(_) => "that needs a native prover, and this is a program",
+        Executor::Engine(_) => "that needs a native prover, and this is an engine",
+    };
+    let message = format!("what the stage passes cannot be checked again where it leaves: {why}");
+    let help = "verify with a native prover such as \"bitcoin.verify\"; or write \
+                `trust_verifiers = true` at the top of the file, if the stage's workers are yours";
+    let field = checker.stage_field(id).child("verify");
+    checker.push(Code::NoEmissionCheck, &field, message, help);
+}
