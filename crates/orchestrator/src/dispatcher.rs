@@ -326,6 +326,8 @@ impl Work {
         // Several results are one record in the end, as those that a collector gathers are.
         let collected = several || queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
+        // Until the coordinator has the result nothing else names its blobs.
+        let mut held = Vec::new();
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);
             let queues = &plan.stage(stage).outputs;
@@ -334,7 +336,8 @@ impl Work {
                 .flat_map(|queue| grouping(plan, *queue, json))
                 .collect();
             match Resolved::store(encoding, bytes, collected, &self.blobs).await {
-                Ok(payload) => {
+                Ok((payload, hold)) => {
+                    held.extend(hold);
                     let element = product.fan_out.then_some(index);
                     outputs.push(Output {
                         element,

@@ -320,6 +320,16 @@ fn task_key(kind: &str, id: &TaskId) -> String {
 // === impl Record ===
 
 impl Record {
+    /// What it carries, if it is of a kind that carries something.
+    pub fn payload(&self) -> Option<&Payload> {
+        match self {
+            Self::Task(task) => Some(&task.payload),
+            Self::Dead(dead) => Some(&dead.task.payload),
+            Self::Part(part) => Some(&part.payload),
+            _ => None,
+        }
+    }
+
     /// The value in the log.
     pub fn encode(&self) -> Bytes {
         let bytes = postcard::to_extend(self, vec![RECORD_VERSION])

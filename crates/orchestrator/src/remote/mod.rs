@@ -14,6 +14,7 @@
 //! leases' ends.
 
 mod client;
+mod held;
 mod server;
 mod wire;
 
