@@ -8,6 +8,9 @@
 //! | `part.STAGE.BLOCK.PART.NAME` | [`PartRecord`] | one result of a live task that takes several |
 //! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | the task is in the dead-letter queue |
 //! | `group.STAGE.KEY` | [`GroupRecord`] | a barrier fired; appended on the same condition |
+//! | `run.STAGE.BLOCK.PART` | [`RunRecord`] | attempts at a live task that have begun, and when the next is due |
+//! | `since.STAGE.KEY` | time | a group is gathered, whose time is limited, since then |
+//! | `opened` | time | a coordinator began with nothing in the log |
 //! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline runs, or is missed |
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
@@ -49,6 +52,12 @@ pub enum RecordKey {
     Cursor,
     /// A source's position.
     Source(Arc<str>),
+    /// Attempts at a live task that have begun.
+    Run(TaskId),
+    /// Since when a group is gathered: the collector stage, and the group's key.
+    Since(Arc<str>, Part),
+    /// The mark of a log that was empty.
+    Opened,
 }
 
 /// One record.
@@ -72,6 +81,12 @@ pub enum Record {
     Part(PartRecord),
     /// See [`SlotRecord`].
     Slot(SlotRecord),
+    /// See [`RunRecord`].
+    Run(RunRecord),
+    /// When the first message of a group came to wait in it, milliseconds since 1970-01-01 UTC.
+    Since(u64),
+    /// When a coordinator began with nothing in the log, milliseconds since 1970-01-01 UTC.
+    Opened(u64),
 }
 
 /// A task, as accepted.
@@ -192,6 +207,28 @@ pub struct Attempt {
     pub failure: Failure,
 }
 
+/// Attempts at a live task that have begun and whose end is not recorded, and the wait for the next.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Those attempts. After a restart they count as failed, unless their workers are heard of.
+    pub begun: Vec<Begun>,
+    /// When the next attempt is due, milliseconds since 1970-01-01 UTC, if that is waited for.
+    pub retry_at_ms: Option<u64>,
+}
+
+/// An attempt that has begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Who tries.
+    pub worker: WorkerId,
+    /// The attempt, from 1, as the lease names it.
+    pub attempt: u32,
+    /// When it began, milliseconds since 1970-01-01 UTC. For people.
+    pub at_ms: u64,
+    /// Whether its worker was not heard of after an earlier restart either.
+    pub orphaned: bool,
+}
+
 /// What went wrong in an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Failure {
@@ -263,6 +300,9 @@ impl RecordKey {
             Self::Slot(block) => format!("slot.{block}"),
             Self::Cursor => "cursor".to_owned(),
             Self::Source(name) => format!("source.{name}"),
+            Self::Run(id) => task_key("run", id),
+            Self::Since(stage, key) => format!("since.{stage}.{key}"),
+            Self::Opened => "opened".to_owned(),
         };
         Key::new(text).expect("stage names and parts are valid tokens")
     }
@@ -276,6 +316,9 @@ impl RecordKey {
         if text == "cursor" {
             return Some(Self::Cursor);
         }
+        if text == "opened" {
+            return Some(Self::Opened);
+        }
         let (kind, rest) = text.split_once('.')?;
         if kind == "source" {
             return Some(Self::Source(rest.into()));
@@ -284,10 +327,13 @@ impl RecordKey {
             return Some(Self::Slot(rest.parse().ok()?));
         }
         let mut tokens = rest.split('.');
-        if kind == "group" {
-            let (stage, key) = (tokens.next()?, tokens.next()?);
+        if let "group" | "since" = kind {
+            let (stage, key) = (tokens.next()?.into(), Part::new(tokens.next()?).ok()?);
             let only = tokens.next().is_none();
-            return only.then_some(Self::Group(stage.into(), Part::new(key).ok()?));
+            return only.then_some(match kind {
+                "group" => Self::Group(stage, key),
+                _ => Self::Since(stage, key),
+            });
         }
         let (stage, block, part) = (tokens.next()?, tokens.next()?, tokens.next()?);
         let name = match kind {
@@ -307,6 +353,7 @@ impl RecordKey {
             "try" => Some(Self::Tries(id)),
             "done" => Some(Self::Done(id)),
             "dead" => Some(Self::Dead(id)),
+            "run" => Some(Self::Run(id)),
             "part" => Some(Self::Part(id, name?)),
             _ => None,
         }
@@ -380,6 +427,9 @@ mod tests {
             RecordKey::Slot(7),
             RecordKey::Cursor,
             RecordKey::Source("blocks".into()),
+            RecordKey::Run(id()),
+            RecordKey::Since("batch".into(), Part::from_text("α")),
+            RecordKey::Opened,
         ] {
             assert_eq!(RecordKey::parse(key.to_key().as_str()).expect("ours"), key);
         }

@@ -6,16 +6,18 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use proofmill_bus::{AppendError, Durable, Log, LogFailure, ReadError, Seq};
+use proofmill_bus::{AppendError, Durable, Log, LogFailure, Op, ReadError, Seq, until_durable};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Emission, Handle, ToWorker};
 use crate::collector::ToHost;
 use crate::core::{
-    Action, Core, CoreOptions, Event, Now, ReplayError, Reply, RequestId, Settled, Time, Token,
+    Action, Core, CoreOptions, Event, Lease, Now, ReplayError, Reply, RequestId, Settled, Time,
+    Token,
 };
 use crate::id::WorkerId;
 use crate::plan::Plan;
+use crate::record::{Record, RecordKey};
 use crate::shutdown::{Level, Shutdown};
 
 /// Commands that may wait for the coordinator before their senders wait.
@@ -77,6 +79,7 @@ enum Answer {
     Reply(RequestId, Reply),
     Settled(Settled),
     Flushed(oneshot::Sender<()>),
+    Assign(WorkerId, Vec<Lease>),
 }
 
 type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
@@ -102,6 +105,9 @@ impl Coordinator {
                 appended = entry.seq;
             }
             drop(entries);
+            if appended == Seq(0) {
+                appended = mark_as_opened(&*log).await?;
+            }
             let (sender, commands) = mpsc::channel(COMMANDS);
             let coordinator = Self {
                 core,
@@ -300,8 +306,16 @@ impl Coordinator {
                         std::task::Poll::Pending => appending.push(append),
                     }
                 }
-                Action::Assign { worker, leases } => {
-                    self.tell(&worker, ToWorker::Assign(leases));
+                Action::Assign {
+                    after,
+                    worker,
+                    leases,
+                } => {
+                    if after == Seq(0) {
+                        self.tell(&worker, ToWorker::Assign(leases));
+                    } else {
+                        self.answer(after, Answer::Assign(worker, leases));
+                    }
                 }
                 Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
                 Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
@@ -397,6 +411,7 @@ impl Coordinator {
                     // As above.
                     let _ = flushed.send(());
                 }
+                Answer::Assign(worker, leases) => self.tell(&worker, ToWorker::Assign(leases)),
                 Answer::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
@@ -439,12 +454,9 @@ impl Coordinator {
 
     fn now(&self) -> Now {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         Now {
             mono: Time(micros),
-            wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+            wall_ms: wall_ms(),
         }
     }
 
@@ -452,6 +464,29 @@ impl Coordinator {
         let since = std::time::Duration::from_micros(time.0);
         tokio::time::Instant::from_std(self.epoch + since)
     }
+}
+
+/// Makes it durable that somebody has begun with this log: if the first thing that is done with it
+/// ends the process, the next one knows that there was another.
+async fn mark_as_opened(log: &dyn Log) -> Result<Seq, CoordinatorError> {
+    let record = Record::Opened(wall_ms()).encode();
+    let op = Op::put(RecordKey::Opened.to_key(), record);
+    let appended = async {
+        let seq = log.append(vec![op]).await?;
+        until_durable(&mut log.durable(), seq).await?;
+        Ok(seq)
+    };
+    appended.await.map_err(|error| match error {
+        AppendError::Failed(failure) => CoordinatorError::Log(failure),
+        error => CoordinatorError::Append(error),
+    })
+}
+
+fn wall_ms() -> u64 {
+    let wall = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn sleep_until(deadline: Option<tokio::time::Instant>) {

@@ -1,12 +1,13 @@
 //! Virtual time, the coordinator's driver, and the channels between everybody.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::ToHost;
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, LeaseRef, Now, Reply, RequestId, Time,
+    Action, Core, CoreOptions, Event, Lease, LeaseRef, Now, Reply, RequestId, Time,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
@@ -50,6 +51,7 @@ pub(crate) enum Ev {
 pub(crate) enum Shown {
     Reply(RequestId, Reply),
     Settled(TaskId),
+    Assign(Arc<str>, Vec<Lease>),
 }
 
 pub(crate) enum Asker {
@@ -442,13 +444,17 @@ impl World {
                         self.after(wait, Ev::Answer(epoch, answer));
                     }
                 }
-                Action::Assign { worker, leases } => {
+                Action::Assign {
+                    after,
+                    worker,
+                    leases,
+                } => {
                     let ids: Vec<String> = leases
                         .iter()
                         .map(|lease| format!("{}#{}", lease.task.id, lease.attempt))
                         .collect();
                     self.note(|| format!("assign {worker} {ids:?}"));
-                    self.post(&worker, &ToWorker::Assign(leases));
+                    self.shown.push((after, Shown::Assign(worker, leases)));
                 }
                 Action::Cancel { worker, lease } => {
                     self.post(&worker, &ToWorker::Cancel(lease));
@@ -521,6 +527,9 @@ impl World {
         for (_, shown) in ripe {
             match shown {
                 Shown::Reply(request, reply) => self.show_reply(request, reply)?,
+                Shown::Assign(worker, leases) => {
+                    self.post(&worker, &ToWorker::Assign(leases));
+                }
                 Shown::Settled(task) => {
                     for ix in 0..self.workers.len() {
                         let inc = self.workers[ix].inc;
