@@ -13,6 +13,7 @@ use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
 
 use crate::actors::{Producer, SimWorker, Sink, ToWorker};
+use crate::blobs::SimBlobs;
 use crate::chain::Chain;
 use crate::checks::Monitor;
 use crate::hosts::{SimHost, finished_groups};
@@ -46,6 +47,7 @@ pub(crate) enum Ev {
     Strange,
     Reorganise,
     Fault,
+    Sweep,
 }
 
 pub(crate) enum Shown {
@@ -103,6 +105,7 @@ pub(crate) struct World {
     pub(crate) gathered: u64,
     pub(crate) sink: Sink,
     pub(crate) chain: Chain,
+    pub(crate) blobs: SimBlobs,
     pub(crate) monitor: Monitor,
     pub(crate) calm: bool,
     pub(crate) draining: bool,
@@ -150,6 +153,7 @@ impl World {
             gathered: 0,
             sink: Sink::default(),
             chain,
+            blobs: SimBlobs::default(),
             monitor: Monitor::default(),
             calm: false,
             draining: false,
@@ -177,6 +181,9 @@ impl World {
             false => world.after(100, Ev::Strange),
         }
         world.after(50, Ev::Fault);
+        if world.has_blobs() {
+            world.after(70, Ev::Sweep);
+        }
         world
     }
 
@@ -287,6 +294,7 @@ impl World {
                 Ok(())
             }
             Ev::Fault => self.fault(),
+            Ev::Sweep => self.sweep(),
         }
     }
 
@@ -356,11 +364,13 @@ impl World {
         // It may come between the sync and its report.
         let synced = self.rng.within(0, self.log.pending() as u64) as usize;
         for ops in self.log.flush(synced) {
+            self.check_named(&ops)?;
             self.monitor.durable(&self.scene, &ops)?;
         }
         let lost = self.log.pending();
         self.note(|| format!("coordinator dies, {lost} batches are lost"));
         self.log.crash();
+        self.blobs.coordinator_died();
         self.shown.clear();
         self.emissions.clear();
         self.sink.inbox.clear();
@@ -504,8 +514,10 @@ impl World {
         }
         let count = self.rng.within(1, most as u64) as usize;
         for ops in self.log.flush(count) {
+            self.check_named(&ops)?;
             self.monitor.durable(&self.scene, &ops)?;
         }
+        self.remove_due()?;
         let durable = self.log.durable().0;
         self.note(|| format!("durable {durable}"));
         if self.log.pending() > 0 {
