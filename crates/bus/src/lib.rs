@@ -30,7 +30,9 @@ mod memory;
 mod pending;
 mod secret;
 
-pub use blob::{BlobError, BlobStore, Bucket, Digest, InvalidDigest, Swept};
+pub use blob::{
+    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, Look, Sightings, Sweeper, Swept,
+};
 pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::{

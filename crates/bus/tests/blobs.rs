@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use proofmill_bus::{BlobError, BlobStore, Digest};
+use proofmill_bus::{BlobError, BlobStore, Digest, Sweeper, Swept};
 
 fn path(dir: &Path, digest: &Digest) -> PathBuf {
     let name = digest.to_string();
@@ -76,41 +76,80 @@ async fn a_corrupt_blob_is_an_error_until_it_is_put_again() {
     assert_eq!(blobs.get(&digest).await.unwrap(), content);
 }
 
+/// A look, a wait, another look, and what is due then goes.
+async fn sweep(
+    sweeper: &mut Sweeper,
+    live: &HashSet<Digest>,
+    meanwhile: impl AsyncFnOnce(),
+) -> Swept {
+    let first = sweeper.look(live).await.unwrap();
+    assert!(first.is_empty(), "a first look deletes nothing");
+    meanwhile().await;
+    let second = sweeper.look(live).await.unwrap();
+    sweeper.remove(second, live).await.unwrap()
+}
+
+/// A leader whose clock is an hour ahead took what was just put for old.
 #[tokio::test]
-async fn a_sweep_takes_only_what_is_old_and_unreferenced() {
+async fn no_clock_makes_a_blob_old() {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = BlobStore::open(dir.path()).unwrap();
+    let digest = blobs.put(Bytes::from_static(b"a proof")).await.unwrap();
+    age(&path(dir.path(), &digest), 24);
+    let mut sweeper = Sweeper::new(blobs.clone(), Duration::from_secs(3600));
+    let swept = sweep(&mut sweeper, &HashSet::new(), async || {}).await;
+    assert_eq!((swept.deleted, swept.kept), (0, 1));
+    assert!(blobs.contains(&digest).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_sweep_takes_only_what_nobody_names_holds_or_puts_again() {
     let dir = tempfile::tempdir().unwrap();
     let blobs = BlobStore::open(dir.path()).unwrap();
     let mut digests = Vec::new();
     for n in 0..4_u8 {
         digests.push(blobs.put(Bytes::from(vec![n; 10])).await.unwrap());
     }
-    let [live, young, old, renewed] = digests[..] else {
+    let [live, old, renewed, taken] = digests[..] else {
         unreachable!()
     };
-    for digest in [live, old, renewed] {
-        age(&path(dir.path(), &digest), 3);
-    }
-    blobs.put(Bytes::from(vec![3; 10])).await.unwrap();
-    // What an interrupted put leaves, old and new, and what is not ours.
-    let unfinished = PathBuf::from(format!("{}#1", path(dir.path(), &old).display()));
-    let unfinished_now = PathBuf::from(format!("{}#1", path(dir.path(), &live).display()));
+    let (held, hold) = blobs.put_held(Bytes::from(vec![9; 10])).await.unwrap();
     let foreign = dir.path().join("notes.txt");
-    for file in [&unfinished, &unfinished_now, &foreign] {
-        fs::write(file, "x").unwrap();
-    }
-    age(&unfinished, 3);
-    age(&foreign, 3);
+    fs::write(&foreign, "x").unwrap();
+    let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
+    let swept = sweep(&mut sweeper, &HashSet::from([live, taken]), async || {
+        blobs.put(Bytes::from(vec![2; 10])).await.unwrap();
+    });
+    let swept = swept.await;
+    assert_eq!((swept.deleted, swept.bytes, swept.kept), (1, 10, 4));
+    let left = [live, renewed, taken, held].map(|digest| (digest, 10));
+    assert_eq!(all(&blobs).await, HashSet::from(left));
+    assert!(!blobs.contains(&old).await.unwrap() && foreign.exists());
 
-    let swept = blobs
-        .sweep(&HashSet::from([live]), Duration::from_secs(3600))
-        .await
-        .unwrap();
-    assert_eq!((swept.deleted, swept.bytes, swept.kept), (1, 10, 3));
-    assert_eq!(
-        all(&blobs).await,
-        HashSet::from([(live, 10), (young, 10), (renewed, 10)])
-    );
-    assert!(!unfinished.exists() && unfinished_now.exists() && foreign.exists());
+    // What came to be named between the look and the deletion stays.
+    drop(hold);
+    sweeper.look(&HashSet::new()).await.unwrap();
+    let look = sweeper.look(&HashSet::new()).await.unwrap();
+    let swept = sweeper.remove(look, &HashSet::from([taken])).await.unwrap();
+    assert_eq!((swept.deleted, swept.kept), (3, 1));
+    assert_eq!(all(&blobs).await, HashSet::from([(taken, 10)]));
+}
+
+/// The end of a run that is alone in its directory.
+#[tokio::test]
+async fn a_sweep_alone_leaves_what_is_named_or_held_and_no_rubbish() {
+    let dir = tempfile::tempdir().unwrap();
+    let blobs = BlobStore::open(dir.path()).unwrap();
+    let live = blobs.put(Bytes::from_static(b"live")).await.unwrap();
+    let gone = blobs.put(Bytes::from_static(b"gone")).await.unwrap();
+    let (held, _hold) = blobs.put_held(Bytes::from_static(b"held")).await.unwrap();
+    // What an interrupted put leaves.
+    let unfinished = PathBuf::from(format!("{}#1", path(dir.path(), &live).display()));
+    fs::write(&unfinished, "x").unwrap();
+    let swept = blobs.sweep_alone(&HashSet::from([live])).await.unwrap();
+    assert_eq!((swept.deleted, swept.bytes, swept.kept), (1, 4, 2));
+    assert_eq!(all(&blobs).await, HashSet::from([(live, 4), (held, 4)]));
+    assert!(!unfinished.exists() && !blobs.contains(&gone).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,10 +163,7 @@ async fn a_put_during_sweeps_is_never_lost() {
         async move {
             let mut deleted = 0;
             for _ in 0..300 {
-                let swept = blobs
-                    .sweep(&HashSet::new(), Duration::from_secs(60))
-                    .await
-                    .unwrap();
+                let swept = blobs.sweep_alone(&HashSet::new()).await.unwrap();
                 deleted += swept.deleted;
                 tokio::task::yield_now().await;
             }
@@ -135,9 +171,10 @@ async fn a_put_during_sweeps_is_never_lost() {
         }
     });
     while !sweeper.is_finished() {
-        blobs.put(content.clone()).await.unwrap();
+        let (_, held) = blobs.put_held(content.clone()).await.unwrap();
+        tokio::task::yield_now().await;
         assert_eq!(blobs.get(&digest).await.unwrap(), content);
-        age(&path(dir.path(), &digest), 1);
+        drop(held);
     }
-    sweeper.await.unwrap();
+    assert!(sweeper.await.unwrap() > 0, "what nobody held was swept");
 }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use proofmill_bus::{BlobError, BlobStore, Bucket, Connection, NatsOptions, Role, open_blobs};
+use proofmill_bus::{
+    BlobError, BlobStore, Bucket, Connection, NatsOptions, Role, Sweeper, Swept, open_blobs,
+};
 use proofmill_nats_server::{NatsServer, free_port};
 
 /// Nothing here takes as long unless it is stuck.
@@ -112,25 +114,53 @@ async fn prefixes_do_not_see_each_other() {
     );
     let digest = one.put("in one".into()).await.unwrap();
     assert!(!other.contains(&digest).await.unwrap());
-    let swept = other.sweep(&HashSet::new(), Duration::ZERO).await.unwrap();
+    let swept = swept(&other, &HashSet::new()).await;
     assert_eq!((swept.deleted, swept.kept), (0, 0));
     assert_eq!(one.get(&digest).await.unwrap(), "in one");
 }
 
+/// Looks twice, and deletes what is due.
+async fn swept(blobs: &BlobStore, live: &HashSet<proofmill_bus::Digest>) -> Swept {
+    let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
+    assert!(sweeper.look(live).await.unwrap().is_empty());
+    let look = sweeper.look(live).await.unwrap();
+    sweeper.remove(look, live).await.unwrap()
+}
+
+/// A leader that sweeps knows of what others hold only by what they leave in the store.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_keeps_what_is_live_or_young() {
+async fn a_sweep_keeps_what_is_live_or_held_elsewhere() {
     let server = S3Server::start();
-    let blobs = server.blobs("s3://mill/w");
+    let (blobs, elsewhere) = (server.blobs("s3://mill/w"), server.blobs("s3://mill/w"));
     let live = blobs.put("live".into()).await.unwrap();
     let old = blobs.put("old".into()).await.unwrap();
-    let swept = blobs.sweep(&[live].into(), PATIENCE * 100).await.unwrap();
-    assert_eq!((swept.deleted, swept.kept), (0, 2));
-    // Times in S3 are whole seconds.
-    tokio::time::sleep(Duration::from_millis(1100)).await;
-    let swept = blobs.sweep(&[live].into(), Duration::ZERO).await.unwrap();
-    assert_eq!((swept.deleted, swept.kept, swept.bytes), (1, 1, 3));
+    let (proof, held) = elsewhere.put_held("proof".into()).await.unwrap();
+    let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
+    let named = HashSet::from([live]);
+    sweeper.look(&named).await.unwrap();
+    elsewhere.renew_held().await.unwrap();
+    let look = sweeper.look(&named).await.unwrap();
+    let swept = sweeper.remove(look, &named).await.unwrap();
+    assert_eq!((swept.deleted, swept.kept, swept.bytes), (1, 2, 3));
     assert!(!blobs.contains(&old).await.unwrap());
+
+    // Renewed between the look and the deletion.
+    let look = sweeper.look(&named).await.unwrap();
+    assert!(!look.is_empty());
+    elsewhere.renew_held().await.unwrap();
+    let swept = sweeper.remove(look, &named).await.unwrap();
+    assert_eq!((swept.deleted, swept.kept), (0, 2));
+    assert_eq!(blobs.get(&proof).await.unwrap(), "proof");
     assert_eq!(blobs.get(&live).await.unwrap(), "live");
+
+    drop(held);
+    sweeper.look(&named).await.unwrap();
+    let look = sweeper.look(&named).await.unwrap();
+    let swept = sweeper.remove(look, &named).await.unwrap();
+    assert_eq!((swept.deleted, swept.kept), (1, 1));
+    assert_eq!(all(&blobs).await, HashSet::from([(live, 4)]));
+    // Nothing is left of what said that it was held.
+    assert_eq!(sweeper.look(&HashSet::new()).await.unwrap().kept(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,7 +35,7 @@ impl Access {
             return Self::to(args.state.state.clone()).await;
         };
         let connection = bus::connect(&args.bus, Role::Operator, workflow).await?;
-        let blobs = Arc::new(open_blobs(&connection).await?);
+        let blobs = Arc::new(open_blobs(&connection).await?.of(workflow));
         Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
     }
 

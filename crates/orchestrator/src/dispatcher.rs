@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_bus::{BlobStore, with_sources};
+use proofmill_bus::{BlobStore, Held, with_sources};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{self, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -410,6 +410,8 @@ impl Work {
         let collected = several || queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
         let give_up = Instant::now() + RESULT_KEPT;
+        // Until the coordinator has the result nothing else names its blobs.
+        let mut held = Vec::new();
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);
             let queues = &plan.stage(stage).outputs;
@@ -419,7 +421,8 @@ impl Work {
                 .collect();
             let stored = self.store(encoding, bytes, collected, &mut cancel, give_up);
             match stored.await {
-                Some(Ok(payload)) => {
+                Some(Ok((payload, hold))) => {
+                    held.extend(hold);
                     let element = product.fan_out.then_some(index);
                     outputs.push(Output {
                         element,
@@ -455,12 +458,12 @@ impl Work {
         collected: bool,
         cancel: &mut Cancel,
         give_up: Instant,
-    ) -> Option<Result<Payload, MachineFailure>> {
+    ) -> Option<Result<(Payload, Option<Held>), MachineFailure>> {
         let mut delay = STORE_AGAIN.0;
         loop {
             let stored = Resolved::store(encoding, bytes.clone(), collected, &self.blobs).await;
             let error = match stored {
-                Ok(payload) => return Some(Ok(payload)),
+                Ok(stored) => return Some(Ok(stored)),
                 Err(error) => error,
             };
             // Storing has no failure that is the task's.

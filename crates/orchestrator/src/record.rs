@@ -8,12 +8,19 @@
 //! | `part.STAGE.BLOCK.PART.NAME` | [`PartRecord`] | one result of a live task that takes several |
 //! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | the task is in the dead-letter queue |
 //! | `group.STAGE.KEY` | [`GroupRecord`] | a barrier fired; appended on the same condition |
+//! | `run.STAGE.BLOCK.PART` | [`RunRecord`] | attempts at a live task that have begun, and when the next is due |
+//! | `since.STAGE.KEY` | time | a group is gathered, whose time is limited, since then |
+//! | `opened` | time | a coordinator began with nothing in the log |
 //! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline runs, or is missed |
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
 //! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
 //!
-//! A value is one version byte and the record in postcard's encoding.
+//! A value is one version byte and the record in postcard's encoding. Records of version 1 are read
+//! too: what the log of an earlier release holds is taken over as it is, and written anew in today's
+//! version when it changes.
+
+mod version1;
 
 use std::sync::Arc;
 
@@ -28,7 +35,7 @@ use crate::payload::Payload;
 use crate::plan::Needs;
 
 /// Version of the encoding of values.
-pub const RECORD_VERSION: u8 = 1;
+pub const RECORD_VERSION: u8 = 2;
 
 /// The key of the record that holds the key of leases.
 const LEASE_KEY: &str = "lease-key";
@@ -56,6 +63,12 @@ pub enum RecordKey {
     Source(Arc<str>),
     /// The key that leases are tagged with.
     LeaseKey,
+    /// Attempts at a live task that have begun.
+    Run(TaskId),
+    /// Since when a group is gathered: the collector stage, and the group's key.
+    Since(Arc<str>, Part),
+    /// The mark of a log that was empty.
+    Opened,
 }
 
 /// One record.
@@ -82,6 +95,12 @@ pub enum Record {
     /// The key that leases are tagged with ([`crate::core::LeaseKey`]): a secret of the workflow's
     /// coordinators.
     LeaseKey([u8; 32]),
+    /// See [`RunRecord`].
+    Run(RunRecord),
+    /// When the first message of a group came to wait in it, milliseconds since 1970-01-01 UTC.
+    Since(u64),
+    /// When a coordinator began with nothing in the log, milliseconds since 1970-01-01 UTC.
+    Opened(u64),
 }
 
 /// A task, as accepted.
@@ -206,6 +225,28 @@ pub struct Attempt {
     pub failure: Failure,
 }
 
+/// Attempts at a live task that have begun and whose end is not recorded, and the wait for the next.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Those attempts. After a restart they count as failed, unless their workers are heard of.
+    pub begun: Vec<Begun>,
+    /// When the next attempt is due, milliseconds since 1970-01-01 UTC, if that is waited for.
+    pub retry_at_ms: Option<u64>,
+}
+
+/// An attempt that has begun.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Who tries.
+    pub worker: WorkerId,
+    /// The attempt, from 1, as the lease names it.
+    pub attempt: u32,
+    /// When it began, milliseconds since 1970-01-01 UTC. For people.
+    pub at_ms: u64,
+    /// Whether its worker was not heard of after an earlier restart either.
+    pub orphaned: bool,
+}
+
 /// What went wrong in an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Failure {
@@ -281,6 +322,9 @@ impl RecordKey {
             Self::Cursor => "cursor".to_owned(),
             Self::Source(name) => format!("source.{name}"),
             Self::LeaseKey => LEASE_KEY.to_owned(),
+            Self::Run(id) => task_key("run", id),
+            Self::Since(stage, key) => format!("since.{stage}.{key}"),
+            Self::Opened => "opened".to_owned(),
         };
         Key::new(text)
     }
@@ -297,6 +341,9 @@ impl RecordKey {
         if text == LEASE_KEY {
             return Some(Self::LeaseKey);
         }
+        if text == "opened" {
+            return Some(Self::Opened);
+        }
         let (kind, rest) = text.split_once('.')?;
         if kind == "source" {
             return Some(Self::Source(rest.into()));
@@ -305,10 +352,13 @@ impl RecordKey {
             return Some(Self::Slot(rest.parse().ok()?));
         }
         let mut tokens = rest.split('.');
-        if kind == "group" {
-            let (stage, key) = (tokens.next()?, tokens.next()?);
+        if let "group" | "since" = kind {
+            let (stage, key) = (tokens.next()?.into(), Part::new(tokens.next()?).ok()?);
             let only = tokens.next().is_none();
-            return only.then_some(Self::Group(stage.into(), Part::new(key).ok()?));
+            return only.then_some(match kind {
+                "group" => Self::Group(stage, key),
+                _ => Self::Since(stage, key),
+            });
         }
         let (stage, block, part) = (tokens.next()?, tokens.next()?, tokens.next()?);
         let name = match kind {
@@ -328,6 +378,7 @@ impl RecordKey {
             "try" => Some(Self::Tries(id)),
             "done" => Some(Self::Done(id)),
             "dead" => Some(Self::Dead(id)),
+            "run" => Some(Self::Run(id)),
             "part" => Some(Self::Part(id, name?)),
             _ => None,
         }
@@ -341,6 +392,16 @@ fn task_key(kind: &str, id: &TaskId) -> String {
 // === impl Record ===
 
 impl Record {
+    /// What it carries, if it is of a kind that carries something.
+    pub fn payload(&self) -> Option<&Payload> {
+        match self {
+            Self::Task(task) => Some(&task.payload),
+            Self::Dead(dead) => Some(&dead.task.payload),
+            Self::Part(part) => Some(&part.payload),
+            _ => None,
+        }
+    }
+
     /// The value in the log.
     pub fn encode(&self) -> Bytes {
         let bytes = postcard::to_extend(self, vec![RECORD_VERSION])
@@ -371,7 +432,10 @@ impl Record {
             | (RecordKey::Slot(_), Self::Slot(_))
             | (RecordKey::Cursor, Self::Cursor(_))
             | (RecordKey::Source(_), Self::Source(_))
-            | (RecordKey::LeaseKey, Self::LeaseKey(_)) => Ok(()),
+            | (RecordKey::LeaseKey, Self::LeaseKey(_))
+            | (RecordKey::Run(_), Self::Run(_))
+            | (RecordKey::Since(..), Self::Since(_))
+            | (RecordKey::Opened, Self::Opened(_)) => Ok(()),
             _ => Err("it is of another kind than its key"),
         }
     }
@@ -387,6 +451,9 @@ impl Record {
             [RECORD_VERSION, rest @ ..] => {
                 postcard::from_bytes(rest).map_err(|error| malformed(&error.to_string()))
             }
+            [version1::VERSION, rest @ ..] => postcard::from_bytes::<version1::Record1>(rest)
+                .map(Self::from)
+                .map_err(|error| malformed(&error.to_string())),
             [version, ..] => Err(RecordError::UnknownVersion {
                 key: key.to_owned(),
                 version: *version,
@@ -420,6 +487,9 @@ mod tests {
             RecordKey::Cursor,
             RecordKey::Source("blocks".into()),
             RecordKey::LeaseKey,
+            RecordKey::Run(id()),
+            RecordKey::Since("batch".into(), Part::from_text("α")),
+            RecordKey::Opened,
         ] {
             let text = key.to_key().expect("valid");
             assert_eq!(RecordKey::parse(text.as_str()).expect("ours"), key);

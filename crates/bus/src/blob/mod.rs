@@ -2,9 +2,14 @@
 
 mod bucket;
 mod digest;
+mod hold;
 mod https;
 mod store;
+mod sweep;
 
 pub use bucket::Bucket;
 pub use digest::{Digest, InvalidDigest};
-pub use store::{BlobError, BlobStore, Swept};
+pub use hold::Held;
+pub(crate) use store::RemoveSeen;
+pub use store::{BlobError, BlobStore};
+pub use sweep::{Look, Sightings, Sweeper, Swept};

@@ -1,16 +1,16 @@
 //! Blobs in an object store.
 
-use std::collections::HashSet;
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Location;
@@ -18,18 +18,71 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload};
 use tokio::sync::RwLock;
 
 use super::digest::Digest;
+use super::hold::{Held, Holds};
+
+/// Time between two renewals of what a process holds in a store that others sweep.
+const RENEWAL: Duration = Duration::from_secs(20);
+
+/// What was not renewed for so long, since this process was stopped say, may have been swept. Far
+/// below the grace period of any sweeper.
+const DOUBTFUL_AFTER: Duration = Duration::from_secs(60);
+
+/// What the name of an object ends with that says that a blob is held.
+const HOLD_SUFFIX: &str = ".held";
 
 /// Content-addressed blobs: a directory of this machine, or any other
 /// [`object_store`] back end. Cheap to clone.
 ///
-/// A blob lies under the first two digits of its digest, a slash, and the other 62.
+/// A blob lies under the first two digits of its digest, a slash, and the other 62; beside it an
+/// object `….held`, if somebody has held it for long. The blobs of a workflow lie in a folder of
+/// its name where several workflows share a store, since each sweeps its own.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     store: Arc<dyn ObjectStore>,
-    /// Set if the store is a directory.
+    /// Set if the store is a directory: one process uses it at a time.
     root: Option<Arc<Path>>,
-    /// Held by a sweep from looking at a blob's age to deleting it; shared by puts.
+    /// The workflow whose blobs these are, where several share the store.
+    workflow: Option<Arc<str>>,
+    conditional: Option<Arc<dyn RemoveSeen>>,
+    /// Held by a sweep from looking at a blob's version to deleting it; shared by puts.
     sweeping: Arc<RwLock<()>>,
+    holds: Holds,
+}
+
+/// A store that can delete what was seen, and leave what has been put since.
+pub(crate) trait RemoveSeen: std::fmt::Debug + Send + Sync {
+    /// Deletes the object, as far as it is not newer than `seen`, a
+    /// [version](ObjectMeta::version) that the store has given; whatever there is of it for `None`.
+    fn remove_seen<'a>(
+        &'a self,
+        location: &'a Location,
+        seen: Option<&'a str>,
+    ) -> BoxFuture<'a, object_store::Result<()>>;
+}
+
+/// What a blob is known by: it changes with each put and each renewal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) content: Option<ObjectVersion>,
+    pub(super) hold: Option<ObjectVersion>,
+}
+
+/// What tells an object from an earlier one of its name. Compared for equality only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ObjectVersion {
+    tag: Option<String>,
+    /// S3 gives it where one object is asked for, and not in listings.
+    number: Option<String>,
+    /// In whole seconds: S3 gives no more where one object is asked for.
+    changed_s: i64,
+    size: u64,
+}
+
+/// What an object is to a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Content,
+    Hold,
 }
 
 /// Why a blob could not be stored or read.
@@ -85,17 +138,6 @@ pub enum BlobError {
     },
 }
 
-/// What a sweep did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Blobs deleted.
-    pub deleted: usize,
-    /// Bytes they held.
-    pub bytes: u64,
-    /// Blobs kept: referenced, or younger than the grace period.
-    pub kept: usize,
-}
-
 /// Bytes that a probe of a directory writes: with less room the next blob would hardly fit.
 const PROBE_BYTES: usize = 1 << 20;
 
@@ -108,7 +150,10 @@ impl BlobError {
     /// Whether the store itself could not be used. Otherwise it has answered, and the blob is
     /// missing or damaged.
     pub fn is_of_store(&self) -> bool {
-        !matches!(self, Self::Missing(_) | Self::Corrupt { .. })
+        !matches!(
+            self,
+            Self::Missing(_) | Self::Corrupt { .. } | Self::TooLarge { .. }
+        )
     }
 
     /// The system's error beneath, if there is one.
@@ -167,18 +212,40 @@ impl BlobStore {
         Self {
             store,
             root: None,
+            workflow: None,
+            conditional: None,
             sweeping: Arc::default(),
+            holds: Holds::default(),
+        }
+    }
+
+    /// As [`BlobStore::over`], for a store that can delete on a condition.
+    pub(crate) fn over_conditional<S: ObjectStore + RemoveSeen + Clone>(store: S) -> Self {
+        Self {
+            conditional: Some(Arc::new(store.clone())),
+            ..Self::over(Arc::new(store))
+        }
+    }
+
+    /// The blobs of a workflow (ASCII letters, digits, `_` and `-`) in a store that several share:
+    /// no other workflow's sweep sees them. What the store holds without a workflow can still be
+    /// read.
+    pub fn of(self, workflow: &str) -> Self {
+        Self {
+            workflow: Some(workflow.into()),
+            ..self
         }
     }
 
     /// Stores `content`. When this returns it is on stable storage. Putting a blob that is there
-    /// already makes it young again for [`BlobStore::sweep`], and mends it if it was corrupt.
+    /// already changes its version for sweeps, and mends it if it was corrupt.
+    ///
+    /// Nothing keeps it from being swept after a grace period: see [`BlobStore::put_held`].
     pub async fn put(&self, content: Bytes) -> Result<Digest, BlobError> {
         let digest = Digest::of(&content);
-        let location = location(&digest);
+        let location = self.location(&digest);
         let _not_swept = self.sweeping.read().await;
-        self.store
-            .put(&location, PutPayload::from_bytes(content))
+        self.put_at(&location, content)
             .await
             .map_err(|source| BlobError::Store {
                 what: format!("store blob {digest}"),
@@ -191,6 +258,105 @@ impl BlobStore {
                 .map_err(|source| BlobError::Directory { path, source })?;
         }
         Ok(digest)
+    }
+
+    /// As [`BlobStore::put`], and holds the blob: it is not swept before that is dropped, which is
+    /// to be when a record names it.
+    pub async fn put_held(&self, content: Bytes) -> Result<(Digest, Held), BlobError> {
+        let held = self.hold([Digest::of(&content)]);
+        let digest = self.put(content).await?;
+        self.holds.note_renewed(&digest);
+        Ok((digest, held))
+    }
+
+    async fn put_at(&self, location: &Location, content: Bytes) -> object_store::Result<()> {
+        let payload = PutPayload::from_bytes(content);
+        self.store.put(location, payload).await.map(drop)
+    }
+
+    /// Holds blobs that were put just now, or that somebody holds.
+    pub fn hold(&self, digests: impl IntoIterator<Item = Digest>) -> Held {
+        self.holds.hold(digests)
+    }
+
+    /// The blobs that are held in this process.
+    pub fn held(&self) -> Vec<Digest> {
+        self.holds.all()
+    }
+
+    pub(super) fn is_held(&self, digest: &Digest) -> bool {
+        self.holds.contains(digest)
+    }
+
+    /// Tells other processes' sweeps what this one holds; to be done at least every 20 s for as long
+    /// as anything is held. In a directory, which one process uses, there is nobody to tell.
+    ///
+    /// # Errors
+    /// [`BlobError::Store`]: not everything was renewed.
+    pub async fn renew_held(&self) -> Result<(), BlobError> {
+        self.renew(&self.held()).await
+    }
+
+    /// Renews what is held, every 20 s, for as long as another clone of this store is there.
+    pub fn keep_renewing(&self) -> BoxFuture<'static, ()> {
+        let (held, blobs) = (Arc::downgrade(&self.sweeping), self.clone());
+        let (store, workflow, holds) = (blobs.store, blobs.workflow, blobs.holds);
+        Box::pin(async move {
+            loop {
+                tokio::time::sleep(RENEWAL).await;
+                let Some(sweeping) = held.upgrade() else {
+                    return;
+                };
+                let blobs = Self {
+                    workflow: workflow.clone(),
+                    holds: holds.clone(),
+                    sweeping,
+                    ..Self::over(store.clone())
+                };
+                if let Err(error) = blobs.renew_held().await {
+                    let error = crate::with_sources(&error);
+                    tracing::warn!(error, "cannot renew the blobs that are held here");
+                }
+            }
+        })
+    }
+
+    async fn renew(&self, digests: &[Digest]) -> Result<(), BlobError> {
+        if self.root.is_some() {
+            return Ok(());
+        }
+        for digest in digests {
+            // Its content differs each time, so that no clock is needed to tell it from the last.
+            let nonce: [u8; 16] = rand::random();
+            let content = Bytes::from(hex::encode(nonce));
+            let put = self.put_at(&self.hold_location(digest), content).await;
+            put.map_err(|source| BlobError::Store {
+                what: format!("renew blob {digest}"),
+                source,
+            })?;
+            self.holds.note_renewed(digest);
+        }
+        Ok(())
+    }
+
+    /// What of `held` is not there any more, where that is in doubt: the process was stopped, or the
+    /// store not to be reached, for longer than sweeps wait perhaps. What is there has been renewed.
+    ///
+    /// # Errors
+    /// [`BlobError::Store`]: it cannot be told.
+    pub async fn lost(&self, held: &Held) -> Result<Vec<Digest>, BlobError> {
+        let renewed = self.holds.renewed(held.digests());
+        if renewed.is_none_or(|renewed| renewed.elapsed() < DOUBTFUL_AFTER) {
+            return Ok(Vec::new());
+        }
+        self.renew(held.digests()).await?;
+        let mut lost = Vec::new();
+        for digest in held.digests() {
+            if !self.contains(digest).await? {
+                lost.push(*digest);
+            }
+        }
+        Ok(lost)
     }
 
     /// The content of a blob, verified.
@@ -214,7 +380,14 @@ impl BlobStore {
                 source,
             },
         };
-        let found = self.store.get(&location(digest)).await.map_err(failed)?;
+        let found = match self.store.get(&self.location(digest)).await {
+            // An earlier version of this program put it beside the workflows' folders.
+            Err(object_store::Error::NotFound { .. }) if self.workflow.is_some() => {
+                self.store.get(&location(digest)).await
+            }
+            found => found,
+        };
+        let found = found.map_err(failed)?;
         if found.meta.size > limit {
             return Err(BlobError::TooLarge {
                 blob: *digest,
@@ -252,93 +425,181 @@ impl BlobStore {
 
     /// Whether the blob is there; its content is not looked at.
     pub async fn contains(&self, digest: &Digest) -> Result<bool, BlobError> {
-        Ok(self.head(digest).await?.is_some())
+        if self.head(&self.location(digest)).await?.is_some() {
+            return Ok(true);
+        }
+        Ok(self.workflow.is_some() && self.head(&location(digest)).await?.is_some())
     }
 
     /// Every blob, in no particular order, with its length in bytes.
     pub fn list(&self) -> BoxStream<'_, Result<(Digest, u64), BlobError>> {
         let listed = self
             .metas()
-            .try_filter_map(|(digest, meta)| async move { Ok(Some((digest, meta.size))) });
+            .try_filter_map(|(digest, kind, meta)| async move {
+                Ok((kind == Kind::Content).then_some((digest, meta.size)))
+            });
         listed.boxed()
     }
 
     /// Deletes a blob; that it is not there is no error.
     pub async fn delete(&self, digest: &Digest) -> Result<(), BlobError> {
-        match self.store.delete(&location(digest)).await {
+        self.delete_at(&self.location(digest), None).await?;
+        self.delete_at(&self.hold_location(digest), None).await
+    }
+
+    async fn delete_at(
+        &self,
+        location: &Location,
+        seen: Option<&ObjectVersion>,
+    ) -> Result<(), BlobError> {
+        let deleted = match &self.conditional {
+            Some(store) => {
+                let number = seen.and_then(|seen| seen.number.as_deref());
+                store.remove_seen(location, number).await
+            }
+            None => self.store.delete(location).await,
+        };
+        match deleted {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(source) => Err(BlobError::Store {
-                what: format!("delete blob {digest}"),
+                what: format!("delete {location}"),
                 source,
             }),
         }
     }
 
-    /// Deletes the blobs that are not in `live` and were last put more than `grace` ago, and what
-    /// interrupted puts left behind.
-    ///
-    /// `grace` must be longer than it may take from putting a blob to recording a reference to
-    /// it: a put that this store's clones do not make (another process) is only protected by it.
-    pub async fn sweep(&self, live: &HashSet<Digest>, grace: Duration) -> Result<Swept, BlobError> {
-        let now = SystemTime::now();
-        let old = |meta: &ObjectMeta| {
-            let age = now.duration_since(SystemTime::from(meta.last_modified));
-            // A time of change in the future is young.
-            age.is_ok_and(|age| age > grace)
+    /// Deletes a blob that is not held, if it is still of the version that was seen (`None`: any).
+    /// Returns its length in bytes if it was deleted.
+    pub(super) async fn remove_seen(
+        &self,
+        digest: &Digest,
+        seen: Option<&Version>,
+    ) -> Result<Option<u64>, BlobError> {
+        let _no_puts = self.sweeping.write().await;
+        if self.is_held(digest) {
+            return Ok(None);
+        }
+        let (location, hold) = (self.location(digest), self.hold_location(digest));
+        let content = self.head(&location).await?;
+        let now = match &self.root {
+            // Nobody else renews it.
+            Some(_) => None,
+            None => self.head(&hold).await?,
         };
-        let mut swept = Swept::default();
-        let mut metas = self.metas();
-        while let Some((digest, meta)) = metas.try_next().await? {
-            if live.contains(&digest) || !old(&meta) {
-                swept.kept += 1;
-                continue;
-            }
-            let _no_puts = self.sweeping.write().await;
-            // It may have been put again since it was listed.
-            match self.head(&digest).await? {
-                Some(meta) if old(&meta) => {
-                    self.delete(&digest).await?;
-                    swept.deleted += 1;
-                    swept.bytes += meta.size;
-                }
-                Some(_) => swept.kept += 1,
-                // Gone by now, or never finished: pieces of it may be there.
-                None => self.delete(&digest).await?,
+        let size = content.as_ref().map_or(0, |meta| meta.size);
+        if let Some(seen) = seen {
+            let same_hold = match (&now, &seen.hold) {
+                (Some(meta), Some(seen)) => seen.is_of(meta),
+                (now, seen) => now.is_none() && seen.is_none(),
+            };
+            // What was never finished has no beginning that could be looked at.
+            let same_content = match (&content, &seen.content) {
+                (Some(meta), Some(seen)) => seen.is_of(meta),
+                (content, _) => content.is_none(),
+            };
+            if !same_hold || !same_content {
+                return Ok(None);
             }
         }
-        if let Some(root) = &self.root {
-            sweep_unfinished(root, now, grace).map_err(|source| BlobError::Directory {
-                path: root.to_path_buf(),
-                source,
-            })?;
+        let seen_content = seen.and_then(|seen| seen.content.as_ref());
+        self.delete_at(&location, seen_content).await?;
+        if now.is_some() {
+            self.delete_at(&hold, seen.and_then(|seen| seen.hold.as_ref()))
+                .await?;
         }
-        Ok(swept)
+        Ok(Some(size))
     }
 
-    async fn head(&self, digest: &Digest) -> Result<Option<ObjectMeta>, BlobError> {
-        match self.store.head(&location(digest)).await {
+    /// Removes what interrupted puts have left in a directory that no other process uses.
+    pub(super) async fn remove_unfinished(&self) -> Result<(), BlobError> {
+        let Some(root) = &self.root else {
+            return Ok(());
+        };
+        let _no_puts = self.sweeping.write().await;
+        remove_unfinished(root).map_err(|source| BlobError::Directory {
+            path: root.to_path_buf(),
+            source,
+        })
+    }
+
+    async fn head(&self, location: &Location) -> Result<Option<ObjectMeta>, BlobError> {
+        match self.store.head(location).await {
             Ok(meta) => Ok(Some(meta)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(source) => Err(BlobError::Store {
-                what: format!("look for blob {digest}"),
+                what: format!("look for {location}"),
                 source,
             }),
         }
     }
 
     /// Objects whose name is not a blob's are somebody else's, and left alone.
-    fn metas(&self) -> BoxStream<'_, Result<(Digest, ObjectMeta), BlobError>> {
+    pub(super) fn metas(&self) -> BoxStream<'_, Result<(Digest, Kind, ObjectMeta), BlobError>> {
         let failed = |source| BlobError::Store {
             what: "list the blobs".to_owned(),
             source,
         };
-        let listed = self.store.list(None).map_err(failed);
-        let blobs = listed.try_filter_map(|meta| async move {
-            let digest = meta.location.as_ref().replacen('/', "", 1).parse().ok();
-            let named = digest.filter(|digest| location(digest) == meta.location);
-            Ok(named.map(|digest| (digest, meta)))
+        let folder = self.workflow.as_ref().map(|name| Location::from(&**name));
+        let listed = self.store.list(folder.as_ref()).map_err(failed);
+        let blobs = listed.try_filter_map(move |meta| async move {
+            let named = self.named(&meta.location);
+            Ok(named.map(|(digest, kind)| (digest, kind, meta)))
         });
         blobs.boxed()
+    }
+
+    fn location(&self, digest: &Digest) -> Location {
+        match &self.workflow {
+            Some(workflow) => Location::from(format!("{workflow}/{}", location(digest))),
+            None => location(digest),
+        }
+    }
+
+    fn hold_location(&self, digest: &Digest) -> Location {
+        Location::from(format!("{}{HOLD_SUFFIX}", self.location(digest)))
+    }
+
+    /// The blob that an object belongs to.
+    fn named(&self, location: &Location) -> Option<(Digest, Kind)> {
+        let name = location.as_ref();
+        let (name, kind) = match name.strip_suffix(HOLD_SUFFIX) {
+            Some(name) => (name, Kind::Hold),
+            None => (name, Kind::Content),
+        };
+        let name = match &self.workflow {
+            Some(workflow) => name.strip_prefix(&**workflow)?.strip_prefix('/')?,
+            None => name,
+        };
+        let digest = name.replacen('/', "", 1).parse().ok()?;
+        let is_ours = match kind {
+            Kind::Content => self.location(&digest) == *location,
+            Kind::Hold => self.hold_location(&digest) == *location,
+        };
+        is_ours.then_some((digest, kind))
+    }
+}
+
+// === impl Version ===
+
+impl Version {
+    pub(super) fn of(meta: &ObjectMeta) -> ObjectVersion {
+        ObjectVersion {
+            tag: meta.e_tag.clone(),
+            number: meta.version.clone(),
+            changed_s: meta.last_modified.timestamp(),
+            size: meta.size,
+        }
+    }
+}
+
+// === impl ObjectVersion ===
+
+impl ObjectVersion {
+    /// Whether the object is still the same, by what is told of it alone.
+    fn is_of(&self, meta: &ObjectMeta) -> bool {
+        let now = Version::of(meta);
+        let number = now.number.is_none() || self.number.is_none() || now.number == self.number;
+        number && (&now.tag, now.changed_s, now.size) == (&self.tag, self.changed_s, self.size)
     }
 }
 
@@ -374,7 +635,7 @@ fn location(digest: &Digest) -> Location {
 }
 
 /// A put writes to a file with `#` in its name, then renames it; an interrupted one leaves it.
-fn sweep_unfinished(root: &Path, now: SystemTime, grace: Duration) -> io::Result<()> {
+fn remove_unfinished(root: &Path) -> io::Result<()> {
     for folder in fs::read_dir(root)? {
         let folder = folder?;
         if !folder.file_type()?.is_dir() {
@@ -390,15 +651,9 @@ fn sweep_unfinished(root: &Path, now: SystemTime, grace: Duration) -> io::Result
             if digest.parse::<Digest>().is_err() {
                 continue;
             }
-            // It may be finished and gone by now.
-            let Ok(modified) = file.metadata().and_then(|meta| meta.modified()) else {
-                continue;
-            };
-            if now.duration_since(modified).is_ok_and(|age| age > grace) {
-                match fs::remove_file(file.path()) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
+            match fs::remove_file(file.path()) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
             }
         }
     }

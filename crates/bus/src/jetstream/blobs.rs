@@ -9,7 +9,6 @@
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_nats::header::HeaderMap;
@@ -31,7 +30,7 @@ use super::connection::{Connection, HEADERS, LEAST_PAYLOAD, Patience, patiently}
 use super::options::ConnectError;
 use super::refusal::Refusal;
 use super::resource::open_stream;
-use crate::blob::{BlobStore, Bucket};
+use crate::blob::{BlobStore, Bucket, RemoveSeen};
 
 const STORE: &str = "JetStream";
 
@@ -40,6 +39,11 @@ const PIECE: usize = LEAST_PAYLOAD - HEADERS;
 
 /// Pieces on their way at a time.
 const AT_ONCE: usize = 8;
+
+/// The last token of the subject that says that a blob is held, and what the name of that object ends
+/// with.
+const HOLD: &str = "held";
+const HOLD_SUFFIX: &str = ".held";
 
 /// On the first piece: bytes of the whole blob.
 const SIZE: &str = "Proofmill-Size";
@@ -83,10 +87,10 @@ pub fn open_blobs(connection: &Connection) -> BoxFuture<'_, Result<BlobStore, Co
         if let Some(bucket) = bucket {
             return Ok(BlobStore::in_bucket(bucket)?);
         }
-        Ok(BlobStore::over(Arc::new(JetStreamObjects {
+        Ok(BlobStore::over_conditional(JetStreamObjects {
             connection: connection.clone(),
             stream,
-        })))
+        }))
     })
 }
 
@@ -112,18 +116,37 @@ impl fmt::Display for JetStreamObjects {
 // === impl JetStreamObjects ===
 
 impl JetStreamObjects {
-    /// The subject of a piece, or of all of an object's.
+    /// The subject of a piece, or of all of an object's. What says that a blob is held is a message
+    /// beside the blob's pieces.
     fn subject(&self, location: &Path, piece: &str) -> String {
-        let name = location.as_ref().replace('/', "");
+        let (location, piece) = match location.as_ref().strip_suffix(HOLD_SUFFIX) {
+            Some(blob) => (blob, HOLD),
+            None => (location.as_ref(), piece),
+        };
+        let name = match location.split_once('/') {
+            Some((workflow, rest)) if rest.contains('/') => {
+                format!("{workflow}-{}", rest.replace('/', ""))
+            }
+            _ => location.replace('/', ""),
+        };
         self.connection.subject(&["blob", &name, piece])
     }
 
     /// The object and the piece that a subject names.
     fn named(&self, subject: &str) -> Option<(Path, usize)> {
         let mut tokens = subject.rsplitn(3, '.');
-        let piece = tokens.next()?.parse().ok()?;
-        let (folder, name) = tokens.next()?.split_at_checked(2)?;
-        Some((Path::from(format!("{folder}/{name}")), piece))
+        let piece = tokens.next()?;
+        let name = tokens.next()?;
+        let (workflow, name) = match name.rsplit_once('-') {
+            Some((workflow, name)) => (format!("{workflow}/"), name),
+            None => (String::new(), name),
+        };
+        let (folder, name) = name.split_at_checked(2)?;
+        let blob = format!("{workflow}{folder}/{name}");
+        match piece {
+            HOLD => Some((Path::from(format!("{blob}{HOLD_SUFFIX}")), 0)),
+            piece => Some((Path::from(blob), piece.parse().ok()?)),
+        }
     }
 
     /// Publishes a piece; again, when a server has gone away: it is the same message then.
@@ -202,10 +225,14 @@ impl JetStreamObjects {
         Ok(content.freeze())
     }
 
-    /// Removes all pieces.
-    async fn remove(&self, location: &Path) -> Result<()> {
+    /// Removes all pieces; those that are newer than `seen`, a sequence number, are left.
+    async fn remove(&self, location: &Path, seen: Option<u64>) -> Result<()> {
         let purge = self.stream.purge().filter(self.subject(location, "*"));
-        let purged = self.unless_refused(purge.into_future()).await?;
+        let purge = match seen {
+            Some(seen) => purge.sequence(seen.saturating_add(1)).into_future(),
+            None => purge.into_future(),
+        };
+        let purged = self.unless_refused(purge).await?;
         purged.map(|_| ()).map_err(failed)
     }
 
@@ -217,7 +244,7 @@ impl JetStreamObjects {
         };
         let consumer = self.unless_refused(self.stream.create_consumer(config));
         let mut consumer = consumer.await?.map_err(failed)?;
-        let mut found: BTreeMap<Path, ObjectMeta> = BTreeMap::new();
+        let mut found: BTreeMap<Path, (ObjectMeta, bool)> = BTreeMap::new();
         if consumer.info().await.map_err(failed)?.num_pending == 0 {
             return Ok(Vec::new());
         }
@@ -230,19 +257,22 @@ impl JetStreamObjects {
             })?;
             if let Some((location, piece)) = self.named(&message.subject) {
                 let time = SystemTime::from(info.published);
-                let meta = found
-                    .entry(location.clone())
-                    .or_insert_with(|| meta(location, time, 0));
-                meta.last_modified = meta.last_modified.max(time.into());
-                if piece == 0 {
-                    meta.size = message.headers.as_ref().and_then(size_of).unwrap_or(0);
+                let size = message.headers.as_ref().and_then(size_of).unwrap_or(0);
+                let size = if piece == 0 { size } else { 0 };
+                let meta = meta(location.clone(), time, size, info.stream_sequence);
+                // The first piece is the object; others say of what was never finished how new it is.
+                match found.get(&location) {
+                    Some((_, true)) if piece != 0 => {}
+                    _ => {
+                        found.insert(location, (meta, piece == 0));
+                    }
                 }
             }
             if info.pending == 0 {
                 break;
             }
         }
-        Ok(found.into_values().collect())
+        Ok(found.into_values().map(|(meta, _)| meta).collect())
     }
 
     async fn unless_refused<T>(&self, work: impl Future<Output = T>) -> Result<T> {
@@ -255,13 +285,13 @@ fn size_of(headers: &HeaderMap) -> Option<u64> {
     headers.get(SIZE)?.as_str().parse().ok()
 }
 
-fn meta(location: Path, time: SystemTime, size: u64) -> ObjectMeta {
+fn meta(location: Path, time: SystemTime, size: u64, sequence: u64) -> ObjectMeta {
     ObjectMeta {
         location,
         last_modified: time.into(),
         size,
         e_tag: None,
-        version: None,
+        version: Some(sequence.to_string()),
     }
 }
 
@@ -276,6 +306,17 @@ fn unsupported(operation: &str) -> Error {
     Error::NotImplemented {
         operation: operation.into(),
         implementer: STORE.into(),
+    }
+}
+
+impl RemoveSeen for JetStreamObjects {
+    fn remove_seen<'a>(
+        &'a self,
+        location: &'a Path,
+        seen: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<()>> {
+        let seen = seen.map(str::parse).transpose();
+        Box::pin(async move { self.remove(location, seen.map_err(failed)?).await })
     }
 }
 
@@ -312,7 +353,7 @@ impl ObjectStore for JetStreamObjects {
         }
         let first = self.piece(location, 0).await?;
         let size = size_of(&first.headers).unwrap_or(first.payload.len() as u64);
-        let meta = meta(location.clone(), first.time.into(), size);
+        let meta = meta(location.clone(), first.time.into(), size, first.sequence);
         options.check_preconditions(&meta)?;
         let content = if options.head {
             stream::empty().boxed()
@@ -339,7 +380,7 @@ impl ObjectStore for JetStreamObjects {
             let store = store.clone();
             async move {
                 let location = location?;
-                store.remove(&location).await?;
+                store.remove(&location, None).await?;
                 Ok(location)
             }
         });

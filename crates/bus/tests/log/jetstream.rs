@@ -1,5 +1,6 @@
 //! The log on a NATS server.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use async_nats::jetstream::message::PublishMessage;
 use futures_util::FutureExt;
 use proofmill_bus::{
     AppendError, ConnectError, Connection, Credentials, JetStreamLog, Leases, Log, NatsOptions, Op,
-    Seq, open_blobs, until_durable,
+    Seq, Sweeper, open_blobs, until_durable,
 };
 use proofmill_nats_server::{Cluster, NatsServer};
 
@@ -333,11 +334,72 @@ fn blobs_on_the_server() {
         assert_eq!(blobs.get(&digest).await.unwrap(), large);
         assert_eq!(blobs.get(&empty).await.unwrap(), "");
         assert!(blobs.contains(&digest).await.unwrap());
-        let swept = blobs.sweep(&[empty].into(), Duration::ZERO).await.unwrap();
-        assert_eq!((swept.deleted, swept.kept), (1, 1));
+        let live = [empty].into();
+        let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
+        assert!(sweeper.look(&live).await.unwrap().is_empty());
+        let look = sweeper.look(&live).await.unwrap();
+        let swept = sweeper.remove(look, &live).await.unwrap();
+        assert_eq!((swept.deleted, swept.kept, swept.bytes), (1, 1, 3_000_000));
         assert!(!blobs.contains(&digest).await.unwrap());
         assert!(blobs.get(&digest).await.is_err());
         blobs.delete(&digest).await.unwrap();
+    });
+}
+
+/// A leader that sweeps knows of what others hold only by what they leave in the stream.
+#[test]
+fn blobs_that_others_hold_or_put_again_are_not_swept() {
+    let server = NatsServer::start();
+    block_on(async {
+        let connection = connect(&server.url()).await;
+        let blobs = open_blobs(&connection).await.unwrap().of("w");
+        let elsewhere = open_blobs(&connection).await.unwrap().of("w");
+        let (proof, held) = elsewhere.put_held(vec![7; 600_000].into()).await.unwrap();
+        let again = blobs.put("again".into()).await.unwrap();
+        let nobody = HashSet::new();
+        let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
+        sweeper.look(&nobody).await.unwrap();
+        elsewhere.renew_held().await.unwrap();
+        elsewhere.put("again".into()).await.unwrap();
+        assert!(sweeper.look(&nobody).await.unwrap().is_empty());
+
+        // Between the look and the deletion.
+        let look = sweeper.look(&nobody).await.unwrap();
+        elsewhere.renew_held().await.unwrap();
+        elsewhere.put("again".into()).await.unwrap();
+        let swept = sweeper.remove(look, &nobody).await.unwrap();
+        assert_eq!((swept.deleted, swept.kept), (0, 2));
+        assert_eq!(blobs.get(&proof).await.unwrap(), vec![7; 600_000]);
+        assert_eq!(blobs.get(&again).await.unwrap(), "again");
+
+        drop(held);
+        sweeper.look(&nobody).await.unwrap();
+        let look = sweeper.look(&nobody).await.unwrap();
+        let swept = sweeper.remove(look, &nobody).await.unwrap();
+        assert_eq!((swept.deleted, swept.bytes), (2, 600_005));
+        assert_eq!(sweeper.look(&nobody).await.unwrap().kept(), 0);
+    });
+}
+
+/// Each leader knows the records of its own workflow only: it deleted the others' blobs.
+#[test]
+fn a_workflow_does_not_sweep_another_s_blobs() {
+    let server = NatsServer::start();
+    block_on(async {
+        let connection = connect(&server.url()).await;
+        let shared = open_blobs(&connection).await.unwrap();
+        let (one, other) = (shared.clone().of("one"), shared.clone().of("an-other_1"));
+        let digest = one.put("a witness".into()).await.unwrap();
+        let before = shared.put("of an earlier release".into()).await.unwrap();
+        assert_eq!(other.put("a witness".into()).await.unwrap(), digest);
+        let nobody = HashSet::new();
+        let mut sweeper = Sweeper::new(other.clone(), Duration::ZERO);
+        sweeper.look(&nobody).await.unwrap();
+        let look = sweeper.look(&nobody).await.unwrap();
+        assert_eq!(sweeper.remove(look, &nobody).await.unwrap().deleted, 1);
+        assert!(!other.contains(&digest).await.unwrap());
+        assert_eq!(one.get(&digest).await.unwrap(), "a witness");
+        assert_eq!(one.get(&before).await.unwrap(), "of an earlier release");
     });
 }
 

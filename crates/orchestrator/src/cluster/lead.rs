@@ -165,7 +165,12 @@ async fn lead_once(
         leadership,
     );
     leading.begin(&site.plan.workflow, &handle);
-    let sweeping = tokio::spawn(sweep_blobs(handle.clone(), site.blobs.clone()));
+    let sweeping = tokio::spawn(sweep_blobs(
+        handle.clone(),
+        site.blobs.clone(),
+        log.clone(),
+        site.blob_sweep,
+    ));
     let mut coordinating = std::pin::pin!(coordinator.run(stopping.clone()));
     let mut serving = std::pin::pin!(server.run(stopping));
     let ended = tokio::select! {

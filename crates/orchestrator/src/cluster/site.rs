@@ -11,7 +11,7 @@ use proofmill_workflow as file;
 use super::error::ClusterError;
 use crate::coordinator::Handle;
 use crate::core::Routing;
-use crate::mill::{MillError, Registry, Roles, make_private};
+use crate::mill::{BlobSweep, MillError, Registry, Roles, make_private};
 use crate::plan::Plan;
 use crate::remote::{Client, Seat};
 use crate::shutdown::{Level, Shutdown};
@@ -37,6 +37,8 @@ pub struct Site {
     pub name: Arc<str>,
     /// For an experiment: how messages find their collector, if this process leads.
     pub routing: Routing,
+    /// When unreferenced blobs are removed, if this process leads.
+    pub blob_sweep: BlobSweep,
 }
 
 // === impl Site ===
@@ -57,8 +59,11 @@ impl Site {
                 path: state.clone(),
                 source,
             })?;
+            let blobs = open_blobs(&connection).await?.of(&plan.workflow);
+            // What this process holds is not to be swept by whoever leads.
+            tokio::spawn(blobs.keep_renewing());
             Ok(Self {
-                blobs: Arc::new(open_blobs(&connection).await?),
+                blobs: Arc::new(blobs),
                 leases: Leases::open(&connection).await?,
                 connection,
                 workflow: Arc::new(workflow.clone()),
@@ -67,6 +72,7 @@ impl Site {
                 state,
                 name: name.into(),
                 routing: Routing::default(),
+                blob_sweep: BlobSweep::default(),
             })
         })
     }

@@ -6,14 +6,17 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use proofmill_bus::{AppendError, Durable, Expect, Log, LogFailure, Op, ReadError, Seq};
+use proofmill_bus::{
+    AppendError, Durable, Expect, Log, LogFailure, Op, ReadError, Seq, until_durable,
+};
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::handle::{Command, Condition, Emission, Handle, ToWorker};
 use crate::collector::ToHost;
 use crate::core::{
-    Action, Core, CoreOptions, Event, Now, ReplayError, Reply, RequestId, Settled, Time, Token,
+    Action, Core, CoreOptions, Event, Lease, Now, ReplayError, Reply, RequestId, Settled, Time,
+    Token,
 };
 use crate::id::WorkerId;
 use crate::plan::Plan;
@@ -84,6 +87,7 @@ enum Answer {
     Reply(RequestId, Reply),
     Settled(Settled),
     Flushed(oneshot::Sender<()>),
+    Assign(WorkerId, Vec<Lease>),
 }
 
 type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
@@ -123,6 +127,9 @@ impl Coordinator {
                 );
             }
             let fresh_lease_key = (!core.has_lease_key()).then_some(lease_key);
+            if appended == Seq(0) {
+                appended = mark_as_opened(&*log).await;
+            }
             let (sender, commands) = mpsc::channel(COMMANDS);
             let coordinator = Self {
                 core,
@@ -342,8 +349,16 @@ impl Coordinator {
                         std::task::Poll::Pending => appending.push(append),
                     }
                 }
-                Action::Assign { worker, leases } => {
-                    self.tell(&worker, ToWorker::Assign(leases));
+                Action::Assign {
+                    after,
+                    worker,
+                    leases,
+                } => {
+                    if after == Seq(0) {
+                        self.tell(&worker, ToWorker::Assign(leases));
+                    } else {
+                        self.answer(after, Answer::Assign(worker, leases));
+                    }
                 }
                 Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
                 Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
@@ -442,6 +457,7 @@ impl Coordinator {
                     // As above.
                     let _ = flushed.send(());
                 }
+                Answer::Assign(worker, leases) => self.tell(&worker, ToWorker::Assign(leases)),
                 Answer::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
@@ -484,12 +500,9 @@ impl Coordinator {
 
     fn now(&self) -> Now {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         Now {
             mono: Time(micros),
-            wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+            wall_ms: wall_ms(),
         }
     }
 
@@ -497,6 +510,31 @@ impl Coordinator {
         let since = std::time::Duration::from_micros(time.0);
         tokio::time::Instant::from_std(self.epoch + since)
     }
+}
+
+/// Makes it durable that somebody has begun with this log: if the first thing that is done with it
+/// ends the process, the next one knows that there was another.
+async fn mark_as_opened(log: &dyn Log) -> Seq {
+    let record = Record::Opened(wall_ms()).encode();
+    let key = RecordKey::Opened.to_key().expect("a constant");
+    let op = Op::put(key, record);
+    let appended = async {
+        let seq = log.append(vec![op]).await?;
+        until_durable(&mut log.durable(), seq).await?;
+        Ok::<_, AppendError>(seq)
+    };
+    appended.await.unwrap_or_else(|error| {
+        // Whoever only looks needs no such mark; whoever works hears of it with the first task.
+        tracing::warn!(%error, "the log does not take a record");
+        Seq(0)
+    })
+}
+
+fn wall_ms() -> u64 {
+    let wall = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
 }
 
 async fn sleep_until(deadline: Option<tokio::time::Instant>) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::event::{Action, Complete, LeaseRef, Output, Timing};
 use super::lease::reason;
 use super::limits::{excess, excess_of_part};
+use super::progress::forget_run;
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Task, Then};
 use crate::id::{Part, TaskId};
@@ -311,12 +312,13 @@ fn message(
     }
 }
 
-/// A task that ends needs its results no more.
+/// A task that ends needs its results no more, nor what is recorded of its attempts.
 pub(super) fn forget_parts(task: &Task) -> impl Iterator<Item = (RecordKey, Change)> {
     let id: TaskId = task.record.id.clone();
     let names = task.parts.keys();
-    names.map(move |name| {
+    let parts = names.map(move |name| {
         let key = RecordKey::Part(id.clone(), Part::from_text(name));
         (key, Change::Delete)
-    })
+    });
+    parts.chain(forget_run(task))
 }

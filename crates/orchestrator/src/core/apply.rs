@@ -72,6 +72,7 @@ impl Core {
             });
         }
         self.put(&record_key, record, seq);
+        self.reopened = true;
         Ok(())
     }
 
@@ -135,6 +136,10 @@ impl Core {
                     reported: Vec::new(),
                     key: None,
                     at_once: false,
+                    lost: Vec::new(),
+                    retry_at_ms: None,
+                    run_recorded: false,
+                    replayed: !self.started,
                     no,
                     stage,
                     content: task.content(),
@@ -160,6 +165,25 @@ impl Core {
                     self.update(no, |task| task.attempts = attempts);
                 }
             }
+            (RecordKey::Run(id), Record::Run(run)) => {
+                let no = *self.by_id.get(id)?;
+                // Else the task has been what it says since before it was appended.
+                if !self.started
+                    && let Some(task) = self.tasks.get_mut(&no)
+                {
+                    task.lost = run.begun;
+                    task.retry_at_ms = run.retry_at_ms;
+                    task.run_recorded = true;
+                }
+            }
+            (RecordKey::Since(stage, key), Record::Since(since_ms)) => {
+                let stage = *self.stage_ix.get(stage)?;
+                let collector = self.collectors[stage.0].as_mut()?;
+                if !self.started {
+                    collector.began.insert(key.clone(), (since_ms, true));
+                }
+            }
+            (RecordKey::Opened, Record::Opened(_)) => {}
             (RecordKey::Part(id, _), Record::Part(part)) => {
                 let no = *self.by_id.get(id)?;
                 self.update(no, |task| {
@@ -276,6 +300,9 @@ impl Core {
                 }
             }
             RecordKey::Tries(_)
+            | RecordKey::Run(_)
+            | RecordKey::Since(..)
+            | RecordKey::Opened
             | RecordKey::Part(..)
             | RecordKey::Slot(_)
             | RecordKey::Cursor

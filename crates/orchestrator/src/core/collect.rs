@@ -134,14 +134,17 @@ impl Core {
             .stage(stage)
             .collector()
             .and_then(|plan| plan.t_collect);
-        let due = t_collect.map(|t_collect| self.now.mono.plus(t_collect));
         self.unfile(no);
         let Some(collector) = self.collectors[stage.0].as_mut() else {
             return;
         };
         collector.held.entry(key.clone()).or_default().insert(no);
-        if let Some(due) = due.filter(|_| !collector.deadlines.contains_key(&key)) {
-            collector.deadlines.insert(key.clone(), due);
+        let is_timed = collector.deadlines.contains_key(&key);
+        if let Some(t_collect) = t_collect.filter(|_| !is_timed) {
+            let due = self.group_due(stage, &key, t_collect);
+            if let Some(collector) = self.collectors[stage.0].as_mut() {
+                collector.deadlines.insert(key.clone(), due);
+            }
             self.timers
                 .insert((due, Timer::Overdue(stage, key.clone())));
         }
@@ -166,6 +169,9 @@ impl Core {
         if held.is_empty() {
             collector.held.remove(&key);
             collector.deadlines.remove(&key);
+            if collector.began.contains_key(&Part::from_text(&key)) {
+                self.unrecorded_groups.insert((task.stage, key));
+            }
         }
     }
 
@@ -178,6 +184,10 @@ impl Core {
             return;
         }
         collector.deadlines.remove(key);
+        self.unrecorded_groups.insert((stage, key.clone()));
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return;
+        };
         match &mut collector.gathering {
             Gathering::Here(strategy) => {
                 let overdue = strategy.overdue(key);

@@ -58,6 +58,7 @@ impl Core {
             match timer {
                 Timer::Lease(no, batch) => self.lease_due(no, batch),
                 Timer::Wake(no) => self.wake(no),
+                Timer::Lost(no) => self.lost_due(no),
                 Timer::Slot(first) => self.slot_due(first),
                 // What is overdue is looked for after each event.
                 Timer::Hedge(stage) => self.hedge_due[stage.0] = None,

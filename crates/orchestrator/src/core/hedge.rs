@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::{Action, Lease, Time};
+use super::event::{Lease, Time};
 use super::ready::{Class, TaskNo};
 use super::state::{Core, Task, Timer, Worker};
 use crate::id::WorkerId;
@@ -132,10 +132,7 @@ impl Core {
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.last_used = batch + 1;
         }
-        self.actions.push(Action::Assign {
-            worker: worker.clone(),
-            leases: vec![lease],
-        });
+        self.hand_out(worker, vec![lease]);
     }
 }
 

@@ -147,6 +147,10 @@ impl Core {
                 continue;
             };
             let no = task.no;
+            self.found_again(no, name, lease.attempt);
+            let Some(task) = self.tasks.get_mut(&no) else {
+                continue;
+            };
             let Some(dispatcher) = self.plan.stages[task.stage.0].dispatcher() else {
                 continue;
             };
@@ -222,6 +226,9 @@ impl Core {
             self.rest(no);
             self.note_reported(no, worker, lease);
         } else {
+            if let Some(no) = self.leased_task(lease).map(|task| task.no) {
+                self.found_again(no, worker, lease.attempt);
+            }
             self.actions.push(Action::Cancel {
                 worker: worker.clone(),
                 lease: lease.clone(),
@@ -288,6 +295,11 @@ impl Core {
     /// no more may be tried and those that have it are too few.
     pub(super) fn attempt_failed(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         self.end_copy(no, worker);
+        self.record_failure(no, worker, failure);
+    }
+
+    /// Records an attempt that has failed.
+    pub(super) fn record_failure(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
@@ -406,7 +418,7 @@ pub(super) fn reason(text: &str) -> Failure {
 
 /// A number that depends on nothing but the task and the attempt (FNV-1a, then a finaliser), so
 /// that jitter needs no random source.
-fn draw(id: &TaskId, attempt: u32) -> u64 {
+pub(super) fn draw(id: &TaskId, attempt: u32) -> u64 {
     let text = format!("{id}#{attempt}");
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

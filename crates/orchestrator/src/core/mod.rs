@@ -30,6 +30,7 @@ mod hosts;
 mod lease;
 mod limits;
 mod phase;
+mod progress;
 mod ready;
 mod rewind;
 mod schedule;

@@ -32,8 +32,12 @@ impl Core {
             return;
         };
         let before = task.standing();
+        let begun = (task.copies.len(), task.waits_for_backoff());
         change(task);
         let after = task.standing();
+        if begun != (task.copies.len(), task.waits_for_backoff()) {
+            self.unrecorded.insert(no);
+        }
         let (stage, block) = (task.stage.0, task.record.id.block);
         if before.claimable != after.claimable
             && let Some((group, class)) = &task.class
@@ -254,6 +258,14 @@ impl Task {
                 .map(|held| held.since)
                 .min()
                 .filter(|_| self.is_hedgeable()),
+        }
+    }
+
+    /// When its next attempt is due, where workers run it and a failed one is behind it.
+    fn waits_for_backoff(&self) -> Option<Time> {
+        match self.phase {
+            Phase::Delayed { until } if self.class.is_some() => Some(until),
+            _ => None,
         }
     }
 

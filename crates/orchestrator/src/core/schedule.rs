@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::event::{Action, Lease, Time};
+use super::event::{Lease, Time};
 use super::ready::{Class, Priority, TaskNo};
 use super::state::{Core, Held, Phase, Task, Timer, Worker};
 use crate::id::WorkerId;
@@ -211,10 +211,7 @@ impl Core {
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.last_used = batch + 1;
         }
-        self.actions.push(Action::Assign {
-            worker: worker.clone(),
-            leases,
-        });
+        self.hand_out(worker, leases);
     }
 
     /// Gives a worker the lease of a task, from now until `expires` unless it is renewed.
@@ -244,6 +241,7 @@ impl Core {
             batch,
             expires,
             since,
+            since_wall_ms: self.now.wall_ms,
         };
         self.update(no, |task| {
             if task.copies.is_empty() {

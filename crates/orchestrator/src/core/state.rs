@@ -11,6 +11,7 @@ use super::event::{
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
+use super::progress::Careful;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
@@ -19,7 +20,7 @@ use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
 use crate::record::{
-    Attempt, DeadRecord, DoneRecord, Finish, PartRecord, Record, RecordKey, TaskRecord,
+    Attempt, Begun, DeadRecord, DoneRecord, Finish, PartRecord, Record, RecordKey, TaskRecord,
 };
 
 /// Settings of a core that no workflow file holds.
@@ -144,6 +145,15 @@ pub struct Core {
     pub(super) deferred: Vec<Submit>,
     pub(super) counters: Vec<Counters>,
     pub(super) actions: Vec<Action>,
+    /// Whether the log held anything at the start.
+    pub(super) reopened: bool,
+    pub(super) started_at: Time,
+    /// Tasks whose attempts or backoff have changed since that was last appended,
+    pub(super) unrecorded: BTreeSet<TaskNo>,
+    /// groups whose time has begun or ended since,
+    pub(super) unrecorded_groups: BTreeSet<(StageIx, Arc<str>)>,
+    /// and assignments that wait for the record that they have begun.
+    pub(super) careful: Vec<Careful>,
 }
 
 pub(super) struct Task {
@@ -175,6 +185,14 @@ pub(super) struct Task {
     pub(super) key: Option<Arc<str>>,
     /// Whether the attempt that is being recorded as failed is followed by another without a wait.
     pub(super) at_once: bool,
+    /// Attempts that had begun before a restart, and whose workers have not been heard of since.
+    pub(super) lost: Vec<Begun>,
+    /// When a retry was due before a restart, milliseconds since 1970-01-01 UTC.
+    pub(super) retry_at_ms: Option<u64>,
+    /// Whether the log holds a record of its attempts, or is about to.
+    pub(super) run_recorded: bool,
+    /// Whether it was in the log at the start.
+    pub(super) replayed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -209,6 +227,8 @@ pub(super) struct Held {
     pub(super) batch: u64,
     pub(super) expires: Time,
     pub(super) since: Time,
+    /// As `since`, in milliseconds since 1970-01-01 UTC.
+    pub(super) since_wall_ms: u64,
 }
 
 pub(super) struct Worker {
@@ -240,6 +260,9 @@ pub(super) struct Collector {
     /// By the key of their group: the messages held.
     pub(super) held: BTreeMap<Arc<str>, BTreeSet<TaskNo>>,
     pub(super) deadlines: BTreeMap<Arc<str>, Time>,
+    /// Since when groups are gathered whose time is limited, milliseconds since 1970-01-01 UTC, and
+    /// whether that is recorded.
+    pub(super) began: BTreeMap<Part, (u64, bool)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -247,6 +270,8 @@ pub(super) enum Timer {
     /// Of the task, in this assignment.
     Lease(TaskNo, u64),
     Wake(TaskNo),
+    /// Attempts from before a restart are given up.
+    Lost(TaskNo),
     Hedge(StageIx),
     Slot(u64),
     Overdue(StageIx, Arc<str>),
@@ -282,6 +307,8 @@ pub(super) enum Then {
     },
     Settled(Vec<TaskId>),
     Forgotten,
+    /// These assignments go out.
+    HandOut(Vec<Careful>),
     /// Look again for tasks to cancel.
     Cancel {
         request: RequestId,
@@ -395,6 +422,11 @@ impl Core {
             deferred: Vec::new(),
             counters: vec![Counters::default(); stages],
             actions: Vec::new(),
+            reopened: false,
+            started_at: Time::default(),
+            unrecorded: BTreeSet::new(),
+            unrecorded_groups: BTreeSet::new(),
+            careful: Vec::new(),
             plan,
             options,
         }
@@ -411,6 +443,7 @@ impl Core {
         self.started = true;
         let fresh = || LeaseKey::new(&self.options.fresh_lease_key);
         self.lease_key.get_or_insert_with(fresh);
+        self.started_at = now.mono;
         self.emit_next = self.cursor;
         self.cursor_ahead = self.cursor;
         self.note_all_outdated();
@@ -427,7 +460,9 @@ impl Core {
                 task.accepted = now.mono;
             }
             self.enter(no);
+            self.resume_attempts(no);
         }
+        self.forget_groups();
         self.settle_down();
         std::mem::take(&mut self.actions)
     }
@@ -457,6 +492,7 @@ impl Core {
         self.schedule();
         self.forget_outdated();
         self.end_slots();
+        self.record_progress();
     }
 
     pub(super) fn stage_of(&self, id: &TaskId) -> Option<StageIx> {
@@ -526,6 +562,7 @@ impl Core {
         match pending.then {
             Then::Nothing => {}
             Then::Forgotten => self.forgetting = false,
+            Then::HandOut(careful) => self.hand_out_careful(careful, seq),
             Then::Cancel {
                 request,
                 target,
@@ -591,7 +628,11 @@ impl Core {
         };
         let stage = task.stage;
         match self.plan.stage(stage).kind {
-            StageKind::Dispatcher(_) => self.set_phase(no, Phase::Ready),
+            StageKind::Dispatcher(_) => {
+                if !self.resume_backoff(no) {
+                    self.set_phase(no, Phase::Ready);
+                }
+            }
             StageKind::Collector(_) => self.offer(no),
             StageKind::Sequencer { .. } => self.set_phase(no, Phase::Queued),
         }
@@ -657,6 +698,7 @@ impl Collector {
             fired_by_last: BTreeMap::new(),
             held: BTreeMap::new(),
             deadlines: BTreeMap::new(),
+            began: BTreeMap::new(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ready::ReadyQueue;
-use super::state::{Core, Phase};
+use super::state::{Change, Core, Phase};
 use crate::id::TaskId;
 use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Finish, TaskRecord};
@@ -304,14 +304,25 @@ impl Core {
             && self.leased.iter().all(|leased| leased.total() == 0)
     }
 
-    /// Every blob that a live task or a dead letter refers to.
+    /// Every blob that may still be named here: by a live task, one of its results or a dead letter,
+    /// by what is on its way to the log, and by what producers have brought and no queue has room
+    /// for yet.
     pub fn live_blobs(&self) -> HashSet<[u8; 32]> {
         let live = self.tasks.values().map(|task| &task.record.payload);
         let dead = self.dead.values().map(|(dead, _)| &dead.task.payload);
         let mut blobs = HashSet::new();
         let parts = self.tasks.values().flat_map(|task| task.parts.values());
         let parts = parts.map(|part| &part.payload);
-        for payload in live.chain(dead).chain(parts) {
+        let parked = self.parked.values().flat_map(|submits| submits.values());
+        let brought = parked.chain(&self.deferred);
+        let brought = brought.map(|submit| &submit.message.payload);
+        let changes = self.pending.values().flat_map(|pending| &pending.changes);
+        let coming = changes.filter_map(|(_, change)| match change {
+            Change::Put { record, .. } => record.payload(),
+            Change::Delete => None,
+        });
+        let recorded = live.chain(dead).chain(parts);
+        for payload in recorded.chain(brought).chain(coming) {
             payload.each_blob(&mut |digest| {
                 blobs.insert(*digest);
             });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use proofmill_bus::{BlobError, BlobStore, Digest};
+use proofmill_bus::{BlobError, BlobStore, Digest, Held};
 use serde_json::value::RawValue;
 
 use crate::payload::{Encoding, INLINE_LIMIT, Payload};
@@ -80,28 +80,30 @@ impl Resolved {
     }
 
     /// Puts a message's bytes where they belong: into the record if they are few, else into a
-    /// blob, which is durable when this returns. `collected` says that a collector reads them.
+    /// blob, which is durable when this returns. `collected` says that a collector reads them. The
+    /// blob is held until what is returned with the payload is dropped: when the coordinator has it.
     pub async fn store(
         encoding: Encoding,
         bytes: Bytes,
         collected: bool,
         blobs: &BlobStore,
-    ) -> Result<Payload, BlobError> {
+    ) -> Result<(Payload, Option<Held>), BlobError> {
         let limit = if collected {
             COLLECTED_INLINE_LIMIT
         } else {
             INLINE_LIMIT
         };
         if bytes.len() <= limit {
-            return Ok(Payload::Inline { encoding, bytes });
+            return Ok((Payload::Inline { encoding, bytes }, None));
         }
         let len = bytes.len() as u64;
-        let digest = blobs.put(bytes).await?;
-        Ok(Payload::Blob {
+        let (digest, held) = blobs.put_held(bytes).await?;
+        let payload = Payload::Blob {
             encoding,
             digest: *digest.as_bytes(),
             len,
-        })
+        };
+        Ok((payload, Some(held)))
     }
 
     /// What a program is given: the bytes of one message as they are; of a group a JSON array, or

@@ -21,11 +21,14 @@ mod roles;
 mod run;
 mod sinks;
 mod store;
+mod sweep;
 
 pub(crate) use checks::checks;
 pub use options::{MillError, Options, SourceSummary, Summary};
 pub use registry::{CheckMaker, EndpointMaker, ExecutorMaker, Registry, SourceMaker};
 pub(crate) use roles::Roles;
 pub use run::Mill;
-pub(crate) use run::{make_private, sweep_blobs};
+pub(crate) use run::make_private;
 pub(crate) use sinks::{sinks, sweep_sink_programs};
+pub use sweep::BlobSweep;
+pub(crate) use sweep::sweep_blobs;

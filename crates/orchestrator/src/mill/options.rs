@@ -7,6 +7,7 @@ use proofmill_bus as bus;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use super::sweep::BlobSweep;
 use crate::coordinator::{CoordinatorError, CoordinatorGone};
 use crate::core::{Routing, Status};
 use crate::executor::process::ProcessError;
@@ -33,6 +34,8 @@ pub struct Options {
     pub stay: bool,
     /// For an experiment: how messages find their collector.
     pub routing: Routing,
+    /// When unreferenced blobs are removed.
+    pub blob_sweep: BlobSweep,
 }
 
 /// How a run ended.
@@ -156,6 +159,7 @@ impl Options {
             workers: BTreeMap::new(),
             stay: false,
             routing: Routing::default(),
+            blob_sweep: BlobSweep::default(),
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Starting every role, and ending them in order.
 
 use futures_util::future::BoxFuture;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use proofmill_bus::{BlobStore, Digest};
+use proofmill_bus::BlobStore;
 use proofmill_workflow as file;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -16,6 +15,7 @@ use super::registry::Registry;
 use super::roles::Roles;
 use super::sinks::{sinks, sweep_sink_programs};
 use super::store::Store;
+use super::sweep::{sweep_at_end, sweep_blobs};
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
 use crate::core::CoreOptions;
 use crate::plan::Plan;
@@ -23,13 +23,6 @@ use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
 use crate::sink::{self, SinkStopped};
 use crate::source;
-
-/// Unreferenced blobs are removed once they are this old: a blob is written before the record that
-/// refers to it.
-const BLOB_GRACE: Duration = Duration::from_secs(600);
-
-/// Between two removals of unreferenced blobs.
-const BLOB_SWEEP: Duration = Duration::from_secs(300);
 
 /// A workflow that is open: its coordinator runs, so that it can be asked and told. Nothing is
 /// proved before [`Mill::run`].
@@ -152,7 +145,12 @@ impl Mill {
             async move { sink::run(&mut sink_options, handle, blobs, sink_shutdown).await }
         });
         let mut sweeping = JoinSet::new();
-        sweeping.spawn(sweep_blobs(self.handle.clone(), self.blobs.clone()));
+        sweeping.spawn(sweep_blobs(
+            self.handle.clone(),
+            self.blobs.clone(),
+            self.store.log(),
+            self.options.blob_sweep,
+        ));
         let mut working: JoinSet<Result<(), CoordinatorGone>> = JoinSet::new();
         for dispatcher in dispatchers {
             working.spawn(dispatcher.run(services.clone()));
@@ -247,6 +245,9 @@ impl Mill {
             }
         }
         sweeping.abort_all();
+        if self.store.is_alone() {
+            sweep_at_end(&self.handle, &self.blobs, &*self.store.log()).await;
+        }
         let status = self.handle.status().await?;
         stop_sink.raise(Level::Stop);
         match failure {
@@ -282,17 +283,4 @@ pub(crate) fn make_private(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path)
-}
-
-pub(crate) async fn sweep_blobs(coordinator: Handle, blobs: Arc<BlobStore>) {
-    loop {
-        let Ok(live) = coordinator.live_blobs().await else {
-            return;
-        };
-        let live: HashSet<Digest> = live.into_iter().map(Digest::from).collect();
-        if let Err(error) = blobs.sweep(&live, BLOB_GRACE).await {
-            tracing::warn!(%error, "cannot remove unreferenced blobs");
-        }
-        tokio::time::sleep(BLOB_SWEEP).await;
-    }
 }

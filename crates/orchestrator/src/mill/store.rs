@@ -48,8 +48,15 @@ impl Store {
             });
         };
         let log = JetStreamLog::open(connection, &plan.workflow).await?;
-        let blobs = open_blobs(connection).await?;
+        let blobs = open_blobs(connection).await?.of(&plan.workflow);
+        // Dispatchers of this process hold results, too, when another one leads.
+        tokio::spawn(blobs.keep_renewing());
         Ok((Self::Bus(Arc::new(log), Box::new(lease)), blobs))
+    }
+
+    /// Whether no other process can use the log and the blobs.
+    pub(super) fn is_alone(&self) -> bool {
+        matches!(self, Self::Directory(_))
     }
 
     pub(super) fn log(&self) -> Arc<dyn Log> {

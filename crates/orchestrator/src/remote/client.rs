@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
-use proofmill_bus::{BlobStore, Connection, Request, RequestError};
+use proofmill_bus::{BlobError, BlobStore, Connection, Held, Request, RequestError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -54,6 +54,8 @@ pub struct Client {
     sink_term: u64,
     /// What has not been said yet.
     said: VecDeque<Said>,
+    /// The blobs that it names.
+    held: Held,
 }
 
 #[derive(Clone)]
@@ -96,6 +98,7 @@ impl Client {
             let hellos = connection.listen(&subjects.hello).await?;
             let (sender, commands) = mpsc::channel(COMMANDS);
             let client = Self {
+                held: blobs.hold([]),
                 caller: Caller {
                     connection,
                     blobs,
@@ -147,7 +150,9 @@ impl Client {
                     let count = self.said.len().min(SAID_MAX);
                     let events: Vec<Said> = self.said.drain(..count).collect();
                     saying_matters = events.iter().any(Said::matters);
-                    saying = Some(self.caller.clone().say(events).boxed());
+                    let held = self.hold(events.iter());
+                    self.held = self.hold(self.said.iter());
+                    saying = Some(self.caller.clone().say(events, held).boxed());
                 }
                 if !open && asking.is_empty() {
                     let matters =
@@ -239,7 +244,13 @@ impl Client {
             // While nobody leads they would pile up; the newest says it all.
             self.said.retain(|other| other.beats_for() != Some(who));
         }
+        self.held.join(self.hold([&said]));
         self.said.push_back(said);
+    }
+
+    fn hold<'a>(&self, said: impl IntoIterator<Item = &'a Said>) -> Held {
+        let blobs = said.into_iter().flat_map(Said::blobs);
+        self.caller.blobs.hold(blobs)
     }
 
     fn heard(&mut self, answer: Answer) {
@@ -379,10 +390,13 @@ impl Caller {
         self.number.fetch_add(1, Ordering::Relaxed)
     }
 
-    async fn say(self, events: Vec<Said>) -> Result<Answer, RemoteError> {
+    async fn say(self, events: Vec<Said>, held: Held) -> Result<Answer, RemoteError> {
         let number = self.next_number();
-        self.call(What::Events { number, events }, CALL_TIMEOUT)
-            .await
+        let answer = self.call(What::Events { number, events }, CALL_TIMEOUT);
+        let answer = answer.await;
+        // A record names them now.
+        drop(held);
+        answer
     }
 
     async fn ask(self, asked: Asked, reply: oneshot::Sender<Reply>) -> Result<(), RemoteError> {
@@ -424,8 +438,18 @@ impl Caller {
             client: self.name.clone(),
             what,
         };
+        let held = self.blobs.hold(call.what.blobs());
         let mut term = self.term.subscribe();
         loop {
+            match self.blobs.lost(&held).await {
+                Ok(lost) if lost.is_empty() || call.what.give_up(&lost) => {}
+                Ok(lost) => return Err(BlobError::Missing(lost[0]).into()),
+                Err(error) => {
+                    tracing::warn!(%error, "a call has to wait");
+                    tokio::time::sleep(CALL_TIMEOUT).await;
+                    continue;
+                }
+            }
             call.term = *term.borrow_and_update();
             let bytes = match encode(&call, &self.connection, &self.blobs).await {
                 Ok(bytes) => bytes,

@@ -19,6 +19,7 @@
 
 mod client;
 mod gate;
+mod held;
 mod leadership;
 mod seat;
 mod server;

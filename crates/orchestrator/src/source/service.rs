@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use proofmill_bus::{BlobError, BlobStore};
+use proofmill_bus::{BlobError, BlobStore, Held};
 use tokio::sync::oneshot;
 
 use super::rate::Pace;
@@ -207,7 +207,7 @@ pub fn run(
             }
             for queue in &options.outputs {
                 let request = request(&name, *queue, message.clone(), &coordinator, &blobs).await;
-                let mut request = request.map_err(|source| SourceError::Store {
+                let (mut request, _held) = request.map_err(|source| SourceError::Store {
                     name: name.to_string(),
                     block,
                     source: Box::new(source),
@@ -236,20 +236,22 @@ pub fn run(
     })
 }
 
+/// The message as it is submitted, and what holds its payload until the coordinator has it.
 pub(super) async fn request(
     producer: &Arc<str>,
     queue: QueueIx,
     message: SourceMessage,
     coordinator: &Handle,
     blobs: &BlobStore,
-) -> Result<SubmitRequest, BlobError> {
+) -> Result<(SubmitRequest, Option<Held>), BlobError> {
     let plan = coordinator.plan();
     let edition = message.edition;
     let json = (message.encoding == Encoding::Json).then_some(&*message.bytes);
     let grouping = grouping(plan, queue, json);
     let collected = plan.is_collected(queue);
-    let payload = Resolved::store(message.encoding, message.bytes, collected, blobs).await?;
-    Ok(SubmitRequest {
+    let stored = Resolved::store(message.encoding, message.bytes, collected, blobs).await?;
+    let (payload, held) = stored;
+    let request = SubmitRequest {
         producer: producer.clone(),
         queue,
         message: Message {
@@ -262,7 +264,8 @@ pub(super) async fn request(
         },
         edition,
         source_next: None,
-    })
+    };
+    Ok((request, held))
 }
 
 /// A message that was submitted to a queue.

@@ -45,7 +45,7 @@ pub async fn submit(
     if let Some(why) = fault(coordinator, queue, &message) {
         return Ok(Reply::Invalid { why });
     }
-    let request = request(producer, queue, message, coordinator, blobs)
+    let (request, _held) = request(producer, queue, message, coordinator, blobs)
         .await
         .map_err(|source| SubmitError::Store { block, source })?;
     Ok(coordinator.submit(request).await?)

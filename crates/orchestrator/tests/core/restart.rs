@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use crate::support::{Draft, id};
+use proofmill_orchestrator::collector::Sequential;
+use proofmill_orchestrator::core::{Event, Reply};
+use proofmill_orchestrator::payload::{Encoding, Payload};
+
+use crate::support::{Draft, Mill, id};
 
 #[test]
 fn attempts_and_counts_survive() {
@@ -40,4 +44,205 @@ fn leases_are_adopted_within_the_grace() {
     assert!(mill.news().is_empty());
     mill.pass(5_000);
     assert_eq!(mill.news(), ["x prove/1/0#1"]);
+}
+
+/// The program of its task ends the whole process, each time.
+#[test]
+fn a_task_that_ends_the_process_is_dead_after_r_max() {
+    for grace in [Duration::ZERO, Duration::from_secs(1)] {
+        let mut mill = Draft::default().work("prove", "in", &[]).mill();
+        mill.block("in", 0);
+        let mut tried = 0;
+        while mill.core.dead_letters().next().is_none() {
+            // For a backoff, and less than a lease.
+            mill.join("w", 1);
+            mill.pass(5_000);
+            tried += mill.news().len();
+            assert!(tried < 10, "it is tried for ever");
+            mill.restart(grace);
+        }
+        // Where workers may outlive the coordinator, each has until the next restart to be heard of.
+        assert_eq!(tried, if grace.is_zero() { 3 } else { 4 });
+        let dead = mill.core.dead_letters().next().expect("it is there");
+        assert_eq!(dead.attempts.len(), 3);
+        assert!(
+            dead.reason.contains("ended while it did"),
+            "{}",
+            dead.reason
+        );
+        assert!(!mill.has_key("run.prove.0.0"));
+    }
+}
+
+#[test]
+fn what_is_handed_back_or_finished_is_no_lost_attempt() {
+    let mut mill = Draft::default().work("prove", "in", &[]).mill();
+    mill.join("w", 2);
+    mill.block("in", 0);
+    mill.block("in", 1);
+    assert!(mill.has_key("run.prove.0.0") && mill.has_key("run.prove.1.0"));
+    mill.tell(Event::Retire { worker: "w".into() });
+    let (worker, lease) = ("w".into(), mill.lease("prove/0/0", 1));
+    mill.tell(Event::Release { worker, lease });
+    mill.complete("w", "prove/1/0", 1);
+    assert!(!mill.has_key("run.prove.0.0") && !mill.has_key("run.prove.1.0"));
+    mill.restart(Duration::ZERO);
+    mill.join("w", 2);
+    assert_eq!(mill.news(), ["w prove/0/0#1"]);
+}
+
+#[test]
+fn a_worker_that_is_heard_of_after_a_restart_has_lost_no_attempt() {
+    let attempts = |mill: &Mill| mill.core.tasks(|_| true)[0].attempts.len();
+    let grace = Duration::from_secs(1);
+    let begun = || {
+        let mut mill = Draft::default().work("prove", "in", &[]).mill();
+        mill.join("w", 1);
+        mill.block("in", 0);
+        mill.restart(grace);
+        mill
+    };
+    // In time.
+    let mut mill = begun();
+    mill.join("w", 1);
+    mill.beat("w", &[("prove/0/0", 1)]);
+    for _ in 0..50 {
+        mill.pass(1_000);
+        mill.beat("w", &[("prove/0/0", 1)]);
+    }
+    assert_eq!(attempts(&mill), 0);
+    // After another was given the task.
+    let mut mill = begun();
+    mill.join("x", 1);
+    mill.pass(2_000);
+    assert_eq!(mill.news(), ["x prove/0/0#1"]);
+    mill.join("w", 1);
+    mill.beat("w", &[("prove/0/0", 1)]);
+    for _ in 0..50 {
+        mill.pass(1_000);
+        mill.beat("x", &[("prove/0/0", 1)]);
+    }
+    assert_eq!(attempts(&mill), 0);
+    // Never: when a lease would have ended. The other goes on.
+    let mut mill = begun();
+    mill.join("x", 1);
+    for _ in 0..50 {
+        mill.pass(1_000);
+        mill.beat("x", &[("prove/0/0", 1)]);
+    }
+    assert_eq!(attempts(&mill), 1);
+    mill.complete("x", "prove/0/0", 1);
+    assert!(mill.core.has_finished(&id("prove/0/0"), 0));
+}
+
+/// Before a restart, and then on a clock that is right, an hour behind, and an hour ahead.
+const CLOCKS: [(i64, u64); 3] = [(0, 400), (-3_600_000, 1_000), (3_600_000, 0)];
+
+#[test]
+fn a_backoff_goes_on_over_a_restart() {
+    for (ahead_ms, left) in CLOCKS {
+        let mut mill = Draft::default().work("prove", "in", &[]).mill();
+        mill.join("w", 1);
+        mill.block("in", 0);
+        mill.fail("w", "prove/0/0", 1, false);
+        mill.pass(600);
+        mill.news();
+        mill.set_wall_by(Duration::ZERO, ahead_ms);
+        mill.join("w", 1);
+        if left > 0 {
+            mill.pass(left - 1);
+            assert_eq!(mill.news(), [""; 0], "{ahead_ms}");
+            mill.pass(1);
+        }
+        assert_eq!(mill.news(), ["w prove/0/0#2"], "{ahead_ms}");
+    }
+}
+
+#[test]
+fn t_collect_goes_on_over_a_restart() {
+    for (ahead_ms, left) in CLOCKS {
+        let runs = Sequential {
+            n: 2,
+            inputs: vec!["in".into()],
+            partial: true,
+        };
+        let mut mill = Draft::default()
+            .collect("runs", &["in"], &["out"], runs, None, Some(1))
+            .work("next", "out", &[])
+            .mill();
+        mill.block("in", 0);
+        assert!(mill.has_key("since.runs.0"));
+        mill.pass(600);
+        mill.set_wall_by(Duration::ZERO, ahead_ms);
+        if left > 0 {
+            mill.pass(left - 1);
+            assert_eq!(mill.tasks(), ["runs/0/0 Held"], "{ahead_ms}");
+        }
+        mill.pass(1);
+        assert_eq!(mill.tasks(), ["next/0/0 Waiting"], "{ahead_ms}");
+        assert!(!mill.has_key("since.runs.0"));
+    }
+}
+
+/// After a restart an assignment waits until the log has taken that it has begun: what was lost with
+/// the process may be what ended it.
+#[test]
+fn after_a_restart_assignments_wait_for_their_records() {
+    let mut mill = Draft::default().work("prove", "in", &[]).mill();
+    mill.join("w", 4);
+    mill.on_the_way = Some(Vec::new());
+    mill.begin("in", Mill::message(0, 0, "{}"));
+    mill.arrive();
+    mill.restart(Duration::ZERO);
+    mill.join("w", 4);
+    mill.begin("in", Mill::message(1, 1, "{}"));
+    assert_eq!(mill.news(), [""; 0]);
+    mill.arrive();
+    assert_eq!(mill.news(), ["w prove/0/0#2", "w prove/1/0#1"]);
+    // It ended before its assignment went out.
+    mill.begin("in", Mill::message(2, 2, "{}"));
+    mill.tell(Event::Leave { worker: "w".into() });
+    mill.arrive();
+    assert_eq!(mill.news(), [""; 0]);
+}
+
+/// They were deleted, since no record named them.
+#[test]
+fn what_waits_or_is_on_its_way_keeps_its_blobs() {
+    let message = |block: u64| {
+        let mut message = Mill::message(block, block, "");
+        message.payload = Payload::Blob {
+            encoding: Encoding::Json,
+            digest: [block as u8; 32],
+            len: 100_000,
+        };
+        message
+    };
+    let mut mill = Draft::default()
+        .work("prove", "in", &[])
+        .q_max("in", 2)
+        .mill();
+    mill.on_the_way = Some(Vec::new());
+    for block in 0..6 {
+        mill.begin("in", message(block));
+    }
+    let live = |mill: &Mill| {
+        let mut live: Vec<u8> = mill.core.live_blobs().iter().map(|blob| blob[0]).collect();
+        live.sort_unstable();
+        live
+    };
+    assert_eq!(live(&mill), [0, 1, 2, 3, 4, 5]);
+    mill.arrive();
+    assert_eq!(live(&mill), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(mill.core.status().producers_waiting, 4);
+    // A decision on a dead letter is on its way when the message comes again.
+    mill.cancel("prove/0/0");
+    mill.arrive();
+    let again = mill.begin("in", message(0));
+    assert!(matches!(
+        mill.reply(again),
+        Some(Reply::IsDead { .. }) | None
+    ));
+    mill.arrive();
+    assert!(live(&mill).contains(&0));
 }

@@ -26,6 +26,7 @@ pub(crate) struct Mill {
     log: BTreeMap<String, (Seq, Bytes)>,
     last: Seq,
     now_ms: u64,
+    wall_ahead_ms: i64,
     requests: u64,
     /// Assignments not yet looked at.
     pub(crate) assigned: Vec<(String, TaskId, u32)>,
@@ -42,6 +43,9 @@ pub(crate) struct Mill {
     pub(crate) on_the_way: Option<Vec<(Token, Vec<Op>)>>,
 }
 
+/// What the clock on the wall shows at the beginning, milliseconds since 1970-01-01 UTC.
+const WALL_MS: u64 = 1_000_000_000_000;
+
 pub(crate) fn id(text: &str) -> TaskId {
     text.parse().expect("a task id")
 }
@@ -57,6 +61,7 @@ impl Mill {
             log: BTreeMap::new(),
             last: Seq(0),
             now_ms: 0,
+            wall_ahead_ms: 0,
             requests: 0,
             assigned: Vec::new(),
             batches: Vec::new(),
@@ -74,7 +79,7 @@ impl Mill {
     fn now(&self) -> Now {
         Now {
             mono: Time(self.now_ms * 1000),
-            wall_ms: self.now_ms,
+            wall_ms: (WALL_MS + self.now_ms).saturating_add_signed(self.wall_ahead_ms),
         }
     }
 
@@ -95,7 +100,7 @@ impl Mill {
                     Some(on_the_way) => on_the_way.push((token, ops)),
                     None => answers.push(self.take(token, ops)),
                 },
-                Action::Assign { worker, leases } => {
+                Action::Assign { worker, leases, .. } => {
                     self.batches.push(leases.len());
                     for lease in leases {
                         let what = (worker.to_string(), lease.task.id.clone(), lease.attempt);
@@ -180,6 +185,12 @@ impl Mill {
 
     /// The process dies and comes back with what the log holds.
     pub(crate) fn restart(&mut self, adopt_grace: Duration) {
+        self.set_wall_by(adopt_grace, 0);
+    }
+
+    /// As [`Mill::restart`], on a machine whose clock is ahead by so much, or behind.
+    pub(crate) fn set_wall_by(&mut self, adopt_grace: Duration, ahead_ms: i64) {
+        self.wall_ahead_ms = ahead_ms;
         let options = CoreOptions {
             adopt_grace,
             ..CoreOptions::default()

@@ -1,10 +1,12 @@
 //! Whole mills, with real logs on disk: what their users rely on.
 
+mod blobs;
 mod dead_letters;
 mod ethereum;
 mod exec;
 mod flow;
 mod jetstream;
+mod killers;
 mod log_failure;
 mod machine;
 mod node;

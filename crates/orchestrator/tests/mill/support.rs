@@ -12,7 +12,7 @@ use proofmill_orchestrator::core::{Core, Edition, Reply};
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
-use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry, Summary};
+use proofmill_orchestrator::mill::{BlobSweep, Mill, MillError, Options, Registry, Summary};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::shutdown::{self, Trigger};
@@ -179,9 +179,34 @@ pub(crate) async fn open(
 impl Background {
     /// Starts a mill; `stay` keeps it when nothing moves any more.
     pub(crate) async fn start(text: &str, script: &Script, state: &Path, stay: bool) -> Self {
+        Self::start_with(text, script, state, stay, BlobSweep::default()).await
+    }
+
+    /// Starts a mill that stays, and sweeps its blobs as `sweep` says.
+    #[allow(
+        dead_code,
+        reason = "the mills over JetStream have no directory of blobs"
+    )]
+    pub(crate) async fn start_sweeping(
+        text: &str,
+        script: &Script,
+        state: &Path,
+        sweep: BlobSweep,
+    ) -> Self {
+        Self::start_with(text, script, state, true, sweep).await
+    }
+
+    async fn start_with(
+        text: &str,
+        script: &Script,
+        state: &Path,
+        stay: bool,
+        blob_sweep: BlobSweep,
+    ) -> Self {
         let (stream, emitted) = mpsc::channel(1024);
         let options = || Options {
             stay,
+            blob_sweep,
             stream: Some(stream.clone()),
             ..Options::in_directory(state)
         };
@@ -223,16 +248,7 @@ impl Background {
             .plan()
             .queue_named(queue)
             .expect("a queue of the workflow");
-        let message = SourceMessage {
-            first: block,
-            last: block,
-            part: Part::whole(),
-            encoding: Encoding::Json,
-            bytes: json.into(),
-            needs: None,
-            edition: Edition::Any,
-            next: 0,
-        };
+        let message = message(block, json);
         source::submit(
             &self.handle,
             &self.mill_blobs,
@@ -271,6 +287,20 @@ impl Background {
             assert!(began.elapsed() < PATIENCE, "it never comes to: {what}");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+    }
+}
+
+/// A JSON message about one block.
+pub(crate) fn message(block: u64, json: impl Into<Bytes>) -> SourceMessage {
+    SourceMessage {
+        first: block,
+        last: block,
+        part: Part::whole(),
+        encoding: Encoding::Json,
+        bytes: json.into(),
+        needs: None,
+        edition: Edition::Any,
+        next: 0,
     }
 }
 

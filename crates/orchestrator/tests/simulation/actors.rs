@@ -45,6 +45,8 @@ pub(crate) struct SimWorker {
     running: BTreeMap<LeaseRef, Lease>,
     /// Results that nobody has acknowledged.
     results: BTreeMap<LeaseRef, Event>,
+    /// When it last renewed the blobs that they name.
+    renewed_ms: u64,
     pub(crate) asleep: Vec<Ev>,
 }
 
@@ -118,6 +120,7 @@ impl SimWorker {
                     inc: 0,
                     running: BTreeMap::new(),
                     results: BTreeMap::new(),
+                    renewed_ms: 0,
                     asleep: Vec::new(),
                 });
             }
@@ -356,8 +359,16 @@ impl World {
         let inc = self.workers[ix].inc;
         let beat = self.workers[ix].heartbeat();
         self.lossy(|| Ev::ToCore(None, beat.clone()));
-        let results: Vec<Event> = self.workers[ix].results.values().cloned().collect();
-        for result in results {
+        let age_ms = self.now_ms - self.workers[ix].renewed_ms;
+        self.workers[ix].renewed_ms = self.now_ms;
+        let results: Vec<_> = self.workers[ix].results.clone().into_iter().collect();
+        for (lease, mut result) in results {
+            if !self.blobs.renew(&result, age_ms) {
+                // It was stopped for so long that what it had made is gone.
+                self.workers[ix].results.remove(&lease);
+                let worker = self.workers[ix].name.clone();
+                result = Event::Release { worker, lease };
+            }
             self.lossy(|| Ev::ToCore(None, result.clone()));
         }
         self.after(BEAT_MS, Ev::Beat(ix, inc));
@@ -389,7 +400,7 @@ impl World {
             None => Event::Complete(Complete {
                 worker: worker.clone(),
                 lease: of.clone(),
-                outputs: outputs(&self.scene, lease.stage, &lease.task),
+                outputs: self.store_outputs(outputs(&self.scene, lease.stage, &lease.task)),
                 ran: Duration::from_millis(1),
             }),
         };
@@ -433,7 +444,7 @@ pub(crate) fn digest(payload: &Payload) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
     match payload {
         Payload::Inline { bytes, .. } => bytes.iter().fold(start, |h, b| mix(h, u64::from(*b))),
-        Payload::Blob { len, .. } => mix(start, *len),
+        Payload::Blob { digest, .. } => digest.iter().fold(start, |h, b| mix(h, u64::from(*b))),
         Payload::Group { members, .. } => members
             .iter()
             .fold(start, |hash, (_, member)| mix(hash, digest(member))),

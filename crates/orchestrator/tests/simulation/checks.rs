@@ -246,7 +246,7 @@ impl Monitor {
         let assigns: Vec<(&Arc<str>, &Vec<Lease>)> = actions
             .iter()
             .filter_map(|action| match action {
-                Action::Assign { worker, leases } => Some((worker, leases)),
+                Action::Assign { worker, leases, .. } => Some((worker, leases)),
                 _ => None,
             })
             .collect();

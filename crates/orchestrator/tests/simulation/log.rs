@@ -55,6 +55,17 @@ impl SimLog {
         flushed
     }
 
+    /// The place of the last operation that was accepted.
+    pub(crate) fn last(&self) -> Seq {
+        self.last
+    }
+
+    /// Every record that is live now, or would be after a crash.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &Bytes)> {
+        let records = self.live.iter().chain(&self.stable);
+        records.map(|(key, (_, value))| (&**key, value))
+    }
+
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
     }

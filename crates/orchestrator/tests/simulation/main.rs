@@ -6,11 +6,13 @@
 //! in the messages: (a) nothing accepted is lost, (b) one result for each task, (c) no overtaking,
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
 //! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
-//! (l) deadlines, (m) of a chain that is reorganised, what was current last.
+//! (l) deadlines, (m) of a chain that is reorganised, what was current last, (n) no record names a
+//! blob that was swept.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
 mod actors;
+mod blobs;
 mod chain;
 mod checks;
 mod hosts;
@@ -37,6 +39,7 @@ struct Lived {
     given_up: u64,
     gathered: u64,
     reorganised: u64,
+    swept: u64,
 }
 
 fn live(seed: u64, print: bool) -> Lived {
@@ -66,6 +69,7 @@ fn live(seed: u64, print: bool) -> Lived {
         given_up: world.monitor.given_up,
         gathered: world.gathered,
         reorganised: world.chain.reorganised,
+        swept: world.blobs.swept,
     }
 }
 
@@ -96,6 +100,7 @@ fn histories_keep_the_invariants() {
                     sum.given_up += lived.given_up;
                     sum.gathered += lived.gathered;
                     sum.reorganised += lived.reorganised;
+                    sum.swept += lived.swept;
                 }
                 sum
             }
@@ -103,7 +108,7 @@ fn histories_keep_the_invariants() {
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(run(thread)))
             .collect();
-        let mut seen = [0; 7];
+        let mut seen = [0; 8];
         for handle in handles {
             let sum = handle
                 .join()
@@ -116,6 +121,7 @@ fn histories_keep_the_invariants() {
                 sum.given_up,
                 sum.gathered,
                 sum.reorganised,
+                sum.swept,
             ];
             seen.iter_mut().zip(of).for_each(|(seen, of)| *seen += of);
         }

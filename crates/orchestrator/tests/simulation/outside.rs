@@ -113,8 +113,7 @@ impl World {
     }
 
     pub(crate) fn submission(&mut self, ix: usize, at: usize, twist: &[u8]) -> Submit {
-        let source = &self.scene.sources[ix];
-        let (first, last) = source.spans[at];
+        let (first, last) = self.scene.sources[ix].spans[at];
         let mut content = format!("{{\"block\":{first}}}").into_bytes();
         let (mut part, mut edition) = (Part::whole(), Edition::Any);
         if self.scene.chain {
@@ -124,6 +123,8 @@ impl World {
             edition = self.chain.edition(first);
         }
         content.extend_from_slice(twist);
+        let payload = self.store(Payload::json(content));
+        let source = &self.scene.sources[ix];
         Submit {
             request: RequestId(0),
             producer: source.name.into(),
@@ -136,7 +137,7 @@ impl World {
                 first,
                 last,
                 part,
-                payload: Payload::json(content),
+                payload,
                 needs: (first % 5 == 3).then(|| Needs {
                     memory: first % 3,
                     ..Needs::default()
@@ -512,6 +513,11 @@ impl World {
                 && !keys.contains(&format!("task.{id}"))
             {
                 return Err(format!("(a) the attempts at {id} outlived it"));
+            }
+            if let Some(id) = key.strip_prefix("run.")
+                && !keys.contains(&format!("task.{id}"))
+            {
+                return Err(format!("(a) what has begun of {id} outlived it"));
             }
             if let Some((id, _)) = key
                 .strip_prefix("part.")

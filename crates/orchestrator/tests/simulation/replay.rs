@@ -2,10 +2,19 @@
 
 use std::time::Duration;
 
-use proofmill_bus::Op;
+use bytes::Bytes;
+use proofmill_bus::{Op, Seq};
 use proofmill_orchestrator::core::{Action, Core, TaskPhase, TaskView};
+use proofmill_orchestrator::record::Record;
 
 use crate::world::{Checked, World};
+
+fn is_orphaned((_, key, value): &(Seq, String, Bytes)) -> bool {
+    match Record::decode(key, value) {
+        Ok(Record::Run(run)) => run.begun.iter().any(|begun| begun.orphaned),
+        _ => false,
+    }
+}
 
 impl World {
     /// (f) A core made from the log's records knows what this one knows.
@@ -17,7 +26,12 @@ impl World {
         if self.unanswered > 0 || core.status().hosts.iter().any(|host| host.owes > 0) {
             return Ok(());
         }
-        let mut other = self.replayed(Duration::ZERO)?;
+        // Attempts of before an earlier restart, of which nobody has spoken, count as failed at the next.
+        if self.log.replay().iter().any(is_orphaned) {
+            return Ok(());
+        }
+        // Others may be spoken of yet.
+        let mut other = self.replayed(Duration::from_secs(3_600))?;
         let actions = other.start(self.now());
         let (a, b) = (core.status(), other.status());
         let same = |what: &str, same: bool| match same {

@@ -1,17 +1,19 @@
 //! Virtual time, the coordinator's driver, and the channels between everybody.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::ToHost;
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, LeaseRef, Now, Reply, RequestId, Time,
+    Action, Core, CoreOptions, Event, Lease, LeaseRef, Now, Reply, RequestId, Time,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
 
 use crate::actors::{Producer, SimWorker, Sink, ToWorker};
+use crate::blobs::SimBlobs;
 use crate::chain::Chain;
 use crate::checks::Monitor;
 use crate::hosts::{SimHost, finished_groups};
@@ -46,11 +48,13 @@ pub(crate) enum Ev {
     Strange,
     Reorganise,
     Fault,
+    Sweep,
 }
 
 pub(crate) enum Shown {
     Reply(RequestId, Reply),
     Settled(TaskId),
+    Assign(Arc<str>, Vec<Lease>),
 }
 
 pub(crate) enum Asker {
@@ -102,6 +106,7 @@ pub(crate) struct World {
     pub(crate) gathered: u64,
     pub(crate) sink: Sink,
     pub(crate) chain: Chain,
+    pub(crate) blobs: SimBlobs,
     pub(crate) monitor: Monitor,
     pub(crate) calm: bool,
     pub(crate) draining: bool,
@@ -149,6 +154,7 @@ impl World {
             gathered: 0,
             sink: Sink::default(),
             chain,
+            blobs: SimBlobs::default(),
             monitor: Monitor::default(),
             calm: false,
             draining: false,
@@ -176,6 +182,9 @@ impl World {
             false => world.after(100, Ev::Strange),
         }
         world.after(50, Ev::Fault);
+        if world.has_blobs() {
+            world.after(70, Ev::Sweep);
+        }
         world
     }
 
@@ -287,6 +296,7 @@ impl World {
                 Ok(())
             }
             Ev::Fault => self.fault(),
+            Ev::Sweep => self.sweep(),
         }
     }
 
@@ -356,11 +366,13 @@ impl World {
         // It may come between the sync and its report.
         let synced = self.rng.within(0, self.log.pending() as u64) as usize;
         for ops in self.log.flush(synced) {
+            self.check_named(&ops)?;
             self.monitor.durable(&self.scene, &ops)?;
         }
         let lost = self.log.pending();
         self.note(|| format!("coordinator dies, {lost} batches are lost"));
         self.log.crash();
+        self.blobs.coordinator_died();
         self.shown.clear();
         self.emissions.clear();
         self.sink.inbox.clear();
@@ -444,13 +456,17 @@ impl World {
                         self.after(wait, Ev::Answer(epoch, answer));
                     }
                 }
-                Action::Assign { worker, leases } => {
+                Action::Assign {
+                    after,
+                    worker,
+                    leases,
+                } => {
                     let ids: Vec<String> = leases
                         .iter()
                         .map(|lease| format!("{}#{}", lease.task.id, lease.attempt))
                         .collect();
                     self.note(|| format!("assign {worker} {ids:?}"));
-                    self.post(&worker, &ToWorker::Assign(leases));
+                    self.shown.push((after, Shown::Assign(worker, leases)));
                 }
                 Action::Cancel { worker, lease } => {
                     self.post(&worker, &ToWorker::Cancel(lease));
@@ -501,8 +517,10 @@ impl World {
         }
         let count = self.rng.within(1, most as u64) as usize;
         for ops in self.log.flush(count) {
+            self.check_named(&ops)?;
             self.monitor.durable(&self.scene, &ops)?;
         }
+        self.remove_due()?;
         let durable = self.log.durable().0;
         self.note(|| format!("durable {durable}"));
         if self.log.pending() > 0 {
@@ -524,6 +542,9 @@ impl World {
         for (_, shown) in ripe {
             match shown {
                 Shown::Reply(request, reply) => self.show_reply(request, reply)?,
+                Shown::Assign(worker, leases) => {
+                    self.post(&worker, &ToWorker::Assign(leases));
+                }
                 Shown::Settled(task) => {
                     for ix in 0..self.workers.len() {
                         let inc = self.workers[ix].inc;

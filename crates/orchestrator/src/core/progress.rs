@@ -1,0 +1,308 @@
+//! What is recorded of work under way, so that it survives the process: attempts that have begun,
+//! when a retry is due, and since when a group is gathered.
+//!
+//! None of it is waited for: a change is appended after the event that made it, in one batch, and an
+//! assignment goes out beside it. So a crash may lose that an attempt had begun. A program that kills
+//! the process at once could profit from that for ever; therefore, after a restart, assignments wait
+//! until it is durable that they have begun: of tasks that were there before, and in the first
+//! minute of all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::{Action, Lease, Time};
+use super::forget::FORGET_MAX;
+use super::hosts::Gathering;
+use super::lease::{draw, reason};
+use super::ready::TaskNo;
+use super::state::{Change, Core, Phase, Task, Then, Timer};
+use crate::id::{Part, WorkerId};
+use crate::plan::StageIx;
+use crate::record::{Begun, Record, RecordKey, RunRecord};
+
+/// For so long after a restart every assignment waits for its record: what was submitted again since
+/// the log had lost it may be what ended the process.
+const CAUTION: Duration = Duration::from_secs(60);
+
+/// Why an attempt counts as failed that nobody has spoken of since a restart.
+const LOST: &str = "the process that ran it, and the coordinator with it, ended while it did";
+
+/// An assignment that waits for the record that it has begun.
+pub(super) type Careful = (WorkerId, Vec<Lease>);
+
+impl Core {
+    /// Hands an assignment out: at once, or when it is durable that it has begun.
+    pub(super) fn hand_out(&mut self, worker: &WorkerId, leases: Vec<Lease>) {
+        let since_start = self.started_at.until(self.now.mono);
+        let in_doubt = self.reopened && since_start < CAUTION;
+        let is_old = |lease: &Lease| {
+            let no = self.by_id.get(&lease.task.id);
+            no.and_then(|no| self.tasks.get(no))
+                .is_some_and(|task| task.replayed)
+        };
+        if in_doubt || leases.iter().any(is_old) {
+            self.careful.push((worker.clone(), leases));
+            return;
+        }
+        self.actions.push(Action::Assign {
+            after: proofmill_bus::Seq(0),
+            worker: worker.clone(),
+            leases,
+        });
+    }
+
+    /// It is accepted that these have begun.
+    pub(super) fn hand_out_careful(&mut self, careful: Vec<Careful>, after: proofmill_bus::Seq) {
+        for (worker, mut leases) in careful {
+            // They may have ended meanwhile.
+            leases.retain(|lease| {
+                let no = self.by_id.get(&lease.task.id);
+                let task = no.and_then(|no| self.tasks.get(no));
+                let mut copies = task.into_iter().flat_map(|task| &task.copies);
+                copies.any(|held| held.worker == worker && held.attempt == lease.attempt)
+            });
+            if !leases.is_empty() {
+                self.actions.push(Action::Assign {
+                    after,
+                    worker,
+                    leases,
+                });
+            }
+        }
+    }
+
+    /// Appends what has changed of the work under way.
+    pub(super) fn record_progress(&mut self) {
+        if self.unrecorded.is_empty() && self.unrecorded_groups.is_empty() {
+            return;
+        }
+        let mut changes = Vec::new();
+        for no in std::mem::take(&mut self.unrecorded) {
+            changes.extend(self.run_change(no));
+        }
+        for (stage, key) in std::mem::take(&mut self.unrecorded_groups) {
+            changes.extend(self.group_change(stage, &key));
+        }
+        while changes.len() > FORGET_MAX {
+            let rest = changes.split_off(FORGET_MAX);
+            self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
+        }
+        let careful = std::mem::take(&mut self.careful);
+        if !careful.is_empty() {
+            self.append(changes, Then::HandOut(careful));
+        } else if !changes.is_empty() {
+            self.append(changes, Then::Nothing);
+        }
+    }
+
+    fn run_change(&mut self, no: TaskNo) -> Option<(RecordKey, Change)> {
+        let now = self.now;
+        let task = self.tasks.get_mut(&no)?;
+        // Its record goes in the append that ends it.
+        if task.phase == Phase::Finishing {
+            return None;
+        }
+        let held = task.copies.iter().map(|held| Begun {
+            worker: held.worker.clone(),
+            attempt: held.attempt,
+            at_ms: held.since_wall_ms,
+            orphaned: false,
+        });
+        let record = RunRecord {
+            begun: task.lost.iter().cloned().chain(held).collect(),
+            retry_at_ms: match task.phase {
+                Phase::Delayed { until } => {
+                    let left = now.mono.until(until).as_millis();
+                    Some(now.wall_ms.saturating_add(left as u64))
+                }
+                _ => None,
+            },
+        };
+        let key = RecordKey::Run(task.record.id.clone());
+        let is_empty = record.begun.is_empty() && record.retry_at_ms.is_none();
+        if is_empty && !task.run_recorded {
+            return None;
+        }
+        task.run_recorded = !is_empty;
+        let change = match is_empty {
+            true => Change::Delete,
+            false => Change::put(Record::Run(record)),
+        };
+        Some((key, change))
+    }
+
+    /// After a restart: a dispatcher's task waits for what is left of its backoff.
+    pub(super) fn resume_backoff(&mut self, no: TaskNo) -> bool {
+        let (now, plan) = (self.now, Arc::clone(&self.plan));
+        let Some(task) = self.tasks.get_mut(&no) else {
+            return false;
+        };
+        let Some(retry_at_ms) = task.retry_at_ms.take() else {
+            return false;
+        };
+        let Some(dispatcher) = plan.stage(task.stage).dispatcher() else {
+            return false;
+        };
+        let retry = task.tried();
+        // A clock that was set back does not make it longer.
+        let whole = dispatcher
+            .backoff
+            .delay(retry, draw(&task.record.id, retry));
+        let left = Duration::from_millis(retry_at_ms.saturating_sub(now.wall_ms)).min(whole);
+        if left.is_zero() {
+            return false;
+        }
+        let until = now.mono.plus(left);
+        self.set_phase(no, Phase::Delayed { until });
+        self.timers.insert((until, Timer::Wake(no)));
+        true
+    }
+
+    /// After a restart: attempts that had begun, and whose worker has not been heard of. Where no
+    /// worker outlives the coordinator they have failed. Where workers do, they have the time of a
+    /// lease to say that they still run, but for those that have had it before.
+    pub(super) fn resume_attempts(&mut self, no: TaskNo) {
+        let workers_live_on = !self.options.adopt_grace.is_zero();
+        let Some(task) = self.tasks.get_mut(&no) else {
+            return;
+        };
+        if task.lost.is_empty() || task.phase == Phase::Finishing {
+            return;
+        }
+        let lost = std::mem::take(&mut task.lost);
+        let (failed, open): (Vec<Begun>, Vec<Begun>) = lost
+            .into_iter()
+            .partition(|begun| begun.orphaned || !workers_live_on);
+        task.lost = open
+            .into_iter()
+            .map(|begun| Begun {
+                orphaned: true,
+                ..begun
+            })
+            .collect();
+        let stage = task.stage;
+        // The first time it may well be innocent: there is no reason to wait.
+        task.at_once |= !failed.is_empty() && task.attempts.is_empty();
+        if !task.lost.is_empty() {
+            let t_ack = self.plan.stage(stage).dispatcher().map(|of| of.t_ack);
+            let due = self.now.mono.plus(t_ack.unwrap_or_default());
+            self.timers.insert((due, Timer::Lost(no)));
+        }
+        self.unrecorded.insert(no);
+        for begun in failed {
+            self.charge(no, &begun.worker, &reason(LOST));
+        }
+    }
+
+    /// Nobody has spoken of these attempts for as long as a lease lasts.
+    pub(super) fn lost_due(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get_mut(&no) else {
+            return;
+        };
+        let lost = std::mem::take(&mut task.lost);
+        if lost.is_empty() || task.phase == Phase::Finishing {
+            return;
+        }
+        self.unrecorded.insert(no);
+        for begun in lost {
+            self.charge(no, &begun.worker, &reason(LOST));
+        }
+    }
+
+    /// A worker speaks of an attempt that began before a restart: it has not ended its process.
+    pub(super) fn found_again(&mut self, no: TaskNo, worker: &WorkerId, attempt: u32) {
+        let Some(task) = self.tasks.get_mut(&no) else {
+            return;
+        };
+        let mut lost = task.lost.iter();
+        let found = lost.position(|begun| begun.worker == *worker && begun.attempt == attempt);
+        if let Some(at) = found {
+            task.lost.remove(at);
+            self.unrecorded.insert(no);
+        }
+    }
+
+    /// Attempts have been charged: the task may be spent.
+    fn charge(&mut self, no: TaskNo, worker: &WorkerId, failure: &crate::record::Failure) {
+        let alive = self.tasks.get(&no);
+        if alive.is_some_and(|task| task.phase != Phase::Finishing) {
+            self.record_failure(no, worker, failure);
+        }
+    }
+
+    // Groups.
+
+    /// When the time of a group is up that is gathered from now on, or was before a restart.
+    pub(super) fn group_due(
+        &mut self,
+        stage: StageIx,
+        key: &Arc<str>,
+        t_collect: Duration,
+    ) -> Time {
+        let now = self.now;
+        self.unrecorded_groups.insert((stage, key.clone()));
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return now.mono.plus(t_collect);
+        };
+        let began = collector.began.entry(Part::from_text(key));
+        let since_ms = began.or_insert((now.wall_ms, false)).0;
+        // A clock that was set back does not make it longer.
+        let passed = Duration::from_millis(now.wall_ms.saturating_sub(since_ms));
+        now.mono.plus(t_collect.saturating_sub(passed))
+    }
+
+    fn group_change(&mut self, stage: StageIx, key: &Arc<str>) -> Option<(RecordKey, Change)> {
+        let is_empty = self.present[stage.0].total() == 0;
+        let name = self.plan.stage(stage).name.clone();
+        let collector = self.collectors[stage.0].as_mut()?;
+        let part = Part::from_text(key);
+        let is_hosted = matches!(collector.gathering, Gathering::Hosted(_));
+        let is_offered_again = is_hosted && !is_empty && !collector.fired.contains_key(&part);
+        let is_gathered = collector.deadlines.contains_key(key);
+        let (since_ms, recorded) = collector.began.get_mut(&part)?;
+        let record_key = RecordKey::Since(name, part.clone());
+        if is_gathered {
+            let is_new = !std::mem::replace(recorded, true);
+            let put = Change::put(Record::Since(*since_ms));
+            return is_new.then_some((record_key, put));
+        }
+        if is_offered_again {
+            return None;
+        }
+        let was_recorded = *recorded;
+        collector.began.remove(&part);
+        was_recorded.then_some((record_key, Change::Delete))
+    }
+
+    /// After a restart: groups that were gathered and are no more.
+    pub(super) fn forget_groups(&mut self) {
+        let mut changes = Vec::new();
+        for (ix, collector) in self.collectors.iter_mut().enumerate() {
+            let Some(collector) = collector else { continue };
+            let name = &self.plan.stages[ix].name;
+            let gathered: std::collections::BTreeSet<Part> = collector
+                .deadlines
+                .keys()
+                .map(|key| Part::from_text(key))
+                .collect();
+            collector.began.retain(|part, _| {
+                let stays = gathered.contains(part);
+                if !stays {
+                    let key = RecordKey::Since(name.clone(), part.clone());
+                    changes.push((key, Change::Delete));
+                }
+                stays
+            });
+        }
+        while !changes.is_empty() {
+            let rest = changes.split_off(changes.len().min(FORGET_MAX));
+            self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
+        }
+    }
+}
+
+/// The record of the attempts at a task goes when the task does.
+pub(super) fn forget_run(task: &Task) -> Option<(RecordKey, Change)> {
+    let key = RecordKey::Run(task.record.id.clone());
+    task.run_recorded.then_some((key, Change::Delete))
+}
