@@ -180,7 +180,14 @@ fn a_page_that_gave_this_machine_its_name_reads_nothing_of_an_engine() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);
-    let args = ["engine", "serve", "--circuits", "keys", "--http", "127.0.0.1:0"];
+    let args = [
+        "engine",
+        "serve",
+        "--circuits",
+        "keys",
+        "--http",
+        "127.0.0.1:0",
+    ];
     let engine = Running::start(proofmill(here).args(args));
     let line = engine.line("the engine answers on");
     let address = line.split("http://").nth(1).expect("an address").trim();

@@ -52,7 +52,13 @@ fn a_token_posts_to_the_queues_of_its_line_only() {
     let url = url(&line);
     let status = |token: &str, queue: &str, block: u64| {
         let message = format!(r#"{{"block": {block}, "payload": {{"block": {block}}}}}"#);
-        post_with(url, queue, &format!("authorization: Bearer {token}\r\n"), &message).0
+        post_with(
+            url,
+            queue,
+            &format!("authorization: Bearer {token}\r\n"),
+            &message,
+        )
+        .0
     };
     let (old, prover) = ("0000000000000000", "1111111111111111");
     // The sequencer's queue, which the stage writes: posting there is as good as proving.
