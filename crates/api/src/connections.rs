@@ -82,11 +82,11 @@ pub(crate) enum Place {
 // === impl ConnectionLimits ===
 
 impl Default for ConnectionLimits {
-    /// 512, 128 from one address, 30 s.
+    /// 512, 256 from one address (that of a proxy, perhaps), 30 s.
     fn default() -> Self {
         Self {
             total: 512,
-            per_peer: 128,
+            per_peer: 256,
             idle: Duration::from_secs(30),
         }
     }

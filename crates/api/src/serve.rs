@@ -160,7 +160,10 @@ pub(crate) async fn serve<L, A, F, B>(
                 let waiting = waiting.or_else(|| Some(terms.pressure.wait()));
                 next = Some((stream, peer, waiting));
             }
-            Place::NoneForPeer => tracing::debug!("a peer has as many connections as it may have"),
+            Place::NoneForPeer => {
+                tracing::debug!("a peer has as many connections as it may have");
+                terms.pressure.refused();
+            }
         }
     }
     drop((listener, next));

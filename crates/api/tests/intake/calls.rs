@@ -353,7 +353,7 @@ async fn a_token_for_one_queue_calls_for_no_other() {
     );
     // In a stream each message is asked about.
     let messages = ["in", "proofs"].map(|queue| SubmitStreamRequest {
-        message: Some(message(queue, 2, payload)),
+        message: Some(message(queue, 2, r#"{"group": 8}"#)),
     });
     let mut request = Request::new(stream::iter(messages));
     let metadata = request.metadata_mut();

@@ -215,7 +215,7 @@ async fn a_token_for_one_queue_posts_to_no_other() {
             ("authorization", &*bearer),
         ];
         let path = format!("/v1/queues/{queue}/messages");
-        let message = submission(block, r#"{"group": 7}"#);
+        let message = submission(block, &format!(r#"{{"group": {block}}}"#));
         site.request("POST", &path, &headers, &message).await
     };
     // `gathered` and `proofs` are written by stages.
