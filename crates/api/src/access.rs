@@ -1,12 +1,15 @@
 //! Tokens: what whoever asks has to show.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 use proofmill_bus::{SecretError, read_secret};
+use proofmill_engine::RequestId;
 use sha2::{Digest, Sha256};
-use subtle::{Choice, ConstantTimeEq};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 /// Fewest bytes of a token: fewer can be guessed.
 const TOKEN_LEAST: usize = 16;
@@ -44,6 +47,105 @@ pub enum AccessError {
 #[derive(Clone, Copy)]
 pub(crate) struct Token([u8; 32]);
 
+/// The clients that may call: their tokens, and what each may do. A token is compared with all of them
+/// each time, so that the time it takes tells nothing of whose it is.
+pub(crate) struct Clients<R>(Arc<[Client<R>]>);
+
+/// A client whose token was shown.
+pub(crate) struct Client<R> {
+    pub(crate) name: Arc<str>,
+    token: Token,
+    pub(crate) rights: R,
+}
+
+// === impl Clients ===
+
+impl<R> Clients<R> {
+    /// Reads a file with a client's name, its token and its rights on each line; empty lines and what
+    /// follows `#` are left out. `rights` makes them of the words after the token, or says what is wrong.
+    ///
+    /// A line of one word is a token of `sole_client`, where there is such a one.
+    pub(crate) async fn read(
+        path: &Path,
+        sole_client: Option<&str>,
+        rights: impl Fn(&[&str]) -> Result<R, String>,
+    ) -> Result<Self, AccessError> {
+        let text = read_secret(path).await?;
+        Self::parse(&text, sole_client, rights).map_err(|why| AccessError::Content {
+            path: path.to_owned(),
+            why,
+        })
+    }
+
+    pub(crate) fn parse(
+        text: &str,
+        sole_client: Option<&str>,
+        rights: impl Fn(&[&str]) -> Result<R, String>,
+    ) -> Result<Self, String> {
+        let mut clients: Vec<Client<R>> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let wrong = |why: String| format!("line {}: {why}", index + 1);
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (name, token, rest) = match (&*words, sole_client) {
+                ([], _) => continue,
+                ([token], Some(name)) => (name, *token, &[][..]),
+                ([name, token, rest @ ..], _) => (*name, *token, rest),
+                ([_], None) => {
+                    return Err(wrong("expected a client's name and its token".to_owned()));
+                }
+            };
+            // The rule for clients' names is the one of requests; the id does not matter here.
+            RequestId::new(name, "any").map_err(wrong)?;
+            let token = Token::try_new(token).map_err(wrong)?;
+            let other = clients.iter().find(|it| it.token.is(&token).into());
+            if let Some(other) = other {
+                return Err(wrong(format!(
+                    "the token is that of {:?} already",
+                    &*other.name
+                )));
+            }
+            clients.push(Client {
+                name: name.into(),
+                token,
+                rights: rights(rest).map_err(wrong)?,
+            });
+        }
+        if clients.is_empty() {
+            return Err("there is no token in it: write `CLIENT TOKEN` on a line".to_owned());
+        }
+        Ok(Self(clients.into()))
+    }
+
+    /// The client whose token this is.
+    pub(crate) fn whose(&self, shown: &Token) -> Option<&Client<R>> {
+        let none = u32::MAX;
+        let mut found = none;
+        for (index, client) in (0..).zip(&*self.0) {
+            found.conditional_assign(&index, client.token.is(shown));
+        }
+        self.0.get(usize::try_from(found).ok()?)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Client<R>> {
+        self.0.iter()
+    }
+}
+
+impl<R> Clone for Clients<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R> fmt::Debug for Clients<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.0.iter().map(|client| &client.name))
+            .finish()
+    }
+}
+
 // === impl Token ===
 
 impl Token {
@@ -58,15 +160,6 @@ impl Token {
             return Err("a token is ASCII, without white space".into());
         }
         Ok(Self::of(word.as_bytes()))
-    }
-
-    /// The token in a file of nothing else: white space around it is no part of it.
-    pub(crate) async fn read(path: &Path) -> Result<Self, AccessError> {
-        let text = read_secret(path).await?;
-        Self::try_new(text.trim_ascii()).map_err(|why| AccessError::Content {
-            path: path.to_owned(),
-            why,
-        })
     }
 
     /// The token that a request shows: `authorization: Bearer TOKEN`.
@@ -103,6 +196,61 @@ mod tests {
             let said = Token::try_new(word).err().expect("refused");
             assert!(said.contains(why), "{said}");
         }
+    }
+
+    const FILE: &str =
+        "# clients\nrollup 0123456789abcdef\n\nlight  fedcba9876543210 # a comment\n";
+
+    /// The words after a token, as they are.
+    fn words(words: &[&str]) -> Result<String, String> {
+        match words {
+            ["wrong"] => Err("no such right".to_owned()),
+            words => Ok(words.join(" ")),
+        }
+    }
+
+    #[test]
+    fn a_token_is_its_clients() {
+        let clients = Clients::parse(FILE, None, words).expect("clients");
+        let whose = |word: &str| {
+            let shown = Token::try_new(word).expect("a token");
+            clients.whose(&shown).map(|client| &*client.name)
+        };
+        assert_eq!(whose("0123456789abcdef"), Some("rollup"));
+        assert_eq!(whose("fedcba9876543210"), Some("light"));
+        for wrong in ["0123456789abcdeg", "0123456789abcdef0"] {
+            assert_eq!(whose(wrong), None, "{wrong}");
+        }
+        assert!(!format!("{clients:?}").contains("0123"));
+    }
+
+    #[test]
+    fn lines_that_are_no_tokens_are_named() {
+        for (text, why) in [
+            ("", "no token"),
+            ("rollup", "line 1"),
+            ("a 0123456789abcdef\nb short", "line 2: a token has"),
+            ("a 0123456789abcdef wrong", "line 1: no such right"),
+            ("ä 0123456789abcdef", "client name"),
+            (
+                "a 0123456789abcdef\nb 0123456789abcdef",
+                "line 2: the token is that of \"a\" already",
+            ),
+        ] {
+            let refused = Clients::parse(text, None, words).expect_err("refused");
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_line_of_one_word_is_a_token_where_one_client_is_enough() {
+        let text = "0123456789abcdef\nb fedcba9876543210 x y";
+        let clients = Clients::parse(text, Some("sole"), words).expect("clients");
+        let clients: Vec<_> = clients
+            .iter()
+            .map(|client| (&*client.name, &*client.rights))
+            .collect();
+        assert_eq!(clients, [("sole", ""), ("b", "x y")]);
     }
 
     #[test]

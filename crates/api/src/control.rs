@@ -40,7 +40,7 @@ pub async fn serve(state: &Path, operations: Operations) -> Result<(), ControlEr
     };
     let (listener, _removed_with_us) = socket::bind(&socket_path(state)).map_err(failed)?;
     // A submission may wait for room in its queue for as long as it takes.
-    let terms = Terms::plain(Versions::One, Duration::MAX);
+    let terms = Terms::local(Versions::One, Duration::MAX);
     let answer = serve::answers(router(operations));
     serve::serve(listener, terms, answer, pending()).await;
     Ok(())

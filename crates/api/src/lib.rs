@@ -10,6 +10,7 @@
 
 mod access;
 mod client;
+mod connections;
 pub mod control;
 pub mod engine;
 mod grpc;
@@ -17,6 +18,8 @@ pub mod intake;
 pub mod metrics;
 mod operations;
 pub mod over_bus;
+mod pace;
+mod page;
 mod port;
 mod prompt;
 mod refused;
@@ -26,6 +29,7 @@ mod types;
 
 pub use access::AccessError;
 pub use client::{Client, ClientError};
+pub use connections::ConnectionLimits;
 pub use operations::{OperationError, Operations};
 pub use port::{PortError, TlsFiles};
 pub use socket::{SOCKET_NAME, socket_path};

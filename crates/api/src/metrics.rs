@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use proofmill_orchestrator::coordinator::Handle;
@@ -13,6 +14,7 @@ use proofmill_telemetry::{CONTENT_TYPE, Histogram, Kind, Page};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use crate::page::PageGate;
 use crate::serve::{self, Terms, Versions};
 
 /// A number of a stage.
@@ -31,7 +33,8 @@ const LIFETIME: Duration = Duration::from_secs(600);
 /// Serves until the future is dropped. `settled` is [`Handle::observe`]'s stream.
 ///
 /// The page tells nothing of payloads, and needs no token: bind it to loopback, or to a network
-/// that may know how much work there is.
+/// that may know how much work there is. Pages in a browser are refused; on loopback whatever asks by
+/// another name than `localhost` or an address is, too.
 pub async fn serve(
     listener: TcpListener,
     handle: Handle,
@@ -52,9 +55,11 @@ pub async fn serve(
             }
         }
     };
+    let gate = PageGate::on(listener.local_addr().ok());
     let app = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
+        .layer(middleware::from_fn_with_state(gate, PageGate::pass))
         .with_state(scrape);
     let (terms, answer) = (Terms::plain(Versions::One, LIFETIME), serve::answers(app));
     let serving = serve::serve(listener, terms, answer, std::future::pending());

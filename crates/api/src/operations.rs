@@ -10,7 +10,7 @@ use proofmill_orchestrator::core::{Reply, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::payload::Encoding;
-use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::plan::{Plan, QueueIx};
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
 use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
@@ -220,6 +220,11 @@ impl Operations {
         );
         let message = message.map_err(OperationError::Invalid)?;
         self.bring(queue, message).await
+    }
+
+    /// The workflow.
+    pub(crate) fn plan(&self) -> &Plan {
+        self.handle.plan()
     }
 
     /// The queue of this name.

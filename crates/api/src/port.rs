@@ -14,6 +14,8 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::connections::ConnectionLimits;
+use crate::pace::Pressure;
 use crate::serve::{Terms, Versions};
 
 /// What a server shows for itself, as PEM files.
@@ -105,7 +107,12 @@ impl Port {
     }
 
     /// What accepts its connections, and how they are served.
-    pub(crate) fn with_lifetime(self, lifetime: Duration) -> (impl Listener, Terms) {
+    pub(crate) fn with_lifetime(
+        self,
+        lifetime: Duration,
+        limits: ConnectionLimits,
+        pressure: Pressure,
+    ) -> (impl Listener<Addr = SocketAddr>, Terms) {
         let listener = self.listener.tap_io(|connection| {
             // Without it answers come later, but they come.
             let _ = connection.set_nodelay(true);
@@ -114,6 +121,8 @@ impl Port {
             versions: self.versions,
             tls: self.tls,
             lifetime,
+            limits: Some(limits),
+            pressure,
         };
         (listener, terms)
     }

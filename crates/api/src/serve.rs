@@ -14,14 +14,15 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service;
 
+use crate::connections::{Address, Connection, ConnectionLimits, Connections, Place};
+use crate::pace::Pressure;
 use crate::prompt::Prompt;
 
-/// Connections at a time; further ones wait until one has ended.
-const CONNECTIONS_MAX: usize = 256;
+/// Connections of a Unix socket at a time; further ones wait until one has ended.
+const LOCAL_CONNECTIONS_MAX: usize = 256;
 
 /// How long agreeing on TLS may take.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -41,6 +42,9 @@ const REQUESTS_MAX: u32 = 256;
 
 /// How long a request that is under way may still take when its connection is to end.
 const LAST_REQUEST: Duration = Duration::from_secs(60);
+
+/// How long one that was not let in may still take when its connection is to end.
+const LAST_REFUSALS: Duration = Duration::from_secs(1);
 
 /// How long all of them may take once the service is to end.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -62,61 +66,113 @@ pub(crate) struct Terms {
     pub(crate) tls: Option<TlsAcceptor>,
     /// A connection that is so old is closed after its current requests.
     pub(crate) lifetime: Duration,
+    /// None for a socket that only this user can connect to.
+    pub(crate) limits: Option<ConnectionLimits>,
+    /// Felt while a connection waits for a place.
+    pub(crate) pressure: Pressure,
+}
+
+/// What every connection of a listener is served with.
+struct Serving<A> {
+    server: auto::Builder<TokioExecutor>,
+    tls: Option<TlsAcceptor>,
+    answer: A,
+    lifetime: Duration,
+    idle: Duration,
+    stopped: watch::Receiver<bool>,
 }
 
 // === impl Terms ===
 
 impl Terms {
-    /// Without TLS: for what is not reached from elsewhere, or tells nothing that matters.
-    pub(crate) fn plain(versions: Versions, lifetime: Duration) -> Self {
+    /// Without TLS, on a socket that only this user can connect to.
+    pub(crate) fn local(versions: Versions, lifetime: Duration) -> Self {
         Self {
             versions,
             tls: None,
             lifetime,
+            limits: None,
+            pressure: Pressure::default(),
+        }
+    }
+
+    /// Without TLS, on a TCP port: for what is not reached from elsewhere, or tells nothing that matters.
+    pub(crate) fn plain(versions: Versions, lifetime: Duration) -> Self {
+        Self {
+            limits: Some(ConnectionLimits::default()),
+            ..Self::local(versions, lifetime)
         }
     }
 }
 
 /// Serves what `answer` answers until `stop`, then lets what is under way end, for 5 s at most.
 /// Dropping the future closes all.
+///
+/// Each request carries its [`Connection`] among its extensions: whatever lets it in says so by
+/// [`Admitted::mark`](crate::connections::Admitted::mark), without which the connection is closed soon.
 pub(crate) async fn serve<L, A, F, B>(
     mut listener: L,
     terms: Terms,
     answer: A,
     stop: impl Future<Output = ()>,
 ) where
-    L: Listener,
+    L: Listener<Addr: Address>,
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
     F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let (stopping, stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
+    let limits = terms.limits.unwrap_or(ConnectionLimits {
+        total: LOCAL_CONNECTIONS_MAX,
+        per_peer: LOCAL_CONNECTIONS_MAX,
+        idle: Duration::MAX,
+    });
+    let serving = Serving {
+        server: server(terms.versions),
+        tls: terms.tls,
+        answer,
+        lifetime: terms.lifetime,
+        idle: limits.idle,
+        stopped,
+    };
+    let mut connections = Connections::new(limits.total, limits.per_peer);
+    // One that has no place yet, and what is felt of it.
+    let mut next = None;
     let mut stop = pin!(stop);
-    let server = server(terms.versions);
     loop {
         tokio::select! {
             () = &mut stop => break,
-            (stream, _) = listener.accept(), if connections.len() < CONNECTIONS_MAX => {
-                let (server, tls, answer) = (server.clone(), terms.tls.clone(), answer.clone());
-                let ended = ended(terms.lifetime, stopped.clone());
-                connections.spawn(async move {
-                    let Some(acceptor) = tls else {
-                        return exchange(&server, stream, answer, ended).await;
-                    };
-                    match tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await {
-                        Ok(Ok(stream)) => exchange(&server, stream, answer, ended).await,
-                        Ok(Err(error)) => tracing::debug!(%error, "no agreement on TLS"),
-                        Err(_) => tracing::debug!("no agreement on TLS in time"),
-                    }
-                });
+            (stream, address) = listener.accept(), if next.is_none() => {
+                next = Some((stream, address.peer(), None));
             }
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            () = connections.ended(), if !connections.is_empty() => {}
+        }
+        let Some((stream, peer, waiting)) = next.take() else {
+            continue;
+        };
+        match connections.make_place(peer) {
+            Place::Free => {
+                let connection = Connection::new();
+                let served = serving.clone().connection(stream, connection.clone());
+                connections.spawn(peer, connection, served);
+            }
+            Place::None => {
+                let waiting = waiting.or_else(|| Some(terms.pressure.wait()));
+                next = Some((stream, peer, waiting));
+            }
+            Place::NoneForPeer => {
+                tracing::debug!("a peer has as many connections as it may have");
+                terms.pressure.refused();
+            }
         }
     }
-    drop(listener);
+    drop((listener, next));
     stopping.send_replace(true);
-    let all = async { while connections.join_next().await.is_some() {} };
+    let all = async {
+        while !connections.is_empty() {
+            connections.ended().await;
+        }
+    };
     // Those that are left are closed.
     let _ = tokio::time::timeout(LAST_REQUESTS, all).await;
 }
@@ -130,15 +186,6 @@ pub(crate) fn answers(
 }
 
 type AnswerOf<S> = <S as Service<axum::extract::Request>>::Future;
-
-/// When a connection is to end.
-async fn ended(lifetime: Duration, mut stopped: watch::Receiver<bool>) {
-    tokio::select! {
-        () = tokio::time::sleep(lifetime) => {}
-        // If the sender is gone, so is the service.
-        _ = stopped.wait_for(|stopped| *stopped) => {}
-    }
-}
 
 fn server(versions: Versions) -> auto::Builder<TokioExecutor> {
     let server = auto::Builder::new(TokioExecutor::new());
@@ -162,27 +209,88 @@ fn server(versions: Versions) -> auto::Builder<TokioExecutor> {
     server
 }
 
-/// Answers the requests of one connection until it is to end.
-async fn exchange<A, F, B>(
-    server: &auto::Builder<TokioExecutor>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    answer: A,
-    ended: impl Future<Output = ()>,
-) where
-    A: Fn(Request<Incoming>) -> F,
-    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
-    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
-{
-    let stream = TokioIo::new(Prompt::new(stream));
-    let mut serving = pin!(server.serve_connection(stream, service_fn(answer)));
-    let served = tokio::select! {
-        served = &mut serving => Ok(served),
-        () = ended => {
-            serving.as_mut().graceful_shutdown();
-            tokio::time::timeout(LAST_REQUEST, serving).await
+// === impl Serving ===
+
+impl<A: Clone> Clone for Serving<A> {
+    fn clone(&self) -> Self {
+        Self {
+            server: self.server.clone(),
+            tls: self.tls.clone(),
+            answer: self.answer.clone(),
+            lifetime: self.lifetime,
+            idle: self.idle,
+            stopped: self.stopped.clone(),
         }
-    };
-    if let Ok(Err(error)) = served {
-        tracing::debug!(%error, "a connection has failed");
+    }
+}
+
+impl<A> Serving<A> {
+    /// Answers the requests of one connection until it is to end.
+    async fn connection<F, B>(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        connection: Connection,
+    ) where
+        A: Fn(Request<Incoming>) -> F,
+        F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let Some(acceptor) = self.tls.clone() else {
+            return self.exchange(stream, connection).await;
+        };
+        match tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => self.exchange(stream, connection).await,
+            Ok(Err(error)) => tracing::debug!(%error, "no agreement on TLS"),
+            Err(_) => tracing::debug!("no agreement on TLS in time"),
+        }
+    }
+
+    async fn exchange<F, B>(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        connection: Connection,
+    ) where
+        A: Fn(Request<Incoming>) -> F,
+        F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+        B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+    {
+        let Self {
+            server,
+            answer,
+            lifetime,
+            idle,
+            mut stopped,
+            ..
+        } = self;
+        let of = connection.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(of.clone());
+            answer(request)
+        });
+        let stream = TokioIo::new(Prompt::new(stream));
+        let mut serving = pin!(server.serve_connection(stream, service));
+        let ended = async {
+            tokio::select! {
+                () = tokio::time::sleep(lifetime) => {}
+                () = connection.until_idle(idle) => {}
+                // If the sender is gone, so is the service.
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
+        };
+        let served = tokio::select! {
+            served = &mut serving => Ok(served),
+            () = ended => {
+                serving.as_mut().graceful_shutdown();
+                let last = if connection.was_admitted() {
+                    LAST_REQUEST
+                } else {
+                    LAST_REFUSALS
+                };
+                tokio::time::timeout(last, serving).await
+            }
+        };
+        if let Ok(Err(error)) = served {
+            tracing::debug!(%error, "a connection has failed");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Writes calls that are right, for the fuzzer to begin with.
+//! Writes calls and bodies that are right, for the fuzzer to begin with.
 
 use std::fs;
 
@@ -9,9 +9,55 @@ use proofmill_api::engine::proto::{
     GeneratorInputs, Partition, PreloadRequest, RegisterRequest, StreamEventsRequest,
     StreamedWitness, SubmitRequest, SubmitStreamRequest,
 };
+use proofmill_api::intake::proto as intake;
 use prost::Message;
 
 fn main() {
+    calls();
+    bodies();
+}
+
+/// Messages for the intake, as `bodies` reads them.
+fn bodies() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/bodies");
+    fs::create_dir_all(folder).expect("the folder can be made");
+    let message = intake::SubmitRequest {
+        queue: "in".to_owned(),
+        block: 7,
+        last: Some(9),
+        part: Some("a".to_owned()),
+        payload: br#"{"group": 7}"#.as_slice().into(),
+        requires: Some(intake::Labels {
+            labels: vec!["gpu".to_owned()],
+        }),
+    };
+    let streamed = intake::SubmitStreamRequest {
+        message: Some(message.clone()),
+    };
+    let streamed = streamed.encode_length_delimited_to_vec();
+    let one = br#"{"block": 7, "payload": {"group": 7}}"#;
+    let span = br#"{"first": 6, "last": 9, "part": "a", "requires": ["gpu"], "payload": [1]}"#;
+    let lines = [&one[..], b"\n", span, b"\n\n", one].concat();
+    let seeds: [(u8, u8, Vec<u8>); 6] = [
+        (0, 0, one.to_vec()),
+        (0, 1, span.to_vec()),
+        (1, 0, lines),
+        (2, 0, message.encode_to_vec()),
+        (3, 2, [&streamed[..], &streamed].concat()),
+        (4, 0, Vec::new()),
+    ];
+    write(folder, seeds);
+}
+
+fn write<const N: usize>(folder: &str, seeds: [(u8, u8, Vec<u8>); N]) {
+    for (index, (first, second, message)) in seeds.into_iter().enumerate() {
+        let bytes = [&[first, second][..], &message].concat();
+        fs::write(format!("{folder}/seed-{index}"), bytes).expect("a seed");
+    }
+}
+
+/// Calls of the engine, as `calls` reads them.
+fn calls() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/calls");
     fs::create_dir_all(folder).expect("the folder can be made");
     let job = |input| SubmitRequest {
@@ -74,8 +120,5 @@ fn main() {
         (11, 0, preload.encode_to_vec()),
         (6, 0, events.encode_to_vec()),
     ];
-    for (index, (call, framing, message)) in seeds.into_iter().enumerate() {
-        let bytes = [&[call, framing][..], &message].concat();
-        fs::write(format!("{folder}/seed-{index}"), bytes).expect("a seed");
-    }
+    write(folder, seeds);
 }

@@ -1,103 +1,155 @@
-//! Who may call over TCP: tokens, each of which is a client's.
+//! Who may call: the gate of each listener, and the tokens of clients.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use proofmill_bus::read_secret;
-use proofmill_engine::RequestId;
-use subtle::ConditionallySelectable;
-use tonic::service::Interceptor;
-use tonic::{Request, Status};
+use futures_util::future::{Either, Ready, ready};
+use hyper::{Request, Response};
+use tonic::Status;
+use tonic::body::Body;
+use tower_layer::Layer;
+use tower_service::Service;
 
-use crate::access::{AccessError, Token};
+use crate::access::{AccessError, Clients, Token};
+use crate::connections::Admitted;
+use crate::grpc::is_health_check;
+use crate::page::{refuse_other_names, refuse_page};
 
-/// The clients that may call, and their tokens. A token is compared with all of them each time, so that
-/// the time it takes tells nothing of whose it is.
-#[derive(Clone)]
-pub struct Tokens(Arc<[(Arc<str>, Token)]>);
+/// The clients that may call, and their tokens.
+#[derive(Clone, Debug)]
+pub struct Tokens(Clients<Rights>);
+
+/// Rights of a client beside those to its own jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rights {
+    /// Loading and evicting keys, and seeing where their files are.
+    pub(crate) operator: bool,
+}
 
 /// The client whose token a call carries.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller(pub(crate) Arc<str>);
+pub(crate) struct Caller {
+    pub(crate) name: Arc<str>,
+    pub(crate) rights: Rights,
+}
 
-/// Lets only calls with a token through, if there are tokens.
+/// Whose calls a listener answers.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate(pub(crate) Option<Tokens>);
+pub(crate) enum Gate {
+    /// Whoever can connect: it is a socket of this user's, or there is no connection.
+    Open,
+    /// Programs of this machine: pages in a browser are refused.
+    Local,
+    /// Whoever shows a token; all may ask after the health.
+    Tokens(Tokens),
+}
+
+/// A service behind a [`Gate`].
+#[derive(Clone)]
+pub(crate) struct Gated<S> {
+    inner: S,
+    gate: Gate,
+}
 
 // === impl Tokens ===
 
 impl Tokens {
-    /// Reads a file with a client's name and its token on each line, such as
-    /// `rollup 7f3c…`; empty lines and what follows `#` are left out.
+    /// Reads a file with a client's name and its token on each line, such as `rollup 7f3c…`, and
+    /// `operator` after that for a client that may load and evict keys and see their paths; empty lines
+    /// and what follows `#` are left out.
     ///
     /// # Errors
     ///
     /// The file cannot be read, or by everybody; or which line is malformed.
     pub async fn read(path: &Path) -> Result<Self, AccessError> {
-        let text = read_secret(path).await?;
-        Self::parse(&text).map_err(|why| AccessError::Content {
-            path: path.to_owned(),
-            why,
-        })
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let mut tokens = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default();
-            let mut words = line.split_whitespace();
-            let Some(client) = words.next() else { continue };
-            let wrong = |why: String| format!("line {}: {why}", index + 1);
-            let (Some(token), None) = (words.next(), words.next()) else {
-                return Err(wrong("expected a client's name and its token".to_owned()));
-            };
-            // The rule for clients' names is the one of requests; the id does not matter here.
-            RequestId::new(client, "any").map_err(wrong)?;
-            let token = Token::try_new(token).map_err(wrong)?;
-            tokens.push((Arc::from(client), token));
-        }
-        if tokens.is_empty() {
-            return Err("there is no token in it: write `CLIENT TOKEN` on a line".to_owned());
-        }
-        Ok(Self(tokens.into()))
-    }
-
-    /// The client whose token this is.
-    fn client(&self, shown: &Token) -> Option<Arc<str>> {
-        let none = u32::MAX;
-        let mut found = none;
-        for (index, (_, known)) in (0..).zip(&*self.0) {
-            found.conditional_assign(&index, known.is(shown));
-        }
-        let (client, _) = self.0.get(usize::try_from(found).ok()?)?;
-        Some(client.clone())
+        Clients::read(path, None, rights).await.map(Self)
     }
 }
 
-impl fmt::Debug for Tokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list()
-            .entries(self.0.iter().map(|(client, _)| client))
-            .finish()
+fn rights(words: &[&str]) -> Result<Rights, String> {
+    match words {
+        [] => Ok(Rights::default()),
+        ["operator"] => Ok(Rights { operator: true }),
+        ["operator", other, ..] | [other, ..] => Err(format!(
+            "{other:?} is nothing that a client can be: `operator` is, or nothing"
+        )),
     }
 }
 
 // === impl Gate ===
 
-impl Interceptor for Gate {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        let Some(tokens) = &self.0 else {
-            return Ok(request);
-        };
-        let shown = Token::shown(request.metadata().as_ref()).ok_or_else(|| {
-            Status::unauthenticated("this needs a token: the header `authorization: Bearer TOKEN`")
-        })?;
-        let client = tokens
-            .client(&shown)
-            .ok_or_else(|| Status::unauthenticated("the token is none of the engine's"))?;
-        request.extensions_mut().insert(Caller(client));
-        Ok(request)
+impl Gate {
+    /// Marks a call that is let in with its caller. One that only asks after the health is let through
+    /// without.
+    fn admit(&self, request: &mut Request<Body>) -> Result<(), Status> {
+        let (uri, headers) = (request.uri(), request.headers());
+        match self {
+            Self::Open => {}
+            Self::Local => {
+                refuse_page(headers)?;
+                refuse_other_names(uri, headers)?;
+            }
+            Self::Tokens(Tokens(clients)) => {
+                refuse_page(headers)?;
+                let shown = Token::shown(headers);
+                let client = shown.as_ref().and_then(|it| clients.whose(it));
+                let caller = client.map(|client| Caller {
+                    name: client.name.clone(),
+                    rights: client.rights,
+                });
+                match (caller, shown) {
+                    (Some(caller), _) => {
+                        request.extensions_mut().insert(caller);
+                    }
+                    (None, _) if is_health_check(uri) => return Ok(()),
+                    (None, Some(_)) => {
+                        let none = "the token is none of the engine's";
+                        return Err(Status::unauthenticated(none));
+                    }
+                    (None, None) => {
+                        return Err(Status::unauthenticated(
+                            "this needs a token: the header `authorization: Bearer TOKEN`",
+                        ));
+                    }
+                }
+            }
+        }
+        Admitted::mark(request);
+        Ok(())
+    }
+}
+
+impl<S> Layer<S> for Gate {
+    type Service = Gated<S>;
+
+    fn layer(&self, inner: S) -> Gated<S> {
+        Gated {
+            inner,
+            gate: self.clone(),
+        }
+    }
+}
+
+// === impl Gated ===
+
+impl<S> Service<Request<Body>> for Gated<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>>,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Either<S::Future, Ready<Result<Response<Body>, S::Error>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        match self.gate.admit(&mut request) {
+            Ok(()) => Either::Left(self.inner.call(request)),
+            Err(refused) => Either::Right(ready(Ok(refused.into_http()))),
+        }
     }
 }
 
@@ -105,32 +157,45 @@ impl Interceptor for Gate {
 mod tests {
     use super::*;
 
-    const FILE: &str =
-        "# clients\nrollup 0123456789abcdef\n\nlight  fedcba9876543210 # a comment\n";
-
-    #[test]
-    fn a_token_is_its_clients() {
-        let tokens = Tokens::parse(FILE).unwrap();
-        let client = |word: &str| tokens.client(&Token::try_new(word).unwrap());
-        assert_eq!(client("0123456789abcdef").as_deref(), Some("rollup"));
-        assert_eq!(client("fedcba9876543210").as_deref(), Some("light"));
-        for wrong in ["0123456789abcdeg", "0123456789abcdef0"] {
-            assert_eq!(client(wrong), None, "{wrong}");
+    fn code(gate: &Gate, uri: &str, headers: &[(&'static str, &str)]) -> tonic::Code {
+        let mut request = Request::post(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
-        assert!(!format!("{tokens:?}").contains("0123"));
+        let mut request = request.body(Body::default()).expect("a request");
+        match gate.admit(&mut request) {
+            Ok(()) => tonic::Code::Ok,
+            Err(status) => status.code(),
+        }
     }
 
     #[test]
-    fn lines_that_are_no_tokens_are_named() {
-        for (text, why) in [
-            ("", "no token"),
-            ("rollup", "line 1"),
-            ("a 0123456789abcdef\nb short", "line 2: a token has"),
-            ("a 0123456789abcdef more", "line 1"),
-            ("ä 0123456789abcdef", "client name"),
-        ] {
-            let refused = Tokens::parse(text).unwrap_err();
-            assert!(refused.contains(why), "{refused}");
+    fn an_operator_is_named_as_one() {
+        let is_operator = |words| rights(words).map(|it| it.operator);
+        assert_eq!(is_operator(&[]), Ok(false));
+        assert_eq!(is_operator(&["operator"]), Ok(true));
+        for wrong in [&["root"][..], &["operator", "root"], &["root", "operator"]] {
+            let refused = rights(wrong).expect_err("refused");
+            assert!(refused.starts_with("\"root\" is nothing"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_page_that_gave_this_machine_a_name_is_refused() {
+        use tonic::Code::{Ok, PermissionDenied};
+        let call = "/proofmill.engine.v1.ProvingEngine/GetStatus";
+        let at = |host: &str| format!("http://{host}{call}");
+        assert_eq!(code(&Gate::Local, &at("127.0.0.1:7400"), &[]), Ok);
+        assert_eq!(code(&Gate::Local, &at("localhost:7400"), &[]), Ok);
+        assert_eq!(
+            code(&Gate::Local, &at("evil.example:7400"), &[]),
+            PermissionDenied
+        );
+        let origin = [("origin", "http://localhost:7400")];
+        assert_eq!(
+            code(&Gate::Local, &at("localhost:7400"), &origin),
+            PermissionDenied
+        );
+        assert_eq!(code(&Gate::Open, call, &[]), Ok);
     }
 }

@@ -93,7 +93,7 @@ pub enum ClientError {
 pub struct Credentials {
     /// The authority of the engine's certificate (PEM).
     pub authority: Option<PathBuf>,
-    /// A file whose first line ends with the token.
+    /// A file whose first line is the token, or a client's name, its token and what it may do.
     pub token: Option<PathBuf>,
 }
 
@@ -440,10 +440,10 @@ fn tls(credentials: &Credentials) -> Result<ClientTlsConfig, ClientError> {
 
 async fn token(path: &Path) -> Result<MetadataValue<Ascii>, ClientError> {
     let text = read_secret(path).await?;
-    let token = text
-        .lines()
-        .next()
-        .and_then(|it| it.split_whitespace().last());
+    let words = text.lines().next().unwrap_or_default().split_whitespace();
+    let words: Vec<&str> = words.collect();
+    // By itself, or as in the engine's file: after the client's name, before what the client may do.
+    let token = words.get(1).or(words.first());
     let header = token.and_then(|token| format!("Bearer {token}").parse().ok());
     let mut header: MetadataValue<Ascii> =
         header.ok_or_else(|| ClientError::NoToken(path.to_owned()))?;

@@ -1,9 +1,11 @@
 //! What there is to see of an engine, over HTTP.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -14,6 +16,7 @@ use super::convert;
 use super::history::History;
 use super::metrics;
 use super::timeline;
+use crate::page::PageGate;
 
 #[derive(Clone)]
 struct Site {
@@ -23,16 +26,22 @@ struct Site {
 
 /// `/metrics` (Prometheus) and `/healthz`; and if only this machine can ask, `/status` and `/timeline`,
 /// which name jobs, clients and files.
-pub(crate) fn router(handle: Handle, history: Arc<History>, only_this_machine: bool) -> Router {
+/// Pages in a browser are refused.
+pub(crate) fn router(handle: Handle, history: Arc<History>, address: Option<SocketAddr>) -> Router {
     let mut router = Router::new()
         .route("/metrics", get(page))
         .route("/healthz", get(health));
-    if only_this_machine {
+    if address.is_some_and(|address| address.ip().is_loopback()) {
         router = router
             .route("/status", get(status))
             .route("/timeline", get(trace));
     }
-    router.with_state(Site { handle, history })
+    router
+        .layer(middleware::from_fn_with_state(
+            PageGate::on(address),
+            PageGate::pass,
+        ))
+        .with_state(Site { handle, history })
 }
 
 async fn ask(site: &Site) -> Result<Status, Response> {

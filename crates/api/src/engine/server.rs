@@ -12,7 +12,6 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tonic::body::Body;
 use tonic::server::NamedService;
-use tonic::service::interceptor::InterceptedService;
 use tonic_health::ServingStatus;
 use tower_layer::Layer;
 use tower_service::Service as _;
@@ -24,7 +23,9 @@ use super::proto::DESCRIPTORS;
 use super::proto::proving_engine_server::ProvingEngineServer;
 use super::service::EngineService;
 use crate::access::AccessError;
+use crate::connections::{Address, ConnectionLimits};
 use crate::grpc::{Bounds, MESSAGE_MAX, MessageLimit, reflection};
+use crate::pace::Pressure;
 use crate::port::{Port, PortError, TlsFiles, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
@@ -62,6 +63,8 @@ pub struct TcpOptions {
     pub tls: Option<TlsFiles>,
     /// A file of tokens: see [`Tokens::read`].
     pub tokens: Option<PathBuf>,
+    /// Connections at a time, and how long one is kept that asks nothing.
+    pub connections: ConnectionLimits,
 }
 
 /// The front end cannot be offered.
@@ -98,7 +101,7 @@ pub struct Server {
     handle: Handle,
     history: Arc<History>,
     unix: Option<(UnixListener, socket::Bound)>,
-    tcp: Option<(Port, Gate)>,
+    tcp: Option<(Port, Gate, ConnectionLimits)>,
     http: Option<TcpListener>,
 }
 
@@ -172,24 +175,24 @@ impl Server {
         let (unix, _bound) = unix.unzip();
         let unix = async {
             let Some(listener) = unix else { return Ok(()) };
-            let routes = routes(service(true), Gate(None), health_service.clone())?;
-            let terms = Terms::plain(Versions::Two, Duration::MAX);
-            serve(listener, terms, routes, end.clone()).await;
+            let routes = routes(service(true), health_service.clone())?;
+            let terms = Terms::local(Versions::Two, Duration::MAX);
+            serve(listener, terms, Gate::Open, routes, end.clone()).await;
             Ok::<_, ServeError>(())
         };
         let tcp = async {
-            let Some((port, gate)) = tcp else {
+            let Some((port, gate, limits)) = tcp else {
                 return Ok(());
             };
-            let routes = routes(service(false), gate, health_service.clone())?;
-            let (listener, terms) = port.with_lifetime(Duration::MAX);
-            serve(listener, terms, routes, end.clone()).await;
+            let routes = routes(service(false), health_service.clone())?;
+            let (listener, terms) = port.with_lifetime(Duration::MAX, limits, Pressure::default());
+            serve(listener, terms, gate, routes, end.clone()).await;
             Ok(())
         };
         let http = async {
             let Some(listener) = http else { return Ok(()) };
-            let here = listener.local_addr().is_ok_and(|it| it.ip().is_loopback());
-            let router = http::router(handle.clone(), history.clone(), here);
+            let address = listener.local_addr().ok();
+            let router = http::router(handle.clone(), history.clone(), address);
             let terms = Terms::plain(Versions::One, HTTP_LIFETIME);
             let answer = serve::answers(router);
             serve::serve(listener, terms, answer, reached(end.clone())).await;
@@ -244,13 +247,13 @@ pub fn in_process(
         private: false,
     };
     let (_, health) = tonic_health::server::health_reporter();
-    let routes = routes(service, Gate(None), health)?.prepare();
-    Ok(bounds().layer(routes))
+    let routes = routes(service, health)?.prepare();
+    Ok(Gate::Open.layer(bounds(Pressure::default()).layer(routes)))
 }
 
 /// The bounds of one listener; each has its own, so that who fills one leaves the other usable.
-fn bounds() -> Bounds {
-    Bounds::new(limit, Arc::new(Semaphore::new(ROOM_KIB)))
+fn bounds(pressure: Pressure) -> Bounds {
+    Bounds::new(limit, Arc::new(Semaphore::new(ROOM_KIB)), pressure)
 }
 
 /// How long the messages of a call may be.
@@ -270,7 +273,6 @@ fn limit(path: &str) -> MessageLimit {
 /// The services on one listener: the engine, health and reflection.
 fn routes(
     service: EngineService,
-    gate: Gate,
     health: impl tonic::codegen::Service<
         hyper::Request<tonic::body::Body>,
         Response = hyper::Response<tonic::body::Body>,
@@ -287,21 +289,24 @@ fn routes(
         .max_encoding_message_size(usize::MAX);
     let reflection =
         reflection(DESCRIPTORS).map_err(|error| ServeError::Serve(error.to_string()))?;
-    let routes = tonic::service::Routes::new(InterceptedService::new(api, gate.clone()))
+    let routes = tonic::service::Routes::new(api)
         .add_service(health)
-        .add_service(InterceptedService::new(reflection, gate));
+        .add_service(reflection);
     Ok(routes)
 }
 
 /// Answers on one listener until `end`, and then until the last answers have left, or nobody reads
 /// them.
 async fn serve(
-    listener: impl Listener,
+    listener: impl Listener<Addr: Address>,
     terms: Terms,
+    gate: Gate,
     routes: tonic::service::Routes,
     end: watch::Receiver<bool>,
 ) {
-    let services = bounds().layer(routes.prepare());
+    let services = bounds(terms.pressure.clone()).layer(routes.prepare());
+    // Who may call is known before a call takes a place.
+    let services = gate.layer(services);
     let answer = move |request: hyper::Request<hyper::body::Incoming>| {
         // Routes are always ready.
         services.clone().call(request.map(Body::new))
@@ -326,16 +331,17 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), ServeEr
     socket::bind(path).map_err(failed)
 }
 
-async fn bind_tcp(options: &TcpOptions) -> Result<(Port, Gate), ServeError> {
+async fn bind_tcp(options: &TcpOptions) -> Result<(Port, Gate, ConnectionLimits), ServeError> {
     let TcpOptions {
         address,
         tls,
         tokens,
+        connections,
     } = options;
     let port = Port::open(*address, Versions::Two, tls.as_ref(), tokens.is_some()).await?;
-    let tokens = match tokens {
-        Some(path) => Some(Tokens::read(path).await?),
-        None => None,
+    let gate = match tokens {
+        Some(path) => Gate::Tokens(Tokens::read(path).await?),
+        None => Gate::Local,
     };
-    Ok((port, Gate(tokens)))
+    Ok((port, gate, *connections))
 }

@@ -29,9 +29,26 @@ pub(crate) struct EngineService {
 
 type Answer<T> = Result<Response<T>, Status>;
 
+/// The name of the client whose token a call carries.
 fn caller<T>(request: &Request<T>) -> Option<Arc<str>> {
     let caller = request.extensions().get();
-    caller.map(|Caller(client)| client.clone())
+    caller.map(|caller: &Caller| caller.name.clone())
+}
+
+/// Whether a call is an operator's: where tokens are needed, one whose client is named as such.
+fn is_operators<T>(request: &Request<T>) -> bool {
+    let caller = request.extensions().get();
+    caller.is_none_or(|caller: &Caller| caller.rights.operator)
+}
+
+fn only_for_operators<T>(request: &Request<T>) -> Result<(), Status> {
+    if is_operators(request) {
+        return Ok(());
+    }
+    Err(Status::permission_denied(
+        "keys are everybody's: this needs the token of a client with `operator` on its line of the \
+         engine's tokens",
+    ))
 }
 
 // === impl EngineService ===
@@ -59,6 +76,15 @@ impl EngineService {
 
     async fn result_of(&self, job: JobId) -> Result<JobResult, Status> {
         self.handle.await_result(job).await.map_err(refusal::of)
+    }
+}
+
+/// Leaves out where a circuit's files are.
+fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
+    proto::Circuit {
+        key_path: String::new(),
+        constraints_path: String::new(),
+        ..circuit
     }
 }
 
@@ -205,7 +231,12 @@ impl ProvingEngine for EngineService {
             status.jobs.retain(own);
             status.recent.retain(own);
         }
-        Ok(Response::new(convert::status(&status)))
+        let mut status = convert::status(&status);
+        if !is_operators(&request) {
+            let circuits = status.circuits.into_iter();
+            status.circuits = circuits.map(without_paths).collect();
+        }
+        Ok(Response::new(status))
     }
 
     async fn register(&self, request: Request<proto::RegisterRequest>) -> Answer<proto::Circuit> {
@@ -229,12 +260,18 @@ impl ProvingEngine for EngineService {
 
     async fn list_circuits(
         &self,
-        _: Request<proto::ListCircuitsRequest>,
+        request: Request<proto::ListCircuitsRequest>,
     ) -> Answer<proto::ListCircuitsResponse> {
-        list_circuits(&self.handle).await.map(Response::new)
+        let mut listed = list_circuits(&self.handle).await?;
+        if !is_operators(&request) {
+            let circuits = listed.circuits.into_iter();
+            listed.circuits = circuits.map(without_paths).collect();
+        }
+        Ok(Response::new(listed))
     }
 
     async fn preload(&self, request: Request<proto::PreloadRequest>) -> Answer<proto::Circuit> {
+        only_for_operators(&request)?;
         let proto::PreloadRequest { circuit, tier } = request.into_inner();
         let circuit = convert::circuit_ref(&circuit)?;
         let tier = convert::preload_tier(tier)?;
@@ -245,6 +282,7 @@ impl ProvingEngine for EngineService {
     }
 
     async fn evict(&self, request: Request<proto::EvictRequest>) -> Answer<proto::EvictResponse> {
+        only_for_operators(&request)?;
         let circuit = convert::circuit_ref(&request.get_ref().circuit)?;
         let bytes = self.handle.evict(circuit).await.map_err(refusal::of)?;
         Ok(Response::new(proto::EvictResponse { bytes }))

@@ -1,5 +1,5 @@
-//! What every call goes through: a bound on their number, the caller's timeout, the size of its
-//! messages.
+//! What every call goes through once it is known whether it was let in: a bound on their number, the
+//! caller's timeout, the size of its messages.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,9 +18,15 @@ use tower_service::Service;
 use super::frames::CheckedMessages;
 use super::later::try_again;
 use super::timeout::timeout_of_call;
+use crate::connections::Admitted;
+use crate::pace::Pressure;
 
 /// Calls under way at once on one listener, waiting ones and streams included.
 const CALLS: usize = 1024;
+/// Calls without a token under way at once on one listener, which are questions after its health.
+const HEALTH_CHECKS: usize = 64;
+/// How long one of them may take.
+const HEALTH_CHECK: Duration = Duration::from_secs(5);
 /// How long a message may take from its first byte to its last.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// When to come again who calls while as many calls are under way as may be.
@@ -32,7 +38,9 @@ const MARGIN: Duration = Duration::from_millis(20);
 #[derive(Clone)]
 pub(crate) struct Bounds {
     calls: Arc<Semaphore>,
+    health_checks: Arc<Semaphore>,
     room: Arc<Semaphore>,
+    pressure: Pressure,
     limit: fn(&str) -> MessageLimit,
     patience: Duration,
 }
@@ -57,6 +65,7 @@ pub(crate) struct Bounded<S> {
 struct Counted {
     body: Body,
     _call: OwnedSemaphorePermit,
+    _admitted: Admitted,
 }
 
 // === impl Bounds ===
@@ -64,13 +73,28 @@ struct Counted {
 impl Bounds {
     /// `limit` tells of a call's path how long its messages may be; `room` has a permit for each KiB of
     /// large ones that are being read at once.
-    pub(crate) fn new(limit: fn(&str) -> MessageLimit, room: Arc<Semaphore>) -> Self {
+    pub(crate) fn new(
+        limit: fn(&str) -> MessageLimit,
+        room: Arc<Semaphore>,
+        pressure: Pressure,
+    ) -> Self {
         Self {
             calls: Arc::new(Semaphore::new(CALLS)),
+            health_checks: Arc::new(Semaphore::new(HEALTH_CHECKS)),
             room,
+            pressure,
             limit,
             patience: PATIENCE,
         }
+    }
+
+    /// The messages of a call, checked as they come.
+    fn checked(&self, request: Request<Body>) -> Request<Body> {
+        let limit = (self.limit)(request.uri().path());
+        let (room, pressure) = (self.room.clone(), self.pressure.clone());
+        request
+            .map(|body| CheckedMessages::new(body, limit, self.patience, room, pressure))
+            .map(Body::new)
     }
 }
 
@@ -100,24 +124,26 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Ok(call) = self.bounds.calls.clone().try_acquire_owned() else {
-            let full = try_again("as many calls are under way as may be", LATER);
-            return Box::pin(async move { Ok(full.into_http()) });
-        };
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let timeout = match timeout_of_call(request.headers()) {
             Ok(timeout) => timeout.map(|timeout| timeout - MARGIN.min(timeout / 4)),
-            Err(malformed) => return Box::pin(async move { Ok(malformed.into_http()) }),
+            Err(malformed) => return refused(malformed),
         };
-        let Bounds {
-            room,
-            limit,
-            patience,
-            ..
-        } = self.bounds.clone();
-        let limit = limit(request.uri().path());
-        let request =
-            request.map(|body| Body::new(CheckedMessages::new(body, limit, patience, room)));
+        // Whoever was not let in takes no place from those who are.
+        let (admitted, places, timeout) = match request.extensions_mut().remove::<Admitted>() {
+            Some(admitted) => (Some(admitted), &self.bounds.calls, timeout),
+            None => {
+                let timeout = timeout.map_or(HEALTH_CHECK, |it| it.min(HEALTH_CHECK));
+                (None, &self.bounds.health_checks, Some(timeout))
+            }
+        };
+        let Ok(call) = places.clone().try_acquire_owned() else {
+            if admitted.is_some() {
+                self.bounds.pressure.refused();
+            }
+            return refused(try_again("as many calls are under way as may be", LATER));
+        };
+        let request = self.bounds.checked(request);
         // The clone was not asked whether it is ready; the one that was is used.
         let next = self.inner.clone();
         let mut ready = std::mem::replace(&mut self.inner, next);
@@ -130,10 +156,27 @@ where
                     .unwrap_or_else(|_| {
                         Ok(Status::deadline_exceeded("the call's own timeout passed").into_http())
                     }),
+            }?;
+            let Some(admitted) = admitted else {
+                // It is short, and may wait for ever for a reader: it keeps no place.
+                return Ok(answer);
             };
-            answer.map(|answer| answer.map(|body| Body::new(Counted { body, _call: call })))
+            Ok(answer.map(|body| {
+                Body::new(Counted {
+                    body,
+                    _call: call,
+                    _admitted: admitted,
+                })
+            }))
         })
     }
+}
+
+fn refused<E>(status: Status) -> Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>
+where
+    E: 'static,
+{
+    Box::pin(async move { Ok(status.into_http()) })
 }
 
 // === impl Counted ===

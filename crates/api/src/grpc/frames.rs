@@ -11,11 +11,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Sleep;
 use tonic::Status;
 
 use super::bounds::MessageLimit;
 use super::later::try_again;
+use crate::pace::{Pace, Pressure};
 
 /// Bytes from which on a message is large, and needs room while it is read.
 const LARGE: usize = 64 << 10;
@@ -23,17 +23,19 @@ const LARGE: usize = 64 << 10;
 const LATER: Duration = Duration::from_millis(200);
 
 /// A body whose messages are checked: none is longer than `limit`, for large ones there is room, and one
-/// that began is complete in time.
+/// that began is complete in time, which is less while others wait.
 pub(crate) struct CheckedMessages<B> {
     body: B,
     limit: MessageLimit,
     patience: Duration,
     /// A permit is for a KiB.
     room: Arc<Semaphore>,
+    pressure: Pressure,
     position: Position,
     /// Held until more is asked for than the message: till then it may still be here.
     permit: Option<OwnedSemaphorePermit>,
-    deadline: Option<Pin<Box<Sleep>>>,
+    /// Of the message that has begun.
+    pace: Option<Pace>,
 }
 
 /// Where in a message the body stands.
@@ -52,15 +54,17 @@ impl<B> CheckedMessages<B> {
         limit: MessageLimit,
         patience: Duration,
         room: Arc<Semaphore>,
+        pressure: Pressure,
     ) -> Self {
         Self {
             body,
             limit,
             patience,
             room,
+            pressure,
             position: Position::Head([0; 5], 0),
             permit: None,
-            deadline: None,
+            pace: None,
         }
     }
 
@@ -83,7 +87,9 @@ impl<B> CheckedMessages<B> {
                     bytes = &bytes[take..];
                     if *left == 0 {
                         self.position = Position::Head([0; 5], 0);
-                        self.deadline = None;
+                        self.pace = None;
+                    } else if let Some(pace) = &mut self.pace {
+                        pace.received(take);
                     }
                 }
             }
@@ -103,14 +109,16 @@ impl<B> CheckedMessages<B> {
         if length > LARGE {
             let kib = u32::try_from(length.div_ceil(1024)).unwrap_or(u32::MAX);
             let permit = self.room.clone().try_acquire_many_owned(kib);
-            let full = |_| try_again("as many large messages are being read as may be", LATER);
-            self.permit = Some(permit.map_err(full)?);
+            self.permit = Some(permit.map_err(|_| {
+                self.pressure.refused();
+                try_again("as many large messages are being read as may be", LATER)
+            })?);
         }
         if length == 0 {
             self.position = Position::Head([0; 5], 0);
         } else {
             self.position = Position::Message(length);
-            self.deadline = Some(Box::pin(tokio::time::sleep(self.patience)));
+            self.pace = Some(Pace::new(self.patience, self.pressure.clone()));
         }
         Ok(())
     }
@@ -138,10 +146,10 @@ where
             }
             Poll::Ready(end) => Poll::Ready(end),
             Poll::Pending => {
-                let Some(deadline) = &mut self.deadline else {
+                let Some(pace) = &mut self.pace else {
                     return Poll::Pending;
                 };
-                deadline.as_mut().poll(context).map(|()| {
+                pace.poll_late(context).map(|()| {
                     let late = "a message that began was not complete in time";
                     Some(Err(Status::deadline_exceeded(late)))
                 })
@@ -166,7 +174,13 @@ mod tests {
 
     fn messages(bytes: usize, room: &Arc<Semaphore>) -> CheckedMessages<()> {
         let limit = MessageLimit { bytes, beyond: "" };
-        CheckedMessages::new((), limit, Duration::from_secs(60), room.clone())
+        CheckedMessages::new(
+            (),
+            limit,
+            Duration::from_secs(60),
+            room.clone(),
+            Pressure::default(),
+        )
     }
 
     fn message(length: u32) -> Vec<u8> {

@@ -10,5 +10,5 @@ mod timeout;
 pub(crate) use bounds::{Bounded, Bounds, MessageLimit};
 pub(crate) use codec::Codec;
 pub(crate) use later::{retry_after, try_again, try_again_as};
-pub(crate) use services::{MESSAGE_MAX, reflection};
+pub(crate) use services::{MESSAGE_MAX, is_health_check, reflection};
 pub(crate) use timeout::{FAR, timeout_of_call};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tonic::body::Body;
 use tonic::server::NamedService;
@@ -36,11 +36,6 @@ pub(super) fn is_call(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
 }
 
-/// Whether it is asked how the service is: that needs no token, and tells nothing else.
-pub(super) fn is_health(uri: &Uri) -> bool {
-    uri.path().starts_with("/grpc.health.v1.Health/")
-}
-
 // === impl Calls ===
 
 impl Calls {
@@ -53,7 +48,7 @@ impl Calls {
             Ok(reflection) => routes = routes.add_service(reflection),
             Err(error) => tracing::error!(%error, "no reflection"),
         }
-        let bounds = Bounds::new(limit, taker.room.clone());
+        let bounds = Bounds::new(limit, taker.room.clone(), taker.pressure.clone());
         let calls = Self {
             services: bounds.layer(routes.prepare()),
             health,

@@ -1,39 +1,79 @@
-//! Who may ask: whoever shows the token, and no page in a browser.
+//! Who may ask: whoever shows a token, and no page in a browser.
 
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::path::Path;
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, HeaderMap, ORIGIN};
+use axum::http::header::HeaderMap;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use proofmill_orchestrator::plan::Plan;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::calls::{is_call, is_health};
-use crate::access::Token;
+use super::calls::is_call;
+use super::queues::{Caller, Queues};
+use crate::access::{AccessError, Clients, Token};
+use crate::connections::Admitted;
+use crate::grpc::is_health_check;
+use crate::page::{refuse_other_names, refuse_page};
 use crate::refused::Refused;
 
+/// The client of a token that stands alone on its line.
+const SOLE_CLIENT: &str = "submit";
+
 /// Keeps out who may not ask.
+#[derive(Clone, Debug)]
 pub(super) struct Gate {
-    pub(super) token: Option<Token>,
+    clients: Option<Clients<Queues>>,
 }
 
 // === impl Gate ===
 
 impl Gate {
+    /// Lets programs of this machine in.
+    pub(super) fn local() -> Self {
+        Self { clients: None }
+    }
+
+    /// Lets whoever shows a token of a file in: on each line `TOKEN`, `CLIENT TOKEN`, or `CLIENT TOKEN
+    /// queues=NAME,NAME`.
+    pub(super) async fn of_tokens(path: &Path) -> Result<Self, AccessError> {
+        let clients = Clients::read(path, Some(SOLE_CLIENT), Queues::parse).await?;
+        Ok(Self {
+            clients: Some(clients),
+        })
+    }
+
+    /// Tells of queues that a client may post to, and that the workflow does not have.
+    pub(super) fn warn_of_unknown_queues(&self, plan: &Plan) {
+        for client in self.clients.iter().flat_map(Clients::iter) {
+            for queue in client.rights.unknown(plan) {
+                tracing::warn!(
+                    client = &*client.name,
+                    queue,
+                    "the file of tokens names a queue that the workflow does not have"
+                );
+            }
+        }
+    }
+
     /// Lets a request pass, or answers it.
     pub(super) async fn pass(
-        State(gate): State<Arc<Self>>,
-        request: Request,
+        State(gate): State<Self>,
+        mut request: Request,
         next: Next,
     ) -> Response {
-        if is_health(request.uri()) {
-            return next.run(request).await;
-        }
-        let Err(refused) = gate.admit(request.uri(), request.headers()) else {
-            return next.run(request).await;
+        let refused = match gate.admit(request.uri(), request.headers()) {
+            Ok(caller) => {
+                // Kept until there is an answer; calls keep one longer.
+                let _admitted = caller.map(|caller| {
+                    request.extensions_mut().insert(caller);
+                    Admitted::mark(&mut request)
+                });
+                return next.run(request).await;
+            }
+            Err(refused) => refused,
         };
         if is_call(request.headers()) {
             return Status::from(refused).into_http::<Body>().into_response();
@@ -50,49 +90,35 @@ impl Gate {
         response
     }
 
-    fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        let forbidden = |why: &str| Err(Refused::new(StatusCode::FORBIDDEN, why));
-        if headers.contains_key(ORIGIN) {
-            return forbidden("pages in a browser may not ask: there is an Origin header");
+    /// Who asks; nobody in particular may only ask after the health.
+    fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Option<Caller>, Refused> {
+        let admitted = refuse_page(headers).and_then(|()| self.caller(uri, headers));
+        match admitted {
+            Ok(caller) => Ok(Some(caller)),
+            Err(_) if is_health_check(uri) => Ok(None),
+            Err(refused) => Err(refused),
         }
-        match &self.token {
-            // A page in a browser has no token, whatever name it has given this machine.
-            Some(token) if Token::shown(headers).is_some_and(|it| token.is(&it).into()) => Ok(()),
-            Some(_) => Err(Refused::new(
+    }
+
+    fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Refused> {
+        let Some(clients) = &self.clients else {
+            refuse_other_names(uri, headers)?;
+            return Ok(Caller::local());
+        };
+        // A page in a browser has no token, whatever name it has given this machine.
+        let client = Token::shown(headers).and_then(|it| {
+            clients.whose(&it).map(|client| Caller {
+                client: Some(client.name.clone()),
+                queues: client.rights.clone(),
+            })
+        });
+        client.ok_or_else(|| {
+            Refused::new(
                 StatusCode::UNAUTHORIZED,
-                "show the token of --submit-token: `Authorization: Bearer TOKEN`",
-            )),
-            None if is_local(uri, headers) => Ok(()),
-            None => forbidden(
-                "without a token, ask by an address or as localhost: the Host header has another \
-                 name",
-            ),
-        }
+                "show a token of --submit-token: `Authorization: Bearer TOKEN`",
+            )
+        })
     }
-}
-
-/// Whether this machine is asked by an address, or as `localhost`: a page that has its own name
-/// point here (DNS rebinding) asks by that name.
-fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
-    let mut hosts = headers.get_all(HOST).iter();
-    // HTTP/2 has the name beside the path.
-    let named = uri.host();
-    let (first, None) = (hosts.next().map(HeaderValue::to_str), hosts.next()) else {
-        return false;
-    };
-    match (named, first) {
-        (Some(name), None) | (None, Some(Ok(name))) => names_this_machine(name),
-        (Some(name), Some(Ok(other))) => names_this_machine(name) && names_this_machine(other),
-        (None, None) | (_, Some(Err(_))) => false,
-    }
-}
-
-fn names_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 #[cfg(test)]
@@ -106,13 +132,14 @@ mod tests {
     }
 
     fn asked(uri: &str, token: Option<&str>, headers: &[(&'static str, &str)]) -> u16 {
-        let token = token.map(|word| Token::try_new(word).expect("a token"));
+        let parse = |word| Clients::parse(word, Some(SOLE_CLIENT), Queues::parse);
+        let clients = token.map(|word| parse(word).expect("a token"));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().expect("a value"));
         }
         let uri = uri.parse().expect("an address");
-        let refused = Gate { token }.admit(&uri, &map).err();
+        let refused = Gate { clients }.admit(&uri, &map).err();
         refused.map_or(200, |refused| refused.status.as_u16())
     }
 

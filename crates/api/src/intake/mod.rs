@@ -9,10 +9,11 @@ mod calls;
 mod gate;
 mod options;
 pub mod proto;
+mod queues;
 mod routes;
 mod service;
 mod streaming;
 mod taker;
 
 pub use options::{Options, OptionsError};
-pub use service::Intake;
+pub use service::{Intake, in_process};

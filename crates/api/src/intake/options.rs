@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::access::AccessError;
+use crate::connections::ConnectionLimits;
 use crate::port::{PortError, TlsFiles};
 
 /// Where messages are taken, and from whom. Beyond loopback TLS and a token are needed.
@@ -14,10 +15,14 @@ pub struct Options {
     pub address: SocketAddr,
     /// TLS, or none.
     pub tls: Option<TlsFiles>,
-    /// A file with the token that producers show.
-    pub token: Option<PathBuf>,
+    /// A file with the tokens that producers show, and the queues that they may post to: on each line
+    /// `TOKEN`, `CLIENT TOKEN` or `CLIENT TOKEN queues=NAME,NAME`. Without `queues` a client may post to
+    /// the queues that no stage writes; with `queues=*` to all.
+    pub tokens: Option<PathBuf>,
     /// How long a message may wait for room in its queue before its producer is told to ask again.
     pub patience: Duration,
+    /// Connections at a time, and how long one is kept that asks nothing.
+    pub connections: ConnectionLimits,
 }
 
 /// Why messages cannot be taken.
@@ -27,7 +32,7 @@ pub enum OptionsError {
     /// The port cannot be offered.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The token cannot be used.
+    /// The tokens cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
 }

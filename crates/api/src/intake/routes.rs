@@ -11,7 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -21,11 +21,13 @@ use tokio::time::Instant;
 
 use super::calls::Calls;
 use super::gate::Gate;
+use super::queues::Caller;
 use super::taker::{AT_ONCE, Room, Taker, Told};
 use crate::control::BODY_MAX;
+use crate::pace::{Pace, Paced, TooSlow};
 use crate::refused::Refused;
 
-/// How long the body of a request may take.
+/// How long the body of a request may take; less while others wait.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Messages in a request, at most.
@@ -43,7 +45,7 @@ enum Form {
     Lines,
 }
 
-pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Arc<Gate>) -> Router {
+pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Gate) -> Router {
     let others = move |request: Request| calls.clone().answer(request);
     Router::new()
         .route("/v1/queues/{queue}/messages", post(messages))
@@ -62,11 +64,13 @@ async fn status(State(taker): State<Arc<Taker>>) -> Answer {
 
 async fn messages(
     State(taker): State<Arc<Taker>>,
+    Extension(caller): Extension<Caller>,
     queue: Result<UrlPath<String>, PathRejection>,
     request: Request,
 ) -> Answer {
     let form = form(request.headers())?;
     let queue = taker.operations.queue(&queue?)?;
+    caller.check(taker.operations.plan(), queue)?;
     let (room, body) = read(&taker, request).await?;
     match form {
         Form::One => {
@@ -108,15 +112,19 @@ async fn read(taker: &Taker, request: Request) -> Result<(Room, Bytes), Refused>
         return Err(too_large());
     }
     let room = taker.room(length).await?;
-    let collecting = Limited::new(request.into_body(), length).collect();
-    match tokio::time::timeout(BODY_TIME, collecting).await {
-        Ok(Ok(body)) => Ok((room, body.to_bytes())),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Refused::new(StatusCode::BAD_REQUEST, error.to_string())),
-        Err(_) => Err(Refused::new(
+    let pace = Pace::new(BODY_TIME, taker.pressure.clone());
+    let body = Paced::new(request.into_body(), pace);
+    match Limited::new(body, length).collect().await {
+        Ok(body) => Ok((room, body.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(error) if error.is::<TooSlow>() => Err(Refused::new(
             StatusCode::REQUEST_TIMEOUT,
-            format!("the body did not come within {} s", BODY_TIME.as_secs()),
+            format!(
+                "the body did not come within {} s, or brought too little while others waited",
+                BODY_TIME.as_secs()
+            ),
         )),
+        Err(error) => Err(Refused::new(StatusCode::BAD_REQUEST, error.to_string())),
     }
 }
 

@@ -8,8 +8,9 @@ use super::gate::Gate;
 use super::options::{Options, OptionsError};
 use super::routes::router;
 use super::taker::Taker;
-use crate::access::Token;
+use crate::connections::ConnectionLimits;
 use crate::operations::Operations;
+use crate::pace::Pressure;
 use crate::port::Port;
 use crate::serve::{self, Versions};
 
@@ -21,6 +22,14 @@ pub struct Intake {
     port: Port,
     gate: Gate,
     patience: Duration,
+    connections: ConnectionLimits,
+}
+
+/// What an intake without tokens answers, without a port: what is called in the same process.
+pub async fn in_process(operations: Operations, patience: Duration) -> axum::Router {
+    let taker = Arc::new(Taker::new(operations, patience, Pressure::default()));
+    let calls = Calls::new(&taker).await;
+    router(taker, calls, Gate::local())
 }
 
 // === impl Intake ===
@@ -34,18 +43,20 @@ impl Intake {
         let Options {
             address,
             tls,
-            token,
+            tokens,
             patience,
+            connections,
         } = options;
-        let port = Port::open(*address, Versions::Both, tls.as_ref(), token.is_some()).await?;
-        let token = match token {
-            Some(path) => Some(Token::read(path).await?),
-            None => None,
+        let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
+        let gate = match tokens {
+            Some(path) => Gate::of_tokens(path).await?,
+            None => Gate::local(),
         };
         Ok(Self {
             port,
-            gate: Gate { token },
+            gate,
             patience: *patience,
+            connections: *connections,
         })
     }
 
@@ -56,10 +67,14 @@ impl Intake {
 
     /// Takes messages by `operations` until `stop`; who waits for an answer by then has 5 s to get it.
     pub async fn serve(self, operations: Operations, stop: impl Future<Output = ()>) {
-        let taker = Arc::new(Taker::new(operations, self.patience));
+        self.gate.warn_of_unknown_queues(operations.plan());
+        let pressure = Pressure::default();
+        let taker = Arc::new(Taker::new(operations, self.patience, pressure.clone()));
         let calls = Calls::new(&taker).await;
-        let answer = serve::answers(router(taker, calls.clone(), Arc::new(self.gate)));
-        let (listener, terms) = self.port.with_lifetime(LIFETIME);
+        let answer = serve::answers(router(taker, calls.clone(), self.gate));
+        let (listener, terms) = self
+            .port
+            .with_lifetime(LIFETIME, self.connections, pressure);
         let stop = async {
             stop.await;
             calls.ends().await;

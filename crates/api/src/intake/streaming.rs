@@ -14,6 +14,7 @@ use super::proto::submit_stream_response::Told;
 use super::proto::{
     Outcome, Refusal, SubmitRequest, SubmitResponse, SubmitStreamRequest, SubmitStreamResponse,
 };
+use super::queues::Caller;
 use super::taker::{AT_ONCE, Taker};
 use crate::grpc::retry_after;
 use crate::types::SubmitAnswer;
@@ -37,7 +38,8 @@ impl Intake for IntakeService {
         &self,
         request: Request<SubmitRequest>,
     ) -> Result<Response<SubmitResponse>, Status> {
-        let taken = take(&self.taker, request.into_inner()).await?;
+        let caller = caller(&request)?;
+        let taken = take(&self.taker, &caller, request.into_inner()).await?;
         Ok(Response::new(taken))
     }
 
@@ -49,13 +51,14 @@ impl Intake for IntakeService {
         request: Request<Streaming<SubmitStreamRequest>>,
     ) -> Result<Response<Self::SubmitStreamStream>, Status> {
         let taker = self.taker.clone();
+        let caller = caller(&request)?;
         let answers = request.into_inner().map(move |message| {
-            let taker = taker.clone();
+            let (taker, caller) = (taker.clone(), caller.clone());
             async move {
                 // What is no message ends the stream.
                 let SubmitStreamRequest { message } = message?;
                 let taken = match message {
-                    Some(message) => take(&taker, message).await,
+                    Some(message) => take(&taker, &caller, message).await,
                     None => Err(Status::invalid_argument("there is no message in it")),
                 };
                 Ok(told(taken))
@@ -65,10 +68,21 @@ impl Intake for IntakeService {
     }
 }
 
+/// Who calls: the gate has said so.
+fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
+    let caller = request.extensions().get().cloned();
+    caller.ok_or_else(|| Status::internal("it is not known who calls"))
+}
+
 /// Takes a message, and waits until it is durable.
-async fn take(taker: &Taker, request: SubmitRequest) -> Result<SubmitResponse, Status> {
+async fn take(
+    taker: &Taker,
+    caller: &Caller,
+    request: SubmitRequest,
+) -> Result<SubmitResponse, Status> {
     let queue = taker.operations.queue(&request.queue);
     let queue = queue.map_err(|error| Status::not_found(error.to_string()))?;
+    caller.check(taker.operations.plan(), queue)?;
     let message =
         message(request).map_err(|why| Status::invalid_argument(format!("the message: {why}")))?;
     let room = taker.room(message.bytes.len()).await?;

@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::control::BODY_MAX;
 use crate::operations::Operations;
+use crate::pace::Pressure;
 use crate::refused::Refused;
 use crate::types::SubmitAnswer;
 
@@ -31,6 +32,8 @@ pub(super) struct Taker {
     waiting: Arc<Semaphore>,
     /// A permit is for a KiB.
     pub(super) room: Arc<Semaphore>,
+    /// Felt while a request waits for room.
+    pub(super) pressure: Pressure,
 }
 
 /// A share of the memory for requests, given back when the last holder is gone.
@@ -42,12 +45,13 @@ pub(super) type Told = Result<(StatusCode, SubmitAnswer), Refused>;
 // === impl Taker ===
 
 impl Taker {
-    pub(super) fn new(operations: Operations, patience: Duration) -> Self {
+    pub(super) fn new(operations: Operations, patience: Duration, pressure: Pressure) -> Self {
         Self {
             operations,
             patience,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             room: Arc::new(Semaphore::new(ROOM_KIB)),
+            pressure,
         }
     }
 
@@ -59,6 +63,11 @@ impl Taker {
     /// Waits for room for a request of so many bytes, of at most [`BODY_MAX`].
     pub(super) async fn room(&self, bytes: usize) -> Result<Room, Refused> {
         let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        if let Ok(room) = self.room.clone().try_acquire_many_owned(kib) {
+            return Ok(Arc::new(room));
+        }
+        // Those who have room and bring nothing lose it sooner.
+        let _waiting = self.pressure.wait();
         let room = self.room.clone().acquire_many_owned(kib);
         match timeout_at(self.until(), room).await {
             Ok(Ok(room)) => Ok(Arc::new(room)),

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use proofmill_api::TlsFiles;
 use proofmill_api::engine::proto::register_request::Source;
-use proofmill_api::engine::proto::{RegisterRequest, SubmitRequest};
+use proofmill_api::engine::proto::{RegisterRequest, SubmitRequest, Tier};
 use proofmill_api::engine::{
     Address, Client, ClientError, Credentials, ServeError, Server, ServerOptions, TcpOptions,
 };
+use proofmill_api::{ConnectionLimits, TlsFiles};
 use proofmill_engine::{Limits, Options, Service};
 use proofmill_nats_server::Authority;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ const TOKENS: &str =
     "rollup 0123456789abcdef0123456789abcdef\nlight fedcba9876543210fedcba9876543210\n";
 
 /// A file that only this user can read.
-fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub(crate) fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
@@ -85,6 +85,7 @@ async fn beyond_loopback_tls_and_tokens_are_needed() {
         address: "0.0.0.0:0".parse().unwrap(),
         tls: tls.clone(),
         tokens: tokens.clone(),
+        connections: ConnectionLimits::default(),
     };
     for half in [
         TcpOptions {
@@ -140,6 +141,7 @@ fn guard(name: &str) -> (TempDir, TcpOptions, PathBuf) {
             key: signed.key,
         }),
         tokens: Some(private(folder.path(), "tokens", TOKENS)),
+        connections: ConnectionLimits::default(),
     };
     (folder, tcp, authority.certificate)
 }
@@ -295,11 +297,53 @@ async fn a_wrong_token_or_none_is_refused_and_a_client_is_itself_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_no_operators_neither_moves_keys_nor_sees_their_paths() {
+    let (folder, mut tcp, authority) = guard("localhost");
+    let tokens = format!("{TOKENS}keeper 00112233445566778899aabbccddeeff operator\n");
+    tcp.tokens = Some(private(folder.path(), "with-operator", &tokens));
+    let offer = Offer {
+        tcp: Some(tcp),
+        http: false,
+    };
+    let site = Site::with(options(), offer).await;
+    let of = |name: &str, token: &str| private(folder.path(), name, token);
+    let light = of("light", "fedcba9876543210fedcba9876543210\n");
+    // A line of the engine's own file is as good.
+    let keeper = of(
+        "keeper",
+        "keeper 00112233445566778899aabbccddeeff operator\n",
+    );
+    let light = connect(&site, &authority, Some(light)).await.unwrap();
+    let keeper = connect(&site, &authority, Some(keeper)).await.unwrap();
+    let circuit = BN254.name();
+    let why = "`operator` on its line";
+    let preloaded = light.preload(&circuit, Tier::Hot).await;
+    assert_refused(preloaded, Code::PermissionDenied, why);
+    keeper.preload(&circuit, Tier::Hot).await.unwrap();
+    assert_refused(light.evict(&circuit).await, Code::PermissionDenied, why);
+    assert_eq!(light.status().await.unwrap().circuits[0].tier(), Tier::Hot);
+
+    let paths = async |client: &Client| {
+        let mut circuits = client.list_circuits().await.unwrap().circuits;
+        circuits.extend(client.status().await.unwrap().circuits);
+        let paths = circuits
+            .into_iter()
+            .flat_map(|it| [it.key_path, it.constraints_path]);
+        paths.filter(|path| !path.is_empty()).count()
+    };
+    assert_eq!(paths(&light).await, 0);
+    assert!(paths(&keeper).await >= 2);
+    assert!(keeper.evict(&circuit).await.unwrap() > 0);
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn loopback_needs_neither() {
     let tcp = TcpOptions {
         address: on_loopback(),
         tls: None,
         tokens: None,
+        connections: ConnectionLimits::default(),
     };
     let offer = Offer {
         tcp: Some(tcp),

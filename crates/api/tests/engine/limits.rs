@@ -1,6 +1,7 @@
 //! Too much of anything.
 
 use futures_util::stream;
+use proofmill_api::ConnectionLimits;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::proving_engine_client::ProvingEngineClient;
 use proofmill_api::engine::proto::register_request::Source;
@@ -23,6 +24,7 @@ async fn with_raw_client(options: Options) -> (Site, ProvingEngineClient<Channel
         address: "127.0.0.1:0".parse().unwrap(),
         tls: None,
         tokens: None,
+        connections: ConnectionLimits::default(),
     };
     let offer = Offer {
         tcp: Some(tcp),

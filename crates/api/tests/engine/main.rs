@@ -7,6 +7,7 @@ mod calls;
 mod engines;
 mod executor;
 mod limits;
+mod lockout;
 mod seen;
 mod shutdown;
 mod site;

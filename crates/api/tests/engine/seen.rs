@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use http_body_util::{BodyExt, Empty};
 use hyper_util::rt::TokioIo;
+use proofmill_api::ConnectionLimits;
 use proofmill_api::engine::TcpOptions;
 use proofmill_api::engine::proto::event::Kind;
 use proofmill_api::engine::proto::{JobState, StreamEventsRequest, Tier};
@@ -20,15 +21,20 @@ use crate::engines::{BN254, options};
 use crate::site::{Offer, Site, request};
 
 async fn get(site: &Site, path: &str) -> (u16, String) {
+    get_with(site, path, &[("host", "localhost")]).await
+}
+
+async fn get_with(site: &Site, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
     let stream = TcpStream::connect(site.http.unwrap()).await.unwrap();
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .unwrap();
     tokio::spawn(connection);
-    let request = hyper::Request::get(path)
-        .header("host", "localhost")
-        .body(Empty::<bytes::Bytes>::new())
-        .unwrap();
+    let mut request = hyper::Request::get(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Empty::<bytes::Bytes>::new()).unwrap();
     let answer = sender.send_request(request).await.unwrap();
     let status = answer.status().as_u16();
     let body = answer.into_body().collect().await.unwrap().to_bytes();
@@ -103,11 +109,36 @@ async fn status_events_metrics_and_timeline_tell_of_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_gave_this_machine_its_name_reads_nothing() {
+    let offer = Offer {
+        tcp: None,
+        http: true,
+    };
+    let site = Site::with(options(), offer).await;
+    for path in ["/status", "/timeline", "/metrics", "/healthz"] {
+        for headers in [
+            &[("host", "evil.example:9465")][..],
+            &[("host", "localhost.evil.example")],
+            &[("host", "localhost"), ("origin", "http://localhost:9465")],
+            &[],
+        ] {
+            let (status, said) = get_with(&site, path, headers).await;
+            assert_eq!(status, 403, "{path} {headers:?}: {said}");
+        }
+        for host in ["localhost:9465", "127.0.0.1:9465", "[::1]:9465"] {
+            assert_eq!(get_with(&site, path, &[("host", host)]).await.0, 200);
+        }
+    }
+    site.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reflection_lists_the_service() {
     let tcp = TcpOptions {
         address: "127.0.0.1:0".parse().unwrap(),
         tls: None,
         tokens: None,
+        connections: ConnectionLimits::default(),
     };
     let offer = Offer {
         tcp: Some(tcp),

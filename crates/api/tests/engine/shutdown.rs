@@ -86,6 +86,7 @@ async fn while_it_drains_nothing_new_is_taken_and_health_says_so() {
         address: "127.0.0.1:0".parse().unwrap(),
         tls: None,
         tokens: None,
+        connections: proofmill_api::ConnectionLimits::default(),
     };
     let offer = Offer {
         tcp: Some(tcp),

@@ -86,7 +86,11 @@ async fn what_becomes_of_a_message_is_said_by_the_code() {
         assert_status(answer, Code::FailedPrecondition, why);
     }
     let nowhere = told(&mut calls, message("nowhere", 1, "1")).await;
-    assert_status(nowhere, Code::NotFound, "it has few, proofs, in, groups");
+    assert_status(
+        nowhere,
+        Code::NotFound,
+        "it has few, proofs, in, groups, gathered",
+    );
     let span = SubmitRequest {
         last: Some(9),
         part: Some("a".to_owned()),
@@ -268,8 +272,18 @@ async fn over_tls_whoever_shows_the_token_is_served_and_all_may_ask_how_it_is() 
 
     let mut health = HealthClient::new(channel);
     let whole = HealthCheckRequest::default();
+    let checked = health.check(whole.clone()).await.expect("an answer");
+    assert_eq!(checked.into_inner().status(), ServingStatus::Serving);
+    // Once: what lasts needs the token.
+    for _ in 0..1100 {
+        let refused = health.watch(whole.clone()).await;
+        assert_status(refused.map(drop), Code::Unauthenticated, "--submit-token");
+    }
+    let mut question = Request::new(whole.clone());
+    let bearer = format!("Bearer {TOKEN}").parse().expect("ASCII");
+    question.metadata_mut().insert("authorization", bearer);
     let mut watched = health
-        .watch(whole.clone())
+        .watch(question)
         .await
         .expect("an answer")
         .into_inner();
@@ -306,4 +320,53 @@ async fn reflection_lists_the_service() {
     for name in ["proofmill.mill.v1.Intake", "grpc.health.v1.Health"] {
         assert!(names.iter().any(|it| it == name), "{names:?}");
     }
+}
+
+#[tokio::test]
+async fn a_token_for_one_queue_calls_for_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = Files::new(folder.path());
+    let tokens = format!("one {TOKEN} queues=in\n");
+    std::fs::write(&files.token, tokens).expect("written");
+    let site = Site::open(|options| options.tokens = Some(files.token.clone())).await;
+    let mut calls = client(&site).await;
+    let bearer: MetadataValue<_> = format!("Bearer {TOKEN}").parse().expect("ASCII");
+    let with_token = |message: SubmitRequest| {
+        let mut request = Request::new(message);
+        let metadata = request.metadata_mut();
+        metadata.insert("authorization", bearer.clone());
+        request
+    };
+    let payload = r#"{"group": 7}"#;
+    for queue in ["groups", "gathered", "proofs"] {
+        let refused = calls.submit(with_token(message(queue, 1, payload))).await;
+        assert_status(
+            refused.map(drop),
+            Code::PermissionDenied,
+            "its line in the file of tokens has queues=in",
+        );
+    }
+    let taken = calls.submit(with_token(message("in", 1, payload))).await;
+    assert_eq!(
+        taken.expect("taken").into_inner().outcome(),
+        Outcome::Accepted
+    );
+    // In a stream each message is asked about.
+    let messages = ["in", "proofs"].map(|queue| SubmitStreamRequest {
+        message: Some(message(queue, 2, r#"{"group": 8}"#)),
+    });
+    let mut request = Request::new(stream::iter(messages));
+    let metadata = request.metadata_mut();
+    metadata.insert("authorization", bearer.clone());
+    let answers = calls.submit_stream(request).await.expect("answers");
+    let answers: Vec<_> = answers.into_inner().collect().await;
+    let [Ok(taken), Ok(refused)] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    assert!(matches!(taken.told, Some(Told::Taken(_))), "{taken:?}");
+    let Some(Told::Refused(refusal)) = &refused.told else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(refusal.code, i32::from(Code::PermissionDenied));
+    assert_eq!(site.status().await["live"], 2);
 }

@@ -1,9 +1,14 @@
 //! Who is kept out, and what is not read.
 
-use proofmill_api::TlsFiles;
-use proofmill_api::intake::{Intake, Options};
+use std::time::{Duration, Instant};
 
-use crate::support::{Files, Site, TOKEN, submission};
+use proofmill_api::intake::{Intake, Options};
+use proofmill_api::{ConnectionLimits, TlsFiles};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::{Files, PATIENCE, Site, TOKEN, submission};
 
 #[tokio::test]
 async fn a_page_in_a_browser_cannot_ask() {
@@ -93,8 +98,9 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
     let options = |tls: bool, token: bool| Options {
         address: "0.0.0.0:0".parse().expect("an address"),
         tls: tls.then(|| files.tls()),
-        token: token.then(|| files.token.clone()),
+        tokens: token.then(|| files.token.clone()),
         patience: Options::PATIENCE,
+        connections: ConnectionLimits::default(),
     };
     for (tls, token) in [(false, false), (true, false), (false, true)] {
         let refused = Intake::open(&options(tls, token)).await;
@@ -144,12 +150,21 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
     })
     .await;
     assert!(said.contains("cannot be used"), "{said}");
-    std::fs::write(&files.token, "short").expect("written");
-    let said = refused(|_, _| {}).await;
-    assert!(
-        said.contains("16 to 4096 bytes") && !said.contains("short"),
-        "{said}"
-    );
+    for (text, why) in [
+        ("short", "line 1: a token has 16 to 4096 bytes"),
+        (
+            "a 0123456789abcdef blocks",
+            "line 1: \"blocks\": expected `queues=",
+        ),
+        ("# nothing", "there is no token in it"),
+    ] {
+        std::fs::write(&files.token, text).expect("written");
+        let said = refused(|_, _| {}).await;
+        assert!(
+            said.contains(why) && !said.contains("short") && !said.contains("0123"),
+            "{said}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -175,4 +190,116 @@ async fn over_tls_whoever_shows_the_token_is_served() {
     let answer = site.get("/v1/status").await;
     assert!(!answer.head.contains("HTTP"), "{}", answer.head);
     assert_eq!(site.status().await["live"], 1);
+}
+
+/// Tokens of clients that may post to different queues.
+const TOKENS: &str = "\
+    0000000000000000\n\
+    one 1111111111111111 queues=in\n\
+    prover 2222222222222222 queues=proofs,in\n\
+    all 3333333333333333 queues=*\n";
+
+#[tokio::test]
+async fn a_token_for_one_queue_posts_to_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = Files::new(folder.path());
+    std::fs::write(&files.token, TOKENS).expect("written");
+    let site = Site::open(|options| options.tokens = Some(files.token.clone())).await;
+    let mut block = 0;
+    let mut post = async |digit: &str, queue: &str| {
+        block += 1;
+        let bearer = format!("Bearer {}", digit.repeat(16));
+        let headers = [
+            ("host", "localhost"),
+            ("content-type", "application/json"),
+            ("authorization", &*bearer),
+        ];
+        let path = format!("/v1/queues/{queue}/messages");
+        let message = submission(block, &format!(r#"{{"group": {block}}}"#));
+        site.request("POST", &path, &headers, &message).await
+    };
+    // `gathered` and `proofs` are written by stages.
+    for (digit, allowed) in [
+        ("0", &["in", "groups"][..]),
+        ("1", &["in"]),
+        ("2", &["in", "proofs"]),
+        ("3", &["in", "groups", "gathered", "proofs"]),
+    ] {
+        for queue in ["in", "groups", "gathered", "proofs"] {
+            let answer = post(digit, queue).await;
+            let expected = if allowed.contains(&queue) { 201 } else { 403 };
+            assert_eq!(answer.status, expected, "{digit} to {queue}: {answer:?}");
+        }
+    }
+    let said = post("1", "proofs").await.body;
+    assert!(
+        said.contains(r#"client \"one\" may not post to queue \"proofs\""#)
+            && said.contains("has queues=in"),
+        "{said}"
+    );
+    let said = post("0", "proofs").await.body;
+    assert!(said.contains("a stage writes it"), "{said}");
+    assert_eq!(post("1", "nowhere").await.status, 404);
+    assert_eq!(site.status().await["live"], 9);
+}
+
+#[tokio::test]
+async fn without_a_token_nothing_is_posted_to_a_stages_queue() {
+    let site = Site::open(|_| {}).await;
+    for queue in ["proofs", "gathered"] {
+        let answer = site.post(queue, &submission(1, "1")).await;
+        assert_eq!(answer.status, 403, "{answer:?}");
+        let said = "whoever shows no token may not post";
+        assert!(answer.body.contains(said), "{answer:?}");
+        let answer = site.post_lines(queue, &submission(1, "1")).await;
+        assert_eq!(answer.status, 403, "{answer:?}");
+    }
+    assert_eq!(site.status().await["live"], 0);
+}
+
+#[tokio::test]
+async fn half_open_bodies_do_not_keep_others_from_posting() {
+    let site = Site::open(|_| {}).await;
+    // There is room for four requests of which the length is not known.
+    let head = "POST /v1/queues/groups/messages HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n    ";
+    let mut halves = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(site.address).await.expect("connected");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        halves.push(stream);
+    }
+    // All of them have been given room by the time that a further one waits.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let began = Instant::now();
+    let answer = site.post("groups", &submission(1, "1")).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    let mut said = Vec::new();
+    let mut first = halves.swap_remove(0);
+    let ended = tokio::time::timeout(PATIENCE / 2, first.read_to_end(&mut said)).await;
+    ended.expect("it is closed").expect("an answer");
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.starts_with("HTTP/1.1 408"), "{said}");
+}
+
+#[tokio::test]
+async fn idle_connections_keep_nobody_from_posting() {
+    let site = Site::open(|options| {
+        options.connections.idle = Duration::from_secs(2);
+    })
+    .await;
+    let mut idle = Vec::new();
+    for _ in 0..300 {
+        idle.push(TcpStream::connect(site.address).await.expect("connected"));
+    }
+    let answer = site.post("groups", &submission(1, "1")).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+    // Those that are left ask nothing, and are closed.
+    for mut stream in idle {
+        let mut said = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE / 2, stream.read_to_end(&mut said)).await;
+        // It is closed, or was before it was looked at.
+        let _ = ended.expect("it is closed");
+    }
 }

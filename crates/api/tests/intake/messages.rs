@@ -34,7 +34,7 @@ async fn what_becomes_of_a_message_is_said_by_the_status() {
     assert_eq!(status, 404);
     assert_eq!(
         said["error"],
-        "no queue \"nowhere\" in workflow \"taken\"; it has few, proofs, in, groups"
+        "no queue \"nowhere\" in workflow \"taken\"; it has few, proofs, in, groups, gathered"
     );
     for (body, why) in [
         ("", "EOF"),

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use proofmill_api::intake::{Intake, Options};
-use proofmill_api::{Operations, TlsFiles};
+use proofmill_api::{ConnectionLimits, Operations, TlsFiles};
 use proofmill_nats_server::{Authority, Certificate};
 use proofmill_orchestrator::http::HttpClient;
 use proofmill_orchestrator::mill::{self, Mill, Registry};
@@ -34,14 +34,23 @@ output = "in"
 name = "more"
 kind = "submit"
 output = "few"
+[[source]]
+name = "made"
+kind = "submit"
+output = "groups"
 [[collector]]
 name = "gather"
 inputs = ["in"]
-output = "groups"
+output = "gathered"
 strategy = { kind = "match", k = 2, group_by = "/group" }
 [[dispatcher]]
 name = "prove"
 input = "groups"
+output = "proofs"
+executor = { kind = "native", prover = "none" }
+[[dispatcher]]
+name = "wrap"
+input = "gathered"
 output = "proofs"
 executor = { kind = "native", prover = "none" }
 [[dispatcher]]
@@ -119,7 +128,7 @@ impl Site {
     pub(crate) async fn guarded(files: &Files) -> Self {
         Self::open(|options| {
             options.tls = Some(files.tls());
-            options.token = Some(files.token.clone());
+            options.tokens = Some(files.token.clone());
         })
         .await
     }
@@ -280,8 +289,9 @@ pub(crate) fn options_on_loopback() -> Options {
     Options {
         address: "127.0.0.1:0".parse().expect("an address"),
         tls: None,
-        token: None,
+        tokens: None,
         patience: Options::PATIENCE,
+        connections: ConnectionLimits::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use proofmill_api::{TlsFiles, intake};
+use proofmill_api::{ConnectionLimits, TlsFiles, intake};
 
 const INTAKE_HELP: &str = "Messages over HTTP and gRPC";
 
@@ -23,7 +23,8 @@ pub(crate) struct IntakeArgs {
     #[arg(long, env = "PROOFMILL_SUBMIT_KEY", value_name = "FILE", help_heading = INTAKE_HELP,
           requires = "submit_cert")]
     pub(crate) submit_key: Option<PathBuf>,
-    /// A file with the token that whoever submits has to show.
+    /// A file with the tokens that whoever submits has to show: TOKEN, CLIENT TOKEN, or CLIENT TOKEN
+    /// queues=NAME,NAME on each line. Without queues: those that no stage writes.
     #[arg(long, env = "PROOFMILL_SUBMIT_TOKEN", value_name = "FILE", help_heading = INTAKE_HELP,
           requires = "submit")]
     pub(crate) submit_token: Option<PathBuf>,
@@ -38,8 +39,9 @@ impl IntakeArgs {
         Some(intake::Options {
             address: self.submit?,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
-            token: self.submit_token.clone(),
+            tokens: self.submit_token.clone(),
             patience: intake::Options::PATIENCE,
+            connections: ConnectionLimits::default(),
         })
     }
 }

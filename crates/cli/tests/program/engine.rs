@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::operate::get_as;
 use crate::support::{Ran, Running, eventually, files, folder, proofmill, repository, run};
 
 /// A circuit's key and a witness, as files in `folder`.
@@ -172,6 +173,33 @@ fn an_engine_proves_and_tells_what_it_did() {
     assert!(trace["traceEvents"].is_array());
     ended(engine);
     run(here, ["engine", "status"]).failed(1, "no engine answers");
+}
+
+#[test]
+fn a_page_that_gave_this_machine_its_name_reads_nothing_of_an_engine() {
+    let folder = folder();
+    let here = folder.path();
+    fixtures(here);
+    let args = [
+        "engine",
+        "serve",
+        "--circuits",
+        "keys",
+        "--http",
+        "127.0.0.1:0",
+    ];
+    let engine = Running::start(proofmill(here).args(args));
+    let line = engine.line("the engine answers on");
+    let address = line.split("http://").nth(1).expect("an address").trim();
+    for path in ["/status", "/timeline", "/metrics", "/healthz"] {
+        for headers in ["host: evil.example", "host: localhost\r\norigin: null"] {
+            let refused = get_as(address, path, headers);
+            assert!(refused.starts_with("HTTP/1.1 403 "), "{path}: {refused}");
+        }
+        let told = get_as(address, path, "host: localhost");
+        assert!(told.starts_with("HTTP/1.1 200 "), "{path}: {told}");
+    }
+    ended(engine);
 }
 
 #[test]

@@ -250,10 +250,15 @@ fn a_dropped_block_is_made_good_by_a_submitted_proof() {
 }
 
 fn get(address: &str, path: &str) -> String {
+    get_as(address, path, "host: localhost")
+}
+
+/// What is answered to a request with these headers.
+pub(crate) fn get_as(address: &str, path: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connected");
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\n{headers}\r\nconnection: close\r\n\r\n"
     )
     .expect("sent");
     let mut answer = String::new();
@@ -304,6 +309,11 @@ fn a_running_mill_is_asked_and_told() {
     finish(&mut site.mill(&[])).failed(1, "is open in process");
 
     assert!(get(address, "/healthz").ends_with("\r\n\r\nok\n"));
+    // A page in a browser that gave this machine its own name.
+    for headers in ["host: evil.example", "host: localhost\r\norigin: null"] {
+        let refused = get_as(address, "/metrics", headers);
+        assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
+    }
     let page = get(address, "/metrics");
     let waiting = "proofmill_tasks_leased{workflow=\"site\",stage=\"prove\"} 1";
     assert!(page.contains(waiting), "{page}");

@@ -261,13 +261,18 @@ pub(crate) fn url(line: &str) -> &str {
 /// The status and the body of what a server answers to a message for a queue; `url` is where it takes
 /// messages for the queue NAME.
 pub(crate) fn post(url: &str, queue: &str, message: &str) -> (u16, String) {
+    post_with(url, queue, "", message)
+}
+
+/// The same with more headers, each with the end of its line.
+pub(crate) fn post_with(url: &str, queue: &str, headers: &str, message: &str) -> (u16, String) {
     let rest = url.strip_prefix("http://").expect("a URL without TLS");
     let (address, path) = rest.split_once('/').expect("a path");
     let path = path.replace("NAME", queue);
     let mut stream = TcpStream::connect(address).expect("connected");
     write!(
         stream,
-        "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+        "POST /{path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{message}",
         message.len()
     )

@@ -5,8 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proofmill_api::TlsFiles;
 use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions, TcpOptions};
+use proofmill_api::{ConnectionLimits, TlsFiles};
 use proofmill_engine::{
     CircuitRef, CircuitSource, Generator, GeneratorProgram, Handle, KeyForm, Limits, Options,
     Registration, Service, Tier,
@@ -111,6 +111,7 @@ fn places(args: &Serve, socket: PathBuf) -> ServerOptions {
             address,
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             tokens: args.tokens.clone(),
+            connections: ConnectionLimits::default(),
         }),
         http: args.http,
     }

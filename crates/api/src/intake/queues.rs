@@ -1,0 +1,135 @@
+//! Queues that a client may post to.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use proofmill_orchestrator::plan::{Plan, QueueIx};
+
+use crate::refused::Refused;
+
+/// Begins the right of a client in the file of tokens.
+const RIGHT: &str = "queues=";
+
+/// Queues that a client may post to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Queues {
+    /// Those that no stage writes: what comes there is no stage's result.
+    Unwritten,
+    /// These, whoever else writes them.
+    Named(Arc<BTreeSet<Box<str>>>),
+    /// Every one.
+    All,
+}
+
+/// Who posts.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    /// The client's name; none where no token is needed.
+    pub(super) client: Option<Arc<str>>,
+    pub(super) queues: Queues,
+}
+
+// === impl Queues ===
+
+impl Queues {
+    /// The queues that the words after a token name: none, or `queues=a,b`, or `queues=*`.
+    pub(super) fn parse(words: &[&str]) -> Result<Self, String> {
+        let expected = |word: &str| {
+            format!(
+                "{word:?}: expected `{RIGHT}NAME,NAME`, or `{RIGHT}*` for every queue, or nothing"
+            )
+        };
+        let names = match words {
+            [] => return Ok(Self::Unwritten),
+            [word] => word.strip_prefix(RIGHT).ok_or_else(|| expected(word))?,
+            [_, more, ..] => return Err(expected(more)),
+        };
+        if names == "*" {
+            return Ok(Self::All);
+        }
+        let names: BTreeSet<Box<str>> = names.split(',').map(Box::from).collect();
+        if names.iter().any(|name| name.is_empty() || &**name == "*") {
+            return Err(expected(words[0]));
+        }
+        Ok(Self::Named(Arc::new(names)))
+    }
+
+    /// The named ones that a workflow does not have.
+    pub(super) fn unknown<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = &'a str> {
+        let named = match self {
+            Self::Named(names) => Some(names.iter()),
+            Self::Unwritten | Self::All => None,
+        };
+        let names = named.into_iter().flatten().map(|name| &**name);
+        names.filter(|name| plan.queue_named(name).is_none())
+    }
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// Whoever is on this machine, where no token is needed.
+    pub(super) fn local() -> Self {
+        Self {
+            client: None,
+            queues: Queues::Unwritten,
+        }
+    }
+
+    /// Whether the caller may post to a queue.
+    pub(super) fn check(&self, plan: &Plan, queue: QueueIx) -> Result<(), Refused> {
+        let name = &*plan.queue(queue).name;
+        let is_written = || {
+            plan.stages
+                .iter()
+                .any(|stage| stage.outputs.contains(&queue))
+        };
+        let why = match &self.queues {
+            Queues::All => return Ok(()),
+            Queues::Named(names) if names.contains(name) => return Ok(()),
+            Queues::Unwritten if !is_written() => return Ok(()),
+            Queues::Named(names) => {
+                let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+                format!(
+                    "its line in the file of tokens has {RIGHT}{}",
+                    names.join(",")
+                )
+            }
+            Queues::Unwritten => format!(
+                "a stage writes it, so that only a token with `{RIGHT}{name}` in the file of tokens may"
+            ),
+        };
+        let who = match &self.client {
+            Some(client) => format!("client {client:?}"),
+            None => "whoever shows no token".to_owned(),
+        };
+        let why = format!("{who} may not post to queue {name:?}: {why}");
+        Err(Refused::new(StatusCode::FORBIDDEN, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_named_after_the_token() {
+        assert_eq!(Queues::parse(&[]), Ok(Queues::Unwritten));
+        assert_eq!(Queues::parse(&["queues=*"]), Ok(Queues::All));
+        let named = BTreeSet::from(["a".into(), "b".into()]);
+        let named = Queues::Named(Arc::new(named));
+        assert_eq!(Queues::parse(&["queues=a,b"]), Ok(named));
+        for wrong in [
+            &["a"][..],
+            &["queues="],
+            &["queues=a,,b"],
+            &["queues=a,*"],
+            &["queues=a", "b"],
+            &["operator"],
+        ] {
+            let refused = Queues::parse(wrong).expect_err("refused");
+            assert!(refused.contains("expected `queues=NAME,NAME`"), "{refused}");
+        }
+    }
+}

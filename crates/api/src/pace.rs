@@ -1,0 +1,232 @@
+//! How long the body of a request may take, which is less while others wait.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::BoxError;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
+
+/// While others wait: how long a body may bring nothing, and how long it may take beside the time that its
+/// bytes take at [`RATE`].
+const STALL: Duration = Duration::from_secs(5);
+
+/// Bytes a second that a body brings at least while others wait.
+const RATE: u64 = 64 << 10;
+
+/// How often it is looked whether others wait.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long others count as waiting who were told to come again.
+const REFUSED: Duration = Duration::from_secs(2);
+
+/// Whether others wait for what a request holds: a connection, a place, room.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pressure(Arc<Felt>);
+
+#[derive(Debug, Default)]
+struct Felt {
+    waiting: AtomicUsize,
+    refused: Mutex<Option<Instant>>,
+}
+
+/// Somebody who waits.
+pub(crate) struct Waiting(Pressure);
+
+/// The time that something with a body takes.
+pub(crate) struct Pace {
+    began: Instant,
+    last: Instant,
+    received: u64,
+    /// Without others.
+    patience: Duration,
+    pressure: Pressure,
+    tick: Pin<Box<Sleep>>,
+}
+
+/// A body that is given up when it takes too long.
+pub(crate) struct Paced<B> {
+    body: B,
+    pace: Pace,
+}
+
+/// A body took too long.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the body did not come in time")]
+pub(crate) struct TooSlow;
+
+// === impl Pressure ===
+
+impl Pressure {
+    /// Somebody waits until the answer is dropped.
+    pub(crate) fn wait(&self) -> Waiting {
+        self.0.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(self.clone())
+    }
+
+    /// Somebody has been told to come again.
+    pub(crate) fn refused(&self) {
+        *self.last_refusal() = Some(Instant::now());
+    }
+
+    fn is_felt(&self) -> bool {
+        self.0.waiting.load(Ordering::Relaxed) > 0
+            || self.last_refusal().is_some_and(|at| at.elapsed() < REFUSED)
+    }
+
+    fn last_refusal(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        // Nothing panics while it is held.
+        let refused = self.0.refused.lock();
+        refused.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+// === impl Pace ===
+
+impl Pace {
+    pub(crate) fn new(patience: Duration, pressure: Pressure) -> Self {
+        let now = Instant::now();
+        Self {
+            began: now,
+            last: now,
+            received: 0,
+            patience,
+            pressure,
+            tick: Box::pin(tokio::time::sleep(TICK.min(patience))),
+        }
+    }
+
+    /// So many bytes have come.
+    pub(crate) fn received(&mut self, bytes: usize) {
+        if bytes > 0 {
+            self.last = Instant::now();
+            self.received += bytes as u64;
+        }
+    }
+
+    /// Ready once it takes too long.
+    pub(crate) fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.tick.as_mut().poll(context));
+            let now = Instant::now();
+            if self.is_late(now) {
+                return Poll::Ready(());
+            }
+            let end = self.began + self.patience;
+            self.tick.as_mut().reset(end.min(now + TICK));
+        }
+    }
+
+    fn is_late(&self, now: Instant) -> bool {
+        let taken = now - self.began;
+        let fair = STALL + Duration::from_secs(self.received / RATE);
+        taken >= self.patience
+            || self.pressure.is_felt() && (now - self.last >= STALL || taken >= fair)
+    }
+}
+
+// === impl Paced ===
+
+impl<B> Paced<B> {
+    pub(crate) fn new(body: B, pace: Pace) -> Self {
+        Self { body, pace }
+    }
+}
+
+impl<B> Body for Paced<B>
+where
+    B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.pace.received(bytes);
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => {
+                let late = self.pace.poll_late(context);
+                late.map(|()| Some(Err(TooSlow.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    async fn late(pace: &mut Pace) -> Duration {
+        let began = pace.began;
+        poll_fn(|context| pace.poll_late(context)).await;
+        began.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_has_its_time_unless_others_wait() {
+        let pressure = Pressure::default();
+        let mut alone = Pace::new(PATIENCE, pressure.clone());
+        assert_eq!(late(&mut alone).await, PATIENCE);
+
+        let waiting = pressure.wait();
+        let mut silent = Pace::new(PATIENCE, pressure.clone());
+        // What came at once does not buy time to be silent in.
+        silent.received(10 << 20);
+        assert_eq!(late(&mut silent).await, STALL);
+        drop(waiting);
+        let mut alone = Pace::new(PATIENCE, pressure.clone());
+        assert_eq!(late(&mut alone).await, PATIENCE);
+
+        pressure.refused();
+        let mut soon = Pace::new(PATIENCE, pressure.clone());
+        // Who was refused has gone by the time that it counts.
+        assert_eq!(late(&mut soon).await, PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_trickle_is_cut_off_while_others_wait_and_a_steady_stream_is_not() {
+        for (bytes, end) in [(1, STALL), (RATE as usize, PATIENCE)] {
+            let pressure = Pressure::default();
+            let _waiting = pressure.wait();
+            let mut pace = Pace::new(PATIENCE, pressure);
+            let began = pace.began;
+            let is_late = poll_fn(|context| {
+                pace.received(bytes);
+                pace.poll_late(context)
+            });
+            // It is polled once a second, and brings that much each time.
+            is_late.await;
+            assert_eq!(began.elapsed(), end, "{bytes} bytes a second");
+        }
+    }
+}
