@@ -226,7 +226,7 @@ impl Core {
             self.rest(no);
             self.note_reported(no, worker, lease);
         } else {
-            if let Some(no) = self.leased_task(lease).map(|task| task.no) {
+            if let Some(no) = self.leased_task(worker, lease).map(|task| task.no) {
                 self.found_again(no, worker, lease.attempt);
             }
             self.actions.push(Action::Cancel {

@@ -131,9 +131,14 @@ impl Gate<'_> {
                 self.own_worker(worker)
             }
             Said::Heartbeat {
-                worker, running, ..
+                worker,
+                running,
+                paused,
+                ..
             } => {
                 self.own_worker(worker)?;
+                let why = paused.as_ref().map_or(0, String::len);
+                bounded("the bytes of the reason of a pause", why, REASON_MAX)?;
                 bounded("the leases of a heartbeat", running.len(), RUNNING_MAX)
             }
             Said::Complete(complete) => self.complete(complete),

@@ -81,6 +81,7 @@ pub enum Said {
         running: Vec<LeaseRef>,
         /// Whether it takes no new tasks.
         retired: bool,
+        /// Why it takes no new tasks for the moment, if it does not.
         paused: Option<String>,
     },
     /// See [`Event::Complete`].

@@ -220,6 +220,9 @@ impl Checks {
                             Then::Refused(refused(task, passed_by(name, &why)))
                         }
                         ProverError::Retry(why) => Then::Later(passed_by(name, &why)),
+                        ProverError::Machine(failure) => {
+                            Then::Later(format!("stage {name:?} cannot be checked: {failure}"))
+                        }
                     };
                     first = Some((index, then));
                 }

@@ -296,8 +296,8 @@ impl ProcessExecutor {
                 input_file.display()
             )))?;
         let tree = self.confined.tree(&self.spec, scratch.path(), &mut command);
-        let tree: Option<Cgroup> = tree
-            .map_err(|error| not_started("cannot make a control group for the run", &error))?;
+        let tree: Option<Cgroup> =
+            tree.map_err(|error| not_started("cannot make a control group for the run", &error))?;
         // A short program may be through before `spawn` has returned.
         let at = Instant::now();
         let confinement = self.confined.confinement(scratch.path());
