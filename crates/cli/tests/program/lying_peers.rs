@@ -244,6 +244,7 @@ fn a_provers_credentials_forge_no_stage() {
                 worker: worker.into(),
                 running: vec![lease(stage, block, part)],
                 retired: false,
+                paused: None,
             }]);
         }
         liar.says(vec![Said::Leave(worker.into())]);

@@ -131,14 +131,9 @@ impl Gate<'_> {
                 self.own_worker(worker)
             }
             Said::Heartbeat {
-                worker,
-                running,
-                paused,
-                ..
+                worker, running, ..
             } => {
                 self.own_worker(worker)?;
-                let why = paused.as_ref().map_or(0, String::len);
-                bounded("the bytes of the reason of a pause", why, REASON_MAX)?;
                 bounded("the leases of a heartbeat", running.len(), RUNNING_MAX)
             }
             Said::Complete(complete) => self.complete(complete),
