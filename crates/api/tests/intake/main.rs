@@ -3,5 +3,6 @@
 mod calls;
 mod cluster;
 mod guard;
+mod hostile;
 mod messages;
 mod support;

@@ -1,0 +1,332 @@
+//! Any bytes, posted or called to the intake, are answered: with a status, and without a panic. The fuzz
+//! target `bodies` is made of this file, too.
+//!
+//! The first byte chooses HTTP or gRPC and the kind of body, the second the queue or how the rest is
+//! framed: as one message, as messages whose lengths it holds itself, or as a body that may end anywhere.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, Response};
+use proofmill_api::Operations;
+use proofmill_api::intake::in_process;
+use proofmill_bus::{BlobStore, MemoryLog};
+use proofmill_orchestrator::coordinator::{self, Coordinator};
+use proofmill_orchestrator::plan::Plan;
+use proofmill_shutdown::{Trigger, channel};
+use proofmill_workflow::Workflow;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tonic::body::Body;
+use tonic::{Code, Status};
+use tower_service::Service;
+
+/// Nothing works here: what is taken stays until the site is left.
+const WORKFLOW: &str = r#"
+name = "fuzzed"
+[[queue]]
+name = "in"
+q_max = 64
+[[queue]]
+name = "few"
+q_max = 1
+[[queue]]
+name = "proofs"
+writers = "many"
+[[source]]
+name = "outside"
+kind = "submit"
+output = "in"
+[[source]]
+name = "more"
+kind = "submit"
+output = "few"
+[[collector]]
+name = "gather"
+inputs = ["in"]
+output = "groups"
+strategy = { kind = "match", k = 2, group_by = "/group" }
+[[dispatcher]]
+name = "prove"
+input = "groups"
+output = "proofs"
+executor = { kind = "native", prover = "none" }
+[[dispatcher]]
+name = "slow"
+input = "few"
+output = "proofs"
+executor = { kind = "native", prover = "none" }
+[sequencer]
+input = "proofs"
+"#;
+
+/// Inputs after which a site is left for a new one: what it took is kept as long as it is there.
+const INPUTS: usize = 4096;
+
+const QUEUES: [&str; 6] = ["in", "few", "groups", "proofs", "nowhere", "%ff"];
+
+const CALLS: [&str; 4] = [
+    "/proofmill.mill.v1.Intake/Submit",
+    "/proofmill.mill.v1.Intake/SubmitStream",
+    "/grpc.health.v1.Health/Check",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+];
+
+type Answer = Pin<Box<dyn Future<Output = Response<Answered>>>>;
+
+/// The body of an answer.
+type Answered = http_body_util::combinators::UnsyncBoxBody<Bytes, String>;
+
+/// A coordinator with an empty log, and the intake before it.
+struct Site {
+    services: Box<dyn Fn(Request<Body>) -> Answer>,
+    inputs: usize,
+    _folder: TempDir,
+    _trigger: Trigger,
+}
+
+thread_local! {
+    static RUNTIME: Runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    static SITE: RefCell<Option<Site>> = const { RefCell::new(None) };
+}
+
+impl Site {
+    async fn open() -> Self {
+        let workflow = Workflow::parse(WORKFLOW, Path::new("fuzzed.toml")).unwrap();
+        let plan = Arc::new(Plan::compile(&workflow, &BTreeMap::new()).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Arc::new(BlobStore::open(folder.path()).unwrap());
+        let log = Arc::new(MemoryLog::new());
+        let opened = Coordinator::open(plan, log, coordinator::Options::default()).await;
+        let (coordinator, handle) = opened.unwrap();
+        let (trigger, shutdown) = channel();
+        tokio::spawn(coordinator.run(shutdown));
+        let operations = Operations::new(handle, blobs);
+        let router = in_process(operations, Duration::from_millis(2)).await;
+        let services = move |request: Request<Body>| -> Answer {
+            let mut router = router.clone();
+            Box::pin(async move {
+                let answer = router.call(request).await.unwrap();
+                answer.map(|body| body.map_err(|error| error.to_string()).boxed_unsync())
+            })
+        };
+        Self {
+            services: Box::new(services),
+            inputs: 0,
+            _folder: folder,
+            _trigger: trigger,
+        }
+    }
+}
+
+fn framed(framing: u8, content: &[u8]) -> Vec<u8> {
+    let framed = |message: &[u8]| {
+        let mut bytes = vec![framing >> 7];
+        bytes.extend((message.len() as u32).to_be_bytes());
+        bytes.extend(message);
+        bytes
+    };
+    match framing & 3 {
+        0 | 1 => framed(content),
+        2 => {
+            // Each message begins with its length.
+            let (mut rest, mut bytes) = (content, Vec::new());
+            while let [length, after @ ..] = rest {
+                let (message, after) = after.split_at(after.len().min((*length).into()));
+                bytes.extend(framed(message));
+                rest = after;
+            }
+            bytes
+        }
+        _ => content.to_vec(),
+    }
+}
+
+/// The request of an input, and whether it is a call whose messages are framed as they should be.
+fn request(kind: u8, second: u8, content: &[u8]) -> (Request<Body>, bool) {
+    let post = |path: &str, kind: &str, bytes: Vec<u8>| {
+        let whole = Full::new(Bytes::from(bytes)).map_err(|never| match never {});
+        Request::post(path)
+            .header("host", "localhost")
+            .header("content-type", kind)
+            .header("te", "trailers")
+            .body(Body::new(whole))
+            .unwrap()
+    };
+    let queue = QUEUES[usize::from(second) % QUEUES.len()];
+    let messages = format!("/v1/queues/{queue}/messages");
+    match kind % 6 {
+        0 => (post(&messages, "application/json", content.to_vec()), false),
+        1 => (
+            post(&messages, "application/x-ndjson", content.to_vec()),
+            false,
+        ),
+        call => {
+            let path = CALLS[usize::from(call) - 2];
+            let bytes = framed(second, content);
+            let is_framed = second & 0x83 < 3 && !bytes.is_empty();
+            let is_ours = path.starts_with("/proofmill.");
+            (post(path, "application/grpc", bytes), is_framed && is_ours)
+        }
+    }
+}
+
+/// Has an input answered.
+///
+/// # Panics
+///
+/// If it is not, or with what no input may be answered with.
+pub(crate) fn answer(input: &[u8]) {
+    let [kind, second, content @ ..] = input else {
+        return;
+    };
+    let (request, is_framed) = request(*kind, *second, content);
+    let is_call = kind % 6 > 1;
+    RUNTIME.with(|runtime| {
+        SITE.with_borrow_mut(|site| {
+            if site.as_ref().is_none_or(|site| site.inputs >= INPUTS) {
+                *site = Some(runtime.block_on(Site::open()));
+            }
+            let site = site.as_mut().expect("it was opened");
+            site.inputs += 1;
+            let answered = async {
+                let answer = (site.services)(request).await;
+                let status = answer.status().as_u16();
+                let told = Status::from_header_map(answer.headers());
+                if is_call {
+                    // A stream that goes on says nothing here.
+                    let rest = answer.into_body().collect().now_or_never();
+                    return (status, told, rest);
+                }
+                let rest = answer.into_body().collect().await;
+                (status, told, Some(rest))
+            };
+            let patient = async { tokio::time::timeout(Duration::from_secs(20), answered).await };
+            let (status, told, rest) = runtime.block_on(patient).expect("an answer in time");
+            if is_call {
+                assert_eq!(status, 200);
+            } else {
+                assert!(rest.is_some_and(|rest| rest.is_ok()));
+                let known = [200, 201, 400, 403, 404, 409, 413, 422, 429, 503];
+                assert!(known.contains(&status), "{status}");
+            }
+            // INTERNAL is what gRPC answers to frames that are none, and to a call without a message.
+            if let Some(told) = told.filter(|_| is_framed) {
+                assert!(
+                    ![Code::Internal, Code::Unknown].contains(&told.code()),
+                    "{told}"
+                );
+            }
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::answer;
+
+    /// Bytes of inputs that are right, and words that mean something in them.
+    const SEEDS: [&[u8]; 6] = [
+        b"\0\0{\"block\": 7, \"payload\": {\"group\": 7}}",
+        b"\0\x01{\"first\": 6, \"last\": 9, \"part\": \"a\", \"requires\": [\"gpu\"], \"payload\": [1]}",
+        b"\x01\0{\"block\": 1, \"payload\": 1}\n\n{\"block\": 2, \"payload\": {\"group\": \"a\"}}",
+        b"\x02\0\x0a\x02in\x10\x07\x18\x09\x22\x01a\x2a\x0c{\"group\": 7}\x32\x05\x0a\x03gpu",
+        b"\x03\x02\x10\x0a\x0e\x0a\x02in\x10\x07\x2a\x06[1, 2]\x0c\x0a\x0a\x0a\x03few\x10\x01\x2a\x011",
+        b"\x04\0",
+    ];
+    const WORDS: [&[u8]; 12] = [
+        b"\"block\":",
+        b"\"last\":",
+        b"\"part\":",
+        b"18446744073709551615",
+        b"-1",
+        b"1e999",
+        b"[[[[[[[[",
+        b"\\ud800",
+        b"null",
+        b"\n",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+        b"\0\0\0\0\xff",
+    ];
+
+    /// Numbers that look random: splitmix64.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            usize::try_from((z ^ (z >> 31)) % bound.max(1) as u64).expect("below a usize")
+        }
+
+        /// A seed with some of its bytes changed, left out, repeated or put in.
+        fn input(&mut self) -> Vec<u8> {
+            let mut input = SEEDS[self.below(SEEDS.len())].to_vec();
+            for _ in 0..self.below(6) {
+                let at = self.below(input.len());
+                let to = at + self.below(input.len() - at + 1).min(16);
+                match self.below(6) {
+                    0 if !input.is_empty() => input[at] = self.below(256) as u8,
+                    1 if !input.is_empty() => input[at] ^= 1 << self.below(8),
+                    2 => drop(input.drain(at..to)),
+                    3 => {
+                        let piece = input[at..to].to_vec();
+                        input.splice(at..at, piece);
+                    }
+                    4 => {
+                        let word = WORDS[self.below(WORDS.len())];
+                        input.splice(at..at, word.iter().copied());
+                    }
+                    _ => {
+                        let other = SEEDS[self.below(SEEDS.len())];
+                        let from = self.below(other.len());
+                        input.extend(&other[from..]);
+                    }
+                }
+            }
+            input
+        }
+    }
+
+    /// KiB of this process's memory, where the system tells.
+    fn resident_kib() -> Option<u64> {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+        line.split_whitespace().nth(1)?.parse().ok()
+    }
+
+    /// `INPUTS=n` tries more; what that took is printed.
+    #[test]
+    fn any_body_is_answered() {
+        let inputs = std::env::var("INPUTS").ok();
+        let inputs: usize = inputs.map_or(20_000, |text| text.parse().expect("a number"));
+        let mut numbers = Numbers(7);
+        SEEDS.into_iter().for_each(answer);
+        let (began, mut before) = (Instant::now(), None);
+        for count in 0..inputs {
+            if count == inputs / 10 {
+                before = resident_kib();
+            }
+            answer(&numbers.input());
+        }
+        let after = resident_kib();
+        println!(
+            "{inputs} inputs in {:?}; from {before:?} to {after:?} KiB",
+            began.elapsed()
+        );
+        if let (Some(before), Some(after)) = (before, after) {
+            assert!(after < before + 100_000, "from {before} to {after} KiB");
+        }
+    }
+}
