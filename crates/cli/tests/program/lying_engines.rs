@@ -405,7 +405,7 @@ directory = "proofs-{name}"
         match why {
             Some(why) => {
                 let dead = eventually("the task has failed", || {
-                    let list = ask(&["dlq", "show", "prove/0"]);
+                    let list = ask(&["dlq", "show", "prove/0/0"]);
                     list.contains(why).then_some(list)
                 });
                 assert!(emitted().is_none(), "{dead}");
