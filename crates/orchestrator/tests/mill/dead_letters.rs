@@ -1,6 +1,6 @@
 //! What an operator does with dead letters.
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::core::{Core, Reply};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::shutdown::Level;
@@ -133,17 +133,15 @@ async fn a_group_member_that_pretends_to_be_two_is_one_failure_and_not_two_membe
     assert_eq!((sound.first, &sound.bytes[..]), (0, &b"[0,1]"[..]));
     mill.until("the group is dead", |core| core.status().dead == 1)
         .await;
-    let dead = TaskId {
-        stage: "count".into(),
-        block: 2,
-        part: Part::whole(),
+    let reasons = |core: &Core| {
+        core.dead_letters()
+            .map(|dead| dead.reason.clone())
+            .collect()
     };
-    let reason = mill
-        .handle
-        .inspect(move |core| core.dead_letter(&dead).map(|dead| dead.reason.clone()))
-        .await
-        .expect("the coordinator runs")
-        .expect("the group is dead");
+    let reasons: Vec<String> = mill.handle.inspect(reasons).await.expect("it runs");
+    let [reason] = &reasons[..] else {
+        panic!("{reasons:?}");
+    };
     assert!(reason.contains("member 1 of the group"), "{reason}");
     assert_eq!(std::fs::read_to_string(ran).expect("written"), "[0,1]");
     mill.stop.raise(Level::Stop);
