@@ -242,7 +242,7 @@ fn queues() {
 #[test]
 fn names() {
     let found = spoiled("name = \"gather\"", "name = \"prove\"", Code::DuplicateName);
-    assert_eq!(found.line, 18);
+    assert_eq!(found.line, 19);
     spoiled(
         "name = \"gather\"",
         "name = \"sequencer\"",
