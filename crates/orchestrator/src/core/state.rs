@@ -239,9 +239,18 @@ pub(super) struct Collector {
     /// By the key of their group: the messages held.
     pub(super) held: BTreeMap<Arc<str>, BTreeSet<TaskNo>>,
     pub(super) deadlines: BTreeMap<Arc<str>, Time>,
-    /// Since when groups are gathered whose time is limited, milliseconds since 1970-01-01 UTC, and
-    /// whether that is recorded.
-    pub(super) began: BTreeMap<Part, (u64, bool)>,
+    /// The groups that are gathered and whose time is limited.
+    pub(super) began: BTreeMap<Part, Gathered>,
+}
+
+/// Since when a group is gathered.
+pub(super) struct Gathered {
+    /// Milliseconds since 1970-01-01 UTC.
+    pub(super) since_ms: u64,
+    /// When its time is up, once that is known; after a restart it is not yet.
+    pub(super) due: Option<Time>,
+    /// Whether the log holds this, or is about to.
+    pub(super) recorded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
