@@ -27,9 +27,6 @@ const CAUTION: Duration = Duration::from_secs(60);
 /// Why an attempt counts as failed that nobody has spoken of since a restart.
 const LOST: &str = "the process that ran it, and the coordinator with it, ended while it did";
 
-/// An assignment that waits for the record that it has begun.
-pub(super) type Careful = (WorkerId, Vec<Lease>);
-
 impl Core {
     /// Hands an assignment out: at once, or when it is durable that it has begun.
     pub(super) fn hand_out(&mut self, worker: &WorkerId, leases: Vec<Lease>) {
@@ -41,34 +38,13 @@ impl Core {
                 .is_some_and(|task| task.replayed)
         };
         if in_doubt || leases.iter().any(is_old) {
-            self.careful.push((worker.clone(), leases));
-            return;
+            self.careful.push(self.actions.len());
         }
         self.actions.push(Action::Assign {
-            after: proofmill_bus::Seq(0),
+            after: None,
             worker: worker.clone(),
             leases,
         });
-    }
-
-    /// It is accepted that these have begun.
-    pub(super) fn hand_out_careful(&mut self, careful: Vec<Careful>, after: proofmill_bus::Seq) {
-        for (worker, mut leases) in careful {
-            // They may have ended meanwhile.
-            leases.retain(|lease| {
-                let no = self.by_id.get(&lease.task.id);
-                let task = no.and_then(|no| self.tasks.get(no));
-                let mut copies = task.into_iter().flat_map(|task| &task.copies);
-                copies.any(|held| held.worker == worker && held.attempt == lease.attempt)
-            });
-            if !leases.is_empty() {
-                self.actions.push(Action::Assign {
-                    after,
-                    worker,
-                    leases,
-                });
-            }
-        }
     }
 
     /// Appends what has changed of the work under way.
@@ -87,11 +63,14 @@ impl Core {
             let rest = changes.split_off(FORGET_MAX);
             self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
         }
-        let careful = std::mem::take(&mut self.careful);
-        if !careful.is_empty() {
-            self.append(changes, Then::HandOut(careful));
-        } else if !changes.is_empty() {
-            self.append(changes, Then::Nothing);
+        if changes.is_empty() && self.careful.is_empty() {
+            return;
+        }
+        let token = self.append(changes, Then::Nothing);
+        for at in std::mem::take(&mut self.careful) {
+            if let Some(Action::Assign { after, .. }) = self.actions.get_mut(at) {
+                *after = Some(token);
+            }
         }
     }
 

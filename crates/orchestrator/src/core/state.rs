@@ -11,7 +11,6 @@ use super::event::{
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
-use super::progress::Careful;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::view::Counters;
@@ -134,8 +133,8 @@ pub struct Core {
     pub(super) unrecorded: BTreeSet<TaskNo>,
     /// groups whose time has begun or ended since,
     pub(super) unrecorded_groups: BTreeSet<(StageIx, Arc<str>)>,
-    /// and assignments that wait for the record that they have begun.
-    pub(super) careful: Vec<Careful>,
+    /// and, among the actions, the assignments that wait for the record that they have begun.
+    pub(super) careful: Vec<usize>,
 }
 
 pub(super) struct Task {
@@ -295,8 +294,6 @@ pub(super) enum Then {
     },
     Settled(Vec<TaskId>),
     Forgotten,
-    /// These assignments go out.
-    HandOut(Vec<Careful>),
     /// Look again for tasks to cancel.
     Cancel {
         request: RequestId,
@@ -484,7 +481,7 @@ impl Core {
     }
 
     /// Queues an append, to be applied when it is accepted.
-    pub(super) fn append(&mut self, changes: Vec<(RecordKey, Change)>, then: Then) {
+    pub(super) fn append(&mut self, changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
         let token = Token(self.next_token);
         self.next_token += 1;
         let ops = changes
@@ -501,6 +498,7 @@ impl Core {
         self.note_incoming(&changes, true);
         self.pending.insert(token, Pending { changes, then });
         self.actions.push(Action::Append { token, ops });
+        token
     }
 
     /// Counts the tasks that an append is to bring, until it is accepted or refused.
@@ -539,7 +537,6 @@ impl Core {
         match pending.then {
             Then::Nothing => {}
             Then::Forgotten => self.forgetting = false,
-            Then::HandOut(careful) => self.hand_out_careful(careful, seq),
             Then::Cancel {
                 request,
                 target,

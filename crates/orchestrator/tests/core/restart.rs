@@ -202,11 +202,6 @@ fn after_a_restart_assignments_wait_for_their_records() {
     assert_eq!(mill.news(), [""; 0]);
     mill.arrive();
     assert_eq!(mill.news(), ["w prove/0/0#2", "w prove/1/0#1"]);
-    // It ended before its assignment went out.
-    mill.begin("in", Mill::message(2, 2, "{}"));
-    mill.tell(Event::Leave { worker: "w".into() });
-    mill.arrive();
-    assert_eq!(mill.news(), [""; 0]);
 }
 
 /// They were deleted, since no record named them.
