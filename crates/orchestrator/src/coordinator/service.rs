@@ -74,6 +74,8 @@ pub struct Coordinator {
     /// Answers that wait for their records to be durable.
     answers: BTreeMap<(Seq, u64), Answer>,
     next_answer: u64,
+    /// Assignments that wait for an append to be accepted, and then to be durable.
+    assignments: HashMap<Token, Vec<(WorkerId, Vec<Lease>)>>,
     /// Emissions in order; the first waits for its record to be durable.
     emissions: VecDeque<(Seq, Emission)>,
     /// Emissions that the sink was given and has not confirmed: another sink gets them again.
@@ -146,6 +148,7 @@ impl Coordinator {
                 waiters: Vec::new(),
                 answers: BTreeMap::new(),
                 next_answer: 0,
+                assignments: HashMap::new(),
                 emissions: VecDeque::new(),
                 unconfirmed: VecDeque::new(),
                 flushing: Vec::new(),
@@ -353,13 +356,13 @@ impl Coordinator {
                     after,
                     worker,
                     leases,
-                } => {
-                    if after == Seq(0) {
-                        self.tell(&worker, ToWorker::Assign(leases));
-                    } else {
-                        self.answer(after, Answer::Assign(worker, leases));
+                } => match after {
+                    None => self.tell(&worker, ToWorker::Assign(leases)),
+                    Some(token) => {
+                        let waiting = self.assignments.entry(token).or_default();
+                        waiting.push((worker, leases));
                     }
-                }
+                },
                 Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
                 Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
                 Action::Host { host, message } => {
@@ -399,6 +402,9 @@ impl Coordinator {
         match result {
             Ok(seq) => {
                 self.appended = self.appended.max(seq);
+                for (worker, leases) in self.assignments.remove(&token).unwrap_or_default() {
+                    self.answer(seq, Answer::Assign(worker, leases));
+                }
                 Ok(Event::Accepted { token, seq })
             }
             Err(AppendError::Conflict { key }) => Ok(Event::Conflicted {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use proofmill_bus::Seq;
 
 use super::ready::TaskNo;
-use super::state::{Core, Phase, Task};
+use super::state::{Core, Gathered, Phase, Task};
 use super::tag::LeaseKey;
 use crate::id::TaskId;
 use crate::origin;
@@ -180,7 +180,12 @@ impl Core {
                 let stage = *self.stage_ix.get(stage)?;
                 let collector = self.collectors[stage.0].as_mut()?;
                 if !self.started {
-                    collector.began.insert(key.clone(), (since_ms, true));
+                    let group = Gathered {
+                        since_ms,
+                        due: None,
+                        recorded: true,
+                    };
+                    collector.began.insert(key.clone(), group);
                 }
             }
             (RecordKey::Opened, Record::Opened(_)) => {}

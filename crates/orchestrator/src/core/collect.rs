@@ -184,7 +184,7 @@ impl Core {
             return;
         }
         collector.deadlines.remove(key);
-        self.unrecorded_groups.insert((stage, key.clone()));
+        self.group_ends(stage, key);
         let Some(collector) = self.collectors[stage.0].as_mut() else {
             return;
         };

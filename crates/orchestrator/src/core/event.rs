@@ -293,8 +293,8 @@ pub enum Action {
     },
     /// Hand these to a worker, as one assignment.
     Assign {
-        /// What has to be durable first; `Seq(0)`: nothing.
-        after: Seq,
+        /// The append that has to be durable first, if any: an [`Action::Append`] that follows.
+        after: Option<Token>,
         /// Whom.
         worker: WorkerId,
         /// One, or as many as the stage's batch.

@@ -15,7 +15,7 @@ use super::forget::FORGET_MAX;
 use super::hosts::Gathering;
 use super::lease::{draw, reason};
 use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Task, Then, Timer};
+use super::state::{Change, Core, Gathered, Phase, Task, Then, Timer};
 use crate::id::{Part, WorkerId};
 use crate::plan::StageIx;
 use crate::record::{Begun, Record, RecordKey, RunRecord};
@@ -26,9 +26,6 @@ const CAUTION: Duration = Duration::from_secs(60);
 
 /// Why an attempt counts as failed that nobody has spoken of since a restart.
 const LOST: &str = "the process that ran it, and the coordinator with it, ended while it did";
-
-/// An assignment that waits for the record that it has begun.
-pub(super) type Careful = (WorkerId, Vec<Lease>);
 
 impl Core {
     /// Hands an assignment out: at once, or when it is durable that it has begun.
@@ -41,34 +38,13 @@ impl Core {
                 .is_some_and(|task| task.replayed)
         };
         if in_doubt || leases.iter().any(is_old) {
-            self.careful.push((worker.clone(), leases));
-            return;
+            self.careful.push(self.actions.len());
         }
         self.actions.push(Action::Assign {
-            after: proofmill_bus::Seq(0),
+            after: None,
             worker: worker.clone(),
             leases,
         });
-    }
-
-    /// It is accepted that these have begun.
-    pub(super) fn hand_out_careful(&mut self, careful: Vec<Careful>, after: proofmill_bus::Seq) {
-        for (worker, mut leases) in careful {
-            // They may have ended meanwhile.
-            leases.retain(|lease| {
-                let no = self.by_id.get(&lease.task.id);
-                let task = no.and_then(|no| self.tasks.get(no));
-                let mut copies = task.into_iter().flat_map(|task| &task.copies);
-                copies.any(|held| held.worker == worker && held.attempt == lease.attempt)
-            });
-            if !leases.is_empty() {
-                self.actions.push(Action::Assign {
-                    after,
-                    worker,
-                    leases,
-                });
-            }
-        }
     }
 
     /// Appends what has changed of the work under way.
@@ -87,11 +63,14 @@ impl Core {
             let rest = changes.split_off(FORGET_MAX);
             self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
         }
-        let careful = std::mem::take(&mut self.careful);
-        if !careful.is_empty() {
-            self.append(changes, Then::HandOut(careful));
-        } else if !changes.is_empty() {
-            self.append(changes, Then::Nothing);
+        if changes.is_empty() && self.careful.is_empty() {
+            return;
+        }
+        let token = self.append(changes, Then::Nothing);
+        for at in std::mem::take(&mut self.careful) {
+            if let Some(Action::Assign { after, .. }) = self.actions.get_mut(at) {
+                *after = Some(token);
+            }
         }
     }
 
@@ -245,10 +224,30 @@ impl Core {
             return now.mono.plus(t_collect);
         };
         let began = collector.began.entry(Part::from_text(key));
-        let since_ms = began.or_insert((now.wall_ms, false)).0;
-        // A clock that was set back does not make it longer.
-        let passed = Duration::from_millis(now.wall_ms.saturating_sub(since_ms));
-        now.mono.plus(t_collect.saturating_sub(passed))
+        let group = began.or_insert(Gathered {
+            since_ms: now.wall_ms,
+            due: Some(now.mono.plus(t_collect)),
+            recorded: false,
+        });
+        *group.due.get_or_insert_with(|| {
+            // A clock that was set back does not make it longer.
+            let passed = Duration::from_millis(now.wall_ms.saturating_sub(group.since_ms));
+            now.mono.plus(t_collect.saturating_sub(passed))
+        })
+    }
+
+    /// The time of a group is up: what comes under its key from now on begins another.
+    pub(super) fn group_ends(&mut self, stage: StageIx, key: &Arc<str>) {
+        let name = self.plan.stage(stage).name.clone();
+        let Some(collector) = self.collectors[stage.0].as_mut() else {
+            return;
+        };
+        let part = Part::from_text(key);
+        let ended = collector.began.remove(&part);
+        if ended.is_some_and(|group| group.recorded) {
+            let key = RecordKey::Since(name, part);
+            self.append(vec![(key, Change::Delete)], Then::Nothing);
+        }
     }
 
     fn group_change(&mut self, stage: StageIx, key: &Arc<str>) -> Option<(RecordKey, Change)> {
@@ -259,17 +258,17 @@ impl Core {
         let is_hosted = matches!(collector.gathering, Gathering::Hosted(_));
         let is_offered_again = is_hosted && !is_empty && !collector.fired.contains_key(&part);
         let is_gathered = collector.deadlines.contains_key(key);
-        let (since_ms, recorded) = collector.began.get_mut(&part)?;
+        let group = collector.began.get_mut(&part)?;
         let record_key = RecordKey::Since(name, part.clone());
         if is_gathered {
-            let is_new = !std::mem::replace(recorded, true);
-            let put = Change::put(Record::Since(*since_ms));
+            let is_new = !std::mem::replace(&mut group.recorded, true);
+            let put = Change::put(Record::Since(group.since_ms));
             return is_new.then_some((record_key, put));
         }
         if is_offered_again {
             return None;
         }
-        let was_recorded = *recorded;
+        let was_recorded = group.recorded;
         collector.began.remove(&part);
         was_recorded.then_some((record_key, Change::Delete))
     }

@@ -11,7 +11,6 @@ use super::event::{
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
-use super::progress::Careful;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
@@ -152,8 +151,8 @@ pub struct Core {
     pub(super) unrecorded: BTreeSet<TaskNo>,
     /// groups whose time has begun or ended since,
     pub(super) unrecorded_groups: BTreeSet<(StageIx, Arc<str>)>,
-    /// and assignments that wait for the record that they have begun.
-    pub(super) careful: Vec<Careful>,
+    /// and, among the actions, the assignments that wait for the record that they have begun.
+    pub(super) careful: Vec<usize>,
 }
 
 pub(super) struct Task {
@@ -260,9 +259,18 @@ pub(super) struct Collector {
     /// By the key of their group: the messages held.
     pub(super) held: BTreeMap<Arc<str>, BTreeSet<TaskNo>>,
     pub(super) deadlines: BTreeMap<Arc<str>, Time>,
-    /// Since when groups are gathered whose time is limited, milliseconds since 1970-01-01 UTC, and
-    /// whether that is recorded.
-    pub(super) began: BTreeMap<Part, (u64, bool)>,
+    /// The groups that are gathered and whose time is limited.
+    pub(super) began: BTreeMap<Part, Gathered>,
+}
+
+/// Since when a group is gathered.
+pub(super) struct Gathered {
+    /// Milliseconds since 1970-01-01 UTC.
+    pub(super) since_ms: u64,
+    /// When its time is up, once that is known; after a restart it is not yet.
+    pub(super) due: Option<Time>,
+    /// Whether the log holds this, or is about to.
+    pub(super) recorded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -307,8 +315,6 @@ pub(super) enum Then {
     },
     Settled(Vec<TaskId>),
     Forgotten,
-    /// These assignments go out.
-    HandOut(Vec<Careful>),
     /// Look again for tasks to cancel.
     Cancel {
         request: RequestId,
@@ -500,7 +506,7 @@ impl Core {
     }
 
     /// Queues an append, to be applied when it is accepted.
-    pub(super) fn append(&mut self, changes: Vec<(RecordKey, Change)>, then: Then) {
+    pub(super) fn append(&mut self, changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
         let token = Token(self.next_token);
         self.next_token += 1;
         let ops = match ops_of(&changes) {
@@ -515,6 +521,7 @@ impl Core {
         self.note_incoming(&changes, true);
         self.pending.insert(token, Pending { changes, then });
         self.actions.push(Action::Append { token, ops });
+        token
     }
 
     /// An append that the log would refuse is not made: what it was for stays as it was recorded.
@@ -562,7 +569,6 @@ impl Core {
         match pending.then {
             Then::Nothing => {}
             Then::Forgotten => self.forgetting = false,
-            Then::HandOut(careful) => self.hand_out_careful(careful, seq),
             Then::Cancel {
                 request,
                 target,

@@ -30,6 +30,8 @@ pub(crate) struct Mill {
     requests: u64,
     /// Assignments not yet looked at.
     pub(crate) assigned: Vec<(String, TaskId, u32)>,
+    /// Assignments that wait for an append.
+    waiting: Vec<(Token, (String, TaskId, u32))>,
     pub(crate) batches: Vec<usize>,
     pub(crate) emitted: Vec<TaskId>,
     pub(crate) cancelled: Vec<(String, LeaseRef)>,
@@ -64,6 +66,7 @@ impl Mill {
             wall_ahead_ms: 0,
             requests: 0,
             assigned: Vec::new(),
+            waiting: Vec::new(),
             batches: Vec::new(),
             emitted: Vec::new(),
             cancelled: Vec::new(),
@@ -100,11 +103,18 @@ impl Mill {
                     Some(on_the_way) => on_the_way.push((token, ops)),
                     None => answers.push(self.take(token, ops)),
                 },
-                Action::Assign { worker, leases, .. } => {
+                Action::Assign {
+                    after,
+                    worker,
+                    leases,
+                } => {
                     self.batches.push(leases.len());
                     for lease in leases {
                         let what = (worker.to_string(), lease.task.id.clone(), lease.attempt);
-                        self.assigned.push(what);
+                        match after {
+                            None => self.assigned.push(what),
+                            Some(token) => self.waiting.push((token, what)),
+                        }
                     }
                 }
                 Action::Cancel { worker, lease } => {
@@ -127,7 +137,11 @@ impl Mill {
 
     fn take(&mut self, token: Token, ops: Vec<Op>) -> Event {
         match self.append(ops) {
-            Ok(seq) => Event::Accepted { token, seq },
+            Ok(seq) => {
+                let ripe = self.waiting.extract_if(.., |(after, _)| *after == token);
+                self.assigned.extend(ripe.map(|(_, what)| what));
+                Event::Accepted { token, seq }
+            }
             Err(key) => Event::Conflicted { token, key },
         }
     }

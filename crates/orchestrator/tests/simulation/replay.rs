@@ -72,7 +72,10 @@ impl World {
             // Nothing was left undone: it has nothing to record but what it may forget.
             for action in &actions {
                 if let Action::Append { ops, .. } = action {
-                    let forgets = ops.iter().all(|op| matches!(op, Op::Delete { .. }));
+                    // What had begun before is recorded as such.
+                    let is_run = |op: &Op| op.key().as_str().starts_with("run.");
+                    let is_delete = |op: &Op| matches!(op, Op::Delete { .. });
+                    let forgets = ops.iter().all(|op| is_delete(op) || is_run(op));
                     if !forgets {
                         return Err(format!("(f) a replayed core has more to record: {ops:?}"));
                     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::ToHost;
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, Lease, LeaseRef, Now, Reply, RequestId, Time,
+    Action, Core, CoreOptions, Event, Lease, LeaseRef, Now, Reply, RequestId, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
@@ -438,13 +438,21 @@ impl World {
             self.monitor
                 .step(&self.scene, core, &actions, self.core_ms)?;
         }
+        let mut assigned: Vec<(Token, Arc<str>, Vec<Lease>)> = Vec::new();
         for action in actions {
             match action {
                 Action::Append { token, ops } => {
                     self.note(|| format!("append {} {ops:?}", token.0));
                     self.unanswered += 1;
                     let answer = match self.log.append(ops) {
-                        Ok(seq) => Event::Accepted { token, seq },
+                        Ok(seq) => {
+                            for (_, worker, leases) in
+                                assigned.extract_if(.., |(after, ..)| *after == token)
+                            {
+                                self.shown.push((seq, Shown::Assign(worker, leases)));
+                            }
+                            Event::Accepted { token, seq }
+                        }
                         Err(key) => Event::Conflicted { token, key },
                     };
                     if self.answer_delay == 0 {
@@ -466,7 +474,10 @@ impl World {
                         .map(|lease| format!("{}#{}", lease.task.id, lease.attempt))
                         .collect();
                     self.note(|| format!("assign {worker} {ids:?}"));
-                    self.shown.push((after, Shown::Assign(worker, leases)));
+                    match after {
+                        None => self.post(&worker, &ToWorker::Assign(leases)),
+                        Some(token) => assigned.push((token, worker, leases)),
+                    }
                 }
                 Action::Cancel { worker, lease } => {
                     self.post(&worker, &ToWorker::Cancel(lease));
