@@ -188,7 +188,11 @@ fn remove(state: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         result => result,
     };
-    for file in ["workflow.json", proofmill_api::SOCKET_NAME] {
+    for file in [
+        "workflow.json",
+        "accepted-emissions",
+        proofmill_api::SOCKET_NAME,
+    ] {
         absent(std::fs::remove_file(state.join(file)))?;
     }
     for folder in ["log", "blobs", "scratch", ENGINE] {

@@ -16,6 +16,8 @@ mod engine;
 mod engine_crashes;
 mod examples;
 mod intake;
+mod losses;
 mod operate;
 mod support;
 mod usage;
+mod waiting;

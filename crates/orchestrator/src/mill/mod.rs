@@ -14,6 +14,7 @@
 //! # Ok(()) }
 //! ```
 
+mod emitted;
 mod options;
 mod registry;
 mod roles;
