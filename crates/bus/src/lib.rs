@@ -28,12 +28,15 @@ mod key;
 mod log;
 mod memory;
 mod pending;
+mod private;
 mod secret;
 
 pub use blob::{
     BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, Look, Sightings, Sweeper, Swept,
 };
-pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
+pub use embedded::{
+    DirectoryLock, EmbeddedLog, LockError, Loss, OpenError, Options, open_lock_file,
+};
 pub use error::{AppendError, LogFailure, ReadError};
 pub use jetstream::{
     ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, LeaseView, Leases,
@@ -45,4 +48,5 @@ pub use log::{
     Durable, Entry, Expect, Log, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,
 };
 pub use memory::MemoryLog;
+pub use private::{check_private_directory, make_private_directory};
 pub use secret::{SecretError, read_secret};

@@ -52,6 +52,25 @@ impl MemoryLog {
         Self::with(State::default(), false)
     }
 
+    /// A log that holds these live records, up to place `last`; every accepted batch is durable at
+    /// once.
+    pub(crate) fn holding(entries: Vec<Entry>, last: Seq) -> Self {
+        let mut live = Live {
+            last,
+            ..Live::default()
+        };
+        for entry in entries {
+            live.by_key.insert(entry.key.clone(), entry.seq);
+            live.by_seq.insert(entry.seq, (entry.key, entry.value));
+        }
+        let state = State {
+            stable: live.clone(),
+            live,
+            pending: VecDeque::new(),
+        };
+        Self::with(state, true)
+    }
+
     fn with(state: State, flush_at_once: bool) -> Self {
         let seq = state.stable.last;
         let durable = watch::Sender::new(Durable { seq, failed: None });

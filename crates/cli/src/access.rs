@@ -22,25 +22,42 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Access {
     /// It runs, and answers on its control socket.
     Running(Client),
-    /// It does not: its state is open here, until [`Access::close`].
+    /// It does not: its state, or a copy of it, is open here, until [`Access::close`].
     Stopped(Box<Mill>, Operations),
 }
 
 // === impl Access ===
 
 impl Access {
-    /// The way to what a command is about.
+    /// The way to what a command looks at: it changes nothing, and needs no room on the disk.
     pub(crate) async fn look(args: &Look) -> Result<Self, Failure> {
-        let Some(workflow) = &args.workflow else {
-            return Self::to(args.state.state.clone()).await;
-        };
+        match &args.workflow {
+            None => Self::read(args.state.state.clone()).await,
+            Some(workflow) => Self::on_bus(args, workflow).await,
+        }
+    }
+
+    /// The way to what a command changes.
+    pub(crate) async fn change(args: &Look) -> Result<Self, Failure> {
+        match &args.workflow {
+            None => Self::to(args.state.state.clone(), false).await,
+            Some(workflow) => Self::on_bus(args, workflow).await,
+        }
+    }
+
+    /// The way to the mill of the state directory that is meant, to look at it.
+    pub(crate) async fn read(named: Option<PathBuf>) -> Result<Self, Failure> {
+        Self::to(named, true).await
+    }
+
+    async fn on_bus(args: &Look, workflow: &str) -> Result<Self, Failure> {
         let connection = bus::connect(&args.bus, Role::Operator, workflow).await?;
         let blobs = Arc::new(open_blobs(&connection).await?.of(workflow));
         Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
     }
 
     /// The way to the mill of the state directory that is meant.
-    pub(crate) async fn to(named: Option<PathBuf>) -> Result<Self, Failure> {
+    async fn to(named: Option<PathBuf>, read_only: bool) -> Result<Self, Failure> {
         let directory = state::choose(named)?;
         let until = Instant::now() + PATIENCE;
         loop {
@@ -59,6 +76,7 @@ impl Access {
             let registry = provers::registry(Path::new(""));
             let options = Options {
                 run_sources: false,
+                read_only,
                 ..Options::in_directory(&directory)
             };
             match Mill::open(&workflow, registry, options).await {

@@ -180,6 +180,10 @@ pub(crate) struct Demo {
     pub(crate) state: PathBuf,
     #[command(flatten)]
     pub(crate) keys: KeysArg,
+    /// Go on with a state directory that holds less than was durable or emitted; what is missing is
+    /// listed, and damaged files are kept in it.
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
     /// Forget the state of an earlier run and begin anew.
     #[arg(long)]
     pub(crate) fresh: bool,
@@ -224,6 +228,10 @@ pub(crate) struct Run {
     /// by the workflow's name].
     #[arg(long, env = "PROOFMILL_STATE", value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    /// Go on with a state directory that holds less than was durable or emitted; what is missing is
+    /// listed, and damaged files are kept in it.
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
     #[command(flatten)]
     pub(crate) keys: KeysArg,
     #[command(flatten)]

@@ -1,5 +1,7 @@
 //! The bus, as the command line describes it.
 
+use std::time::Duration;
+
 use proofmill_bus::{Bucket, Connection, Credentials, NatsOptions, Role};
 
 use crate::args::cluster::BusArgs;
@@ -8,6 +10,9 @@ use crate::failure::Failure;
 /// Where the password of `--bus-user` is, and a token: on a command line others could read them.
 const PASSWORD: &str = "PROOFMILL_BUS_PASSWORD";
 const TOKEN: &str = "PROOFMILL_BUS_TOKEN";
+
+/// How long a role waits for a bus that does not answer: servers and roles are started together.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Connects as a role; `name` is what the server shows.
 pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Connection, Failure> {
@@ -49,6 +54,12 @@ pub(crate) async fn connect(args: &BusArgs, role: Role, name: &str) -> Result<Co
         });
         Bucket::new(url, texts)
     });
+    let wait = match role {
+        // A person waits for the answer.
+        Role::Operator => Duration::ZERO,
+        _ => CONNECT_TIMEOUT,
+    };
+    options.connect_timeout = args.connect_timeout.unwrap_or(wait);
     options.name = format!("proofmill {role} {name}");
     Ok(Connection::open(options).await?)
 }

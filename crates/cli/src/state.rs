@@ -7,7 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use proofmill_bus::OpenError;
+use proofmill_bus::{OpenError, check_private_directory};
 use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry};
 use proofmill_workflow::{Workflow, render};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(crate) const ROOT: &str = ".proofmill";
 const FILE: &str = "workflow.json";
 
 /// What the program itself puts into a state directory, before it has written [`FILE`].
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "log",
     "blobs",
     "scratch",
@@ -29,6 +29,7 @@ const OURS: [&str; 7] = [
     "engine",
     "demo.json",
     "emissions.json",
+    "accepted-emissions",
 ];
 
 /// How long a mill waits for a state directory that a short command (`status`, `dlq`) has open.
@@ -48,6 +49,7 @@ struct Saved {
 /// belongs to something else is left alone.
 pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     let shown = state.display();
+    ensure_private(state)?;
     if let Some(saved) = read(state)? {
         if saved.workflow != workflow {
             return Err(Failure::usage(format!(
@@ -91,6 +93,24 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses a state directory that others may change, and one below a folder of ours that they may:
+/// who can put files there decides what is proved, and which programs run.
+fn ensure_private(state: &Path) -> Result<(), Failure> {
+    let root = state.parent().filter(|parent| parent.ends_with(ROOT));
+    for directory in root.into_iter().chain([state]) {
+        match check_private_directory(directory) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            checked => checked.map_err(|error| {
+                Failure::new(format!(
+                    "cannot use {} as state directory: {error}",
+                    directory.display()
+                ))
+            })?,
+        }
+    }
+    Ok(())
+}
+
 /// Remembers the workflow of a state directory, for the commands that look at it later.
 pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(), Failure> {
     let file = std::path::absolute(file)?;
@@ -123,6 +143,7 @@ fn read(state: &Path) -> Result<Option<Saved>, Failure> {
 
 /// The workflow of a state directory.
 pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
+    ensure_private(state)?;
     let saved = read(state)?.ok_or_else(|| {
         Failure::new(format!("{} is no state directory", state.display()))
             .help("name the directory given to `run` or `demo` with --state")

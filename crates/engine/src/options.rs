@@ -20,6 +20,8 @@ pub struct Options {
     /// are removed when their jobs end, but not overwritten: where that matters, give a directory on an
     /// encrypted disk or in memory.
     pub state_dir: Option<PathBuf>,
+    /// Go on with a log there that holds less than was durable.
+    pub accept_loss: bool,
     /// The byte budget; without one, three quarters of the memory that this process may use.
     pub memory: Option<u64>,
     /// Partitions under way at once: each has its memory reserved from its first stage to its last.
@@ -244,6 +246,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             state_dir: None,
+            accept_loss: false,
             memory: None,
             partition_workers: 2,
             express_workers: 1,

@@ -3,11 +3,10 @@
 use futures_util::future::BoxFuture;
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use proofmill_bus::make_private_directory;
 use proofmill_groth16::snarkjs::CheckedKeys;
 use proofmill_shutdown::Shutdown;
 use tempfile::TempDir;
@@ -67,7 +66,7 @@ impl Service {
             let state = std::fs::canonicalize(state).map_err(storage)?;
             let log = options.state_dir.is_some().then(|| state.join("log"));
             // The log is locked: from here on the directory is this engine's alone.
-            let (journal, recovered) = Journal::open(log.as_deref()).await?;
+            let (journal, recovered) = Journal::open(log.as_deref(), options.accept_loss).await?;
             let precompiled = state.join("precompiled");
             make(&precompiled)?;
             let inputs = Inputs::open(state.join("inputs"), options.limits).map_err(storage)?;
@@ -245,10 +244,7 @@ fn temporary() -> std::io::Result<TempDir> {
 }
 
 fn make(folder: &Path) -> Result<(), Error> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
+    make_private_directory(folder)
         .map_err(|error| storage(format!("{}: {error}", folder.display())))
 }
 

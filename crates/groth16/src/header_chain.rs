@@ -13,8 +13,9 @@
 //! # }
 //! ```
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -172,6 +173,17 @@ pub enum ChunkProofError {
 const CHUNK_MAGIC: &[u8; 8] = b"PMILLHCP";
 const CHUNK_VERSION: u32 = 1;
 
+/// Makes or opens a lock file; what a link names is neither truncated nor locked.
+fn open_lock_file(path: &Path) -> io::Result<File> {
+    if path.is_symlink() {
+        let why = "the lock file is a symbolic link, which is not followed: remove it";
+        return Err(io::Error::other(why));
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    options.open(path)
+}
+
 // === impl HeaderChainKeys ===
 
 impl HeaderChainKeys {
@@ -201,7 +213,7 @@ impl HeaderChainKeys {
         let path = |suffix: &str| directory.join(format!("{name}.{suffix}"));
         let (key_path, vk_path, lock_path) = (path("pk"), path("vk"), path("lock"));
 
-        let lock = File::create(&lock_path).map_err(io(&lock_path))?;
+        let lock = open_lock_file(&lock_path).map_err(io(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -207,6 +207,30 @@ impl BlobStore {
         })
     }
 
+    /// Blobs in the directory `dir`, which is left as it is: to read what is there, also where nothing
+    /// can be written. If it is not there, there are no blobs.
+    ///
+    /// # Errors
+    /// [`BlobError::Directory`].
+    pub fn open_existing(dir: impl AsRef<Path>) -> Result<Self, BlobError> {
+        let dir = dir.as_ref();
+        let root = match dir.canonicalize() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self::over(Arc::new(object_store::memory::InMemory::new())));
+            }
+            root => root.map_err(|source| BlobError::Directory {
+                path: dir.to_owned(),
+                source,
+            })?,
+        };
+        let store = LocalFileSystem::new_with_prefix(&root);
+        let store = store.map_err(|source| BlobError::Store {
+            what: format!("open {}", dir.display()),
+            source,
+        })?;
+        Ok(Self::over(Arc::new(store)))
+    }
+
     /// Blobs in another object store, whose puts must be durable when they return.
     pub fn over(store: Arc<dyn ObjectStore>) -> Self {
         Self {

@@ -5,6 +5,11 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
+/// The lock file in a directory.
+const NAME: &str = "lock";
+
 /// A directory that no other process uses: the system releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub struct DirectoryLock {
@@ -26,27 +31,12 @@ impl DirectoryLock {
     /// Locks `dir`, which must be there; `Ok(Err(_))` if somebody else has it.
     ///
     /// # Errors
-    /// The file `lock` in it cannot be used.
+    /// The file `lock` in it cannot be used, or is a symbolic link.
     pub fn acquire(dir: &Path) -> io::Result<Result<Self, LockError>> {
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600);
-        let mut file = options.open(dir.join("lock"))?;
+        let mut file = open_lock_file(&dir.join(NAME))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.take(32).read_to_string(&mut text)?;
-                let pid = text.trim().parse().ok();
-                return Ok(Err(LockError {
-                    path: dir.to_owned(),
-                    pid,
-                }));
-            }
+            Err(TryLockError::WouldBlock) => return held(file, dir).map(Err),
             Err(TryLockError::Error(error)) => return Err(error),
         }
         file.set_len(0)?;
@@ -54,6 +44,57 @@ impl DirectoryLock {
         writeln!(file, "{}", std::process::id())?;
         Ok(Ok(Self { file }))
     }
+
+    /// Keeps `dir` from being changed while it is read, and writes nothing: other readers may have
+    /// it as well. `None` if no process has ever locked it.
+    pub(super) fn share(dir: &Path) -> io::Result<Result<Option<Self>, LockError>> {
+        let file = match open_unfollowed(OpenOptions::new().read(true), &dir.join(NAME)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
+            file => file?,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Ok(Some(Self { file }))),
+            Err(TryLockError::WouldBlock) => held(file, dir).map(Err),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// Makes or opens a file to lock (mode 0600). A symbolic link is not followed: whoever may put one
+/// there would have what it names locked, or truncated.
+///
+/// # Errors
+/// It cannot be opened, or is a symbolic link.
+pub fn open_lock_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
+    open_unfollowed(&mut options, path)
+}
+
+fn open_unfollowed(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options.open(path).map_err(|error| {
+        if path.is_symlink() {
+            let why = "the lock file in it is a symbolic link, which is not followed: remove it";
+            return io::Error::new(error.kind(), why);
+        }
+        error
+    })
+}
+
+fn held(file: File, dir: &Path) -> io::Result<LockError> {
+    let mut text = String::new();
+    file.take(32).read_to_string(&mut text)?;
+    let pid = text.trim().parse().ok();
+    Ok(LockError {
+        path: dir.to_owned(),
+        pid,
+    })
 }
 
 impl Drop for DirectoryLock {

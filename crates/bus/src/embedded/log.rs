@@ -1,8 +1,6 @@
 //! The handle.
 
 use std::collections::VecDeque;
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -13,13 +11,17 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use super::lock::DirectoryLock;
+use super::loss::Loss;
 use super::options::{OpenError, Options};
-use super::store::{Reader, Store, StoreError};
+use super::store::{self, Opened, Reader, Store};
+use super::verify::StoreError;
 use super::writer::{self, Shared};
 use crate::error::{AppendError, LogFailure, ReadError};
 use crate::key::Key;
 use crate::log::{Durable, Entry, Log, Op, Seq};
+use crate::memory::MemoryLog;
 use crate::pending::{Accepting, State, append};
+use crate::private::{check_private_directory, make_private_directory};
 
 /// Records read in one go by a replay.
 const REPLAY_CHUNK: i64 = 256;
@@ -38,6 +40,7 @@ const REPLAY_CHUNK: i64 = 256;
 pub struct EmbeddedLog {
     shared: Arc<Shared>,
     options: Options,
+    loss: Option<Loss>,
     reader: Mutex<Option<Reader>>,
     /// The lock goes only when the writer has ended.
     writer: Mutex<Option<(JoinHandle<()>, DirectoryLock)>>,
@@ -50,22 +53,24 @@ impl EmbeddedLog {
     /// live record. Blocks for about 1 ms for each 1,000 of them.
     ///
     /// # Errors
-    /// See [`OpenError`]; in particular if another handle has it open.
+    /// See [`OpenError`]; in particular if another handle has it open, or if it holds less than was
+    /// durable ([`OpenError::Damaged`]).
     pub fn open(dir: impl AsRef<Path>, options: Options) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let directory = |source| OpenError::Directory {
             path: dir.to_owned(),
             source,
         };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)
-            .map_err(directory)?;
+        make_private_directory(dir).map_err(directory)?;
         let lock = DirectoryLock::acquire(dir).map_err(directory)??;
-        let (store, live) = Store::open(dir)?;
-        let reader =
-            Reader::open(dir).map_err(|error| OpenError::damaged(dir.to_owned(), error))?;
+        let Opened { store, live, loss } = Store::open(dir, options.accept_loss)?;
+        if let Some(loss) = &loss {
+            tracing::warn!(%loss, "going on without what the log has lost");
+        }
+        let reader = Reader::open(dir).map_err(|error| OpenError::Unusable {
+            path: dir.to_owned(),
+            reason: error.to_string(),
+        })?;
         let state = State::new(live, store.head().seq);
         let shared = Arc::new(Shared::new(dir.to_owned(), state));
         let for_writer = shared.clone();
@@ -76,9 +81,38 @@ impl EmbeddedLog {
         Ok(Self {
             shared,
             options,
+            loss,
             reader: Mutex::new(Some(reader)),
             writer: Mutex::new(Some((writer, lock))),
         })
+    }
+
+    /// The log in `dir` as it is on disk, copied into memory: what is appended to the copy never
+    /// reaches the disk. Nothing is written, not even a lock's holder, so that this works on a full or
+    /// read-only disk; while it reads no other process can open the log for writing.
+    ///
+    /// # Errors
+    /// As for [`EmbeddedLog::open`].
+    pub fn read(dir: impl AsRef<Path>) -> Result<MemoryLog, OpenError> {
+        let dir = dir.as_ref();
+        let directory = |source| OpenError::Directory {
+            path: dir.to_owned(),
+            source,
+        };
+        match check_private_directory(dir) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(MemoryLog::new());
+            }
+            checked => checked.map_err(directory)?,
+        }
+        let _shared = DirectoryLock::share(dir).map_err(directory)??;
+        let (last, entries) = store::read_only(dir)?;
+        Ok(MemoryLog::holding(entries, last))
+    }
+
+    /// What the log had lost when it was opened with [`Options::accept_loss`].
+    pub fn accepted_loss(&self) -> Option<&Loss> {
+        self.loss.as_ref()
     }
 
     /// Accepts nothing more, makes everything accepted durable, and lets the directory go.
@@ -176,7 +210,7 @@ impl EmbeddedLog {
         let place = self.shared.dir.display().to_string();
         match error {
             StoreError::Corrupt { seq, reason } => ReadError::Corrupt { place, seq, reason },
-            StoreError::Sqlite(error) => ReadError::Unavailable {
+            error => ReadError::Unavailable {
                 place,
                 reason: error.to_string(),
             },

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::lock::LockError;
-use super::store::StoreError;
+use super::loss::Loss;
 
 /// How an [`EmbeddedLog`](super::EmbeddedLog) behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +13,16 @@ pub struct Options {
     /// Bytes of keys and values that may be accepted and not yet durable; an append beyond them
     /// waits. A batch larger than this waits until nothing else is pending.
     pub max_pending_bytes: usize,
+    /// Whether a log that holds less than was durable is opened all the same, with what can be read
+    /// of it: see [`EmbeddedLog::accepted_loss`](super::EmbeddedLog::accepted_loss).
+    pub accept_loss: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             max_pending_bytes: 64 * 1024 * 1024,
+            accept_loss: false,
         }
     }
 }
@@ -28,6 +32,13 @@ impl Options {
     #[must_use]
     pub fn with_max_pending_bytes(mut self, bytes: usize) -> Self {
         self.max_pending_bytes = bytes;
+        self
+    }
+
+    /// Sets [`Options::accept_loss`].
+    #[must_use]
+    pub fn with_accepted_loss(mut self, accept: bool) -> Self {
+        self.accept_loss = accept;
         self
     }
 }
@@ -70,24 +81,26 @@ pub enum OpenError {
         /// The format version of this build.
         known: i32,
     },
-    /// The log is damaged or unreadable.
+    /// The system does not let this process use the log.
     #[error("cannot open the log {path}: {reason}")]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// What was durable is not there any more, or not as it was.
+    #[error(
+        "the log {path} is damaged: {loss}; restore its directory from a copy, or go on without what \
+         is lost: --accept-loss lists it"
+    )]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the record it shows in.
-        reason: String,
+        /// What is missing.
+        loss: Loss,
     },
     /// The writer thread could not be started.
     #[error("cannot start the log's writer thread")]
     Thread(#[source] io::Error),
-}
-
-impl OpenError {
-    pub(super) fn damaged(path: PathBuf, error: StoreError) -> Self {
-        Self::Damaged {
-            path,
-            reason: error.to_string(),
-        }
-    }
 }

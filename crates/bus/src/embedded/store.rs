@@ -2,18 +2,30 @@
 //!
 //! The header's application id is [`MAGIC`] and its user version is [`FORMAT`]. Table `records`
 //! holds each live record under its place, with a CRC-32 of place, key and value; the one row of
-//! `head` holds the last place given out and the count of live records, so that a place is never
-//! given twice and a record that vanished is noticed.
+//! `head` holds the last place given out and the count of live records, with a CRC-32, so that a
+//! place is never given twice and a record that vanished is noticed. Format 1 had no checksum in
+//! `head`, and no [mark](super::mark) beside the database; it is read, and turned into format 2.
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use bytes::Bytes;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rustix::fs::OFlags;
 
+use super::image::{self, wal_file};
+use super::loss::{Loss, Survey};
+use super::mark::{self, Mark, MarkError, Promise};
 use super::options::OpenError;
+use super::verify::{
+    Fault, Head, SELECT_FROM, SELECT_ONE, StoreError, Verified, decode, sql, sum, verify,
+};
 use crate::key::Key;
 use crate::log::{Entry, Seq};
 use crate::pending::Group;
@@ -21,7 +33,7 @@ use crate::pending::Group;
 /// "PFML", the application id of a log.
 pub(super) const MAGIC: i32 = 0x5046_4d4c;
 /// The version of the tables below.
-pub(super) const FORMAT: i32 = 1;
+pub(super) const FORMAT: i32 = 2;
 
 const SCHEMA: &str = "
     CREATE TABLE records (
@@ -33,9 +45,9 @@ const SCHEMA: &str = "
     CREATE TABLE head (
         id INTEGER PRIMARY KEY CHECK (id = 0),
         seq INTEGER NOT NULL,
-        live INTEGER NOT NULL
-    ) STRICT;
-    INSERT INTO head VALUES (0, 0, 0);";
+        live INTEGER NOT NULL,
+        sum INTEGER NOT NULL DEFAULT 0
+    ) STRICT;";
 
 /// Pages in the write-ahead log from which a checkpoint is made when nothing else is to do.
 const CHECKPOINT_WHEN_IDLE: u32 = 1024;
@@ -44,10 +56,11 @@ const CHECKPOINT_ALWAYS: u32 = 8192;
 /// Free bytes in the file, if they are also more than half of it, that are given back on open.
 const VACUUM_FROM_BYTES: i64 = 16 * 1024 * 1024;
 
-/// The connection that writes.
+/// The connection that writes, and the mark of what it has written.
 #[derive(Debug)]
 pub(super) struct Store {
     db: Connection,
+    mark: Mark,
     wal_pages: Arc<AtomicU32>,
     head: Head,
 }
@@ -58,129 +71,110 @@ pub(super) struct Reader {
     db: Connection,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) seq: Seq,
-    pub(super) live: u64,
+/// A log that has been opened.
+pub(super) struct Opened {
+    pub(super) store: Store,
+    pub(super) live: HashMap<Key, Seq>,
+    /// What was missing, if going on without it was asked for.
+    pub(super) loss: Option<Loss>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub(super) enum StoreError {
-    #[error("record {seq} is corrupt: {reason}; restore the directory from a copy")]
-    Corrupt { seq: Seq, reason: String },
-    #[error("{0}")]
-    Sqlite(#[from] rusqlite::Error),
+/// A log that is whole, of which nothing has been changed yet.
+struct Sound {
+    db: Connection,
+    verified: Verified,
+    mark: Mark,
 }
 
 // === impl Store ===
 
 impl Store {
-    /// Opens or creates the database in `dir`, and reads the keys of its live records.
-    pub(super) fn open(dir: &Path) -> Result<(Self, HashMap<Key, Seq>), OpenError> {
+    /// Opens or creates the log in `dir`, and reads the keys of its live records. A log that holds
+    /// less than it promised is left as it is, unless `accept_loss`.
+    pub(super) fn open(dir: &Path, accept_loss: bool) -> Result<Opened, OpenError> {
         let path = file(dir);
-        let damaged = |error: StoreError| OpenError::damaged(path.clone(), error);
-        let directory = |source| OpenError::Directory {
-            path: path.clone(),
-            source,
+        let (sound, loss) = match open_sound(dir) {
+            Ok(sound) => (sound, None),
+            Err(Fault::Refused(error)) => return Err(error),
+            Err(Fault::Damaged(cause)) => {
+                let (survey, loss) = survey(dir, &cause);
+                if !accept_loss {
+                    return Err(OpenError::Damaged { path, loss });
+                }
+                let kept = survey.rebuild(dir, &loss).map_err(unusable(&path))?;
+                let sound = open_sound(dir).map_err(|fault| fault.into_error(dir))?;
+                (sound, Some(loss.accepted(kept)))
+            }
         };
-        create_private(&path).map_err(directory)?;
-        let mut db = connect(&path, false).map_err(|e| damaged(e.into()))?;
-        Self::prepare(&db, &path)?;
-
+        let Sound {
+            mut db,
+            verified,
+            mark,
+        } = sound;
         let wal_pages = Arc::new(AtomicU32::new(0));
         let counter = wal_pages.clone();
         db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
             counter.store(pages.unsigned_abs(), Ordering::Relaxed);
             Ok(())
         }))
-        .map_err(|e| damaged(e.into()))?;
+        .map_err(|error| unusable(&path)(error.into()))?;
         let mut store = Self {
             db,
+            mark,
             wal_pages,
-            head: Head::default(),
+            head: verified.head,
         };
-        let live = store.load().map_err(damaged)?;
-        store.vacuum().map_err(damaged)?;
+        store
+            .make_current(verified.format)
+            .map_err(unusable(&path))?;
         // The names of new files are as durable as what is in them.
         for folder in [
             Some(dir),
             dir.parent().filter(|p| !p.as_os_str().is_empty()),
         ] {
             let sync = |folder: &Path| std::fs::File::open(folder)?.sync_all();
-            folder.map_or(Ok(()), sync).map_err(directory)?;
+            folder
+                .map_or(Ok(()), sync)
+                .map_err(|error| unusable(&path)(error.into()))?;
         }
-        Ok((store, live))
+        Ok(Opened {
+            store,
+            live: verified.live,
+            loss,
+        })
     }
 
-    fn prepare(db: &Connection, path: &Path) -> Result<(), OpenError> {
-        let damaged = |e: rusqlite::Error| OpenError::damaged(path.to_owned(), e.into());
-        let header = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-        let (magic, format) = (
-            header("application_id").map_err(damaged)?,
-            header("user_version").map_err(damaged)?,
-        );
-        let tables: i64 = db
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(damaged)?;
-        match (magic, format) {
-            (0, 0) if tables == 0 => {
-                db.pragma_update(None, "journal_mode", "WAL")
-                    .map_err(damaged)?;
-                // The tables go to the database itself at once: whatever becomes of the
-                // write-ahead log, what is left is a log.
-                db.execute_batch(&format!(
-                    "BEGIN IMMEDIATE; PRAGMA application_id = {MAGIC}; \
-                     PRAGMA user_version = {FORMAT}; {SCHEMA} COMMIT; \
-                     PRAGMA wal_checkpoint(TRUNCATE);"
-                ))
-                .map_err(damaged)
-            }
-            (MAGIC, FORMAT) => db
-                .pragma_update(None, "journal_mode", "WAL")
-                .map_err(damaged),
-            (MAGIC, found) => Err(OpenError::UnknownFormat {
-                path: path.to_owned(),
-                found,
-                known: FORMAT,
-            }),
-            (found, _) => Err(OpenError::NotALog {
-                path: path.to_owned(),
-                found,
-            }),
+    /// From here on the database may be changed.
+    fn make_current(&mut self, format: i32) -> Result<(), StoreError> {
+        self.db
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+        self.mark
+            .raise(Promise::now(self.head.seq, self.head.live))?;
+        self.mark.sync()?;
+        if format == 1 {
+            let tx = self.db.transaction()?;
+            tx.execute_batch(&format!(
+                "ALTER TABLE head ADD COLUMN sum INTEGER NOT NULL DEFAULT 0; \
+                 UPDATE head SET sum = {}; PRAGMA user_version = {FORMAT};",
+                self.head.sum()
+            ))?;
+            tx.commit()?;
+            tracing::info!("the log is of the format before, and has been brought to this one");
         }
+        self.vacuum()
     }
 
-    /// Verifies every record, and the count of them.
-    fn load(&mut self) -> Result<HashMap<Key, Seq>, StoreError> {
-        self.head = read_head(&self.db)?;
-        let mut live = HashMap::new();
-        let mut select = self.db.prepare(SELECT_FROM)?;
-        let mut rows = select.query((0, i64::MAX, -1))?;
-        while let Some(row) = rows.next()? {
-            let entry = decode(row)?;
-            if entry.seq > self.head.seq {
-                let reason = format!("it is beyond the head, {}", self.head.seq);
-                return Err(StoreError::Corrupt {
-                    seq: entry.seq,
-                    reason,
-                });
-            }
-            if let Some(other) = live.insert(entry.key, entry.seq) {
-                let reason = format!("record {other} is live under the same key");
-                return Err(StoreError::Corrupt {
-                    seq: entry.seq,
-                    reason,
-                });
-            }
-        }
-        if live.len() as u64 != self.head.live {
-            let reason = format!("{} live records found of {}", live.len(), self.head.live);
-            return Err(StoreError::Corrupt {
-                seq: self.head.seq,
-                reason,
-            });
-        }
-        Ok(live)
+    /// Makes an empty file that only its owner can read. SQLite gives its other files the permissions
+    /// of the database.
+    pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        options.open(path).map(drop).map_err(StoreError::from)
     }
 
     fn vacuum(&self) -> Result<(), StoreError> {
@@ -205,6 +199,7 @@ impl Store {
     }
 
     /// Writes `group` in one transaction; when this returns it is on stable storage.
+    /// Nobody may be told of it before: then the mark says so as well.
     pub(super) fn commit(&mut self, group: &Group) -> Result<(), StoreError> {
         let head = Head {
             seq: group.last,
@@ -220,30 +215,55 @@ impl Store {
             for (seq, (key, value)) in &group.puts {
                 insert.execute((sql(*seq), key.as_str(), &value[..], sum(*seq, key, value)))?;
             }
-            tx.prepare_cached("UPDATE head SET seq = ?, live = ?")?
-                .execute((sql(head.seq), head.live.cast_signed()))?;
+            tx.prepare_cached("UPDATE head SET seq = ?, live = ?, sum = ?")?
+                .execute((sql(head.seq), head.live.cast_signed(), head.sum()))?;
         }
         tx.commit()?;
         self.head = head;
+        self.mark.raise(Promise::now(head.seq, head.live))?;
         Ok(())
     }
 
-    /// Moves the write-ahead log into the database when it has grown too much, so that it is used
-    /// again from its start: appending to a file costs more than overwriting it.
-    pub(super) fn tidy(&self) -> Result<(), StoreError> {
+    /// What cannot wait for a quiet moment. Moves the write-ahead log into the database when it has
+    /// grown too much, so that it is used again from its start: appending to a file costs more than
+    /// overwriting it.
+    pub(super) fn tidy(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
             self.checkpoint()?;
+        }
+        if self.mark.is_overdue() {
+            self.mark.sync()?;
         }
         Ok(())
     }
 
-    /// Whether the write-ahead log should be moved as soon as there is nothing else to do.
-    pub(super) fn wants_tidying(&self) -> bool {
-        self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE
+    /// Time until there is something to do in a quiet moment; `None` if there is nothing.
+    pub(super) fn tidying_due_in(&self) -> Option<Duration> {
+        if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
+            return Some(Duration::ZERO);
+        }
+        self.mark.due_in()
+    }
+
+    /// What is to do in a quiet moment.
+    pub(super) fn tidy_when_idle(&mut self) -> Result<(), StoreError> {
+        if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
+            self.checkpoint()?;
+        }
+        if self.mark.due_in().is_some_and(|left| left.is_zero()) {
+            self.mark.sync()?;
+        }
+        Ok(())
+    }
+
+    /// The last of a log that is closed.
+    pub(super) fn finish(&mut self) -> Result<(), StoreError> {
+        self.mark.sync()?;
+        self.checkpoint()
     }
 
     /// Readers may keep part of the write-ahead log from being moved: that is not an error.
-    pub(super) fn checkpoint(&self) -> Result<(), StoreError> {
+    fn checkpoint(&self) -> Result<(), StoreError> {
         self.db
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         // The next commit counts anew: from the start, or on from what a reader kept.
@@ -264,7 +284,7 @@ impl Reader {
     /// Fixes what later reads see, until this reader is dropped.
     pub(super) fn pin(&self) -> Result<(), StoreError> {
         self.db.execute_batch("BEGIN")?;
-        read_head(&self.db)?;
+        Head::read(&self.db, FORMAT)?;
         Ok(())
     }
 
@@ -288,87 +308,171 @@ impl Reader {
     }
 }
 
-const SELECT_ONE: &str = "SELECT seq, key, value, sum FROM records WHERE seq = ?";
-const SELECT_FROM: &str =
-    "SELECT seq, key, value, sum FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?";
-
 pub(super) fn file(dir: &Path) -> PathBuf {
     dir.join("log.sqlite")
 }
 
-/// SQLite gives its other files the permissions of the database.
-fn create_private(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = std::fs::OpenOptions::new();
-    options
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map(drop)
-}
-
-fn connect(path: &Path, read_only: bool) -> rusqlite::Result<Connection> {
+pub(super) fn connect(path: &Path, read_only: bool) -> rusqlite::Result<Connection> {
     let access = if read_only {
         OpenFlags::SQLITE_OPEN_READ_ONLY
     } else {
         OpenFlags::SQLITE_OPEN_READ_WRITE
     };
     let db = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    db.busy_timeout(std::time::Duration::from_secs(10))?;
+    // A damaged write-ahead log is not folded into the database by closing it.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    db.busy_timeout(Duration::from_secs(10))?;
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
     db.pragma_update(None, "synchronous", "FULL")?;
     db.pragma_update(None, "trusted_schema", false)?;
     Ok(db)
 }
 
-fn read_head(db: &Connection) -> Result<Head, StoreError> {
-    let head = db.query_row("SELECT seq, live FROM head", [], |row| {
-        Ok(Head {
-            seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
-            live: row.get::<_, i64>(1)?.cast_unsigned(),
-        })
-    })?;
-    Ok(head)
-}
+// === impl Fault ===
 
-fn decode(row: &Row<'_>) -> Result<Entry, StoreError> {
-    let seq = Seq(row.get::<_, i64>(0)?.cast_unsigned());
-    let corrupt = |reason: String| StoreError::Corrupt { seq, reason };
-    let text = row
-        .get_ref(1)?
-        .as_str()
-        .map_err(|e| corrupt(e.to_string()))?;
-    let key = Key::new(text).map_err(|e| corrupt(e.to_string()))?;
-    let value = row
-        .get_ref(2)?
-        .as_blob()
-        .map_err(|e| corrupt(e.to_string()))?;
-    let (expected, found) = (row.get::<_, i64>(3)?, sum(seq, &key, value));
-    if expected != found {
-        let reason = format!(
-            "the checksum of its content, under {key}, is {found:08x} and not {expected:08x}"
-        );
-        return Err(corrupt(reason));
+impl Fault {
+    /// The error for whoever only looks at the log in `dir`.
+    pub(super) fn into_error(self, dir: &Path) -> OpenError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Damaged(cause) => OpenError::Damaged {
+                path: file(dir),
+                loss: survey(dir, &cause).1,
+            },
+        }
     }
-    Ok(Entry {
-        seq,
-        key,
-        value: Bytes::copy_from_slice(value),
-    })
 }
 
-fn sum(seq: Seq, key: &Key, value: &[u8]) -> i64 {
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&seq.0.to_le_bytes());
-    sum.update(&(key.as_str().len() as u64).to_le_bytes());
-    sum.update(key.as_str().as_bytes());
-    sum.update(value);
-    i64::from(sum.finalize())
+/// Reads the log in `dir` into memory, and changes nothing: its last place, and its live records.
+pub(super) fn read_only(dir: &Path) -> Result<(Seq, Vec<Entry>), OpenError> {
+    let read = || {
+        let Some(promise) = look(dir)? else {
+            return Ok((Seq(0), Vec::new()));
+        };
+        let path = file(dir);
+        let db = image::open(&path, true).map_err(|error| Fault::of(&path, error))?;
+        let mut entries = Vec::new();
+        let verified = verify(&db, &path, promise, |entry| entries.push(entry))?;
+        Ok((verified.head.seq, entries))
+    };
+    read().map_err(|fault: Fault| fault.into_error(dir))
 }
 
-/// 2^63 records at a million a second last 290,000 years.
-fn sql(seq: Seq) -> i64 {
-    seq.0.cast_signed()
+fn survey(dir: &Path, cause: &StoreError) -> (Survey, Loss) {
+    let promise = Mark::read(dir).ok().flatten();
+    let survey = Survey::of(dir);
+    let loss = survey.loss(cause, promise);
+    (survey, loss)
+}
+
+/// What was promised of the log in `dir`, if there is a log; `None` if nothing has ever been in it.
+/// Looks before SQLite does, which deletes the write-ahead log of an empty database.
+fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
+    let unsound = |why: String| Err(Fault::Damaged(StoreError::Unsound(why)));
+    let path = file(dir);
+    let promise = match Mark::read(dir) {
+        Ok(promise) => promise,
+        Err(MarkError::Io(error)) => return Err(Fault::of(&mark::file(dir), error.into())),
+        Err(MarkError::Unknown(found)) => {
+            return Err(Fault::Refused(OpenError::UnknownFormat {
+                path: mark::file(dir),
+                found: found.cast_signed(),
+                known: FORMAT,
+            }));
+        }
+        Err(MarkError::Damaged) => {
+            return unsound("its high-water mark is damaged: neither copy in it is whole".into());
+        }
+    };
+    if let Some(promise) = promise
+        && promise.format > FORMAT
+    {
+        return Err(Fault::Refused(OpenError::UnknownFormat {
+            path,
+            found: promise.format,
+            known: FORMAT,
+        }));
+    }
+    let length = |path: &Path| match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Fault::of(path, error.into())),
+    };
+    let was_used = promise.is_some_and(|promise| promise.seq > Seq(0));
+    match length(&path)? {
+        None if !was_used && length(&wal_file(&path))?.is_none() => Ok(None),
+        None => unsound("the database is not there".into()),
+        Some(0) => unsound("the database is empty: it has 0 bytes".into()),
+        Some(_) => Ok(Some(promise)),
+    }
+}
+
+/// Opens the log in `dir` for writing, without a change to it: what is wrong with it may be mended by
+/// hand, or from a copy.
+fn open_sound(dir: &Path) -> Result<Sound, Fault> {
+    let path = file(dir);
+    let fault = |error: StoreError| Fault::of(&path, error);
+    let promise = if let Some(promise) = look(dir)? {
+        promise
+    } else {
+        let promise = Promise::now(Seq(0), 0);
+        // The mark is first: a database without one is of the format before.
+        Mark::create(dir, promise).map_err(|error| fault(error.into()))?;
+        create(&path).map_err(fault)?;
+        Some(promise)
+    };
+    let db = connect(&path, false).map_err(|error| fault(error.into()))?;
+    let verified = verify(&db, &path, promise, drop)?;
+    db.pragma_update(None, "journal_mode", "WAL")
+        .map_err(|error| fault(error.into()))?;
+    let mark = match promise {
+        Some(_) => Mark::open(dir).map_err(|error| match error {
+            MarkError::Io(error) => fault(error.into()),
+            other => fault(StoreError::Unsound(other.to_string())),
+        })?,
+        None => {
+            let promise = Promise::now(verified.head.seq, verified.head.live);
+            Mark::create(dir, promise).map_err(|error| fault(error.into()))?
+        }
+    };
+    Ok(Sound { db, verified, mark })
+}
+
+/// Makes an empty log, which is there whole or not at all.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let new = path.with_extension("new");
+    remove_if_there(&new)?;
+    Store::create_file(&new)?;
+    let mut db = connect(&new, false)?;
+    let tx = db.transaction()?;
+    create_tables(&tx, Head::default())?;
+    tx.commit()?;
+    drop(db);
+    Ok(std::fs::rename(&new, path)?)
+}
+
+pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the tables of an empty database, for a log that goes on after `head`.
+pub(super) fn create_tables(db: &Connection, head: Head) -> Result<(), StoreError> {
+    db.execute_batch(&format!(
+        "PRAGMA application_id = {MAGIC}; PRAGMA user_version = {FORMAT}; {SCHEMA}"
+    ))?;
+    db.execute(
+        "INSERT INTO head VALUES (0, ?, ?, ?)",
+        (sql(head.seq), head.live.cast_signed(), head.sum()),
+    )?;
+    Ok(())
+}
+
+fn unusable(path: &Path) -> impl Fn(StoreError) -> OpenError {
+    move |error| OpenError::Unusable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    }
 }

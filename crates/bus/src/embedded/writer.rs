@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::store::{Store, StoreError};
+use super::store::Store;
+use super::verify::StoreError;
 use crate::error::LogFailure;
 use crate::log::Durable;
 use crate::pending::{Accepting, State};
@@ -97,27 +98,23 @@ fn commit_all(shared: &Shared, store: &mut Store) -> Result<(), StoreError> {
     loop {
         let group = {
             let mut state = shared.lock();
-            let mut quiet = false;
             while !state.has_work() {
                 if state.closing {
-                    return store.checkpoint();
+                    return store.finish();
                 }
-                if quiet && store.wants_tidying() {
-                    drop(state);
-                    store.checkpoint()?;
-                    state = shared.lock();
+                let Some(due) = store.tidying_due_in() else {
+                    let woken = shared.work.wait(state);
+                    state = woken.unwrap_or_else(PoisonError::into_inner);
                     continue;
-                }
-                let (woken, timeout) = if store.wants_tidying() {
-                    let waited = shared.work.wait_timeout(state, IDLE_AFTER);
-                    let (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-                    (state, timeout.timed_out())
-                } else {
-                    let waited = shared.work.wait(state);
-                    (waited.unwrap_or_else(PoisonError::into_inner), false)
                 };
+                let waited = shared.work.wait_timeout(state, due.max(IDLE_AFTER));
+                let (woken, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                 state = woken;
-                quiet = timeout;
+                if timeout.timed_out() && !state.has_work() {
+                    drop(state);
+                    store.tidy_when_idle()?;
+                    state = shared.lock();
+                }
             }
             state.take()
         };

@@ -23,12 +23,22 @@ pub(super) async fn connect(
     let connected = connect.connect(options.servers.clone()).await;
     connected.map_err(|error| {
         let mut why = with_sources(&error);
-        if let Some(remedy) = remedy(options, error.kind(), &why) {
+        let remedy = remedy(options, error.kind(), &why);
+        let is_final = remedy.is_some()
+            || matches!(
+                error.kind(),
+                ConnectErrorKind::ServerParse
+                    | ConnectErrorKind::Authentication
+                    | ConnectErrorKind::AuthorizationViolation
+                    | ConnectErrorKind::Tls
+            );
+        if let Some(remedy) = remedy {
             why = format!("{why}; {remedy}");
         }
         ConnectError::Unreachable {
             servers: options.shown(),
             why,
+            is_final,
         }
     })
 }

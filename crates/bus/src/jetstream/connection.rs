@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_nats::client::RequestErrorKind;
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::account::Account;
+use async_nats::jetstream::context::{AccountError, AccountErrorKind};
+use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, Subscriber};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt};
@@ -25,6 +27,10 @@ const LARGEST_MESSAGE: usize = 1 << 20;
 
 /// How long a server that has been reached may take to do what it is asked.
 const SETTLING: Duration = Duration::from_secs(15);
+
+/// Between two tries to connect: doubled from the first to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long the server may take to answer. One that dies does not answer, and the next that is asked
 /// may: it is asked again, see [`Patience`].
@@ -95,64 +101,77 @@ impl Connected {
 // === impl Connection ===
 
 impl Connection {
-    /// Connects, and checks that the server offers what is needed.
+    /// Connects, and checks that the server offers what is needed. A server that cannot be reached and
+    /// a cluster without a quorum are waited for, for [`NatsOptions::connect_timeout`].
     ///
     /// # Errors
     /// [`ConnectError`], which says what to change.
     pub fn open(options: NatsOptions) -> BoxFuture<'static, Result<Self, ConnectError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
-            let connected = Connected::default();
-            let refusals = Refusals::new(options.role);
-            let client = connect(&options, connected.clone(), refusals.clone()).await?;
-            let info = client.server_info();
-            let server = format!("nats-server {} at {}", info.version, options.shown());
-            let unfit = |why: String| ConnectError::Unfit {
-                server: server.clone(),
-                why,
-            };
-            let (major, minor, patch) = OLDEST;
-            if !client.is_server_compatible(major, minor, patch) {
-                let why = format!("version {major}.{minor}.{patch} or newer is needed: update it");
-                return Err(unfit(why));
+            let until = Instant::now() + options.connect_timeout;
+            let options = Arc::new(options);
+            let mut pause = FIRST_PAUSE;
+            loop {
+                let error = match Self::open_now(&options).await {
+                    Err(error) if error.may_pass() => error,
+                    opened => return opened,
+                };
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(error);
+                }
+                tracing::warn!(%error, "waiting for the bus");
+                tokio::time::sleep(pause.min(left)).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            if client.max_payload() < LEAST_PAYLOAD {
-                return Err(unfit(format!(
-                    "its max_payload is {} bytes: set it to {LEAST_PAYLOAD} or more",
-                    client.max_payload()
-                )));
+        })
+    }
+
+    async fn open_now(options: &Arc<NatsOptions>) -> Result<Self, ConnectError> {
+        let connected = Connected::default();
+        let refusals = Refusals::new(options.role);
+        let client = connect(options, connected.clone(), refusals.clone()).await?;
+        let info = client.server_info();
+        let server = format!("nats-server {} at {}", info.version, options.shown());
+        let unfit = |why: String| ConnectError::Unfit {
+            server: server.clone(),
+            why,
+        };
+        let (major, minor, patch) = OLDEST;
+        if !client.is_server_compatible(major, minor, patch) {
+            let why = format!("version {major}.{minor}.{patch} or newer is needed: update it");
+            return Err(unfit(why));
+        }
+        if client.max_payload() < LEAST_PAYLOAD {
+            return Err(unfit(format!(
+                "its max_payload is {} bytes: set it to {LEAST_PAYLOAD} or more",
+                client.max_payload()
+            )));
+        }
+        let mut context = jetstream::new(client.clone());
+        context.set_timeout(ANSWER_TIMEOUT);
+        let account = refusals.or(patiently(|| context.query_account())).await?;
+        let account = account.map_err(|error| {
+            if lacks_quorum(&error) {
+                return ConnectError::NoQuorum {
+                    server: server.clone(),
+                    why: with_sources(&error),
+                };
             }
-            let mut context = jetstream::new(client.clone());
-            context.set_timeout(ANSWER_TIMEOUT);
-            let account = refusals.or(patiently(|| context.query_account())).await?;
-            let account = account.map_err(|error| {
-                unfit(format!(
-                    "JetStream does not answer ({}): start the server with `--jetstream` (or a \
+            unfit(format!(
+                "JetStream does not answer ({}): start the server with `--jetstream` (or a \
                  `jetstream` block in its configuration), and enable it for this account",
-                    with_sources(&error)
-                ))
-            })?;
-            // The log, the leases, the blobs.
-            const STREAMS: i64 = 3;
-            let limits = account.limits;
-            if limits.max_streams.is_some_and(|most| most < STREAMS) {
-                return Err(unfit(format!(
-                    "the account may have {} streams: {STREAMS} are needed, and one more for each \
-                 further workflow; raise `max_streams`",
-                    limits.max_streams.unwrap_or_default()
-                )));
-            }
-            if limits.max_storage == Some(0) {
-                let why = "the account may store nothing in files: raise its storage limit";
-                return Err(unfit(why.into()));
-            }
-            Ok(Self {
-                client,
-                context,
-                options: Arc::new(options),
-                connected,
-                refusals,
-            })
+                with_sources(&error)
+            ))
+        })?;
+        check_limits(&account).map_err(unfit)?;
+        Ok(Self {
+            client,
+            context,
+            options: options.clone(),
+            connected,
+            refusals,
         })
     }
 
@@ -296,6 +315,39 @@ impl Request {
     }
 }
 
+/// Whether JetStream is there, and cannot answer: it would say so, or nobody would listen, if it were
+/// not enabled.
+fn lacks_quorum(error: &AccountError) -> bool {
+    match error.kind() {
+        AccountErrorKind::TimedOut => true,
+        AccountErrorKind::JetStream(error) => {
+            let is_off = [
+                ErrorCode::JETSTREAM_NOT_ENABLED,
+                ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT,
+            ];
+            !is_off.contains(&error.error_code())
+        }
+        AccountErrorKind::JetStreamUnavailable | AccountErrorKind::Other => false,
+    }
+}
+
+fn check_limits(account: &Account) -> Result<(), String> {
+    // The log, the leaders, the other leases, the blobs.
+    const STREAMS: i64 = 4;
+    let limits = &account.limits;
+    if limits.max_streams.is_some_and(|most| most < STREAMS) {
+        return Err(format!(
+            "the account may have {} streams: {STREAMS} are needed, and one more for each further \
+             workflow; raise `max_streams`",
+            limits.max_streams.unwrap_or_default()
+        ));
+    }
+    if limits.max_storage == Some(0) {
+        return Err("the account may store nothing in files: raise its storage limit".into());
+    }
+    Ok(())
+}
+
 /// How long failures are borne: a cluster that elects a leader answers late, or not at all.
 pub(super) struct Patience(Instant);
 
@@ -304,7 +356,12 @@ pub(super) struct Patience(Instant);
 impl Patience {
     /// From now on, for [`SETTLING`].
     pub(super) fn new() -> Self {
-        Self(Instant::now() + SETTLING)
+        Self::lasting(SETTLING)
+    }
+
+    /// From now on, for so long, or for [`SETTLING`] if that is longer.
+    pub(super) fn lasting(duration: Duration) -> Self {
+        Self(Instant::now() + duration.max(SETTLING))
     }
 
     /// Waits a moment before another try. False: it has been tried for long enough.

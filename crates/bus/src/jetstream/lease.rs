@@ -9,12 +9,14 @@ use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, Stream};
 use bytes::Bytes;
+use rand::Rng;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::connection::{Connection, with_sources};
 use super::options::ConnectError;
 use super::resource::open_stream;
+use super::role::Role;
 
 /// A lease is renewed so many times while it lives.
 const RENEWALS: u32 = 4;
@@ -24,6 +26,10 @@ const RENEWALS: u32 = 4;
 ///
 /// Not a bucket of the server's own kind: whoever may write one key of such a bucket may remove all
 /// of them. Here a user's permission for a subject is a permission for that lease alone.
+///
+/// What coordinators take (who leads a workflow) is in a stream of its own, whose subjects have a word
+/// that only coordinators can look up: the server sends its answers wherever an asker wants them, and
+/// one that lands on a lease's subject ends the lease.
 #[derive(Clone, Debug)]
 pub struct Leases {
     entries: Entries,
@@ -65,6 +71,8 @@ pub struct LeaseError {
 struct Entries {
     connection: Connection,
     stream: Stream,
+    /// What subjects begin with, up to the lease's own tokens.
+    base: Arc<str>,
 }
 
 /// The last word on a lease.
@@ -78,7 +86,7 @@ struct Entry {
 
 impl Entries {
     fn subject(&self, key: &str) -> String {
-        self.connection.subject(&["lease", key])
+        format!("{}{key}", self.base)
     }
 
     async fn last(&self, key: &str) -> Result<Option<Entry>, LeaseError> {
@@ -153,14 +161,54 @@ impl Leases {
                 ..Config::default()
             };
             let stream = open_stream(connection, config).await?;
+            let (stream, base) = if options.role == Role::Coordinator {
+                Self::open_leaders(connection, &stream).await?
+            } else {
+                (stream, connection.subject(&["lease", ""]))
+            };
             Ok(Self {
                 ttl: stream.cached_info().config.max_age,
                 entries: Entries {
                     connection: connection.clone(),
                     stream,
+                    base: base.into(),
                 },
             })
         })
+    }
+
+    /// The stream of the coordinators' leases, and what its subjects begin with. `others` is the stream
+    /// of all other leases, in which these were before.
+    async fn open_leaders(
+        connection: &Connection,
+        others: &Stream,
+    ) -> Result<(Stream, String), ConnectError> {
+        let options = connection.options();
+        let word: u128 = rand::rng().random();
+        let last = others.cached_info().state.last_sequence;
+        let config = Config {
+            name: format!("{}_leaders", options.prefix),
+            description: Some("Proofmill: who leads which workflow".into()),
+            subjects: vec![connection.subject(&["lead", &format!("{word:032x}"), ">"])],
+            max_messages_per_subject: 1,
+            max_age: options.lease_ttl,
+            // Terms go on where they were: clients follow the highest.
+            first_sequence: Some(last + 1),
+            ..Config::default()
+        };
+        let stream = open_stream(connection, config).await?;
+        let found = &stream.cached_info().config;
+        let ours = connection.subject(&["lead", ""]);
+        let base = match &found.subjects[..] {
+            [subject] if subject.starts_with(&ours) => subject.strip_suffix('>'),
+            _ => None,
+        };
+        let base = base.ok_or_else(|| ConnectError::Resource {
+            what: format!("the stream {}", found.name),
+            why: format!("its subjects are {:?}: remove it", found.subjects),
+        })?;
+        let base = base.to_owned();
+        Ok((stream, base))
     }
 
     /// How long a lease lives that is not renewed.

@@ -69,6 +69,9 @@ pub struct NatsOptions {
     pub blobs: Option<Bucket>,
     /// How long a lease lives that its holder does not renew.
     pub lease_ttl: Duration,
+    /// How long to wait for a server that cannot be reached, or a cluster without a majority of its
+    /// servers, before connecting fails. Zero: no longer than it takes to find out.
+    pub connect_timeout: Duration,
 }
 
 /// Why a server cannot be used.
@@ -95,6 +98,20 @@ pub enum ConnectError {
     Unreachable {
         /// The addresses.
         servers: String,
+        /// In words.
+        why: String,
+        /// Whether another try would come to the same: the server answers, and one of the two does not
+        /// accept the other.
+        is_final: bool,
+    },
+    /// Too few servers of the cluster run for it to decide anything.
+    #[error(
+        "{server} answers, and its cluster does not ({why}): a majority of the servers has to run, \
+         start those that are missing"
+    )]
+    NoQuorum {
+        /// Its name and version.
+        server: String,
         /// In words.
         why: String,
     },
@@ -132,6 +149,19 @@ pub enum ConnectError {
     },
 }
 
+// === impl ConnectError ===
+
+impl ConnectError {
+    /// Whether the same try may succeed later, without a change here.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable { is_final, .. } => !is_final,
+            Self::NoQuorum { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 // === impl NatsOptions ===
 
 impl NatsOptions {
@@ -149,6 +179,7 @@ impl NatsOptions {
             replicas: 1,
             blobs: None,
             lease_ttl: Duration::from_millis(1500),
+            connect_timeout: Duration::ZERO,
         }
     }
 

@@ -35,7 +35,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
         why,
     };
     let makes = options.role == Role::Coordinator;
-    let mut patience = Patience::new();
+    let mut patience = Patience::lasting(options.connect_timeout);
     let mut told = false;
     loop {
         let context = &connection.context;
@@ -62,7 +62,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                     tracing::warn!(stream = config.name, "waiting for a coordinator to make it");
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
-                patience = Patience::new();
+                patience = Patience::lasting(options.connect_timeout);
                 continue;
             }
         };

@@ -230,7 +230,14 @@ fn only_a_sequencer_publishes_what_is_emitted() {
 
 #[test]
 fn only_a_coordinator_takes_the_leaders_lease() {
-    only(&[Role::Coordinator], &["proofmill.lease.w.leader"]);
+    only(&[Role::Coordinator], &["proofmill.lead.0123.w.leader"]);
+    only(&[], &["proofmill.lease.w.leader"]);
+    // The word in its subject.
+    let gets = [
+        "$JS.API.STREAM.INFO.proofmill_leaders",
+        "$JS.API.STREAM.MSG.GET.proofmill_leaders",
+    ];
+    only(&[Role::Coordinator], &gets);
 }
 
 #[test]
@@ -452,6 +459,38 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
                 .unwrap()
                 .is_none()
         );
+        lease.give_back().await;
+    });
+}
+
+/// Whoever can make the server answer where it wants cannot end a leader's lease, not for a moment.
+#[test]
+fn an_answer_of_the_servers_does_not_end_the_leaders_lease() {
+    block_on(async {
+        let coordinator = connect(&SERVER, Role::Coordinator).await;
+        let leases = Leases::open(&coordinator).await.unwrap();
+        let lease = leases.try_take("aimed.leader", "a").await.unwrap().unwrap();
+        let user = User::connect(Role::Dispatcher).await;
+        let context = async_nats::jetstream::new(user.client.clone());
+        let blob = "proofmill.blob.aimed.0";
+        let stored = context.publish(blob, "x".into()).await.unwrap();
+        stored.await.unwrap();
+        let get = format!("$JS.API.DIRECT.GET.proofmill_blobs.{blob}");
+        for _ in 0..50 {
+            for reply in [
+                "proofmill.lease.aimed.leader",
+                "proofmill.lead.aimed.leader",
+            ] {
+                let sent = user
+                    .client
+                    .publish_with_reply(get.clone(), reply, "".into());
+                sent.await.unwrap();
+            }
+            // Asked in the same way after them, and answered.
+            user.client.request(get.clone(), "".into()).await.unwrap();
+            let taken = leases.try_take("aimed.leader", "b").await.unwrap();
+            assert!(taken.is_none(), "another process leads");
+        }
         lease.give_back().await;
     });
 }

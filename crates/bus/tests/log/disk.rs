@@ -198,7 +198,7 @@ fn damage_is_found_and_named() {
         ),
         (
             "UPDATE head SET seq = 4",
-            "record 5 is corrupt: it is beyond the head, 4",
+            "the record of how many records there are has a wrong checksum",
         ),
         ("DROP TABLE head", "no such table"),
     ] {
@@ -239,14 +239,17 @@ fn damage_under_an_open_log_is_found_by_reading() {
 #[test]
 fn other_formats_are_refused() {
     let dir = closed_log(1);
-    alter(dir.path(), "PRAGMA user_version = 2");
+    alter(dir.path(), "PRAGMA user_version = 3");
+    // With its mark beside it, that it was a log of this version is known.
+    assert!(matches!(open_error(dir.path()), OpenError::Damaged { .. }));
+    fs::remove_file(dir.path().join("high-water")).unwrap();
     let error = open_error(dir.path());
     assert!(
         matches!(
             error,
             OpenError::UnknownFormat {
-                found: 2,
-                known: 1,
+                found: 3,
+                known: 2,
                 ..
             }
         ),
@@ -255,7 +258,7 @@ fn other_formats_are_refused() {
     assert!(
         error
             .to_string()
-            .contains("has log format 2, this build reads format 1"),
+            .contains("has log format 3, this build reads format 2"),
         "{error}"
     );
 

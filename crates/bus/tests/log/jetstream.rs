@@ -303,8 +303,9 @@ fn leases_have_one_holder_and_end() {
 async fn put_lease(server: &NatsServer, key: &str, holder: &'static str) {
     let client = async_nats::connect(server.url()).await.unwrap();
     let context = async_nats::jetstream::new(client);
-    let subject = format!("proofmill.lease.{key}");
-    let stream = context.get_stream("proofmill_leases").await.unwrap();
+    let stream = context.get_stream("proofmill_leaders").await.unwrap();
+    let base = stream.cached_info().config.subjects[0].trim_end_matches('>');
+    let subject = format!("{base}{key}");
     loop {
         let last = stream.get_last_raw_message_by_subject(&subject).await;
         let message = PublishMessage::build()

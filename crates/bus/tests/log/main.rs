@@ -1,6 +1,7 @@
 //! The logs, as their users see them.
 
 mod crash;
+mod damage;
 mod disk;
 mod embedded;
 mod jetstream;

@@ -1,8 +1,10 @@
 //! The roles of a workflow on a cluster, and how the bus between them is reached.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
+use proofmill_workflow::parse_duration;
 
 use super::intake::IntakeArgs;
 use super::{KeysArg, MetricsArg, WorkersArg};
@@ -62,6 +64,11 @@ pub(crate) struct BusArgs {
     #[arg(long, env = "PROOFMILL_BUS_REPLICAS", value_name = "N", help_heading = BUS_HELP,
           default_value_t = 1)]
     pub(crate) replicas: usize,
+    /// How long to wait for a server that does not answer, or a cluster without a majority of its
+    /// servers, such as 30s [default: 5m; 0s for a command that asks].
+    #[arg(long, env = "PROOFMILL_CONNECT_TIMEOUT", value_name = "DURATION", help_heading = BUS_HELP,
+          value_parser = parse_duration)]
+    pub(crate) connect_timeout: Option<Duration>,
     /// Keep large payloads in this bucket of S3, or of what speaks like it, instead of on the server:
     /// s3://BUCKET/PREFIX. AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on say how to reach
     /// it.

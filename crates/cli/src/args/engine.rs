@@ -127,6 +127,9 @@ pub(crate) struct Serve {
     /// Where jobs, results and the list of circuits are kept, and the socket is.
     #[arg(long, env = "PROOFMILL_ENGINE_STATE", value_name = "DIR", default_value = STATE)]
     pub(crate) state: PathBuf,
+    /// Go on with a state directory that holds less than was durable.
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
     /// Circuits to register: a folder of .zkey files (and of NAME.key with NAME.r1cs or the
     /// precompiled NAME.pmcs), NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY. Those of an earlier run are known already.
     #[arg(long, value_name = "DIR|NAME=FILE")]

@@ -13,7 +13,7 @@ pub(crate) async fn run(args: Cancel) -> Result<(), Failure> {
         (None, Some(block)) => Cancellation::Block(block),
         (None, None) => Cancellation::All,
     };
-    let access = Access::look(&args.look).await?;
+    let access = Access::change(&args.look).await?;
     let cancelled = access.cancel(&cancellation).await;
     access.close().await?;
     cancelled?;

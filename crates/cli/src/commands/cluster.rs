@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use proofmill_api::{Operations, metrics, over_bus};
-use proofmill_bus::{Connection, DirectoryLock, Role};
+use proofmill_bus::{Connection, DirectoryLock, Role, make_private_directory};
 use proofmill_orchestrator::cluster::{self, Leading, Site};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::shutdown::Level;
@@ -272,13 +272,10 @@ fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
 
 /// Makes `directory` and holds it until the lock is dropped. `None` if another process has it.
 fn hold(directory: &Path) -> Result<Option<(PathBuf, DirectoryLock)>, Failure> {
-    use std::os::unix::fs::DirBuilderExt;
     let failed = |error: std::io::Error| {
         Failure::new(format!("cannot use {}: {error}", directory.display()))
     };
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder.create(directory).map_err(failed)?;
+    make_private_directory(directory).map_err(failed)?;
     let lock = DirectoryLock::acquire(directory).map_err(failed)?;
     Ok(lock.ok().map(|lock| (directory.to_owned(), lock)))
 }

@@ -100,7 +100,7 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
         return Err(Failure::usage("no dead letter is named")
             .help("name them, STAGE/BLOCK/PART, or give --all"));
     }
-    let access = Access::look(&args.look).await?;
+    let access = Access::change(&args.look).await?;
     let result = change_all(&access, args.tasks, args.all, retry).await;
     let running = access.is_running();
     access.close().await?;

@@ -63,6 +63,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let options = || Options {
         workers: workers.clone(),
         bus: bus.clone(),
+        accept_loss: args.accept_loss,
         stay: args.stay || submits || args.intake.submit.is_some(),
         ..Options::in_directory(&directory)
     };
@@ -71,6 +72,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let intake = intake::open(&args.intake, &screen).await?;
     let registry = provers::registry_with(Keys::in_directory(&args.keys.keys), key_notes(&screen));
     let mill = state::open(&workflow, &registry, options).await?;
+    tell_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
 
     let shutdown = signals::listen(screen.clone())?;
@@ -101,6 +103,13 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
         output::line(serde_json::to_string(&summary)?)?;
     }
     verdict(&summary, &directory)
+}
+
+/// Lists what was missing from the state and is gone on without.
+pub(crate) fn tell_losses(mill: &Mill) {
+    for loss in mill.accepted_losses() {
+        console_line(output::plain(&format!("accepted loss: {loss}")));
+    }
 }
 
 /// Tells of keys that are made: it takes a while, and nothing else moves.

@@ -26,7 +26,7 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
         payload,
         requires: (!args.requires.is_empty()).then(|| args.requires.into_iter().collect()),
     };
-    let access = Access::look(&args.look).await?;
+    let access = Access::change(&args.look).await?;
     let answer = access.submit(submission).await;
     let running = access.is_running();
     access.close().await?;

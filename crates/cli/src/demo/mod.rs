@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::prepare::Chain;
 use crate::args::Demo;
-use crate::commands::run::attend;
+use crate::commands::run::{attend, tell_losses};
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
 use crate::provers::{ChunkEngine, KeyFiles, Keys, Note, Watcher, registry_with};
@@ -105,17 +105,24 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let (emitted_sender, emitted) = mpsc::channel(64);
     let options = || Options {
         stream: Some(emitted_sender.clone()),
+        accept_loss: args.accept_loss,
         ..Options::in_directory(&args.state)
     };
     let mut registry = registry_with(keys.clone(), watcher.clone());
     let engine = ChunkEngine::new(WORKFLOW, slots);
     engine.register(&mut registry, watcher);
     let mill = state::open(&workflow, &registry, options).await?;
+    tell_losses(&mill);
     drop(emitted_sender);
     state::save(&args.state, &workflow, &file)?;
     // Only now: the state directory is this process's.
     let engine = engine
-        .start(args.state.join(ENGINE), files, args.workers as usize)
+        .start(
+            args.state.join(ENGINE),
+            files,
+            args.workers as usize,
+            args.accept_loss,
+        )
         .await?;
     let attended = attend(&mill, &args.state, &args.metrics, &screen).await?;
     let (settled_sender, settled) = mpsc::unbounded_channel();
@@ -347,7 +354,7 @@ async fn conclude(
 
 /// The reason of each dead letter, by its block.
 async fn dead_reasons(state: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let access = crate::access::Access::to(Some(PathBuf::from(state))).await?;
+    let access = crate::access::Access::read(Some(PathBuf::from(state))).await?;
     let letters = access.dead_letters().await;
     access.close().await?;
     Ok(letters?

@@ -191,6 +191,7 @@ fn remove(state: &Path) -> std::io::Result<()> {
     for file in [
         "workflow.json",
         "emissions.json",
+        "accepted-emissions",
         proofmill_api::SOCKET_NAME,
     ] {
         absent(std::fs::remove_file(state.join(file)))?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use proofmill_bus::make_private_directory;
 use proofmill_groth16::header_chain::{
     HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk,
 };
@@ -155,6 +156,11 @@ impl Keys {
 
     fn load(&self, slots: usize, watcher: &Watcher) -> Result<HeaderChainKeys, KeysError> {
         let tell = |text: &str| watcher(Note::Keys(text.to_owned()));
+        // Who may change the keys may have anything proven.
+        make_private_directory(&self.directory).map_err(|source| KeysError::Io {
+            path: self.directory.clone(),
+            source,
+        })?;
         HeaderChainKeys::load_or_generate(&self.directory, slots, &tell)
     }
 }

@@ -107,6 +107,7 @@ impl ChunkEngine {
         state: PathBuf,
         files: KeyFiles,
         workers: usize,
+        accept_loss: bool,
     ) -> Result<RunningEngine, Failure> {
         let checksum = ProvingKeyInfo::of(&files.key)?.checksum;
         let checked = state.join("checked-keys");
@@ -116,6 +117,7 @@ impl ChunkEngine {
         let generator = Generator::Native(Arc::new(generator));
         let options = Options {
             state_dir: Some(state),
+            accept_loss,
             partition_workers: workers,
             generators: [(GENERATOR.to_owned(), generator)].into(),
             checked_keys: Some(checked),

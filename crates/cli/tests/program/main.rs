@@ -21,6 +21,8 @@ mod intake;
 mod lying_engines;
 mod lying_peers;
 mod machine;
+mod losses;
 mod operate;
 mod support;
 mod usage;
+mod waiting;

@@ -29,14 +29,19 @@ pub(crate) struct Recovered {
 // === impl Journal ===
 
 impl Journal {
-    /// Opens the log in a folder; without one it is in memory.
-    pub(crate) async fn open(folder: Option<&Path>) -> Result<(Self, Recovered), Error> {
+    /// Opens the log in a folder; without one it is in memory. One that has lost something is opened
+    /// if `accept_loss`.
+    pub(crate) async fn open(
+        folder: Option<&Path>,
+        accept_loss: bool,
+    ) -> Result<(Self, Recovered), Error> {
         let log: Arc<dyn Log> = match folder {
             None => Arc::new(MemoryLog::new()),
             Some(folder) => {
                 let folder = folder.to_owned();
                 let opened = tokio::task::spawn_blocking(move || {
-                    EmbeddedLog::open(folder, proofmill_bus::Options::default())
+                    let options = proofmill_bus::Options::default();
+                    EmbeddedLog::open(folder, options.with_accepted_loss(accept_loss))
                 });
                 let opened = opened.await.map_err(storage)?;
                 Arc::new(opened.map_err(|error| storage(described(&error)))?)
@@ -149,7 +154,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (job("1"), job("2"));
         {
-            let (journal, found) = Journal::open(Some(folder.path())).await.unwrap();
+            let (journal, found) = Journal::open(Some(folder.path()), false).await.unwrap();
             assert!(found.jobs.is_empty() && found.ends.is_empty());
             journal.accept(&first).await.unwrap();
             journal.accept(&second).await.unwrap();
@@ -157,11 +162,11 @@ mod tests {
             let again = journal.end(&end(&first)).await;
             assert!(matches!(again, Err(Error::Storage(_))), "one end each");
         }
-        let (journal, found) = Journal::open(Some(folder.path())).await.unwrap();
+        let (journal, found) = Journal::open(Some(folder.path()), false).await.unwrap();
         assert_eq!((found.jobs, found.ends), (vec![second], vec![end(&first)]));
         journal.prune(first.id()).await.unwrap();
         drop(journal);
-        let (_, found) = Journal::open(Some(folder.path())).await.unwrap();
+        let (_, found) = Journal::open(Some(folder.path()), false).await.unwrap();
         assert!(found.ends.is_empty());
     }
 }

@@ -164,6 +164,11 @@ impl Coordinator {
         })
     }
 
+    /// The state that the log came to.
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Works until `shutdown` says [`Level::Stop`] or every handle is gone, then until what was
     /// accepted is durable.
     pub fn run(

@@ -15,6 +15,7 @@
 //! ```
 
 mod checks;
+mod emitted;
 mod options;
 mod registry;
 mod roles;

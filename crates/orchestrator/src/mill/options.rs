@@ -36,6 +36,12 @@ pub struct Options {
     pub routing: Routing,
     /// When unreferenced blobs are removed.
     pub blob_sweep: BlobSweep,
+    /// Go on with a log in the state directory that holds less than was durable, or less than what
+    /// was emitted: [`Mill::accepted_losses`](super::Mill::accepted_losses) lists what is missing.
+    pub accept_loss: bool,
+    /// Look at the state directory, and change nothing in it: what is told to this mill is forgotten
+    /// when it is closed.
+    pub read_only: bool,
 }
 
 /// How a run ended.
@@ -97,6 +103,18 @@ pub enum MillError {
     /// The log cannot be opened.
     #[error(transparent)]
     Open(#[from] bus::OpenError),
+    /// The log is older than what the sequencer has emitted.
+    #[error(
+        "the log has gone back: {missing}, in {}, of which it knows nothing; restore the state directory \
+         from a copy, or go on and prove them again with --accept-loss",
+        directory.display()
+    )]
+    WentBack {
+        /// The sequencer's directory.
+        directory: PathBuf,
+        /// What the log does not know, in words.
+        missing: String,
+    },
     /// The bus cannot be used.
     #[error(transparent)]
     Connect(#[from] bus::ConnectError),
@@ -160,6 +178,8 @@ impl Options {
             stay: false,
             routing: Routing::default(),
             blob_sweep: BlobSweep::default(),
+            accept_loss: false,
+            read_only: false,
         }
     }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use proofmill_bus::BlobStore;
+use proofmill_bus::{BlobStore, check_private_directory, make_private_directory};
 use proofmill_workflow as file;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::checks::checks;
+use super::emitted;
 use super::options::{MillError, Options, SourceSummary, Summary};
 use super::registry::Registry;
 use super::roles::Roles;
@@ -35,6 +36,7 @@ pub struct Mill {
     handle: Handle,
     coordinator: JoinHandle<Result<(), CoordinatorError>>,
     stop_coordinator: Trigger,
+    losses: Vec<String>,
 }
 
 // === impl Mill ===
@@ -50,12 +52,18 @@ impl Mill {
         Box::pin(async move {
             let plan = Arc::new(Plan::compile(workflow, registry.strategies())?);
             let state = &options.state;
-            make_private(state).map_err(|source| MillError::State {
+            let is_private = if options.read_only {
+                check_private_directory(state)
+            } else {
+                make_private(state)
+            };
+            is_private.map_err(|source| MillError::State {
                 path: state.clone(),
                 source,
             })?;
             let (store, blobs) = match &options.bus {
-                None => Store::in_directory(state)?,
+                None if options.read_only => Store::copied(state)?,
+                None => Store::in_directory(state, options.accept_loss)?,
                 Some(connection) => Store::on_bus(connection, &plan).await?,
             };
             let blobs = Arc::new(blobs);
@@ -67,6 +75,11 @@ impl Mill {
             };
             let opened = Coordinator::open(plan, store.log(), settings).await?;
             let (coordinator, handle) = opened;
+            let mut losses: Vec<String> = store.accepted_loss().into_iter().collect();
+            if options.bus.is_none() && !options.read_only {
+                let core = coordinator.core();
+                losses.extend(emitted::check(workflow, state, core, options.accept_loss)?);
+            }
             let (stop_coordinator, shutdown) = shutdown::channel();
             if let Some(connection) = &options.bus {
                 let connection = connection.clone();
@@ -84,6 +97,7 @@ impl Mill {
                 handle,
                 coordinator: tokio::spawn(coordinator.run(shutdown)),
                 stop_coordinator,
+                losses,
             })
         })
     }
@@ -91,6 +105,11 @@ impl Mill {
     /// The way to the coordinator.
     pub fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// What was missing when it was opened with [`Options::accept_loss`], in words.
+    pub fn accepted_losses(&self) -> &[String] {
+        &self.losses
     }
 
     /// Where large payloads are.
@@ -276,11 +295,7 @@ impl Mill {
     }
 }
 
-/// Makes a directory that only this user can look into.
+/// Makes a directory that only this user can change, or checks that one is.
 pub(crate) fn make_private(path: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
+    make_private_directory(path)
 }

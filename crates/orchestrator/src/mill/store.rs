@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use proofmill_bus::{
     BlobStore, ConnectError, Connection, EmbeddedLog, JetStreamLog, Lease, Leases, Log, LogFailure,
-    open_blobs,
+    MemoryLog, open_blobs,
 };
 
 use super::options::MillError;
@@ -15,15 +16,28 @@ use crate::remote::Leadership;
 /// A log that is open, and what keeps others from it.
 pub(super) enum Store {
     Directory(Arc<EmbeddedLog>),
+    /// A copy of what is in the directory.
+    Copied(Arc<MemoryLog>),
     Bus(Arc<JetStreamLog>, Box<Lease>),
 }
 
 // === impl Store ===
 
 impl Store {
+    /// The log and the blobs in `state`, which is only looked at.
+    pub(super) fn copied(state: &Path) -> Result<(Self, BlobStore), MillError> {
+        let log = EmbeddedLog::read(state.join("log"))?;
+        let blobs = BlobStore::open_existing(state.join("blobs"))?;
+        Ok((Self::Copied(Arc::new(log)), blobs))
+    }
+
     /// The log and the blobs in `state`.
-    pub(super) fn in_directory(state: &Path) -> Result<(Self, BlobStore), MillError> {
-        let log = EmbeddedLog::open(state.join("log"), proofmill_bus::Options::default())?;
+    pub(super) fn in_directory(
+        state: &Path,
+        accept_loss: bool,
+    ) -> Result<(Self, BlobStore), MillError> {
+        let options = proofmill_bus::Options::default().with_accepted_loss(accept_loss);
+        let log = EmbeddedLog::open(state.join("log"), options)?;
         let blobs = BlobStore::open(state.join("blobs"))?;
         Ok((Self::Directory(Arc::new(log)), blobs))
     }
@@ -37,11 +51,21 @@ impl Store {
         let leases = Leases::open(connection).await?;
         let key = plan.lease(Plan::LEADER);
         let holder = format!("a mill, process {}", std::process::id());
-        let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder));
-        let lease = connection.unless_refused(lease).await;
-        let Ok(lease) = lease.map_err(ConnectError::from)? else {
-            // If it cannot be asked for now, that it is held is known all the same.
-            let holder = leases.holder(&key).await.ok().flatten();
+        let until = Instant::now() + connection.options().connect_timeout;
+        let lease = loop {
+            let lease = tokio::time::timeout(leases.ttl() * 2, leases.take(&key, &holder));
+            let lease = connection.unless_refused(lease).await;
+            if let Ok(lease) = lease.map_err(ConnectError::from)? {
+                break lease;
+            }
+            let holder = match leases.holder(&key).await {
+                // Nobody is known to have it: the cluster does not answer.
+                Err(error) if Instant::now() < until => {
+                    tracing::warn!(%error, "waiting for the bus");
+                    continue;
+                }
+                holder => holder.ok().flatten(),
+            };
             return Err(MillError::Led {
                 workflow: plan.workflow.to_string(),
                 holder: holder.unwrap_or_else(|| "another process".into()),
@@ -62,14 +86,27 @@ impl Store {
     pub(super) fn log(&self) -> Arc<dyn Log> {
         match self {
             Self::Directory(log) => log.clone(),
+            Self::Copied(log) => log.clone(),
             Self::Bus(log, _) => log.clone(),
         }
+    }
+
+    /// What the log had lost when it was opened, in words.
+    pub(super) fn accepted_loss(&self) -> Option<String> {
+        let Self::Directory(log) = self else {
+            return None;
+        };
+        let loss = log.accepted_loss()?;
+        Some(match loss.kept_in() {
+            Some(kept) => format!("{loss}; the damaged files are in {}", kept.display()),
+            None => loss.to_string(),
+        })
     }
 
     /// The leadership of the workflow, which other processes look at.
     pub(super) fn leadership(&self) -> Leadership {
         match self {
-            Self::Directory(_) => Leadership::new(0, None),
+            Self::Directory(_) | Self::Copied(_) => Leadership::new(0, None),
             Self::Bus(_, lease) => Leadership::new(lease.term(), Some(lease.view())),
         }
     }
@@ -78,6 +115,7 @@ impl Store {
     pub(super) async fn close(self) -> Result<(), Arc<LogFailure>> {
         match self {
             Self::Directory(log) => log.close().await,
+            Self::Copied(_) => Ok(()),
             Self::Bus(log, lease) => {
                 let closed = log.close().await;
                 lease.give_back().await;

@@ -5,6 +5,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use proofmill_bus::{check_private_directory, open_lock_file};
 use proofmill_orchestrator::executor::process::ProcessExecutor;
 
 use crate::error::RunError;
@@ -47,8 +48,9 @@ impl ScratchRoot {
             let why = "it is not a directory of this user; remove it, or set TMPDIR";
             return Err(fault(std::io::Error::other(why)));
         }
+        check_private_directory(&parent).map_err(fault)?;
         // A directory is not yet locked when it is made: who sweeps must not come between.
-        let turn = File::create(parent.join(LOCK)).map_err(fault)?;
+        let turn = open_lock_file(&parent.join(LOCK)).map_err(fault)?;
         while let Err(error) = turn.try_lock() {
             match error {
                 TryLockError::WouldBlock => tokio::time::sleep(TURN).await,
@@ -60,7 +62,7 @@ impl ScratchRoot {
             let directory = tempfile::Builder::new()
                 .prefix("dispatcher-")
                 .tempdir_in(&parent)?;
-            let lock = File::create(directory.path().join(LOCK))?;
+            let lock = open_lock_file(&directory.path().join(LOCK))?;
             lock.try_lock()?;
             Ok((directory, lock))
         };

@@ -84,6 +84,7 @@ fn options(args: &Serve) -> Result<Options, Failure> {
     }
     Ok(Options {
         state_dir: Some(args.state.clone()),
+        accept_loss: args.accept_loss,
         memory: args.budget,
         partition_workers: args.workers.into(),
         batch: args.batch,

@@ -1,0 +1,254 @@
+//! The high-water mark: what the log has promised, in a file of its own.
+//!
+//! A damaged write-ahead log is not an error to SQLite: it goes on with what lies before the damage.
+//! So beside the database lies a file that says up to which record the log was durable; an open that
+//! finds less is refused.
+//!
+//! The mark is written after each commit, and only then is anybody told of the commit. It is never
+//! ahead of what is durable, and a process that is killed leaves it exact. It is not synced with each
+//! commit, which would double the cost of one: at most [`SYNC_EVERY`] later while the log has quiet
+//! moments, [`SYNC_AT_LATEST`] later if it has none, and when the log is closed. After a loss of power
+//! it may lag by that much, so that damage done by the same loss of power to the last moments before
+//! it shows in the write-ahead log's own checksums alone.
+//!
+//! The file has two slots, written in turn, each in a sector of its own: a write that is torn damages
+//! the older promise only.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::OFlags;
+
+use super::store::{FORMAT, remove_if_there};
+use crate::log::Seq;
+
+/// Longest that a mark stays unsynced while the log has quiet moments.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+/// Longest that a mark stays unsynced in any case.
+const SYNC_AT_LATEST: Duration = Duration::from_secs(5);
+
+const MAGIC: [u8; 8] = *b"PFMLMARK";
+/// Version of a slot's layout.
+const VERSION: u32 = 1;
+/// Bytes of a slot: magic, version, the database's format, generation, place, live records, time,
+/// checksum.
+const SLOT: usize = 52;
+/// Bytes from one slot to the next: more than a sector of any disk.
+const STRIDE: usize = 4096;
+const SLOTS: usize = 2;
+
+/// What was durable at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Promise {
+    /// The last record.
+    pub(super) seq: Seq,
+    /// Live records.
+    pub(super) live: u64,
+    /// Milliseconds since 1970, by this machine's clock.
+    pub(super) at_ms: u64,
+    /// Format of the database.
+    pub(super) format: i32,
+}
+
+/// The file, open for the process that writes the log.
+#[derive(Debug)]
+pub(super) struct Mark {
+    file: File,
+    generation: u64,
+    /// Since when it holds a promise that may not be on stable storage.
+    unsynced_since: Option<Instant>,
+}
+
+/// Why a mark cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MarkError {
+    #[error("neither copy in it is whole")]
+    Damaged,
+    #[error("it has version {0}, this build knows version {VERSION}")]
+    Unknown(u32),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The mark's file in the log's directory.
+pub(super) fn file(dir: &Path) -> PathBuf {
+    dir.join("high-water")
+}
+
+// === impl Promise ===
+
+impl Promise {
+    pub(super) fn now(seq: Seq, live: u64) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let at_ms = now.unwrap_or_default().as_millis();
+        Self {
+            seq,
+            live,
+            at_ms: u64::try_from(at_ms).unwrap_or(u64::MAX),
+            format: FORMAT,
+        }
+    }
+
+    fn encode(self, generation: u64) -> [u8; SLOT] {
+        let mut slot = [0; SLOT];
+        slot[..8].copy_from_slice(&MAGIC);
+        slot[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        slot[12..16].copy_from_slice(&self.format.to_le_bytes());
+        for (at, number) in [
+            (16, generation),
+            (24, self.seq.0),
+            (32, self.live),
+            (40, self.at_ms),
+        ] {
+            slot[at..at + 8].copy_from_slice(&number.to_le_bytes());
+        }
+        let sum = crc32fast::hash(&slot[..SLOT - 4]);
+        slot[SLOT - 4..].copy_from_slice(&sum.to_le_bytes());
+        slot
+    }
+
+    /// The promise in a slot and its generation; `None` if the slot is not whole.
+    fn decode(slot: &[u8]) -> Option<Result<(u64, Self), u32>> {
+        let slot: &[u8; SLOT] = slot.first_chunk()?;
+        let short = |at: usize| slot[at..].first_chunk().map(|it| u32::from_le_bytes(*it));
+        let long = |at: usize| slot[at..].first_chunk().map(|it| u64::from_le_bytes(*it));
+        let sum = crc32fast::hash(&slot[..SLOT - 4]);
+        if slot[..8] != MAGIC || short(SLOT - 4)? != sum {
+            return None;
+        }
+        let version = short(8)?;
+        if version != VERSION {
+            return Some(Err(version));
+        }
+        let promise = Self {
+            format: short(12)?.cast_signed(),
+            seq: Seq(long(24)?),
+            live: long(32)?,
+            at_ms: long(40)?,
+        };
+        Some(Ok((long(16)?, promise)))
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let now = Self::now(self.seq, self.live).at_ms;
+        let seconds = now.saturating_sub(self.at_ms) / 1000;
+        let (seq, live) = (self.seq, self.live);
+        write!(
+            f,
+            "record {seq}, with {live} live records, was durable {seconds} seconds ago"
+        )
+    }
+}
+
+// === impl Mark ===
+
+impl Mark {
+    /// The latest promise in `dir`; `None` if there is no mark.
+    pub(super) fn read(dir: &Path) -> Result<Option<Promise>, MarkError> {
+        Ok(Self::read_latest(dir)?.map(|(_, promise)| promise))
+    }
+
+    fn read_latest(dir: &Path) -> Result<Option<(u64, Promise)>, MarkError> {
+        let file = match options().read(true).open(file(dir)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = [0; STRIDE * (SLOTS - 1) + SLOT];
+        let mut read = 0;
+        while read < bytes.len() {
+            match file.read_at(&mut bytes[read..], read as u64)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        let mut latest: Option<(u64, Promise)> = None;
+        for number in 0..SLOTS {
+            match Promise::decode(&bytes[number * STRIDE..]) {
+                Some(Ok(found)) if latest.is_none_or(|latest| found.0 > latest.0) => {
+                    latest = Some(found);
+                }
+                Some(Ok(_)) | None => {}
+                Some(Err(version)) => return Err(MarkError::Unknown(version)),
+            }
+        }
+        latest.map(Some).ok_or(MarkError::Damaged)
+    }
+
+    /// Makes the mark of `dir`, or replaces it; when this returns it is on stable storage.
+    pub(super) fn create(dir: &Path, promise: Promise) -> io::Result<Self> {
+        let (path, new) = (file(dir), dir.join("high-water.new"));
+        remove_if_there(&new)?;
+        let mut bytes = vec![0; STRIDE * SLOTS];
+        for (number, slot) in bytes.chunks_mut(STRIDE).enumerate() {
+            slot[..SLOT].copy_from_slice(&promise.encode(number as u64));
+        }
+        let mut file = options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&new)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, &path)?;
+        File::open(dir)?.sync_all()?;
+        Ok(Self::of(file, SLOTS as u64 - 1))
+    }
+
+    /// Opens the mark of `dir`, which is there and whole, for writing.
+    pub(super) fn open(dir: &Path) -> Result<Self, MarkError> {
+        let (generation, _) = Self::read_latest(dir)?.ok_or(MarkError::Damaged)?;
+        let file = options().write(true).open(file(dir))?;
+        Ok(Self::of(file, generation))
+    }
+
+    fn of(file: File, generation: u64) -> Self {
+        Self {
+            file,
+            generation,
+            unsynced_since: None,
+        }
+    }
+
+    /// Promises what has just become durable.
+    pub(super) fn raise(&mut self, promise: Promise) -> io::Result<()> {
+        let generation = self.generation + 1;
+        let at = (generation % SLOTS as u64) * STRIDE as u64;
+        self.file.write_all_at(&promise.encode(generation), at)?;
+        self.generation = generation;
+        self.unsynced_since.get_or_insert_with(Instant::now);
+        Ok(())
+    }
+
+    /// Time until the mark should be synced in a quiet moment; `None` if it is.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        let since = self.unsynced_since?;
+        Some(SYNC_EVERY.saturating_sub(since.elapsed()))
+    }
+
+    /// Whether it must be synced now, whatever else is to do.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.unsynced_since
+            .is_some_and(|since| since.elapsed() >= SYNC_AT_LATEST)
+    }
+
+    /// Puts the last promise on stable storage.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if self.unsynced_since.is_some() {
+            self.file.sync_data()?;
+            self.unsynced_since = None;
+        }
+        Ok(())
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options
+}
