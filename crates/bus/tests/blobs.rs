@@ -117,7 +117,8 @@ async fn a_sweep_takes_only_what_nobody_names_holds_or_puts_again() {
     let foreign = dir.path().join("notes.txt");
     fs::write(&foreign, "x").unwrap();
     let mut sweeper = Sweeper::new(blobs.clone(), Duration::ZERO);
-    let swept = sweep(&mut sweeper, &HashSet::from([live, taken]), async || {
+    let named = HashSet::from([live, taken]);
+    let swept = sweep(&mut sweeper, &named, async || {
         blobs.put(Bytes::from(vec![2; 10])).await.unwrap();
     });
     let swept = swept.await;

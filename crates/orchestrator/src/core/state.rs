@@ -505,7 +505,7 @@ impl Core {
         self.stage_ix.get(&id.stage).copied()
     }
 
-    /// Queues an append, to be applied when it is accepted.
+    /// Queues an append, to be applied when it is accepted. Returns what its acceptance is told by.
     pub(super) fn append(&mut self, changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
         let token = Token(self.next_token);
         self.next_token += 1;
@@ -515,7 +515,7 @@ impl Core {
             // append less is better than a log that refuses and a coordinator that stops.
             Err(why) => {
                 self.refuse_append(then, why);
-                return;
+                return token;
             }
         };
         self.note_incoming(&changes, true);

@@ -109,6 +109,7 @@ mod tests {
             needs: None,
             payload: Payload::json("1"),
             at_ms: 0,
+            origins: crate::origin::Origins::default(),
         }
     }
 

@@ -83,6 +83,7 @@ fn a_worker_completes_nothing_under_a_lease_of_another() {
         worker: "liar".into(),
         running: vec![lease.clone()],
         retired: false,
+        paused: None,
     });
     assert_eq!(mill.tasks(), ["prove/0/0 Leased"]);
     mill.tell(result("honest", lease));

@@ -78,7 +78,7 @@ fn a_worker_that_hands_in_a_group_of_its_own_making_is_refused() {
     let mut mill = draft.sequence("verified").mill();
     mill.join("w", 1);
     mill.block("in", 0);
-    let lease = mill.lease("verify/0/0", 1);
+    let lease = mill.lease("w", "verify/0/0", 1);
     mill.tell(Event::Complete(Complete {
         worker: "w".into(),
         lease,

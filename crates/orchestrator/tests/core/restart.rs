@@ -85,7 +85,7 @@ fn what_is_handed_back_or_finished_is_no_lost_attempt() {
     mill.block("in", 1);
     assert!(mill.has_key("run.prove.0.0") && mill.has_key("run.prove.1.0"));
     mill.tell(Event::Retire { worker: "w".into() });
-    let (worker, lease) = ("w".into(), mill.lease("prove/0/0", 1));
+    let (worker, lease) = ("w".into(), mill.lease("w", "prove/0/0", 1));
     mill.tell(Event::Release { worker, lease });
     mill.complete("w", "prove/1/0", 1);
     assert!(!mill.has_key("run.prove.0.0") && !mill.has_key("run.prove.1.0"));

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use proofmill_bus::Seq;
 use proofmill_orchestrator::core::{Core, CoreOptions, Now};
 use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::origin::Origins;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::record::{RECORD_VERSION, Record, TaskRecord};
 
@@ -25,6 +26,7 @@ fn a_record_that_cannot_be_applied_is_set_aside_and_replay_goes_on() {
             needs: None,
             payload: Payload::json("1"),
             at_ms: 0,
+            origins: Origins::default(),
         })
         .encode()
     };

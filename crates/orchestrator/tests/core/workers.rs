@@ -117,7 +117,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
     assert_eq!(mill.news(), ["a prove/0/0#1"]);
     // More often than there are attempts.
     for _ in 0..50 {
-        let lease = mill.lease("prove/0/0", 1);
+        let lease = mill.lease("a", "prove/0/0", 1);
         paused(&mut mill, Some("no disk space: write".into()));
         mill.tell(Event::Release {
             worker: "a".into(),
@@ -134,7 +134,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
         paused(&mut mill, None);
         assert_eq!(mill.core.status().paused, []);
         assert_eq!(mill.news()[0], "a prove/0/0#1");
-        let lease = mill.lease("prove/1/0", 1);
+        let lease = mill.lease("a", "prove/1/0", 1);
         mill.tell(Event::Release {
             worker: "a".into(),
             lease,
@@ -155,7 +155,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
     // Another takes what it hands back.
     paused(&mut mill, Some("x".repeat(100_000)));
     assert!(mill.core.status().paused[0].reason.len() <= PAUSE_REASON_MAX);
-    let lease = mill.lease("prove/0/0", 1);
+    let lease = mill.lease("a", "prove/0/0", 1);
     mill.join("b", 1);
     mill.tell(Event::Release {
         worker: "a".into(),
