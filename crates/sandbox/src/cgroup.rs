@@ -227,18 +227,23 @@ impl Drop for Cgroup {
             return;
         }
         // What was killed is not gone yet. Nobody has to wait for that.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "on a thread of its own, which has no runtime"
+        )]
+        let remove = |path: PathBuf| {
+            let (times, pause) = REMOVALS;
+            for _ in 0..times {
+                if is_gone(fs::remove_dir(&path)) {
+                    return;
+                }
+                std::thread::sleep(pause);
+            }
+        };
         let path = std::mem::take(&mut self.path);
         let remover = std::thread::Builder::new()
             .name("cgroup".to_owned())
-            .spawn(move || {
-                let (times, pause) = REMOVALS;
-                for _ in 0..times {
-                    if is_gone(fs::remove_dir(&path)) {
-                        return;
-                    }
-                    std::thread::sleep(pause);
-                }
-            });
+            .spawn(move || remove(path));
         // Without a thread the group stays, and the next sweep finds it.
         drop(remover);
     }
@@ -335,6 +340,10 @@ fn join_before_exec(command: &mut Command, members: File) {
 fn join_before_exec(_command: &mut Command, _members: File) {}
 
 #[cfg(test)]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "tests without a runtime wait as threads do"
+)]
 mod tests {
     use super::*;
 
