@@ -71,7 +71,7 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
         let lacks_quorum = is_without_quorum(&why);
         if lacks_quorum && !std::mem::replace(&mut unready, true) {
             tracing::warn!(
-                why,
+                why = %why,
                 stream = config.name,
                 "waiting for the bus: a majority of the servers has to run"
             );
