@@ -35,8 +35,10 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
         why,
     };
     let makes = options.role == Role::Coordinator;
-    let mut patience = Patience::lasting(options.connect_timeout);
+    let mut patience = Patience::new();
+    let quorum_patience = Patience::lasting(options.connect_timeout);
     let mut told = false;
+    let mut unready = false;
     loop {
         let context = &connection.context;
         let why = match context.get_stream(&config.name).await {
@@ -62,14 +64,33 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
                     tracing::warn!(stream = config.name, "waiting for a coordinator to make it");
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
-                patience = Patience::lasting(options.connect_timeout);
+                patience = Patience::new();
                 continue;
             }
         };
-        if !patience.bears(&why).await {
+        let lacks_quorum = is_without_quorum(&why);
+        if lacks_quorum && !std::mem::replace(&mut unready, true) {
+            tracing::warn!(
+                why = %why,
+                stream = config.name,
+                "waiting for the bus: a majority of the servers has to run"
+            );
+        }
+        let bears = if lacks_quorum {
+            quorum_patience.bears(&why).await
+        } else {
+            patience.bears(&why).await
+        };
+        if !bears {
             return Err(resource(why));
         }
     }
+}
+
+/// Whether the server answers late or not at all, or says that its cluster decides nothing now; what
+/// cannot be done at all is told differently.
+fn is_without_quorum(why: &str) -> bool {
+    why.contains("timed out") || why.contains("error code 10008")
 }
 
 fn is_absent(error: &GetStreamError) -> bool {

@@ -18,7 +18,7 @@ const BLOCKS: u64 = 12;
 fn killed() -> Site {
     let end = BLOCKS - 1;
     let site = site(&format!("kind = \"range\"\nstart = 0\nend = {end}"), "");
-    let mill = Running::start(&mut site.mill(&["--stay"]));
+    let mill = started(&site);
     eventually("every block is emitted", || {
         let status = site.json(&["status"]);
         (status["next_block"] == BLOCKS && status["live"] == 0).then_some(())
@@ -26,6 +26,14 @@ fn killed() -> Site {
     mill.kill();
     assert_eq!(site.proofs(), blocks(0..=end));
     site
+}
+
+/// A mill that stays, and answers.
+fn started(site: &Site) -> Running {
+    let mill = Running::start(&mut site.mill(&["--stay"]));
+    let socket = site.file("state/control.sock");
+    eventually("it answers", || socket.exists().then_some(()));
+    mill
 }
 
 /// The regular files below a folder, with what they hold.
@@ -173,7 +181,7 @@ fn without_room(site: &Site, args: &[&str]) -> Ran {
 fn a_stopped_mill_on_a_full_disk_can_be_looked_at() {
     let site = site(THREE, "");
     site.mark("poison-1");
-    let mill = Running::start(&mut site.mill(&["--stay"]));
+    let mill = started(&site);
     eventually("a dead letter", || {
         (site.json(&["status"])["dead"] == 1).then_some(())
     });
