@@ -516,10 +516,14 @@ fn check_dead(
         "(h) {id} outlived a permanent failure"
     );
     let most = (dispatcher.r_max as usize + 1) * copies;
+    // One that had begun before a restart may be given up while another is under way.
+    let is_lost = |reason: &str| reason.contains("ended while it did");
+    let mut attempts = dead.attempts.iter();
+    let lost = attempts.any(|attempt| is_lost(&attempt.failure.reason));
     ensure!(
         copies.saturating_sub(permanent) < accept
             || dead.attempts.len() == most
-            || (!alone && dead.attempts.len() > most),
+            || ((!alone || lost) && dead.attempts.len() > most),
         "(h) {id} died after {} attempts, R_max is {}",
         dead.attempts.len(),
         dispatcher.r_max
