@@ -125,12 +125,22 @@ pub struct TaskRecord {
 }
 
 impl TaskRecord {
-    /// Tells it from a task of the same id that carries something else: SHA-256 over the last block
-    /// and the payload, in an encoding that no release changes.
+    /// Tells it from a task of the same id that carries something else: SHA-256 over the last block,
+    /// the payload and its origins, in an encoding that no release changes.
     pub fn content(&self) -> [u8; 32] {
         let mut identity = Identity::new("proofmill task content 1");
         identity.number(self.last);
         self.payload.identify(&mut identity);
+        identity.size(self.origins.len());
+        for origin in self.origins.iter() {
+            identity.option(origin.stage.as_ref(), |identity, stage| {
+                identity.text(stage)
+            });
+            identity.number(origin.first);
+            identity.number(origin.last);
+            identity.bytes(&origin.digest);
+            identity.number(u64::from(origin.payloads));
+        }
         identity.finish()
     }
 }
