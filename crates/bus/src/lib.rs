@@ -33,6 +33,8 @@ mod secret;
 pub use blob::{BlobError, BlobStore, Bucket, Digest, InvalidDigest, Swept};
 pub use embedded::{DirectoryLock, EmbeddedLog, LockError, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
+#[doc(hidden)]
+pub use jetstream::hostile;
 pub use jetstream::{
     ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, LeaseView, Leases, NatsOptions,
     PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs, with_sources,

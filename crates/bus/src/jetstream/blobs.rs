@@ -42,7 +42,7 @@ const PIECE: usize = LEAST_PAYLOAD - HEADERS;
 const AT_ONCE: usize = 8;
 
 /// On the first piece: bytes of the whole blob.
-const SIZE: &str = "Proofmill-Size";
+pub(super) const SIZE: &str = "Proofmill-Size";
 
 /// On the stream: where the blobs are, if in a bucket.
 const PLACE: &str = "proofmill-blobs";
@@ -116,14 +116,6 @@ impl JetStreamObjects {
     fn subject(&self, location: &Path, piece: &str) -> String {
         let name = location.as_ref().replace('/', "");
         self.connection.subject(&["blob", &name, piece])
-    }
-
-    /// The object and the piece that a subject names.
-    fn named(&self, subject: &str) -> Option<(Path, usize)> {
-        let mut tokens = subject.rsplitn(3, '.');
-        let piece = tokens.next()?.parse().ok()?;
-        let (folder, name) = tokens.next()?.split_at_checked(2)?;
-        Some((Path::from(format!("{folder}/{name}")), piece))
     }
 
     /// Publishes a piece; again, when a server has gone away: it is the same message then.
@@ -228,7 +220,7 @@ impl JetStreamObjects {
                 store: STORE,
                 source,
             })?;
-            if let Some((location, piece)) = self.named(&message.subject) {
+            if let Some((location, piece)) = named(&message.subject) {
                 let time = SystemTime::from(info.published);
                 let meta = found
                     .entry(location.clone())
@@ -251,7 +243,15 @@ impl JetStreamObjects {
     }
 }
 
-fn size_of(headers: &HeaderMap) -> Option<u64> {
+/// The object and the piece that a subject names.
+pub(super) fn named(subject: &str) -> Option<(Path, usize)> {
+    let mut tokens = subject.rsplitn(3, '.');
+    let piece = tokens.next()?.parse().ok()?;
+    let (folder, name) = tokens.next()?.split_at_checked(2)?;
+    Some((Path::from(format!("{folder}/{name}")), piece))
+}
+
+pub(super) fn size_of(headers: &HeaderMap) -> Option<u64> {
     headers.get(SIZE)?.as_str().parse().ok()
 }
 

@@ -48,4 +48,4 @@ pub use event::{
 pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, Routing};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
-pub use view::{Counters, HostStatus, StageStatus, Status, TaskPhase, TaskView};
+pub use view::{Counters, HostStatus, StageStatus, Status, TaskPhase, TaskView, WorkerView};

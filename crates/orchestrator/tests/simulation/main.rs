@@ -6,14 +6,18 @@
 //! in the messages: (a) nothing accepted is lost, (b) one result for each task, (c) no overtaking,
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
 //! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
-//! (l) deadlines, (m) of a chain that is reorganised, what was current last.
+//! (l) deadlines, (m) of a chain that is reorganised, what was current last, (n) what somebody says
+//! who lies harms nobody else's work.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
 mod actors;
+mod byzantine;
 mod chain;
 mod checks;
+mod given;
 mod hosts;
+mod lies;
 mod log;
 mod outside;
 mod plans;
@@ -37,9 +41,27 @@ struct Lived {
     given_up: u64,
     gathered: u64,
     reorganised: u64,
+    /// Of the calls of the liar: those that could be read, were admitted, and were refused or could
+    /// not be read; and what was told to the core.
+    heard: u64,
+    admitted: u64,
+    refused: u64,
+    lies: u64,
+}
+
+/// Says on the way out of a panic in which history it was.
+struct Of(u64);
+
+impl Drop for Of {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("in SEED={}", self.0);
+        }
+    }
 }
 
 fn live(seed: u64, print: bool) -> Lived {
+    let _of = Of(seed);
     let mut world = World::new(seed, print);
     let outcome = (|| {
         let turmoil = world.rng.within(4_000, 20_000);
@@ -57,7 +79,16 @@ fn live(seed: u64, print: bool) -> Lived {
         let scene = world.scene.name;
         panic!("{}\nSEED={seed} ({scene}): {why}", world.story());
     }
+    let liar = world
+        .liar
+        .as_ref()
+        .map(|liar| liar.count)
+        .unwrap_or_default();
     Lived {
+        heard: liar.heard,
+        admitted: liar.admitted,
+        refused: liar.refused,
+        lies: liar.told,
         digest: world.digest,
         hedged: world.monitor.hedged,
         several: world.monitor.several,
@@ -96,6 +127,10 @@ fn histories_keep_the_invariants() {
                     sum.given_up += lived.given_up;
                     sum.gathered += lived.gathered;
                     sum.reorganised += lived.reorganised;
+                    sum.heard += lived.heard;
+                    sum.admitted += lived.admitted;
+                    sum.refused += lived.refused;
+                    sum.lies += lived.lies;
                 }
                 sum
             }
@@ -103,7 +138,7 @@ fn histories_keep_the_invariants() {
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(run(thread)))
             .collect();
-        let mut seen = [0; 7];
+        let mut seen = [0; 11];
         for handle in handles {
             let sum = handle
                 .join()
@@ -116,11 +151,16 @@ fn histories_keep_the_invariants() {
                 sum.given_up,
                 sum.gathered,
                 sum.reorganised,
+                sum.heard,
+                sum.admitted,
+                sum.refused,
+                sum.lies,
             ];
             seen.iter_mut().zip(of).for_each(|(seen, of)| *seen += of);
         }
         let enough = count < 1_000 || seen.iter().all(|seen| *seen > 0);
         assert!(enough, "the histories show too little: {seen:?}");
+        println!("of {count} histories: {seen:?}");
     });
 }
 

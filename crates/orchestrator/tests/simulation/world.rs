@@ -6,12 +6,13 @@ use std::time::Duration;
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::ToHost;
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, LeaseRef, Now, Reply, RequestId, Time,
+    Action, Core, CoreOptions, Event, LEASE_KEY_BYTES, LeaseRef, Now, Reply, RequestId, Time,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
 
 use crate::actors::{Producer, SimWorker, Sink, ToWorker};
+use crate::byzantine::Liar;
 use crate::chain::Chain;
 use crate::checks::Monitor;
 use crate::hosts::{SimHost, finished_groups};
@@ -45,6 +46,7 @@ pub(crate) enum Ev {
     Strange,
     Reorganise,
     Fault,
+    Lie,
 }
 
 pub(crate) enum Shown {
@@ -102,6 +104,7 @@ pub(crate) struct World {
     pub(crate) sink: Sink,
     pub(crate) chain: Chain,
     pub(crate) monitor: Monitor,
+    pub(crate) liar: Option<Liar>,
     pub(crate) calm: bool,
     pub(crate) draining: bool,
     pub(crate) steps: u64,
@@ -149,6 +152,7 @@ impl World {
             sink: Sink::default(),
             chain,
             monitor: Monitor::default(),
+            liar: None,
             calm: false,
             draining: false,
             steps: 0,
@@ -175,6 +179,10 @@ impl World {
             false => world.after(100, Ev::Strange),
         }
         world.after(50, Ev::Fault);
+        if seed % 2 == 1 {
+            world.liar = Some(Liar::new(seed, &world.scene));
+            world.after(20, Ev::Lie);
+        }
         world
     }
 
@@ -285,6 +293,7 @@ impl World {
                 Ok(())
             }
             Ev::Fault => self.fault(),
+            Ev::Lie => self.lie(),
         }
     }
 
@@ -322,6 +331,7 @@ impl World {
         } else {
             self.rng.within(100, 2_000)
         };
+        self.log.keep_lease_key(self.epoch)?;
         let mut core = self.replayed(Duration::from_millis(grace))?;
         let epoch = self.epoch;
         self.note(|| format!("coordinator {epoch} starts, grace {grace} ms"));
@@ -337,6 +347,8 @@ impl World {
     pub(crate) fn replayed(&self, adopt_grace: Duration) -> Result<Core, String> {
         let options = CoreOptions {
             adopt_grace,
+            // Leases outlive a coordinator by the key that the log has, and not by this one.
+            fresh_lease_key: [self.epoch as u8; LEASE_KEY_BYTES],
             ..CoreOptions::default()
         };
         let mut core = Core::new(self.scene.plan.clone(), options);
@@ -370,32 +382,36 @@ impl World {
         Ok(())
     }
 
-    fn tell(&mut self, event: Event) -> Checked {
+    pub(crate) fn tell(&mut self, event: Event) -> Checked {
         self.work_off(VecDeque::from([event]))
     }
 
-    fn work_off(&mut self, mut todo: VecDeque<Event>) -> Checked {
+    /// What the core makes of an event; `None` if there is no core.
+    pub(crate) fn hear(&mut self, event: Event) -> Option<Vec<Action>> {
+        let dull = match &event {
+            Event::Tick => true,
+            Event::HostBeat { .. } => true,
+            Event::Heartbeat { running, .. } => running.is_empty() || self.calm,
+            _ => false,
+        };
+        if !dull {
+            self.note(|| short(&event));
+        }
+        let now = self.now();
+        self.core_ms = self.core_ms.max(now.mono.0 / 1000);
+        self.monitor.hears(&event, self.core_ms);
+        self.gathered += finished_groups(&event);
+        if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
+            self.unanswered -= 1;
+        }
+        Some(self.core.as_mut()?.handle(now, event))
+    }
+
+    pub(crate) fn work_off(&mut self, mut todo: VecDeque<Event>) -> Checked {
         while let Some(event) = todo.pop_front() {
-            let dull = match &event {
-                Event::Tick => true,
-                Event::HostBeat { .. } => true,
-                Event::Heartbeat { running, .. } => running.is_empty() || self.calm,
-                _ => false,
-            };
-            if !dull {
-                self.note(|| short(&event));
-            }
-            let now = self.now();
-            self.core_ms = self.core_ms.max(now.mono.0 / 1000);
-            self.monitor.hears(&event, self.core_ms);
-            self.gathered += finished_groups(&event);
-            if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
-                self.unanswered -= 1;
-            }
-            let Some(core) = self.core.as_mut() else {
+            let Some(actions) = self.hear(event) else {
                 return Ok(());
             };
-            let actions = core.handle(now, event);
             self.perform(actions, &mut todo)?;
         }
         let deadline = self.core.as_ref().and_then(Core::next_deadline);
@@ -415,7 +431,7 @@ impl World {
         Ok(())
     }
 
-    fn perform(&mut self, actions: Vec<Action>, todo: &mut VecDeque<Event>) -> Checked {
+    pub(crate) fn perform(&mut self, actions: Vec<Action>, todo: &mut VecDeque<Event>) -> Checked {
         if let Some(core) = &self.core {
             #[cfg(debug_assertions)]
             if self.print || self.steps.is_multiple_of(4) {
@@ -425,6 +441,9 @@ impl World {
                 .step(&self.scene, core, &actions, self.core_ms)?;
         }
         for action in actions {
+            if let Some(liar) = &mut self.liar {
+                liar.learns(&action);
+            }
             match action {
                 Action::Append { token, ops } => {
                     self.note(|| format!("append {} {ops:?}", token.0));
