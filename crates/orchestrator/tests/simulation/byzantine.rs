@@ -118,8 +118,11 @@ impl Liar {
         }
     }
 
+    /// Whether the worker is of her user, as its name says.
     pub(crate) fn is_hers(&self, worker: &str) -> bool {
-        self.workers.iter().any(|(own, _)| **own == *worker)
+        let address = worker.rsplit_once('@').map(|(_, address)| address);
+        let mut tokens = address.unwrap_or_default().split('.');
+        tokens.next() == Some(&*self.group) && tokens.next() == Some(USER)
     }
 
     /// What a coordinator does: she has her part of it, and hears of the rest.
@@ -163,6 +166,12 @@ impl Liar {
     fn is_in_her_power(&self, scene: &Scene, event: &Event) -> bool {
         match event {
             Event::Submit(_) | Event::Rewind(_) => true,
+            // A name that was damaged may be one of hers still; the observer takes the labels of each
+            // to be the same for ever.
+            Event::Join(join) => {
+                let own = (join.worker.clone(), join.labels.clone());
+                self.is_hers(&join.worker) && !self.workers.contains(&own)
+            }
             Event::Emitted { task } => self.emitted.contains(task),
             Event::Complete(Complete {
                 worker,
