@@ -325,20 +325,14 @@ fn nobody_hears_what_another_role_is_told() {
         Role::Sequencer,
         Role::Source,
     ] {
-        only_listen(
-            &[role],
-            &[&format!("proofmill.client.w.{}.n", seat_of(role))],
-        );
+        only_listen(&[role], &[&format!("proofmill.client.w.{}.n", seat_of(role))]);
     }
     only_listen(&[], &["proofmill.client.>"]);
 }
 
 #[test]
 fn nobody_speaks_as_the_leader() {
-    let subjects = [
-        "proofmill.hello.w",
-        "proofmill.client.w.dispatcher.prove.prover.n",
-    ];
+    let subjects = ["proofmill.hello.w", "proofmill.client.w.dispatcher.prove.prover.n"];
     only(&[Role::Coordinator], &subjects);
 }
 
@@ -426,19 +420,13 @@ fn an_answer_of_the_servers_is_no_call_no_lease_and_no_frame() {
         sent.await.unwrap();
         // A call that comes after them is the first that is taken.
         user.client
-            .publish(
-                "proofmill.leader.forged.dispatcher.prove.prover",
-                "a call".into(),
-            )
+            .publish("proofmill.leader.forged.dispatcher.prove.prover", "a call".into())
             .await
             .unwrap();
         let call = timeout(PATIENCE, futures_util::StreamExt::next(&mut calls)).await;
         let call = call.unwrap().unwrap();
         assert_eq!(call.payload, "a call");
-        assert_eq!(
-            call.subject,
-            "proofmill.leader.forged.dispatcher.prove.prover"
-        );
+        assert_eq!(call.subject, "proofmill.leader.forged.dispatcher.prove.prover");
         // The lease is held on, whatever its last word was for a moment.
         tokio::time::sleep(leases.ttl() * 2).await;
         assert_eq!(
