@@ -38,6 +38,8 @@ pub use embedded::{
     DirectoryLock, EmbeddedLog, LockError, Loss, OpenError, Options, open_lock_file,
 };
 pub use error::{AppendError, LogFailure, ReadError};
+#[doc(hidden)]
+pub use jetstream::hostile;
 pub use jetstream::{
     ConnectError, Connection, Credentials, JetStreamLog, Lease, LeaseError, LeaseView, Leases,
     NatsOptions, PublishError, Publisher, Refusal, Request, RequestError, Role, open_blobs,

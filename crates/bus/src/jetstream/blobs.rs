@@ -46,7 +46,7 @@ const HOLD: &str = "held";
 const HOLD_SUFFIX: &str = ".held";
 
 /// On the first piece: bytes of the whole blob.
-const SIZE: &str = "Proofmill-Size";
+pub(super) const SIZE: &str = "Proofmill-Size";
 
 /// On the stream: where the blobs are, if in a bucket.
 const PLACE: &str = "proofmill-blobs";
@@ -130,23 +130,6 @@ impl JetStreamObjects {
             _ => location.replace('/', ""),
         };
         self.connection.subject(&["blob", &name, piece])
-    }
-
-    /// The object and the piece that a subject names.
-    fn named(&self, subject: &str) -> Option<(Path, usize)> {
-        let mut tokens = subject.rsplitn(3, '.');
-        let piece = tokens.next()?;
-        let name = tokens.next()?;
-        let (workflow, name) = match name.rsplit_once('-') {
-            Some((workflow, name)) => (format!("{workflow}/"), name),
-            None => (String::new(), name),
-        };
-        let (folder, name) = name.split_at_checked(2)?;
-        let blob = format!("{workflow}{folder}/{name}");
-        match piece {
-            HOLD => Some((Path::from(format!("{blob}{HOLD_SUFFIX}")), 0)),
-            piece => Some((Path::from(blob), piece.parse().ok()?)),
-        }
     }
 
     /// Publishes a piece; again, when a server has gone away: it is the same message then.
@@ -255,7 +238,7 @@ impl JetStreamObjects {
                 store: STORE,
                 source,
             })?;
-            if let Some((location, piece)) = self.named(&message.subject) {
+            if let Some((location, piece)) = named(&message.subject) {
                 let time = SystemTime::from(info.published);
                 let size = message.headers.as_ref().and_then(size_of).unwrap_or(0);
                 let size = if piece == 0 { size } else { 0 };
@@ -281,7 +264,24 @@ impl JetStreamObjects {
     }
 }
 
-fn size_of(headers: &HeaderMap) -> Option<u64> {
+/// The object and the piece that a subject names.
+pub(super) fn named(subject: &str) -> Option<(Path, usize)> {
+    let mut tokens = subject.rsplitn(3, '.');
+    let piece = tokens.next()?;
+    let name = tokens.next()?;
+    let (workflow, name) = match name.rsplit_once('-') {
+        Some((workflow, name)) => (format!("{workflow}/"), name),
+        None => (String::new(), name),
+    };
+    let (folder, name) = name.split_at_checked(2)?;
+    let blob = format!("{workflow}{folder}/{name}");
+    match piece {
+        HOLD => Some((Path::from(format!("{blob}{HOLD_SUFFIX}")), 0)),
+        piece => Some((Path::from(blob), piece.parse().ok()?)),
+    }
+}
+
+pub(super) fn size_of(headers: &HeaderMap) -> Option<u64> {
     headers.get(SIZE)?.as_str().parse().ok()
 }
 

@@ -26,6 +26,7 @@ mod connect;
 mod connection;
 mod frame;
 mod frames;
+pub mod hostile;
 mod lease;
 mod log;
 mod options;

@@ -168,9 +168,14 @@ impl Handle {
         self.send(Command::Join(join, to_worker)).await
     }
 
+    /// Something happened at a worker, a host or the sink that has the way back to it already.
+    pub(crate) async fn hear(&self, event: Event) -> Result<(), CoordinatorGone> {
+        self.send(Command::Worker(event)).await
+    }
+
     /// The worker takes nothing new.
     pub async fn retire(&self, worker: WorkerId) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Retire { worker })).await
+        self.hear(Event::Retire { worker }).await
     }
 
     /// The worker is gone.
@@ -187,29 +192,28 @@ impl Handle {
         retired: bool,
         paused: Option<String>,
     ) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Heartbeat {
+        self.hear(Event::Heartbeat {
             worker,
             running,
             retired,
             paused,
-        }))
+        })
         .await
     }
 
     /// A result.
     pub async fn complete(&self, complete: Complete) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Complete(complete))).await
+        self.hear(Event::Complete(complete)).await
     }
 
     /// A failed attempt.
     pub async fn fail(&self, fail: Fail) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Fail(fail))).await
+        self.hear(Event::Fail(fail)).await
     }
 
     /// A task handed back untried.
     pub async fn release(&self, worker: WorkerId, lease: LeaseRef) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Release { worker, lease }))
-            .await
+        self.hear(Event::Release { worker, lease }).await
     }
 
     /// Offers to keep partitions of collectors; the coordinator talks to the host through `to_host`.
@@ -223,7 +227,7 @@ impl Handle {
 
     /// The host is alive.
     pub async fn host_beat(&self, host: WorkerId) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::HostBeat { host })).await
+        self.hear(Event::HostBeat { host }).await
     }
 
     /// The host is gone, or hands its partitions over.
@@ -233,7 +237,7 @@ impl Handle {
 
     /// What a host has decided.
     pub async fn verdicts(&self, verdicts: Verdicts) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Verdicts(verdicts))).await
+        self.hear(Event::Verdicts(verdicts)).await
     }
 
     /// Receives what the sequencer emits, in order. One receiver at a time: a new one takes the
@@ -247,7 +251,7 @@ impl Handle {
 
     /// The sink has it, durably.
     pub async fn emitted(&self, task: TaskId) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(Event::Emitted { task })).await
+        self.hear(Event::Emitted { task }).await
     }
 
     /// Receives every task that ends from now on, once its end is durable.
@@ -364,7 +368,7 @@ impl Handle {
 
 impl Asked {
     /// As the core hears it.
-    pub(super) fn into_event(self, request: RequestId) -> Event {
+    pub fn into_event(self, request: RequestId) -> Event {
         match self {
             Self::Submit(asked) => Event::Submit(Submit {
                 request,

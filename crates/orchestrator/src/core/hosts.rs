@@ -45,7 +45,7 @@ pub(super) struct Partition {
 
 /// A host.
 pub(super) struct Host {
-    session: u64,
+    pub(super) session: u64,
     stages: BTreeSet<StageIx>,
     /// Things it was told in this session.
     told: u64,

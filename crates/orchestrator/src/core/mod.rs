@@ -49,4 +49,6 @@ pub use event::{
 pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, Routing};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
-pub use view::{Counters, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView};
+pub use view::{
+    Counters, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
+};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::event::Time;
 use super::ready::ReadyQueue;
-use super::state::{Change, Core, Phase};
+use super::state::{Change, Core, Phase, Worker};
 use crate::id::TaskId;
 use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Finish, TaskRecord};
@@ -151,13 +152,66 @@ pub struct TaskView {
     pub workers: Vec<(Arc<str>, u32)>,
     /// What the workers count as whose results are kept until there are as many as it takes.
     pub results: Vec<Arc<str>>,
+    /// The workers that brought those.
+    pub result_workers: Vec<Arc<str>>,
     /// Whether a worker is to get it now, besides those that have it.
     pub claimable: bool,
     /// Its failed attempts.
     pub attempts: Vec<Attempt>,
 }
 
+/// A worker that has joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerView {
+    /// Its name.
+    pub worker: Arc<str>,
+    /// Its worker group.
+    pub group: Arc<str>,
+    /// The labels it has.
+    pub labels: BTreeSet<String>,
+    /// Bytes of memory it offers.
+    pub memory: u64,
+    /// Assignments that it works on at once (F_max).
+    pub slots: usize,
+    /// Whether it takes no new tasks.
+    pub retired: bool,
+    /// When it was last heard from.
+    pub heard: Time,
+    /// What it has: the task, the attempt, and when the lease ends if it is not renewed.
+    pub leases: Vec<(TaskId, u32, Time)>,
+}
+
 impl Core {
+    /// The workers that have joined, by name.
+    pub fn workers(&self) -> Vec<WorkerView> {
+        let view = |(name, worker): (&Arc<str>, &Worker)| {
+            let held = worker.batches.values().flatten();
+            let held = held.filter_map(|no| self.tasks.get(no)).flat_map(|task| {
+                let copies = task.copies.iter().filter(|held| held.worker == *name);
+                copies.map(|held| (task.record.id.clone(), held.attempt, held.expires))
+            });
+            WorkerView {
+                worker: name.clone(),
+                group: self.groups[worker.group].clone(),
+                labels: worker.labels.clone(),
+                memory: worker.memory,
+                slots: worker.slots,
+                retired: worker.retired,
+                heard: worker.heard,
+                leases: held.collect(),
+            }
+        };
+        self.workers.iter().map(view).collect()
+    }
+
+    /// The hosts that have joined, and the session of each.
+    pub fn host_sessions(&self) -> BTreeMap<Arc<str>, u64> {
+        let hosts = self.hosts.iter();
+        hosts
+            .map(|(name, host)| (name.clone(), host.session))
+            .collect()
+    }
+
     /// The whole at this moment.
     pub fn status(&self) -> Status {
         let stages: Vec<StageStatus> = self
@@ -239,6 +293,11 @@ impl Core {
                     .map(|held| (held.worker.clone(), held.attempt))
                     .collect(),
                 results: task.parts.keys().cloned().collect(),
+                result_workers: task
+                    .parts
+                    .values()
+                    .map(|part| part.worker.clone())
+                    .collect(),
                 claimable: task.phase == Phase::Ready,
                 attempts: task.attempts.clone(),
             })

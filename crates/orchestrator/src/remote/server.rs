@@ -263,20 +263,14 @@ impl Server {
                 });
                 handle.join(join, sender).await
             }
-            Said::Heartbeat {
-                worker,
-                running,
-                retired,
-                paused,
-            } => {
-                if self.is_enlisted(name, Kind::Worker, &worker) {
-                    handle.heartbeat(worker, running, retired, paused).await
-                } else {
-                    unknown.push(worker);
-                    Ok(())
-                }
+            Said::Heartbeat { ref worker, .. } if !self.is_enlisted(name, Kind::Worker, worker) => {
+                unknown.push(worker.clone());
+                Ok(())
             }
-            Said::Retire(worker) => handle.retire(worker).await,
+            Said::HostBeat(host) if !self.is_enlisted(name, Kind::Host, &host) => {
+                unknown.push(host);
+                Ok(())
+            }
             Said::Leave(worker) => {
                 self.strike_off(name, Kind::Worker, &worker);
                 handle.leave(worker).await
@@ -290,22 +284,10 @@ impl Server {
                 });
                 handle.host_join(join, sender).await
             }
-            Said::HostBeat(host) => {
-                if self.is_enlisted(name, Kind::Host, &host) {
-                    handle.host_beat(host).await
-                } else {
-                    unknown.push(host);
-                    Ok(())
-                }
-            }
             Said::HostLeave(host) => {
                 self.strike_off(name, Kind::Host, &host);
                 handle.host_leave(host).await
             }
-            Said::Verdicts(verdicts) => handle.verdicts(verdicts).await,
-            Said::Complete(complete) => handle.complete(complete).await,
-            Said::Fail(fail) => handle.fail(fail).await,
-            Said::Release(worker, lease) => handle.release(worker, lease).await,
             Said::AttachSink { term } => {
                 if self.sink_term.fetch_max(term, Ordering::SeqCst) > term {
                     return Ok(());
@@ -326,13 +308,15 @@ impl Server {
                 });
                 handle.attach_sink(sender).await
             }
-            Said::Emitted(task) => {
-                let known = {
+            other => {
+                if matches!(other, Said::Emitted(_)) {
                     let mut clients = self.lock();
-                    self.client(&mut clients, name).has_sink
-                };
-                *sink_unknown |= !known;
-                handle.emitted(task).await
+                    *sink_unknown |= !self.client(&mut clients, name).has_sink;
+                }
+                match other.into_event() {
+                    Some(event) => handle.hear(event).await,
+                    None => Ok(()),
+                }
             }
         }
     }

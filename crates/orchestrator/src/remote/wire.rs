@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::seat::Seat;
 use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::coordinator::{Asked, ToWorker};
-#[cfg(doc)]
-use crate::core::Event;
-use crate::core::{Complete, Fail, Join, LeaseRef, Reply, Status};
+use crate::core::{Complete, Event, Fail, Join, LeaseRef, Reply, Status};
 use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
@@ -108,6 +106,35 @@ pub enum Said {
 }
 
 impl Said {
+    /// As the core hears it; `None` for what concerns the server alone.
+    pub fn into_event(self) -> Option<Event> {
+        Some(match self {
+            Self::Join(join) => Event::Join(join),
+            Self::Retire(worker) => Event::Retire { worker },
+            Self::Leave(worker) => Event::Leave { worker },
+            Self::Heartbeat {
+                worker,
+                running,
+                retired,
+                paused,
+            } => Event::Heartbeat {
+                worker,
+                running,
+                retired,
+                paused,
+            },
+            Self::Complete(complete) => Event::Complete(complete),
+            Self::Fail(fail) => Event::Fail(fail),
+            Self::Release(worker, lease) => Event::Release { worker, lease },
+            Self::HostJoin(join) => Event::HostJoin(join),
+            Self::HostBeat(host) => Event::HostBeat { host },
+            Self::HostLeave(host) => Event::HostLeave { host },
+            Self::Verdicts(verdicts) => Event::Verdicts(verdicts),
+            Self::Emitted(task) => Event::Emitted { task },
+            Self::AttachSink { .. } => return None,
+        })
+    }
+
     /// Who says with this that it is alive, and no more.
     pub(super) fn beats_for(&self) -> Option<&WorkerId> {
         match self {

@@ -9,6 +9,7 @@ use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::message::grouping;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::StageIx;
+use proofmill_orchestrator::principal::worker_name;
 use proofmill_orchestrator::record::{Failure, TaskRecord};
 
 use crate::chain::forks_of;
@@ -109,7 +110,13 @@ impl SimWorker {
                     labels.insert("gpu".to_owned());
                 }
                 crew.push(Self {
-                    name: format!("{group}-{number}").into(),
+                    name: worker_name(
+                        &format!("{group}-{number}"),
+                        &group,
+                        &format!("user-{number}"),
+                        "host",
+                    )
+                    .into(),
                     group: group.clone(),
                     labels,
                     memory: if able { 2 } else { rng.within(0, 2) },
@@ -410,7 +417,7 @@ impl World {
 }
 
 /// What a stage makes of a task: the same whoever runs it.
-fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<Output> {
+pub(crate) fn outputs(scene: &Scene, stage: StageIx, task: &TaskRecord) -> Vec<Output> {
     let plan = scene.plan.stage(stage);
     let count = scene.fan_out.get(&*plan.name).copied();
     (0..count.unwrap_or(1))

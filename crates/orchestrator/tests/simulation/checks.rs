@@ -9,7 +9,9 @@ use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{Needs, Speculation, StageIx, StageKind};
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 
+use crate::given::{Given, is_of_group};
 use crate::plans::{Barrier, Scene, T_ACK_MS};
+use crate::several::has_voter;
 
 /// What the core was told of a worker.
 pub(super) struct Known {
@@ -48,6 +50,8 @@ pub(crate) struct Monitor {
     pub(crate) given_up: u64,
     pub(super) slots: BTreeSet<u64>,
     next_assignment: u64,
+    /// What was ever given to whom.
+    pub(super) given: Given,
 }
 
 macro_rules! ensure {
@@ -114,6 +118,7 @@ impl Monitor {
                 _ => {}
             }
         }
+        self.given.check(scene, &puts, &deletes)?;
         self.check_results(scene, &puts, &deletes)?;
         self.check_slots(scene, &puts, &deletes)?;
         for (key, record) in &puts {
@@ -260,6 +265,7 @@ impl Monitor {
         for (worker, leases) in &assigns {
             self.next_assignment += 1;
             for lease in *leases {
+                self.given.note(worker, lease);
                 let key = (lease.task.id.clone(), lease.attempt, (*worker).clone());
                 self.assignments.insert(key, self.next_assignment);
             }
@@ -301,7 +307,7 @@ impl Monitor {
         );
         ensure!(!known.paused, "(g) {worker} is paused and was given work");
         ensure!(
-            known.group == dispatcher.group,
+            known.group == dispatcher.group && is_of_group(worker, &dispatcher.group),
             "(g) {worker} is of another group"
         );
         let has = self.slots_in_use(views, worker);
@@ -330,6 +336,10 @@ impl Monitor {
                 let record = &view.record;
                 if record.id == *id {
                     self.check_copies(dispatcher, view)?;
+                    ensure!(
+                        !has_voter(dispatcher, view, worker),
+                        "(o) {worker} was given {id}, which its user has already"
+                    );
                 }
                 let overtaken = view.claimable
                     && record.id.stage == id.stage

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
+use proofmill_orchestrator::record::{Record, RecordKey};
 
 type Live = BTreeMap<String, (Seq, Bytes)>;
 
@@ -17,6 +18,24 @@ pub(crate) struct SimLog {
 }
 
 impl SimLog {
+    /// As a coordinator that finds no key of leases does: it records one before all else.
+    pub(crate) fn keep_lease_key(&mut self, epoch: u64) -> Result<(), String> {
+        let key = RecordKey::LeaseKey
+            .to_key()
+            .map_err(|error| error.to_string())?;
+        if self.live.contains_key(key.as_str()) {
+            return Ok(());
+        }
+        let put = Op::Put {
+            key,
+            value: Record::LeaseKey([epoch as u8; 32]).encode(),
+            expect: Expect::Absent,
+        };
+        self.append(vec![put])?;
+        self.flush(self.pending());
+        Ok(())
+    }
+
     /// The place of the batch, or the key for which it is refused.
     pub(crate) fn append(&mut self, ops: Vec<Op>) -> Result<Seq, String> {
         let mut changed: BTreeMap<&str, bool> = BTreeMap::new();

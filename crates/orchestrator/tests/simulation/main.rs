@@ -7,15 +7,18 @@
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
 //! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
 //! (l) deadlines, (m) of a chain that is reorganised, what was current last, (n) no record names a
-//! blob that was swept.
+//! blob that was swept, (o) what somebody says who lies harms nobody else's work.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
 mod actors;
 mod blobs;
+mod byzantine;
 mod chain;
 mod checks;
+mod given;
 mod hosts;
+mod lies;
 mod log;
 mod outside;
 mod plans;
@@ -40,9 +43,27 @@ struct Lived {
     gathered: u64,
     reorganised: u64,
     swept: u64,
+    /// Of the calls of the liar: those that could be read, were admitted, and were refused or could
+    /// not be read; and what was told to the core.
+    heard: u64,
+    admitted: u64,
+    refused: u64,
+    lies: u64,
+}
+
+/// Says on the way out of a panic in which history it was.
+struct Of(u64);
+
+impl Drop for Of {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("in SEED={}", self.0);
+        }
+    }
 }
 
 fn live(seed: u64, print: bool) -> Lived {
+    let _of = Of(seed);
     let mut world = World::new(seed, print);
     let outcome = (|| {
         let turmoil = world.rng.within(4_000, 20_000);
@@ -60,7 +81,16 @@ fn live(seed: u64, print: bool) -> Lived {
         let scene = world.scene.name;
         panic!("{}\nSEED={seed} ({scene}): {why}", world.story());
     }
+    let liar = world
+        .liar
+        .as_ref()
+        .map(|liar| liar.count)
+        .unwrap_or_default();
     Lived {
+        heard: liar.heard,
+        admitted: liar.admitted,
+        refused: liar.refused,
+        lies: liar.told,
         digest: world.digest,
         hedged: world.monitor.hedged,
         several: world.monitor.several,
@@ -101,6 +131,10 @@ fn histories_keep_the_invariants() {
                     sum.gathered += lived.gathered;
                     sum.reorganised += lived.reorganised;
                     sum.swept += lived.swept;
+                    sum.heard += lived.heard;
+                    sum.admitted += lived.admitted;
+                    sum.refused += lived.refused;
+                    sum.lies += lived.lies;
                 }
                 sum
             }
@@ -108,7 +142,7 @@ fn histories_keep_the_invariants() {
         let handles: Vec<_> = (0..threads)
             .map(|thread| scope.spawn(run(thread)))
             .collect();
-        let mut seen = [0; 8];
+        let mut seen = [0; 12];
         for handle in handles {
             let sum = handle
                 .join()
@@ -122,11 +156,16 @@ fn histories_keep_the_invariants() {
                 sum.gathered,
                 sum.reorganised,
                 sum.swept,
+                sum.heard,
+                sum.admitted,
+                sum.refused,
+                sum.lies,
             ];
             seen.iter_mut().zip(of).for_each(|(seen, of)| *seen += of);
         }
         let enough = count < 1_000 || seen.iter().all(|seen| *seen > 0);
         assert!(enough, "the histories show too little: {seen:?}");
+        println!("of {count} histories: {seen:?}");
     });
 }
 

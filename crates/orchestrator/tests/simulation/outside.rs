@@ -471,6 +471,7 @@ impl World {
                 State::Up => {}
             }
         }
+        self.liar_calms_down()?;
         self.hosts_calm_down();
         self.after(0, Ev::SinkUp);
         Ok(())

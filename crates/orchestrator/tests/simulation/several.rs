@@ -6,10 +6,20 @@ use std::sync::Arc;
 use proofmill_orchestrator::core::TaskView;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct};
+use proofmill_orchestrator::principal::voter;
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 
 use crate::checks::{Monitor, ensure};
 use crate::plans::Scene;
+
+/// Whether another worker of the same user has the task, or has completed it, where several results
+/// are compared.
+pub(super) fn has_voter(plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
+    let holders = view.workers.iter().map(|(holder, _)| holder);
+    let mut others = holders.chain(&view.result_workers);
+    plan.speculation.accept > 1
+        && others.any(|other| other != worker && voter(other) == voter(worker))
+}
 
 impl Monitor {
     /// What a worker counts as among those that have the same task.
@@ -41,7 +51,7 @@ impl Monitor {
             .iter()
             .any(|a| a.failure.permanent && is_same(&a.worker));
         let has = view.workers.iter().any(|(other, _)| is_same(other));
-        !failed && !has && !view.results.contains(&name)
+        !failed && !has && !view.results.contains(&name) && !has_voter(plan, view, worker)
     }
 
     /// (k) No two copies with the same worker, or with the same label.

@@ -7,13 +7,15 @@ use std::time::Duration;
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::ToHost;
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, Lease, LeaseRef, Now, Reply, RequestId, Time, Token,
+    Action, Core, CoreOptions, Event, LEASE_KEY_BYTES, Lease, LeaseRef, Now, Reply, RequestId,
+    Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
 
 use crate::actors::{Producer, SimWorker, Sink, ToWorker};
 use crate::blobs::SimBlobs;
+use crate::byzantine::Liar;
 use crate::chain::Chain;
 use crate::checks::Monitor;
 use crate::hosts::{SimHost, finished_groups};
@@ -49,6 +51,7 @@ pub(crate) enum Ev {
     Reorganise,
     Fault,
     Sweep,
+    Lie,
 }
 
 pub(crate) enum Shown {
@@ -108,6 +111,7 @@ pub(crate) struct World {
     pub(crate) chain: Chain,
     pub(crate) blobs: SimBlobs,
     pub(crate) monitor: Monitor,
+    pub(crate) liar: Option<Liar>,
     pub(crate) calm: bool,
     pub(crate) draining: bool,
     pub(crate) steps: u64,
@@ -156,6 +160,7 @@ impl World {
             chain,
             blobs: SimBlobs::default(),
             monitor: Monitor::default(),
+            liar: None,
             calm: false,
             draining: false,
             steps: 0,
@@ -184,6 +189,10 @@ impl World {
         world.after(50, Ev::Fault);
         if world.has_blobs() {
             world.after(70, Ev::Sweep);
+        }
+        if seed % 2 == 1 {
+            world.liar = Some(Liar::new(seed, &world.scene));
+            world.after(20, Ev::Lie);
         }
         world
     }
@@ -297,6 +306,7 @@ impl World {
             }
             Ev::Fault => self.fault(),
             Ev::Sweep => self.sweep(),
+            Ev::Lie => self.lie(),
         }
     }
 
@@ -334,6 +344,7 @@ impl World {
         } else {
             self.rng.within(100, 2_000)
         };
+        self.log.keep_lease_key(self.epoch)?;
         let mut core = self.replayed(Duration::from_millis(grace))?;
         let epoch = self.epoch;
         self.note(|| format!("coordinator {epoch} starts, grace {grace} ms"));
@@ -349,6 +360,8 @@ impl World {
     pub(crate) fn replayed(&self, adopt_grace: Duration) -> Result<Core, String> {
         let options = CoreOptions {
             adopt_grace,
+            // Leases outlive a coordinator by the key that the log has, and not by this one.
+            fresh_lease_key: [self.epoch as u8; LEASE_KEY_BYTES],
             ..CoreOptions::default()
         };
         let mut core = Core::new(self.scene.plan.clone(), options);
@@ -384,32 +397,36 @@ impl World {
         Ok(())
     }
 
-    fn tell(&mut self, event: Event) -> Checked {
+    pub(crate) fn tell(&mut self, event: Event) -> Checked {
         self.work_off(VecDeque::from([event]))
     }
 
-    fn work_off(&mut self, mut todo: VecDeque<Event>) -> Checked {
+    /// What the core makes of an event; `None` if there is no core.
+    pub(crate) fn hear(&mut self, event: Event) -> Option<Vec<Action>> {
+        let dull = match &event {
+            Event::Tick => true,
+            Event::HostBeat { .. } => true,
+            Event::Heartbeat { running, .. } => running.is_empty() || self.calm,
+            _ => false,
+        };
+        if !dull {
+            self.note(|| short(&event));
+        }
+        let now = self.now();
+        self.core_ms = self.core_ms.max(now.mono.0 / 1000);
+        self.monitor.hears(&event, self.core_ms);
+        self.gathered += finished_groups(&event);
+        if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
+            self.unanswered -= 1;
+        }
+        Some(self.core.as_mut()?.handle(now, event))
+    }
+
+    pub(crate) fn work_off(&mut self, mut todo: VecDeque<Event>) -> Checked {
         while let Some(event) = todo.pop_front() {
-            let dull = match &event {
-                Event::Tick => true,
-                Event::HostBeat { .. } => true,
-                Event::Heartbeat { running, .. } => running.is_empty() || self.calm,
-                _ => false,
-            };
-            if !dull {
-                self.note(|| short(&event));
-            }
-            let now = self.now();
-            self.core_ms = self.core_ms.max(now.mono.0 / 1000);
-            self.monitor.hears(&event, self.core_ms);
-            self.gathered += finished_groups(&event);
-            if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
-                self.unanswered -= 1;
-            }
-            let Some(core) = self.core.as_mut() else {
+            let Some(actions) = self.hear(event) else {
                 return Ok(());
             };
-            let actions = core.handle(now, event);
             self.perform(actions, &mut todo)?;
         }
         let deadline = self.core.as_ref().and_then(Core::next_deadline);
@@ -429,7 +446,7 @@ impl World {
         Ok(())
     }
 
-    fn perform(&mut self, actions: Vec<Action>, todo: &mut VecDeque<Event>) -> Checked {
+    pub(crate) fn perform(&mut self, actions: Vec<Action>, todo: &mut VecDeque<Event>) -> Checked {
         if let Some(core) = &self.core {
             #[cfg(debug_assertions)]
             if self.print || self.steps.is_multiple_of(4) {
@@ -440,6 +457,9 @@ impl World {
         }
         let mut assigned: Vec<(Token, Arc<str>, Vec<Lease>)> = Vec::new();
         for action in actions {
+            if let Some(liar) = &mut self.liar {
+                liar.learns(&action);
+            }
             match action {
                 Action::Append { token, ops } => {
                     self.note(|| format!("append {} {ops:?}", token.0));

@@ -1,0 +1,64 @@
+//! Ways in for fuzzing: what is decoded of a stream, without a server.
+
+use async_nats::header::HeaderMap;
+use bytes::Bytes;
+
+use super::blobs;
+use super::frame::{Assembly, Frame, Origin};
+use super::frames::Frames;
+use crate::key::Key;
+use crate::log::Seq;
+
+/// Reads messages as those of the log's stream, one after the other, and keeps account of their
+/// frames. Returns how many frames there were.
+pub fn read_log(messages: &[Bytes]) -> usize {
+    let (mut assembly, mut frames, mut count) = (Assembly::default(), Frames::default(), 0);
+    for (message, number) in messages.iter().zip(1..) {
+        let _ = Origin::of(message);
+        if let Ok(Some((first, frame))) = assembly.take(number, message) {
+            frames.push(first, number, &frame);
+            for seq in frame.puts.keys() {
+                assert!(frames.lives_in(*seq, number), "{seq} was put");
+                assert_eq!(frames.of(*seq), Some((first, number)));
+            }
+            let _ = frames.to_carry();
+            let _ = frames.prune(number);
+            count += 1;
+        }
+    }
+    count
+}
+
+/// A message whose last four bytes are made the checksum of the others: for inputs that get past it.
+pub fn with_checksum(mut message: Vec<u8>) -> Bytes {
+    if let Some(end) = message.len().checked_sub(4) {
+        let sum = crc32fast::hash(&message[..end]).to_le_bytes();
+        message[end..].copy_from_slice(&sum);
+    }
+    message.into()
+}
+
+/// Messages of a frame with records of these keys and values.
+pub fn log_messages(records: &[(&str, &[u8])], limit: usize) -> Vec<Bytes> {
+    let records = records.iter().zip(1..).filter_map(|((key, value), seq)| {
+        let key = Key::new(*key).ok()?;
+        Some((Seq(seq), (key, Bytes::copy_from_slice(value))))
+    });
+    let frame = Frame {
+        last: Seq(9),
+        puts: records.collect(),
+        removed: vec![Seq(1)],
+    };
+    frame.encode(7, 1, limit)
+}
+
+/// What the subject and the size header of a blob's piece say: where the blob is, which piece this
+/// is, and how long the blob says it is.
+pub fn read_blob_piece(subject: &str, size: &str) -> Option<(String, usize, Option<u64>)> {
+    let (location, piece) = blobs::named(subject)?;
+    let mut headers = HeaderMap::new();
+    if let Ok(size) = size.parse::<async_nats::header::HeaderValue>() {
+        headers.insert(blobs::SIZE, size);
+    }
+    Some((location.to_string(), piece, blobs::size_of(&headers)))
+}

@@ -1,0 +1,573 @@
+//! A liar, in every other history: Mallory, with the credentials of a dispatcher, a collector, a
+//! source or a sequencer.
+//!
+//! She knows all that such a process may know: the workflow, the tasks and attempts, the names of
+//! workers and hosts, the leases that her own workers were given, with their tags, and those of others
+//! without. (Tags of others' leases travel to other users' subjects.) She says anything at any time,
+//! through what speaks for a peer in production: a [`Call`] on a subject of her seat, as bytes, which
+//! is decoded, admitted or refused, and becomes events.
+//!
+//! Three things are demanded, lettered (o): what is admitted is of valid values; what she says
+//! changes no other's registration, lease or task, which is looked at directly before and after each
+//! event; and the records of results, failures and quorums name workers that were given the task,
+//! whatever happened ([`Given`](crate::given::Given)). All other invariants hold as without her.
+//!
+//! Left out is what is in the power of her seat, and would break only what depends on it: as a source
+//! valid messages for an entrance of the workflow, and taking them back; as a sequencer the
+//! confirmation of what is being emitted; as a collector wrong verdicts about a partition that she
+//! keeps, and the name of another collector's process; as a dispatcher wrong results, in valid values,
+//! of leases that she was given.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use proofmill_bus::Op;
+use proofmill_orchestrator::collector::{PartitionRef, ToHost, Verdict};
+use proofmill_orchestrator::core::{
+    Action, Complete, Core, Event, Fail, Lease, LeaseRef, RequestId, Time, WorkerView,
+};
+use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::payload::{INLINE_LIMIT, NESTING_MAX, Payload};
+use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
+use proofmill_orchestrator::record::{Finish, Record, RecordKey};
+use proofmill_orchestrator::remote::{Call, Said, What, admit, parse};
+
+use crate::actors::outputs;
+use crate::checks::ensure;
+use crate::given::is_entrance;
+use crate::plans::Scene;
+use crate::rng::Rng;
+use crate::world::{Checked, Ev, World};
+
+pub(crate) const USER: &str = "mallory";
+
+/// What was heard and taken of her.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Count {
+    pub(crate) heard: u64,
+    pub(crate) admitted: u64,
+    pub(crate) refused: u64,
+    pub(crate) told: u64,
+}
+
+pub(crate) struct Liar {
+    pub(crate) rng: Rng,
+    /// The worker group of her dispatcher's seat.
+    pub(crate) group: Arc<str>,
+    /// Her workers, each with its labels.
+    pub(crate) workers: Vec<(Arc<str>, BTreeSet<String>)>,
+    pub(crate) digest: [u8; 16],
+    /// The leases that her workers were ever given.
+    pub(crate) given: Vec<(Arc<str>, Lease)>,
+    /// Leases of others: the worker, the task, the attempt.
+    pub(crate) others: VecDeque<(Arc<str>, TaskId, u32)>,
+    /// Partitions that other hosts keep, in their present state.
+    pub(crate) partitions: VecDeque<(PartitionRef, u64)>,
+    /// Partitions that she was given.
+    kept: BTreeSet<(PartitionRef, u64)>,
+    pub(crate) session: u64,
+    pub(crate) verdicts: u64,
+    /// Earlier calls, and where they came.
+    pub(crate) said: VecDeque<(String, Vec<u8>)>,
+    emitted: BTreeSet<TaskId>,
+    pub(crate) count: Count,
+}
+
+/// How much she remembers of others.
+const MEMORY: usize = 64;
+
+/// What she must not change.
+struct Before {
+    workers: Vec<WorkerView>,
+    hosts: BTreeMap<Arc<str>, u64>,
+    attempts: BTreeMap<TaskId, usize>,
+}
+
+/// What she may do to tasks with one event.
+enum May {
+    Nothing,
+    /// End her lease of this one.
+    End(TaskId),
+    /// End whatever she has.
+    EndAll,
+}
+
+// === impl Liar ===
+
+impl Liar {
+    pub(crate) fn new(seed: u64, scene: &Scene) -> Self {
+        let mut rng = Rng::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x6d61_6c6c_6f72_7921);
+        let stages = scene.plan.stages.iter();
+        let groups: Vec<_> = stages.filter_map(|stage| stage.dispatcher()).collect();
+        let group = groups[rng.below(groups.len())].group.clone();
+        let workers = Self::own_workers(&group, &mut rng);
+        Self {
+            rng,
+            group,
+            workers,
+            digest: scene.plan.digest(),
+            given: Vec::new(),
+            others: VecDeque::new(),
+            partitions: VecDeque::new(),
+            kept: BTreeSet::new(),
+            session: 0,
+            verdicts: 0,
+            said: VecDeque::new(),
+            emitted: BTreeSet::new(),
+            count: Count::default(),
+        }
+    }
+
+    /// Whether the worker is of her user, as its name says.
+    pub(crate) fn is_hers(&self, worker: &str) -> bool {
+        let address = worker.rsplit_once('@').map(|(_, address)| address);
+        let mut tokens = address.unwrap_or_default().split('.');
+        tokens.next() == Some(&*self.group) && tokens.next() == Some(USER)
+    }
+
+    /// What a coordinator does: she has her part of it, and hears of the rest.
+    pub(crate) fn learns(&mut self, action: &Action) {
+        match action {
+            Action::Assign { worker, leases } => {
+                let own = self.is_hers(worker);
+                for lease in leases {
+                    if own {
+                        self.given.push((worker.clone(), lease.clone()));
+                    } else {
+                        let known = (worker.clone(), lease.task.id.clone(), lease.attempt);
+                        remember(&mut self.others, known);
+                    }
+                }
+            }
+            Action::Host {
+                host,
+                message: ToHost::Do { at, epoch, .. },
+            } => {
+                if **host == *USER {
+                    self.kept.insert((*at, *epoch));
+                } else {
+                    remember(&mut self.partitions, (*at, *epoch));
+                }
+            }
+            Action::Emit { task, .. } => {
+                self.emitted.insert(task.id.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn lease_of(&self, worker: &Arc<str>, lease: &LeaseRef) -> Option<&Lease> {
+        let mut given = self.given.iter();
+        let of = given.find(|(own, given)| own == worker && given.name() == *lease);
+        of.map(|(_, lease)| lease)
+    }
+
+    /// Whether what she says is in the power of her seat, and left out.
+    fn is_in_her_power(&self, scene: &Scene, event: &Event) -> bool {
+        match event {
+            Event::Submit(_) | Event::Rewind(_) => true,
+            // A name that was damaged may be one of hers still; the observer takes the labels of each
+            // to be the same for ever.
+            Event::Join(join) => {
+                let own = (join.worker.clone(), join.labels.clone());
+                self.is_hers(&join.worker) && !self.workers.contains(&own)
+            }
+            Event::Emitted { task } => self.emitted.contains(task),
+            Event::Complete(Complete {
+                worker,
+                lease,
+                outputs: said,
+                ..
+            }) => self
+                .lease_of(worker, lease)
+                .is_some_and(|lease| *said != outputs(scene, lease.stage, &lease.task)),
+            Event::Verdicts(said) => {
+                let of_kept = |verdict: &Verdict| self.kept.contains(&(verdict.at, verdict.epoch));
+                said.verdicts.iter().any(of_kept)
+            }
+            _ => false,
+        }
+    }
+
+    fn may(&self, event: &Event) -> May {
+        match event {
+            Event::Complete(Complete { worker, lease, .. })
+            | Event::Fail(Fail { worker, lease, .. })
+            | Event::Release { worker, lease }
+                if self.lease_of(worker, lease).is_some() =>
+            {
+                May::End(lease.task.clone())
+            }
+            Event::Leave { worker } if self.is_hers(worker) => May::EndAll,
+            _ => May::Nothing,
+        }
+    }
+}
+
+fn remember<T>(memory: &mut VecDeque<T>, what: T) {
+    if memory.len() == MEMORY {
+        memory.pop_front();
+    }
+    memory.push_back(what);
+}
+
+impl May {
+    fn allows(&self, liar: &Liar, id: &TaskId) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::End(task) => task == id,
+            Self::EndAll => liar.given.iter().any(|(_, lease)| lease.task.id == *id),
+        }
+    }
+}
+
+impl World {
+    /// She says something.
+    pub(crate) fn lie(&mut self) -> Checked {
+        let Some(mut liar) = self.liar.take() else {
+            return Ok(());
+        };
+        let pause = if self.calm { 2_000 } else { 250 };
+        let delay = liar.rng.within(5, pause);
+        self.after(delay, Ev::Lie);
+        let call = self.core.is_some().then(|| liar.next_call(self));
+        self.liar = Some(liar);
+        match call {
+            Some((subject, bytes)) => self.hear_call(&subject, &bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// She goes, as the faults do: what she has would be kept from others.
+    pub(crate) fn liar_calms_down(&mut self) -> Checked {
+        let Some(liar) = &self.liar else {
+            return Ok(());
+        };
+        let own = liar.workers.iter();
+        let leave = own.map(|(worker, _)| Said::Leave(worker.clone())).collect();
+        let (subject, bytes) = liar.own_call("dispatcher", leave);
+        self.hear_call(&subject, &bytes)?;
+        let Some(liar) = &self.liar else {
+            return Ok(());
+        };
+        let (subject, bytes) = liar.own_call("collector", vec![Said::HostLeave(USER.into())]);
+        self.hear_call(&subject, &bytes)
+    }
+
+    /// As the server does with what comes on a subject.
+    fn hear_call(&mut self, subject: &str, bytes: &[u8]) -> Checked {
+        let plan = self.scene.plan.clone();
+        let Some(liar) = &mut self.liar else {
+            return Ok(());
+        };
+        let Ok(call) = parse::<Call>(bytes) else {
+            liar.count.refused += 1;
+            return Ok(());
+        };
+        liar.count.heard += 1;
+        check_nesting(&call)?;
+        if call.plan != liar.digest || admit(&call, subject, &plan).is_err() {
+            liar.count.refused += 1;
+            return Ok(());
+        }
+        liar.count.admitted += 1;
+        let seat = subject.splitn(4, '.').last().unwrap_or_default();
+        ensure!(
+            call.client.starts_with(&format!("{seat}.")),
+            "(o) client {} was heard on {subject}",
+            call.client
+        );
+        let events: Vec<Event> = match call.what {
+            What::Events { events, .. } => {
+                events.into_iter().filter_map(Said::into_event).collect()
+            }
+            What::Ask { asked, number } => vec![asked.into_event(RequestId(u64::MAX - number))],
+            What::SourceNext(_) | What::Status => Vec::new(),
+        };
+        for event in events {
+            check_valid(&self.scene, &event)
+                .map_err(|why| format!("(o) admitted on {subject}: {why}: {event:?}"))?;
+            self.hear_liar(event)?;
+        }
+        Ok(())
+    }
+
+    fn hear_liar(&mut self, event: Event) -> Checked {
+        let Some(liar) = &self.liar else {
+            return Ok(());
+        };
+        let begins = matches!(event, Event::Join(_) | Event::HostJoin(_));
+        if liar.is_in_her_power(&self.scene, &event) || (self.calm && begins) {
+            return Ok(());
+        }
+        // What is due anyway is not her doing.
+        self.tell(Event::Tick)?;
+        let (Some(liar), Some(core)) = (&mut self.liar, &self.core) else {
+            return Ok(());
+        };
+        liar.count.told += 1;
+        let (may, before) = (liar.may(&event), Before::of(core, liar));
+        let what = format!("{event:?}");
+        let Some(actions) = self.hear(event) else {
+            return Ok(());
+        };
+        let (Some(liar), Some(core)) = (&self.liar, &self.core) else {
+            return Ok(());
+        };
+        let harmless = before
+            .check(core, liar, &may)
+            .and_then(|()| before.check_records(&self.scene, liar, &may, &actions));
+        harmless.map_err(|why| format!("(o) {why}, by {what}"))?;
+        let mut todo = VecDeque::new();
+        self.perform(actions, &mut todo)?;
+        self.work_off(todo)
+    }
+}
+
+// === impl Before ===
+
+impl Before {
+    fn of(core: &Core, liar: &Liar) -> Self {
+        let (workers, hosts) = others(core, liar);
+        let tasks = core.tasks(|_| true);
+        let attempts = tasks
+            .iter()
+            .map(|view| (view.record.id.clone(), view.attempts.len()));
+        Self {
+            workers,
+            hosts,
+            attempts: attempts.collect(),
+        }
+    }
+
+    /// Others are registered as before, and have what they had.
+    fn check(&self, core: &Core, liar: &Liar, may: &May) -> Checked {
+        let (workers, hosts) = others(core, liar);
+        ensure!(
+            hosts == self.hosts,
+            "hosts were {:?} and are {hosts:?}",
+            self.hosts
+        );
+        let names = |views: &[WorkerView]| -> Vec<Arc<str>> {
+            views.iter().map(|view| view.worker.clone()).collect()
+        };
+        ensure!(
+            names(&self.workers) == names(&workers),
+            "workers were {:?} and are {:?}",
+            names(&self.workers),
+            names(&workers)
+        );
+        for (before, after) in self.workers.iter().zip(&workers) {
+            let own = |view: &WorkerView| WorkerView {
+                leases: Vec::new(),
+                ..view.clone()
+            };
+            ensure!(
+                own(before) == own(after),
+                "a worker was {before:?} and is {after:?}"
+            );
+            let lost = |lease: &&(TaskId, u32, Time)| {
+                !after.leases.contains(lease) && !may.allows(liar, &lease.0)
+            };
+            if let Some(lost) = before.leases.iter().find(lost) {
+                return Err(format!("{} had {lost:?}, and has not", before.worker));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is recorded of the work of others.
+    fn check_records(&self, scene: &Scene, liar: &Liar, may: &May, actions: &[Action]) -> Checked {
+        let appends = actions.iter().filter_map(|action| match action {
+            Action::Append { ops, .. } => Some(ops),
+            _ => None,
+        });
+        for op in appends.flatten() {
+            let key = RecordKey::parse(op.key().as_str()).map_err(|error| error.to_string())?;
+            let record = match op {
+                Op::Put { value, .. } => Record::decode(op.key().as_str(), value).ok(),
+                Op::Delete { .. } => None,
+            };
+            let is_forbidden = match (&key, &record) {
+                (RecordKey::Tries(id), Some(_)) | (RecordKey::Part(id, _), Some(_)) => {
+                    !may.allows(liar, id)
+                }
+                (RecordKey::Done(id), Some(Record::Done(done))) => match done.finish {
+                    Finish::Completed { .. } => !may.allows(liar, id),
+                    Finish::Dropped => true,
+                    // Barriers may fire in the core when her host goes.
+                    Finish::Grouped { .. } | Finish::Skipped { .. } => false,
+                },
+                (RecordKey::Dead(id), Some(Record::Dead(dead))) => {
+                    // One that nobody may try any more dies when a worker is free.
+                    let before = self.attempts.get(id).copied().unwrap_or(0);
+                    let failed = before != dead.attempts.len();
+                    failed && !may.allows(liar, id) && is_worked_on(scene, id)
+                }
+                (RecordKey::Cursor, _) => true,
+                _ => false,
+            };
+            ensure!(!is_forbidden, "{key:?} was recorded: {record:?}");
+        }
+        Ok(())
+    }
+}
+
+/// The workers and hosts that are not hers.
+fn others(core: &Core, liar: &Liar) -> (Vec<WorkerView>, BTreeMap<Arc<str>, u64>) {
+    let workers = core.workers().into_iter();
+    let hosts = core.host_sessions().into_iter();
+    (
+        workers.filter(|view| !liar.is_hers(&view.worker)).collect(),
+        hosts.filter(|(host, _)| **host != *USER).collect(),
+    )
+}
+
+fn is_worked_on(scene: &Scene, id: &TaskId) -> bool {
+    let stage = scene.plan.stage_named(&id.stage);
+    stage.is_some_and(|stage| scene.plan.stage(stage).dispatcher().is_some())
+}
+
+fn payloads(call: &Call) -> Vec<&Payload> {
+    use proofmill_orchestrator::coordinator::Asked;
+    match &call.what {
+        What::Ask {
+            asked: Asked::Submit(submit),
+            ..
+        } => vec![&submit.message.payload],
+        What::Events { events, .. } => {
+            let results = events.iter().filter_map(|said| match said {
+                Said::Complete(complete) => Some(&complete.outputs),
+                _ => None,
+            });
+            results.flatten().map(|output| &output.payload).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn check_nesting(call: &Call) -> Checked {
+    let deepest = payloads(call).into_iter().map(Payload::nesting).max();
+    ensure!(
+        deepest.unwrap_or(0) <= NESTING_MAX,
+        "(o) a call was decoded with {deepest:?} nested groups"
+    );
+    Ok(())
+}
+
+/// What the core may be given, whoever says it.
+fn check_valid(scene: &Scene, event: &Event) -> Checked {
+    let plan = &scene.plan;
+    match event {
+        Event::Join(join) => {
+            check_name(&join.worker)?;
+            ensure!(
+                join.labels.len() <= 256 && join.slots <= 1 << 16,
+                "too much"
+            );
+        }
+        Event::Retire { worker } | Event::Leave { worker } => check_name(worker)?,
+        Event::Heartbeat {
+            worker, running, ..
+        } => {
+            check_name(worker)?;
+            running
+                .iter()
+                .try_for_each(|lease| check_task(&lease.task))?;
+        }
+        Event::Fail(Fail { worker, lease, .. }) | Event::Release { worker, lease } => {
+            check_name(worker)?;
+            check_task(&lease.task)?;
+        }
+        Event::Complete(complete) => {
+            check_name(&complete.worker)?;
+            check_task(&complete.lease.task)?;
+            let stage = plan.stage_named(&complete.lease.task.stage);
+            let queues = stage.map_or(&[][..], |stage| &plan.stage(stage).outputs);
+            for output in &complete.outputs {
+                check_message(plan, queues, &output.payload, &output.grouping)?;
+            }
+        }
+        Event::HostJoin(join) => {
+            check_name(&join.host)?;
+            join.stages
+                .iter()
+                .try_for_each(|stage| check_stage(plan, *stage))?;
+        }
+        Event::HostBeat { host } | Event::HostLeave { host } => check_name(host)?,
+        Event::Verdicts(said) => {
+            check_name(&said.host)?;
+            let mut verdicts = said.verdicts.iter();
+            verdicts.try_for_each(|verdict| check_stage(plan, verdict.at.stage))?;
+        }
+        Event::Submit(submit) => {
+            check_name(&submit.producer)?;
+            check_entrance(scene, submit.queue)?;
+            ensure!(
+                submit.source_next.is_none() || !submit.producer.contains(['.', ' ', '*']),
+                "the producer is no token"
+            );
+            ensure!(
+                Part::new(submit.message.part.as_str()).is_ok(),
+                "the part is none"
+            );
+            let message = &submit.message;
+            check_message(plan, &[submit.queue], &message.payload, &message.grouping)?;
+        }
+        Event::Rewind(rewind) => {
+            check_name(&rewind.producer)?;
+            let mut queues = rewind.queues.iter();
+            queues.try_for_each(|queue| check_entrance(scene, *queue))?;
+        }
+        Event::Emitted { task } => check_task(task)?,
+        _ => return Err("it is not for her to say".to_owned()),
+    }
+    Ok(())
+}
+
+fn check_name(name: &str) -> Checked {
+    ensure!((1..=250).contains(&name.len()), "a name of {}", name.len());
+    Ok(())
+}
+
+fn check_task(id: &TaskId) -> Checked {
+    ensure!(Part::new(id.part.as_str()).is_ok(), "a part that is none");
+    Ok(())
+}
+
+fn check_stage(plan: &Plan, stage: StageIx) -> Checked {
+    ensure!(stage.0 < plan.stages.len(), "there is no {stage:?}");
+    Ok(())
+}
+
+fn check_entrance(scene: &Scene, queue: QueueIx) -> Checked {
+    let named = scene.plan.queues.get(queue.0);
+    let is_one = named.is_some_and(|queue| is_entrance(scene, &queue.name));
+    ensure!(is_one, "{queue:?} is no entrance");
+    Ok(())
+}
+
+fn check_message(
+    plan: &Plan,
+    queues: &[QueueIx],
+    payload: &Payload,
+    grouping: &[(StageIx, Result<Arc<str>, String>)],
+) -> Checked {
+    match payload {
+        Payload::Group { .. } => return Err("a group".to_owned()),
+        Payload::Inline { bytes, .. } => {
+            ensure!(bytes.len() <= INLINE_LIMIT, "{} bytes", bytes.len());
+        }
+        Payload::Blob { .. } => {}
+    }
+    for (reader, value) in grouping {
+        let mut readers = queues.iter().flat_map(|queue| &plan.queue(*queue).readers);
+        ensure!(
+            readers.any(|known| known == reader),
+            "{reader:?} does not read it"
+        );
+        let length = value.as_ref().map_or_else(String::len, |value| value.len());
+        ensure!(length <= 8 * 1024, "a grouping value of {length} bytes");
+    }
+    Ok(())
+}

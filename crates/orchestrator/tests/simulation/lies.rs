@@ -1,0 +1,575 @@
+//! What the liar says: calls of her seats, as bytes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_orchestrator::collector::{
+    Group, HostJoin, Judged, Outcome, Overdue, PartitionRef, Verdict, Verdicts,
+};
+use proofmill_orchestrator::coordinator::{Asked, SubmitRequest};
+use proofmill_orchestrator::core::{
+    Complete, Edition, Fail, Join, LeaseRef, LeaseTag, Output, Target,
+};
+use proofmill_orchestrator::id::{Part, TaskId};
+use proofmill_orchestrator::message::Message;
+use proofmill_orchestrator::payload::{INLINE_LIMIT, Payload};
+use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
+use proofmill_orchestrator::principal::worker_name;
+use proofmill_orchestrator::record::Failure;
+use proofmill_orchestrator::remote::{Call, Said, What};
+
+use crate::actors::outputs;
+use crate::byzantine::{Liar, USER};
+use crate::given::is_entrance;
+use crate::plans::{PROVER, PROVERS, Scene};
+use crate::rng::Rng;
+use crate::world::World;
+
+/// Stands for a part that no program of ours can say, until it is bytes.
+const PART: &str = "0-part-that-is-none-0";
+const NO_PART: &[u8; PART.len()] = b"a.b.c.d e.* > f.g.h.i";
+
+/// Stands for groups within groups, until it is bytes: an inline payload.
+const NESTED: &[u8] = b"groups within groups";
+
+/// Earlier calls that she remembers.
+const CALLS: usize = 32;
+
+struct Names {
+    workers: Vec<Arc<str>>,
+    hosts: Vec<Arc<str>>,
+}
+
+impl Liar {
+    pub(crate) fn own_workers(
+        group: &Arc<str>,
+        rng: &mut Rng,
+    ) -> Vec<(Arc<str>, BTreeSet<String>)> {
+        let labels = ["0", "1", "2", "invented", "invented-too"];
+        let worker = |number: u64| {
+            let name = worker_name(&format!("w{number}"), group, USER, "process");
+            let label = labels[rng.below(labels.len())];
+            let labels = [format!("{PROVER}{label}"), "gpu".to_owned()];
+            (name.into(), labels.into())
+        };
+        (0..PROVERS).map(worker).collect()
+    }
+
+    fn subject(&self, role: &str) -> String {
+        format!("proofmill.leader.simulated.{}", self.seat(role))
+    }
+
+    fn seat(&self, role: &str) -> String {
+        match role {
+            "dispatcher" => format!("dispatcher.{}.{USER}", self.group),
+            other => other.to_owned(),
+        }
+    }
+
+    /// What she says in her own name, of herself.
+    pub(crate) fn own_call(&self, role: &str, events: Vec<Said>) -> (String, Vec<u8>) {
+        let call = Call {
+            plan: self.digest,
+            term: 1,
+            client: format!("{}.{USER}", self.seat(role)).into(),
+            what: What::Events { number: 1, events },
+        };
+        (self.subject(role), encoded(&call))
+    }
+
+    /// The next thing that she says: where, and what.
+    pub(crate) fn next_call(&mut self, world: &World) -> (String, Vec<u8>) {
+        if !self.said.is_empty() && self.rng.per_mille(120) {
+            let at = self.rng.below(self.said.len());
+            return self.said[at].clone();
+        }
+        let role = match self.rng.within(0, 99) {
+            0..62 => "dispatcher",
+            62..77 => "collector",
+            77..91 => "source",
+            _ => "sequencer",
+        };
+        let names = Names {
+            workers: world.workers.iter().map(|w| w.name.clone()).collect(),
+            hosts: world.hosts.iter().map(|host| host.name.clone()).collect(),
+        };
+        let scene = &world.scene;
+        let call = Call {
+            plan: self.digest,
+            term: if self.rng.flip() { 1 } else { u64::MAX },
+            client: self.client(role),
+            what: self.what(role, scene, &names),
+        };
+        let mut bytes = encoded(&call);
+        replace(&mut bytes, PART.as_bytes(), NO_PART);
+        let deep = if self.rng.per_mille(100) { 10_000 } else { 3 };
+        replace(&mut bytes, &inline(NESTED), &nested(deep));
+        if self.rng.per_mille(60) {
+            self.damage(&mut bytes);
+        }
+        if self.said.len() == CALLS {
+            self.said.pop_front();
+        }
+        if bytes.len() < 4096 {
+            self.said.push_back((self.subject(role), bytes.clone()));
+        }
+        (self.subject(role), bytes)
+    }
+
+    fn damage(&mut self, bytes: &mut Vec<u8>) {
+        if self.rng.flip() {
+            bytes.truncate(self.rng.below(bytes.len()));
+        }
+        for _ in 0..self.rng.within(0, 3).min(bytes.len() as u64) {
+            let at = self.rng.below(bytes.len());
+            bytes[at] = self.rng.next() as u8;
+        }
+    }
+
+    fn client(&mut self, role: &str) -> Arc<str> {
+        let seat = self.seat(role);
+        match self.rng.within(0, 39) {
+            0 => "dispatcher.one.user-0.host".into(),
+            1 => format!("{seat}.a.b").into(),
+            2 => format!("{seat}.>").into(),
+            3 => format!("operator.{USER}").into(),
+            4 => "".into(),
+            5 => format!("{seat}.{}", "x".repeat(300)).into(),
+            _ => format!("{seat}.{USER}").into(),
+        }
+    }
+
+    fn what(&mut self, role: &str, scene: &Scene, names: &Names) -> What {
+        let number = self.rng.within(0, 1 << 40);
+        match (role, self.rng.within(0, 99)) {
+            (_, 0) => What::Status,
+            (_, 1) => What::SourceNext("headers".into()),
+            ("source", 2..75) | (_, 2..6) => What::Ask {
+                number,
+                asked: self.asked(scene),
+            },
+            _ => {
+                let mut said = Vec::new();
+                for _ in 0..self.rng.within(1, 3) {
+                    said.push(match (role, self.rng.within(0, 9)) {
+                        ("dispatcher", 0..9) | (_, 0) => self.of_workers(scene, names),
+                        ("sequencer", 1..8) => Said::Emitted(self.task()),
+                        ("collector", _) | ("dispatcher", _) => self.of_hosts(scene, names),
+                        _ => Said::AttachSink { term: u64::MAX },
+                    });
+                }
+                let events = said;
+                What::Events { number, events }
+            }
+        }
+    }
+
+    // === Workers ===
+
+    fn worker(&mut self, names: &Names) -> Arc<str> {
+        let own = self.rng.below(self.workers.len());
+        match self.rng.within(0, 9) {
+            0..6 => self.workers[own].0.clone(),
+            6..8 => one_of(&mut self.rng, &names.workers),
+            8 => {
+                let honest = one_of(&mut self.rng, &names.workers);
+                let (_, address) = honest.rsplit_once('@').unwrap_or_default();
+                format!("w0@{address}").into()
+            }
+            _ => match self.rng.within(0, 3) {
+                0 => format!("w0@{}.{USER}@one.user-0", self.group).into(),
+                1 => format!("{}@{}.{USER}.p", "x".repeat(300), self.group).into(),
+                2 => "".into(),
+                _ => "w0".into(),
+            },
+        }
+    }
+
+    /// One of the leases that her workers were given, rather a late one, by its worker.
+    fn own_lease(&mut self) -> Option<(Arc<str>, proofmill_orchestrator::core::Lease)> {
+        let count = self.given.len();
+        if count == 0 {
+            return None;
+        }
+        let back = self.rng.within(0, 3) as usize;
+        let at = match self.rng.per_mille(750) {
+            true => (count - 1).saturating_sub(back),
+            false => self.rng.below(count),
+        };
+        Some(self.given[at].clone())
+    }
+
+    /// A lease that she was not given, whatever there is that is true of it.
+    fn forged_lease(&mut self) -> (Option<Arc<str>>, LeaseRef) {
+        let own = self.own_lease();
+        let tag = match (&own, self.rng.flip()) {
+            (Some((_, lease)), true) => lease.tag,
+            _ => LeaseTag::from_bytes([self.rng.next() as u8; 16]),
+        };
+        if let (Some((worker, lease)), true) = (&own, self.rng.per_mille(300)) {
+            // Her own, with another attempt or a false tag, and perhaps for another of hers.
+            let mut name = lease.name();
+            if self.rng.flip() {
+                name.attempt += 1;
+            } else {
+                name.tag = LeaseTag::from_bytes([7; 16]);
+            }
+            return (Some(worker.clone()), name);
+        }
+        let known = one_of_queue(&mut self.rng, &self.others);
+        let (worker, task, attempt) = match known {
+            Some((worker, task, attempt)) => (Some(worker), task, attempt),
+            None => (None, self.task(), 1),
+        };
+        (worker, LeaseRef { task, attempt, tag })
+    }
+
+    fn task(&mut self) -> TaskId {
+        match one_of_queue(&mut self.rng, &self.others) {
+            Some((_, task, _)) if self.rng.flip() => task,
+            Some((_, task, _)) => TaskId {
+                stage: "emit".into(),
+                ..task
+            },
+            None => TaskId {
+                stage: "prove".into(),
+                block: self.rng.within(0, 20),
+                part: Part::whole(),
+            },
+        }
+    }
+
+    fn of_workers(&mut self, scene: &Scene, names: &Names) -> Said {
+        let mut worker = self.worker(names);
+        match self.rng.within(0, 99) {
+            0..18 => Said::Join(self.join(worker, scene)),
+            18..34 => {
+                let mut running = Vec::new();
+                for _ in 0..self.rng.within(0, 3) {
+                    let own = self.own_lease().filter(|_| self.rng.flip());
+                    running.push(match own {
+                        Some((of, lease)) => {
+                            worker = of;
+                            lease.name()
+                        }
+                        None => self.forged_lease().1,
+                    });
+                }
+                let retired = self.rng.per_mille(150);
+                Said::Heartbeat {
+                    worker,
+                    running,
+                    retired,
+                    paused: retired.then(|| "a lie".to_owned()),
+                }
+            }
+            34..50 => self.own_result(scene, worker),
+            50..66 => self.forged_result(scene, worker),
+            66..80 => {
+                let (holder, lease) = self.some_lease(&worker);
+                let failure = Failure {
+                    permanent: self.rng.per_mille(300),
+                    reason: "a lie".to_owned(),
+                    ..Failure::default()
+                };
+                Said::Fail(Fail {
+                    worker: holder,
+                    lease,
+                    failure,
+                })
+            }
+            80..92 => {
+                let (holder, lease) = self.some_lease(&worker);
+                Said::Release(holder, lease)
+            }
+            92..96 => Said::Retire(worker),
+            _ => Said::Leave(worker),
+        }
+    }
+
+    fn join(&mut self, worker: Arc<str>, scene: &Scene) -> Join {
+        let own = self.workers.iter().find(|(own, _)| *own == worker);
+        let mut labels = own.map(|(_, labels)| labels.clone()).unwrap_or_default();
+        if self.rng.per_mille(20) {
+            labels.extend((0..300).map(|number| format!("zzz-{number}")));
+        }
+        let group = match self.rng.within(0, 19) {
+            0 => "nonsense".into(),
+            1..4 => {
+                let stages = scene.plan.stages.iter();
+                let groups: Vec<_> = stages.filter_map(|stage| stage.dispatcher()).collect();
+                groups[self.rng.below(groups.len())].group.clone()
+            }
+            _ => self.group.clone(),
+        };
+        let slots = match self.rng.within(0, 99) {
+            0..2 => 1 << 16,
+            2..5 => usize::MAX,
+            5..10 => 0,
+            _ => self.rng.within(1, 3) as usize,
+        };
+        Join {
+            worker,
+            group,
+            labels,
+            memory: u64::MAX,
+            slots,
+        }
+    }
+
+    /// Her own or another's.
+    fn some_lease(&mut self, worker: &Arc<str>) -> (Arc<str>, LeaseRef) {
+        if let Some((own, lease)) = self.own_lease().filter(|_| self.rng.flip()) {
+            return (own, lease.name());
+        }
+        let (holder, lease) = self.forged_lease();
+        let holder = holder.filter(|_| self.rng.flip());
+        (holder.unwrap_or_else(|| worker.clone()), lease)
+    }
+
+    /// What an honest worker would say; or values that are none.
+    fn own_result(&mut self, scene: &Scene, worker: Arc<str>) -> Said {
+        let Some((worker, lease)) = self.own_lease() else {
+            return Said::Leave(worker);
+        };
+        let mut outputs = outputs(scene, lease.stage, &lease.task);
+        if self.rng.per_mille(300) {
+            self.spoil(&mut outputs);
+        }
+        Said::Complete(Complete {
+            worker,
+            lease: lease.name(),
+            outputs,
+            ran: Duration::MAX,
+        })
+    }
+
+    fn spoil(&mut self, outputs: &mut Vec<Output>) {
+        let Some(output) = outputs.first_mut() else {
+            return;
+        };
+        match self.rng.within(0, 3) {
+            0 => output.payload = self.group_of(),
+            1 => output.payload = Payload::binary(NESTED),
+            2 => output.grouping = self.grouping(),
+            _ => output.payload = Payload::binary(vec![0; INLINE_LIMIT + 1]),
+        }
+    }
+
+    fn forged_result(&mut self, scene: &Scene, worker: Arc<str>) -> Said {
+        let (holder, lease) = self.forged_lease();
+        let holder = holder.filter(|_| self.rng.per_mille(300));
+        let worker = holder.unwrap_or(worker);
+        let fan_out = scene.fan_out.get(&*lease.task.stage).copied();
+        let outputs = (0..fan_out.unwrap_or(1)).map(|element| Output {
+            element: fan_out.map(|_| element),
+            payload: Payload::json("\"forged\""),
+            grouping: Vec::new(),
+        });
+        Said::Complete(Complete {
+            worker,
+            lease,
+            outputs: outputs.collect(),
+            ran: Duration::ZERO,
+        })
+    }
+
+    fn group_of(&mut self) -> Payload {
+        let member = ("prover:0".into(), Payload::json("1"));
+        Payload::Group {
+            by_queue: self.rng.flip(),
+            members: vec![member; self.rng.within(0, 3) as usize],
+        }
+    }
+
+    fn grouping(&mut self) -> Vec<(StageIx, Result<Arc<str>, String>)> {
+        let stage = StageIx(match self.rng.within(0, 2) {
+            0 => 99,
+            1 => usize::MAX,
+            // One that is there, and never reads what comes before it.
+            _ => 0,
+        });
+        vec![(stage, Ok("1".into()))]
+    }
+
+    // === Other seats ===
+
+    fn of_hosts(&mut self, scene: &Scene, names: &Names) -> Said {
+        let honest = match names.hosts.is_empty() || self.rng.flip() {
+            true => None,
+            false => Some(one_of(&mut self.rng, &names.hosts)),
+        };
+        let is_own = honest.is_none();
+        let host = honest.unwrap_or_else(|| USER.into());
+        match self.rng.within(0, 9) {
+            0..3 => {
+                if is_own && self.rng.flip() {
+                    self.session += 1;
+                    self.verdicts = 0;
+                }
+                let all = (0..scene.plan.stages.len()).map(StageIx);
+                let mut stages: BTreeSet<StageIx> = all
+                    .filter(|ix| scene.plan.stage(*ix).collector().is_some())
+                    .collect();
+                if self.rng.per_mille(150) {
+                    stages.insert(StageIx(99));
+                }
+                Said::HostJoin(HostJoin {
+                    host,
+                    session: self.session | 1 << 40,
+                    stages,
+                })
+            }
+            3..5 => Said::HostLeave(host),
+            5..6 => Said::HostBeat(host),
+            _ => {
+                self.verdicts += 1;
+                Said::Verdicts(Verdicts {
+                    host,
+                    session: self.session | 1 << 40,
+                    number: self.verdicts,
+                    verdicts: vec![self.verdict()],
+                })
+            }
+        }
+    }
+
+    fn verdict(&mut self) -> Verdict {
+        let known = one_of_queue(&mut self.rng, &self.partitions);
+        let (mut at, epoch) = known.unwrap_or((
+            PartitionRef {
+                stage: StageIx(1),
+                number: 0,
+            },
+            1,
+        ));
+        match self.rng.within(0, 9) {
+            0 => at.stage = StageIx(99),
+            1 => at.number = usize::MAX,
+            _ => {}
+        }
+        let task = self.task();
+        let group = Group {
+            key: "0".to_owned(),
+            first: task.block,
+            last: task.block,
+            members: vec![task.clone()],
+        };
+        let what = match self.rng.within(0, 4) {
+            0 => Judged::Offered(task, Outcome::Skip("a lie".to_owned())),
+            1 => Judged::Offered(task, Outcome::Finished(vec![group])),
+            2 => Judged::Offered(task, Outcome::Postpone(Duration::MAX)),
+            3 => Judged::Overdue(Overdue::Emit(group)),
+            _ => Judged::Overdue(Overdue::Reject {
+                members: vec![task],
+                why: "a lie".to_owned(),
+            }),
+        };
+        Verdict { at, epoch, what }
+    }
+
+    fn asked(&mut self, scene: &Scene) -> Asked {
+        match self.rng.within(0, 9) {
+            0 => Asked::Cancel(Target::All),
+            1 => Asked::RetryDead(self.task()),
+            2 => Asked::DropDead(self.task()),
+            3 => Asked::Rewind {
+                source: one_of(&mut self.rng, &["headers".into(), "a.b".into(), "".into()]),
+                queues: vec![self.queue(scene, false)],
+                from: self.rng.within(0, 9),
+            },
+            _ => Asked::Submit(self.submission(scene)),
+        }
+    }
+
+    /// One that stages write, or that is not there; or an entrance.
+    fn queue(&mut self, scene: &Scene, entrance: bool) -> QueueIx {
+        let queues = &scene.plan.queues;
+        let all = (0..queues.len()).map(QueueIx);
+        let fit = all.filter(|ix| is_entrance(scene, &queues[ix.0].name) == entrance);
+        let fit: Vec<QueueIx> = fit.collect();
+        match self.rng.within(0, 9) {
+            0 if !entrance => QueueIx(queues.len()),
+            1 if !entrance => QueueIx(usize::MAX),
+            _ => fit
+                .get(self.rng.below(fit.len().max(1)))
+                .copied()
+                .unwrap_or(QueueIx(99)),
+        }
+    }
+
+    /// A message that is no source's to bring, or has one value that is none.
+    fn submission(&mut self, scene: &Scene) -> SubmitRequest {
+        let block = self.rng.within(0, 20);
+        let wrong = self.rng.within(0, 9);
+        let mut request = SubmitRequest {
+            producer: "headers".into(),
+            queue: self.queue(scene, wrong < 6),
+            message: Message {
+                first: block,
+                last: block,
+                part: Part::whole(),
+                payload: Payload::json("\"forged\""),
+                needs: None,
+                grouping: Vec::new(),
+            },
+            edition: Edition::Any,
+            source_next: self.rng.flip().then_some(u64::MAX),
+        };
+        let message = &mut request.message;
+        match wrong {
+            0 => message.payload = self.group_of(),
+            1 => message.payload = Payload::binary(NESTED),
+            2 => message.grouping = vec![(StageIx(99), Ok("1".into()))],
+            3 => message.part = Part::new(PART).expect("one, so far"),
+            4 => {
+                request.producer = "a.b c".into();
+                request.source_next = Some(0);
+            }
+            5 => {
+                let labels = (0..300).map(|number| number.to_string()).collect();
+                message.needs = Some(Needs { labels, memory: 0 });
+            }
+            _ => {}
+        }
+        request
+    }
+}
+
+fn one_of<T: Clone>(rng: &mut Rng, these: &[T]) -> T {
+    these[rng.below(these.len())].clone()
+}
+
+fn one_of_queue<T: Clone>(rng: &mut Rng, these: &std::collections::VecDeque<T>) -> Option<T> {
+    (!these.is_empty()).then(|| these[rng.below(these.len())].clone())
+}
+
+fn encoded(call: &Call) -> Vec<u8> {
+    postcard::to_stdvec(call).expect("it can be encoded")
+}
+
+/// An inline binary payload, as it is encoded.
+fn inline(content: &[u8]) -> Vec<u8> {
+    postcard::to_stdvec(&Payload::binary(content.to_vec())).expect("it can be encoded")
+}
+
+/// Groups within groups, as they would be encoded: each of one member of no name.
+fn nested(depth: usize) -> Vec<u8> {
+    let mut bytes = [2, 0, 1, 0].repeat(depth - 1);
+    bytes.extend([2, 0, 0]);
+    bytes
+}
+
+/// Puts other bytes in the place of these, everywhere.
+fn replace(bytes: &mut Vec<u8>, these: &[u8], others: &[u8]) {
+    let mut from = 0;
+    while let Some(at) = bytes[from..]
+        .windows(these.len())
+        .position(|window| window == these)
+    {
+        let at = from + at;
+        bytes.splice(at..at + these.len(), others.iter().copied());
+        from = at + others.len();
+    }
+}
