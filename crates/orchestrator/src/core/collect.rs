@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::hosts::Gathering;
-use super::limits::excess;
+use super::lease::REASON_MAX;
+use super::limits::{excess, truncate};
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Task, Then, Timer};
 use crate::collector::{Do, Group, Member, Outcome, Overdue};
@@ -18,6 +19,9 @@ use crate::record::{Finish, GroupRecord, Record, RecordKey, TaskRecord};
 
 /// Members of one group, at most: firing it is one batch of the log, two operations for each.
 pub const GROUP_MAX: usize = 480;
+
+/// Bytes of a group's key, at most: the mark of each member holds it.
+pub const KEY_MAX: usize = 1024;
 
 /// A strategy that postpones for less than this would spin.
 const SHORTEST_POSTPONEMENT: Duration = Duration::from_millis(1);
@@ -246,7 +250,12 @@ impl Core {
             }
             return held.len();
         }
-        let wrong = if held.len() < named.len() {
+        let wrong = if group.key.len() > KEY_MAX {
+            let bytes = group.key.len();
+            Some(format!(
+                "has a key of {bytes} bytes; the limit is {KEY_MAX}"
+            ))
+        } else if held.len() < named.len() {
             Some(format!(
                 "names {} messages that it does not hold",
                 named.len() - held.len()
@@ -269,8 +278,10 @@ impl Core {
             Some(why) => Err(why),
         };
         if let Err(why) = fired {
+            let mut shown = group.key;
+            truncate(&mut shown, KEY_MAX);
             for no in &held {
-                self.bury(*no, format!("group {:?} {why}", group.key), Vec::new());
+                self.bury(*no, format!("group {shown:?} {why}"), Vec::new());
             }
             return held.len();
         }
@@ -355,7 +366,8 @@ impl Core {
     }
 
     /// Consumes a task without effect.
-    pub(super) fn skip(&mut self, no: TaskNo, why: String) {
+    pub(super) fn skip(&mut self, no: TaskNo, mut why: String) {
+        truncate(&mut why, REASON_MAX);
         let Some(task) = self.tasks.get(&no) else {
             return;
         };

@@ -14,7 +14,7 @@ use crate::record::{Attempt, DeadRecord, Failure, Record, RecordKey};
 const SILENCE: u32 = 10;
 
 /// Bytes of a reason in a dead letter, at most.
-const REASON_MAX: usize = 8 * 1024;
+pub(super) const REASON_MAX: usize = 8 * 1024;
 
 impl Core {
     pub(super) fn join(&mut self, join: Join) {

@@ -15,6 +15,7 @@
 //! durable first. A crash loses a suffix of what was accepted, and nothing that was shown.
 
 mod accept;
+mod append;
 mod apply;
 mod cancel;
 #[cfg(debug_assertions)]
@@ -41,7 +42,7 @@ mod tag;
 mod view;
 
 pub use apply::ReplayError;
-pub use collect::GROUP_MAX;
+pub use collect::{GROUP_MAX, KEY_MAX};
 pub use event::{
     Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, PAUSE_REASON_MAX,
     Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,

@@ -26,7 +26,6 @@ impl Core {
         let stages = self.reached(&rewind.queues);
         let emitted = self.emitted_of(&stages);
         self.blocks_stale += emitted.saturating_sub(rewind.from);
-        self.turn_away(&rewind);
         self.rewind_round(rewind);
     }
 
@@ -35,6 +34,9 @@ impl Core {
     pub(super) fn rewind_round(&mut self, mut rewind: Rewind) {
         let stages = self.reached(&rewind.queues);
         rewind.from = self.lowest_together(&stages, rewind.from);
+        // Not before it is known how far back it goes: a message of an earlier block that is dropped with
+        // a later one would be let in, and the source's position moved beyond it.
+        self.turn_away(&rewind);
         let found = self.of_blocks_from(&stages, rewind.from);
         let nothing = found.tasks.is_empty() && found.records.is_empty() && !found.moves;
         let position = self.sources.get(&rewind.producer).copied();

@@ -274,3 +274,45 @@ fn what_a_host_has_decided_about_what_is_taken_back_counts_no_more() {
     mill.hosts_work();
     assert_eq!(mill.tasks(), ["agg/0/0 Leased"]);
 }
+
+/// Found by the simulator (SEED=7049): a message waited at the door, of a block that is dropped because it
+/// is in a group with a later one. It was let in afterwards, and moved the source beyond that block.
+#[test]
+fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
+    let pairs = Sequential {
+        n: 2,
+        inputs: vec!["proofs".into()],
+        partial: false,
+    };
+    let mut mill = Draft::default()
+        .work("prove", "in", &["proofs"])
+        .q_max("in", 1)
+        .collect("pairs", &["proofs"], &["groups"], pairs, None, None)
+        .work("agg", "groups", &["out"])
+        .sequence("out")
+        .mill();
+    mill.join("w", 10);
+    for block in 0..4 {
+        only(&mut mill, block, 'a');
+    }
+    for block in [0, 2, 3] {
+        prove(&mut mill, block, 'a');
+    }
+    // Block 1 waits for its retry, and the queue is full.
+    mill.fail("w", "prove/1/a1", 1, false);
+    let mut message = Mill::message(2, 2, "[\"a2\"]");
+    message.part = Part::new("a2").expect("a part");
+    let request = RequestId(3_000_000);
+    mill.tell(Event::Submit(Submit {
+        request,
+        producer: "chain".into(),
+        queue: QueueIx(0),
+        message,
+        edition: Edition::Recalled,
+        source_next: Some(3),
+    }));
+    assert_eq!(mill.reply(request), None, "it waits");
+    assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
+    assert_eq!(mill.reply(request), Some(Reply::Rewound { from: 2 }));
+    assert_eq!(mill.core.source_next("chain"), Some(2));
+}
