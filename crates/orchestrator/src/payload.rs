@@ -19,9 +19,10 @@ pub enum Encoding {
     Binary,
 }
 
-/// Groups within groups, at most, the outermost included: results of one task, gathered by a
-/// collector.
-pub const NESTING_MAX: usize = 2;
+/// Groups within groups, at most, the outermost included: boundaries of bundles of batches of blocks,
+/// joined with what they bound (examples/proposer-flow has three), and results of several workers among
+/// them. Only the core makes groups: a message that carries one is refused.
+pub const NESTING_MAX: usize = 4;
 
 /// A task's payload, or where to find it. The core moves payloads about and never looks inside.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -190,7 +191,7 @@ enum Leaf {
 impl<'de> Deserialize<'de> for Payload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // NESTING_MAX times `Decoded`.
-        Decoded::<Decoded<Leaf>>::deserialize(deserializer).map(Self::from)
+        Decoded::<Decoded<Decoded<Decoded<Leaf>>>>::deserialize(deserializer).map(Self::from)
     }
 }
 
@@ -258,8 +259,12 @@ mod tests {
 
     #[test]
     fn payloads_up_to_the_nesting_limit_round_trip() {
-        let two = group(vec![group(vec![Payload::json("1"), blob()]), blob()]);
-        for payload in [Payload::json("{}"), Payload::binary("x"), blob(), two] {
+        let mut most = Payload::json("1");
+        for _ in 0..NESTING_MAX {
+            most = group(vec![most, blob()]);
+        }
+        assert_eq!(most.nesting(), NESTING_MAX);
+        for payload in [Payload::json("{}"), Payload::binary("x"), blob(), most] {
             let bytes = postcard::to_stdvec(&payload).expect("encodes");
             assert_eq!(
                 postcard::from_bytes::<Payload>(&bytes).expect("ours"),
@@ -274,8 +279,11 @@ mod tests {
         let mut bytes = [2, 0, 1, 0].repeat(10_000);
         bytes.extend([2, 0, 0]);
         assert!(postcard::from_bytes::<Payload>(&bytes).is_err());
-        let three = group(vec![group(vec![group(vec![])])]);
-        let bytes = postcard::to_stdvec(&three).expect("encodes");
+        let mut more = group(vec![]);
+        for _ in 0..NESTING_MAX {
+            more = group(vec![more]);
+        }
+        let bytes = postcard::to_stdvec(&more).expect("encodes");
         assert!(postcard::from_bytes::<Payload>(&bytes).is_err());
     }
 

@@ -48,8 +48,8 @@ pub(super) fn excess(changes: &[(RecordKey, Change)]) -> Option<String> {
 pub(super) fn excess_of_task(task: &TaskRecord) -> Option<String> {
     if task.payload.nesting() > NESTING_MAX {
         return Some(format!(
-            "task {} would carry groups of groups of groups: let a stage make one message of a \
-             group before it is gathered again",
+            "task {} would carry groups within groups, more than {NESTING_MAX} deep: let a stage make \
+             one message of a group before it is gathered again",
             task.id
         ));
     }

@@ -128,7 +128,7 @@ impl Liar {
     /// What a coordinator does: she has her part of it, and hears of the rest.
     pub(crate) fn learns(&mut self, action: &Action) {
         match action {
-            Action::Assign { worker, leases } => {
+            Action::Assign { worker, leases, .. } => {
                 let own = self.is_hers(worker);
                 for lease in leases {
                     if own {
