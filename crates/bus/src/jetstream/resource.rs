@@ -87,10 +87,14 @@ async fn open_allowed(connection: &Connection, config: Config) -> Result<Stream,
     }
 }
 
-/// Whether the server answers late or not at all, or says that its cluster decides nothing now; what
-/// cannot be done at all is told differently.
+/// Whether the server answers late or not at all, or says that its cluster decides nothing now, or has too
+/// few servers for a stream's replicas now; what cannot be done at all is told differently.
 fn is_without_quorum(why: &str) -> bool {
-    why.contains("timed out") || why.contains("error code 10008")
+    const UNAVAILABLE: &str = "error code 10008";
+    const TOO_FEW_PEERS: &str = "error code 10005";
+    ["timed out", UNAVAILABLE, TOO_FEW_PEERS]
+        .iter()
+        .any(|sign| why.contains(sign))
 }
 
 fn is_absent(error: &GetStreamError) -> bool {

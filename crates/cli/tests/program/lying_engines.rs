@@ -399,7 +399,8 @@ directory = "proofs-{name}"
         ];
         run(here, submit.iter().chain(&state)).succeeded();
         let emitted = || {
-            let last = files(&here.join(format!("proofs-{name}"))).pop();
+            let proofs = here.join(name).join(format!("proofs-{name}"));
+            let last = files(&proofs).pop();
             last.filter(|(name, _)| name.ends_with(".json"))
         };
         match why {

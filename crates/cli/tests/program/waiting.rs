@@ -65,6 +65,8 @@ fn a_role_whose_cluster_lacks_a_majority_waits_for_it() {
         "{said}"
     );
     assert!(!said.contains("--jetstream"), "{said}");
+    // Three replicas need three servers, once.
     cluster.servers[1].restart();
+    cluster.servers[2].restart();
     coordinator.line(": ready");
 }
