@@ -10,7 +10,8 @@ use hyper::Request;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::Instant;
 
-/// How many connections a TCP listener has, and how long one is kept that asks nothing.
+/// Limits on the connections of one TCP listener: their number, and the time for which an idle one
+/// is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
     /// Connections at a time. Where there are as many, the oldest one that never had a call let in is closed

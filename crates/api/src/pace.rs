@@ -1,4 +1,4 @@
-//! How long the body of a request may take, which is less while others wait.
+//! Time limits on the body of a request, which are shorter while others wait.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,10 +18,10 @@ const STALL: Duration = Duration::from_secs(5);
 /// Bytes a second that a body brings at least while others wait.
 const RATE: u64 = 64 << 10;
 
-/// How often it is looked whether others wait.
+/// Time between two checks whether others wait.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long others count as waiting who were told to come again.
+/// Time for which a caller that was told to come again counts as waiting.
 const REFUSED: Duration = Duration::from_secs(2);
 
 /// Whether others wait for what a request holds: a connection, a place, room.

@@ -43,7 +43,7 @@ const REQUESTS_MAX: u32 = 256;
 /// How long a request that is under way may still take when its connection is to end.
 const LAST_REQUEST: Duration = Duration::from_secs(60);
 
-/// How long one that was not let in may still take when its connection is to end.
+/// Longest time that a request that was not let in may still take when its connection is to end.
 const LAST_REFUSALS: Duration = Duration::from_secs(1);
 
 /// How long all of them may take once the service is to end.
@@ -72,7 +72,7 @@ pub(crate) struct Terms {
     pub(crate) pressure: Pressure,
 }
 
-/// What every connection of a listener is served with.
+/// Settings that all connections of a listener share.
 struct Serving<A> {
     server: auto::Builder<TokioExecutor>,
     tls: Option<TlsAcceptor>,

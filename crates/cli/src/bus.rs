@@ -11,7 +11,8 @@ use crate::failure::Failure;
 const PASSWORD: &str = "PROOFMILL_BUS_PASSWORD";
 const TOKEN: &str = "PROOFMILL_BUS_TOKEN";
 
-/// How long a role waits for a bus that does not answer: servers and roles are started together.
+/// Longest time that a role waits for a bus that does not answer: servers and roles are started
+/// together.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Connects as a role; `name` is what the server shows.

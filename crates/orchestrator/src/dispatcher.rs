@@ -1,7 +1,8 @@
 //! A dispatcher: takes tasks, runs them, brings the results.
 //!
-//! What fails for the machine's sake ([`MachineFailure`]) is no attempt: the task is handed back
-//! untried, and the dispatcher takes nothing, and says why, until a probe of the machine succeeds.
+//! A failure of the machine ([`MachineFailure`]) does not count as an attempt: the task is handed
+//! back untried, and the dispatcher takes nothing, and says why, until a probe of the machine
+//! succeeds.
 
 mod pause;
 
@@ -64,12 +65,13 @@ pub struct Dispatcher {
 /// A failure of the machine that an assignment has met.
 struct Trouble {
     failure: MachineFailure,
-    /// What it cannot go on with, to be handed back; none if it waits and tries again itself.
+    /// Leases that the assignment cannot go on with, to be handed back; empty if it waits and tries
+    /// again itself.
     leases: Vec<LeaseRef>,
 }
 
-/// How long a result that cannot be stored is kept, and its lease with it, before the task is handed
-/// back: proving anew may cost more than waiting, and others may be able to store it.
+/// Longest time that a result that cannot be stored is kept, and its lease with it, before the task
+/// is handed back: proving anew may cost more than waiting, and others may be able to store it.
 const RESULT_KEPT: Duration = Duration::from_secs(60);
 
 /// First and longest time between two tries to store a result.
@@ -201,7 +203,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// What was assigned before the coordinator heard that this dispatcher drains or is paused.
+    /// Hands back tasks that were assigned before the coordinator heard that this dispatcher drains
+    /// or is paused.
     async fn hand_back(&self, leases: Vec<Lease>) -> Result<(), CoordinatorGone> {
         for lease in leases {
             let worker = self.options.name.clone();

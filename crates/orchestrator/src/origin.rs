@@ -11,10 +11,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::payload::Payload;
 
-/// What a digest of several origins begins with.
+/// Prefix of the bytes that are hashed to a digest of several origins.
 const SEVERAL: &[u8] = b"proofmill origins v1\0";
 
-/// What a digest of a group's payload begins with.
+/// Prefix of the bytes that are hashed to the digest of a group's payload.
 const GROUP: &[u8] = b"proofmill group v1\0";
 
 /// Where one or several payloads come from that are results for the same task, or were submitted.
@@ -29,7 +29,8 @@ pub struct Origin {
     /// SHA-256 of the payload that was submitted. Of a result that was made of a group: of the
     /// origins of its members, as [`digest_of_several`] computes it.
     pub digest: [u8; 32],
-    /// How many payloads of the task these are: one, or as many results as the stage accepts.
+    /// Number of the task's payloads that have this origin: one, or as many results as the stage
+    /// accepts.
     pub payloads: u32,
 }
 
@@ -111,7 +112,7 @@ pub fn digest_of_several(origins: &[Origin]) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// How many messages' bytes a payload holds.
+/// Number of messages whose bytes a payload holds.
 pub(crate) fn leaves(payload: &Payload) -> u32 {
     match payload {
         Payload::Inline { .. } | Payload::Blob { .. } => 1,

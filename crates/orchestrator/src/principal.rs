@@ -1,4 +1,4 @@
-//! Who speaks to the coordinator, as the transport has made sure of it.
+//! Identity of whoever speaks to the coordinator, as the transport has made sure of it.
 //!
 //! On a cluster a worker's process calls on a subject that ends with its worker group and its user,
 //! and the server lets each user publish on its own subjects only. A worker's name carries both, so
@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-/// Who speaks to the coordinator.
+/// Identity of whoever speaks to the coordinator.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Principal {
     /// This process itself: it may speak for every worker.

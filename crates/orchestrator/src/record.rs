@@ -247,7 +247,7 @@ pub struct RunRecord {
 /// An attempt that has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begun {
-    /// Who tries.
+    /// Worker that makes the attempt.
     pub worker: WorkerId,
     /// The attempt, from 1, as the lease names it.
     pub attempt: u32,
@@ -402,7 +402,7 @@ fn task_key(kind: &str, id: &TaskId) -> String {
 // === impl Record ===
 
 impl Record {
-    /// What it carries, if it is of a kind that carries something.
+    /// Payload of the record; `None` if its kind has no payload.
     pub fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Task(task) => Some(&task.payload),
@@ -422,7 +422,7 @@ impl Record {
     /// Whether the record is of the kind that stands under `key`, and about what the key says.
     ///
     /// # Errors
-    /// Why not.
+    /// The mismatch, in words.
     pub(crate) fn fits(&self, key: &RecordKey) -> Result<(), &'static str> {
         let is = |fits: bool, why| if fits { Ok(()) } else { Err(why) };
         let other_task = "it is about another task than its key";

@@ -16,8 +16,8 @@ pub const CGROUP_VARIABLE: &str = "PROOFMILL_CGROUP";
 /// The controllers that a group's bounds need.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
-/// How often, and after which waits, the removal of a group is tried: it fails as long as killed
-/// processes are in it.
+/// Number of attempts to remove a group, and the wait after each: removal fails as long as killed
+/// processes are in the group.
 const REMOVALS: (u32, Duration) = (500, Duration::from_millis(10));
 
 /// A group in which others may be made, with the controllers that they need.
@@ -43,7 +43,7 @@ pub struct Cgroup {
     path: PathBuf,
 }
 
-/// Why no groups can be made.
+/// Reason for which no groups can be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoCgroup {
     /// The machine, or this process's place in it, has none that may be written to.
@@ -54,7 +54,7 @@ pub enum NoCgroup {
     Unusable {
         /// The group.
         path: PathBuf,
-        /// Why not.
+        /// Reason for which the group cannot be used.
         why: String,
     },
 }
@@ -208,7 +208,7 @@ impl Cgroup {
         let _ = write(&self.path, "cgroup.kill", "1");
     }
 
-    /// How many of its processes the kernel has killed for want of memory.
+    /// Number of its processes that the kernel has killed for want of memory.
     pub fn killed_for_memory(&self) -> u64 {
         let events = fs::read_to_string(self.path.join("memory.events")).unwrap_or_default();
         let count = events

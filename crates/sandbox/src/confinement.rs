@@ -8,7 +8,8 @@ use std::thread;
 /// Stack of the thread that starts a program, in bytes.
 const STACK: usize = 512 << 10;
 
-/// What a program may do. It holds for everything that the program starts, and cannot be undone.
+/// Bounds on what a program may do. They hold for everything that the program starts, and cannot be
+/// undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confinement<'a> {
     /// On Linux: no set-user-id program or file capability gives it rights (`no_new_privs`).

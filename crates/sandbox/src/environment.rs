@@ -18,7 +18,8 @@ const ALLOWED: &[&str] = &[
     "NVIDIA_DRIVER_CAPABILITIES",
 ];
 
-/// How the names of CUDA's variables begin. Not so `NVIDIA_`: `NVIDIA_API_KEY` is a secret.
+/// Prefix of the names of CUDA's variables. `NVIDIA_` is not allowed as a prefix: `NVIDIA_API_KEY`
+/// is a secret.
 const CUDA: &str = "CUDA_";
 
 /// Where the environment of a program comes from: the allow-list, then [`inherit`](Self::inherit),

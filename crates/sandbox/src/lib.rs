@@ -1,4 +1,4 @@
-//! What a program that Proofmill starts is given, and what it may do.
+//! Environment and confinement of the programs that Proofmill starts.
 //!
 //! The programs of stages, of sinks and of witness generators are all started through here, so that
 //! one place answers two questions:

@@ -1,16 +1,16 @@
-//! What of all this a machine can do.
+//! Survey of the confinement that a machine can provide.
 
 use std::path::{Path, PathBuf};
 
 use crate::cgroup::{CgroupRoot, NoCgroup};
 use crate::confinement::Confinement;
 
-/// How programs can be confined on this machine.
+/// Confinement that this machine can provide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
-    /// Why [`Confinement::Basic`] is not to be had, if it is not.
+    /// Reason for which [`Confinement::Basic`] is not to be had; `None` if it is.
     pub basic: Option<String>,
-    /// Why [`Confinement::Strict`] is not to be had, if it is not.
+    /// Reason for which [`Confinement::Strict`] is not to be had; `None` if it is.
     pub strict: Option<String>,
     /// The version of Landlock's interface, if there is Landlock. From 6 on, a strict program
     /// signals none but its own processes.

@@ -17,7 +17,7 @@ use rustix::process::{geteuid, getppid, test_kill_process};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use tempfile::TempDir;
 
-/// What the intruder does, and to whom.
+/// Environment variables with the intruder's attack and its victim.
 const ATTACK: &str = "INTRUDER_ATTACK";
 const VICTIM: &str = "INTRUDER_VICTIM";
 

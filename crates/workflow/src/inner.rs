@@ -132,7 +132,7 @@ pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Exec
     executor
 }
 
-/// What the tables of all programs that are started have in common.
+/// Fields that the tables of all programs that are started have in common.
 pub(crate) struct Started {
     /// `None` after a fault.
     pub(crate) program: Option<Program>,

@@ -332,7 +332,7 @@ pub struct ProcessExecutor {
     /// Variables of the dispatcher that the program gets, beside a short list that every program
     /// gets.
     pub inherit_env: Vec<String>,
-    /// How much the program may do.
+    /// Confinement of the program.
     pub sandbox: Sandbox,
     /// Flag before the path of the input, `--input-path` unless said otherwise.
     pub input_flag: String,
@@ -342,10 +342,10 @@ pub struct ProcessExecutor {
     pub memory_limit: Option<u64>,
 }
 
-/// How much a program may do.
+/// Confinement of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Sandbox {
-    /// What its user may, without ever gaining rights.
+    /// Rights of its user, without ever gaining any.
     #[default]
     Basic,
     /// It writes to its scratch folder only and has no network; machines that cannot see to that
@@ -488,7 +488,7 @@ pub enum SinkKind {
         /// Variables of the sequencer's process that the program gets, beside a short list that
         /// every program gets.
         inherit_env: Vec<String>,
-        /// How much the program may do.
+        /// Confinement of the program.
         sandbox: Sandbox,
         /// How it gets the payload.
         input: ExecInput,

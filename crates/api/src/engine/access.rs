@@ -1,4 +1,4 @@
-//! Who may call: the gate of each listener, and the tokens of clients.
+//! Access control of the engine's listeners: the gate of each listener, and the tokens of clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(crate) struct Caller {
     pub(crate) rights: Rights,
 }
 
-/// Whose calls a listener answers.
+/// Callers that a listener answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Gate {
     /// Whoever can connect: it is a socket of this user's, or there is no connection.

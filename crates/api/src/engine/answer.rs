@@ -163,7 +163,7 @@ impl AnswerKey {
     ///
     /// # Errors
     ///
-    /// What is wrong with the file, with its path.
+    /// A message with the path of the file and what is wrong with it.
     pub fn load(path: &Path) -> Result<Self, String> {
         let unusable = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let json = read_json(path).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! What every call goes through once it is known whether it was let in: a bound on their number, the
-//! caller's timeout, the size of its messages.
+//! Bounds on every call, applied once it is known whether the call was let in: the number of calls,
+//! the caller's timeout and the size of messages.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::pace::Pressure;
 const CALLS: usize = 1024;
 /// Calls without a token under way at once on one listener, which are questions after its health.
 const HEALTH_CHECKS: usize = 64;
-/// How long one of them may take.
+/// Longest time that one health check may take.
 const HEALTH_CHECK: Duration = Duration::from_secs(5);
 /// How long a message may take from its first byte to its last.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,4 +1,5 @@
-//! Who may ask: whoever shows a token, and no page in a browser.
+//! Access control of the intake: a caller shows a token where tokens are configured, and pages in a
+//! browser are refused.
 
 use std::path::Path;
 
@@ -90,7 +91,7 @@ impl Gate {
         response
     }
 
-    /// Who asks; nobody in particular may only ask after the health.
+    /// Caller of a request; `None` for a health check from a caller that may ask for nothing else.
     fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Option<Caller>, Refused> {
         let admitted = refuse_page(headers).and_then(|()| self.caller(uri, headers));
         match admitted {

@@ -22,7 +22,7 @@ pub(super) enum Queues {
     All,
 }
 
-/// Who posts.
+/// Client that posts messages, with the queues that it may post to.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     /// The client's name; none where no token is needed.

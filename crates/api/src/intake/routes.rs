@@ -27,7 +27,7 @@ use crate::control::BODY_MAX;
 use crate::pace::{Pace, Paced, TooSlow};
 use crate::refused::Refused;
 
-/// How long the body of a request may take; less while others wait.
+/// Longest time that the body of a request may take; less while others wait.
 const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Messages in a request, at most.

@@ -25,7 +25,7 @@ pub struct Intake {
     connections: ConnectionLimits,
 }
 
-/// What an intake without tokens answers, without a port: what is called in the same process.
+/// Router of an intake without tokens and without a port, for calls from within the same process.
 pub async fn in_process(operations: Operations, patience: Duration) -> axum::Router {
     let taker = Arc::new(Taker::new(operations, patience, Pressure::default()));
     let calls = Calls::new(&taker).await;

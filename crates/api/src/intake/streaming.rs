@@ -68,7 +68,7 @@ impl Intake for IntakeService {
     }
 }
 
-/// Who calls: the gate has said so.
+/// Caller of a request, as the gate has attached it to the request.
 fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     let caller = request.extensions().get().cloned();
     caller.ok_or_else(|| Status::internal("it is not known who calls"))

@@ -1,4 +1,4 @@
-//! What a blob's piece says of itself is read without a panic.
+//! Fuzz target: the subject and the size header of a blob's piece are read without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

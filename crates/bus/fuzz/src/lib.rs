@@ -1,4 +1,4 @@
-//! What the fuzz targets share with the test that runs them on stable, `tests/hostile`.
+//! Code that the fuzz targets share with the test that runs them on stable, `tests/hostile`.
 
 pub mod seeds;
 pub mod targets;

@@ -1,4 +1,5 @@
-//! What is done with hostile bytes. Each ends the process, by a panic, if it finds a defect.
+//! Functions that feed hostile bytes to the code under test. Each ends the process, by a panic, if
+//! it finds a defect.
 
 use bytes::Bytes;
 use proofmill_bus::hostile::{read_blob_piece, read_log, with_checksum};

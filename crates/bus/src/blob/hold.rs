@@ -81,7 +81,7 @@ impl Holds {
 // === impl Held ===
 
 impl Held {
-    /// What is held.
+    /// Digests of the blobs that are held.
     pub fn digests(&self) -> &[Digest] {
         &self.digests
     }

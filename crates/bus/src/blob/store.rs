@@ -23,11 +23,11 @@ use super::hold::{Held, Holds};
 /// Time between two renewals of what a process holds in a store that others sweep.
 const RENEWAL: Duration = Duration::from_secs(20);
 
-/// What was not renewed for so long, since this process was stopped say, may have been swept. Far
-/// below the grace period of any sweeper.
+/// Time without a renewal after which a held blob may have been swept, for instance because this
+/// process was stopped. Far below the grace period of any sweeper.
 const DOUBTFUL_AFTER: Duration = Duration::from_secs(60);
 
-/// What the name of an object ends with that says that a blob is held.
+/// Suffix of an object's name that marks a blob as held.
 const HOLD_SUFFIX: &str = ".held";
 
 /// Content-addressed blobs: a directory of this machine, or any other
@@ -60,14 +60,15 @@ pub(crate) trait RemoveSeen: std::fmt::Debug + Send + Sync {
     ) -> BoxFuture<'a, object_store::Result<()>>;
 }
 
-/// What a blob is known by: it changes with each put and each renewal.
+/// Version of a blob, which changes with each put and each renewal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) content: Option<ObjectVersion>,
     pub(super) hold: Option<ObjectVersion>,
 }
 
-/// What tells an object from an earlier one of its name. Compared for equality only.
+/// Version of an object, which distinguishes it from an earlier object of the same name. Compared
+/// for equality only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ObjectVersion {
     tag: Option<String>,
@@ -78,7 +79,7 @@ pub(super) struct ObjectVersion {
     size: u64,
 }
 
-/// What an object is to a blob.
+/// Role of an object in the store: a blob's content, or the mark that the blob is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Content,
@@ -141,7 +142,8 @@ pub enum BlobError {
 /// Bytes that a probe of a directory writes: with less room the next blob would hardly fit.
 const PROBE_BYTES: usize = 1 << 20;
 
-/// What a probe of any other store puts: always the same object, a blob that nothing refers to.
+/// Content that a probe puts into a store other than a directory: always the same object, a blob
+/// that nothing refers to.
 const PROBE: &[u8] = b"proofmill: the blob store can be written\n";
 
 // === impl BlobError ===
@@ -363,8 +365,9 @@ impl BlobStore {
         Ok(())
     }
 
-    /// What of `held` is not there any more, where that is in doubt: the process was stopped, or the
-    /// store not to be reached, for longer than sweeps wait perhaps. What is there has been renewed.
+    /// Digests in `held` whose blobs are not in the store any more. The store is asked only where
+    /// that is in doubt: the process was stopped, or could not reach the store, perhaps for longer
+    /// than a sweeper's grace period. Blobs that are still there are renewed.
     ///
     /// # Errors
     /// [`BlobError::Store`]: it cannot be told.

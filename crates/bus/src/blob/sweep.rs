@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::digest::Digest;
 use super::store::{BlobError, BlobStore, Kind, Version};
 
-/// What one sweeper has seen to be unreferenced, and since when.
+/// Unreferenced objects that one sweeper has seen, and the time since which each has been so.
 #[derive(Clone, Debug)]
 pub struct Sightings<K, V> {
     grace: Duration,
@@ -30,7 +30,7 @@ pub struct Sweeper {
     sightings: Sightings<Digest, Version>,
 }
 
-/// What a look has found.
+/// Result of one look at the store.
 #[derive(Debug, Default)]
 pub struct Look {
     /// Unreferenced and unchanged since a look at least a grace period ago.
@@ -39,7 +39,7 @@ pub struct Look {
     kept: usize,
 }
 
-/// What a sweep did.
+/// Totals of one sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Blobs deleted.

@@ -110,7 +110,8 @@ impl EmbeddedLog {
         Ok(MemoryLog::holding(entries, last))
     }
 
-    /// What the log had lost when it was opened with [`Options::accept_loss`].
+    /// Loss that was found when the log was opened with [`Options::accept_loss`]; `None` if nothing
+    /// was missing.
     pub fn accepted_loss(&self) -> Option<&Loss> {
         self.loss.as_ref()
     }

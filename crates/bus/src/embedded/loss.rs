@@ -20,7 +20,7 @@ use crate::log::{Entry, Seq};
 /// Records that are listed one by one.
 const LISTED: usize = 20;
 
-/// What a log had made durable and does not hold any more.
+/// Report on content that a log had made durable and does not hold any more.
 ///
 /// Shown, it says what is wrong, what was promised, and what can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Loss {
     kept_in: Option<PathBuf>,
 }
 
-/// What can be read of a damaged log.
+/// Readable content of a damaged log.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
     records: BTreeMap<Seq, (Key, Bytes)>,

@@ -41,7 +41,7 @@ const SLOT: usize = 52;
 const STRIDE: usize = 4096;
 const SLOTS: usize = 2;
 
-/// What was durable at a moment.
+/// State of the log that was durable at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Promise {
     /// The last record.
@@ -63,7 +63,7 @@ pub(super) struct Mark {
     unsynced_since: Option<Instant>,
 }
 
-/// Why a mark cannot be used.
+/// Reason for which a mark cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MarkError {
     #[error("neither copy in it is whole")]

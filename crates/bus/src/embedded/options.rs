@@ -52,7 +52,7 @@ pub enum OpenError {
     Directory {
         /// The directory or the file in it.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },
@@ -86,10 +86,10 @@ pub enum OpenError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason for which the log cannot be used, in words.
         reason: String,
     },
-    /// What was durable is not there any more, or not as it was.
+    /// Durable content of the log is missing or altered.
     #[error(
         "the log {path} is damaged: {loss}; restore its directory from a copy, or go on without what \
          is lost: --accept-loss lists it"
@@ -97,7 +97,7 @@ pub enum OpenError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is missing.
+        /// Content that is missing.
         loss: Loss,
     },
     /// The writer thread could not be started.

@@ -75,7 +75,7 @@ pub(super) struct Reader {
 pub(super) struct Opened {
     pub(super) store: Store,
     pub(super) live: HashMap<Key, Seq>,
-    /// What was missing, if going on without it was asked for.
+    /// Content that was missing, if opening the log without it was asked for.
     pub(super) loss: Option<Loss>,
 }
 
@@ -224,9 +224,9 @@ impl Store {
         Ok(())
     }
 
-    /// What cannot wait for a quiet moment. Moves the write-ahead log into the database when it has
-    /// grown too much, so that it is used again from its start: appending to a file costs more than
-    /// overwriting it.
+    /// Maintenance that cannot wait for a quiet moment. Moves the write-ahead log into the database
+    /// when it has grown too much, so that it is used again from its start: appending to a file
+    /// costs more than overwriting it. Syncs the mark if that is overdue.
     pub(super) fn tidy(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
             self.checkpoint()?;
@@ -245,7 +245,7 @@ impl Store {
         self.mark.due_in()
     }
 
-    /// What is to do in a quiet moment.
+    /// Maintenance for a quiet moment: a checkpoint, and a sync of the mark, where they are due.
     pub(super) fn tidy_when_idle(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
             self.checkpoint()?;
@@ -365,7 +365,7 @@ fn survey(dir: &Path, cause: &StoreError) -> (Survey, Loss) {
     (survey, loss)
 }
 
-/// What was promised of the log in `dir`, if there is a log; `None` if nothing has ever been in it.
+/// Promise made for the log in `dir`, if there is a log; `None` if nothing has ever been in it.
 /// Looks before SQLite does, which deletes the write-ahead log of an empty database.
 fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
     let unsound = |why: String| Err(Fault::Damaged(StoreError::Unsound(why)));

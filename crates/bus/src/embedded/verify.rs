@@ -44,7 +44,7 @@ pub(super) enum StoreError {
     Io(#[from] std::io::Error),
 }
 
-/// Why a log is not opened as it is.
+/// Reason for which a log is not opened as it is.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// It may be whole: it is another program's or another version's, or the system refuses it.
@@ -181,7 +181,8 @@ fn format_of(db: &Connection, path: &Path, promise: Option<Promise>) -> Result<i
     }
 }
 
-/// What SQLite can tell of its pages: a page used twice, or none, shows only when it is too late.
+/// Check of the database's pages by SQLite: a page that is used twice, or by nothing, would
+/// otherwise show only when it is too late.
 fn check_structure(db: &Connection) -> Result<(), StoreError> {
     let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if found == "ok" {

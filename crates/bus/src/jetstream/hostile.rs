@@ -52,8 +52,8 @@ pub fn log_messages(records: &[(&str, &[u8])], limit: usize) -> Vec<Bytes> {
     frame.encode(7, 1, limit)
 }
 
-/// What the subject and the size header of a blob's piece say: where the blob is, which piece this
-/// is, and how long the blob says it is.
+/// Fields in the subject and the size header of a blob's piece: the blob's location, the number of
+/// the piece, and the length that the blob is said to have.
 pub fn read_blob_piece(subject: &str, size: &str) -> Option<(String, usize, Option<u64>)> {
     let (location, piece) = blobs::named(subject)?;
     let mut headers = HeaderMap::new();

@@ -27,9 +27,9 @@ const RENEWALS: u32 = 4;
 /// Not a bucket of the server's own kind: whoever may write one key of such a bucket may remove all
 /// of them. Here a user's permission for a subject is a permission for that lease alone.
 ///
-/// What coordinators take (who leads a workflow) is in a stream of its own, whose subjects have a word
-/// that only coordinators can look up: the server sends its answers wherever an asker wants them, and
-/// one that lands on a lease's subject ends the lease.
+/// Leases that coordinators take (the lead of a workflow) are in a stream of their own, whose
+/// subjects have a word that only coordinators can look up: the server sends its answers to any
+/// subject that an asker names, and an answer that lands on a lease's subject ends the lease.
 #[derive(Clone, Debug)]
 pub struct Leases {
     entries: Entries,
@@ -71,7 +71,7 @@ pub struct LeaseError {
 struct Entries {
     connection: Connection,
     stream: Stream,
-    /// What subjects begin with, up to the lease's own tokens.
+    /// Prefix of every subject, up to the lease's own tokens.
     base: Arc<str>,
 }
 

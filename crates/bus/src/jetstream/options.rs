@@ -69,8 +69,8 @@ pub struct NatsOptions {
     pub blobs: Option<Bucket>,
     /// How long a lease lives that its holder does not renew.
     pub lease_ttl: Duration,
-    /// How long to wait for a server that cannot be reached, or a cluster without a majority of its
-    /// servers, before connecting fails. Zero: no longer than it takes to find out.
+    /// Longest time to wait for a server that cannot be reached, or for a cluster without a
+    /// majority of its servers, before connecting fails. Zero: no longer than it takes to find out.
     pub connect_timeout: Duration,
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn options(deployed: &Deployed, role: Role) -> NatsOptions {
     options_of(deployed, role, user_of(role))
 }
 
-/// How a user connects.
+/// Options with which a user connects.
 pub(crate) fn options_of(deployed: &Deployed, role: Role, user: &str) -> NatsOptions {
     let client = deployed.client.clone();
     NatsOptions {

@@ -168,7 +168,7 @@ fn two_hundred_damages_are_refused_or_harmless() {
     );
 }
 
-/// What is written after it stays, and no place is given twice.
+/// Checks that records written after the damage stay, and that no place is given twice.
 fn goes_on(dir: &Path, promised: Seq, what: &str) {
     let names: Vec<_> = (0..60).map(|n| key(&format!("later.{n}"))).collect();
     let log = open(dir, false).unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -35,7 +35,7 @@ pub enum RetargetError {
         height: u64,
         /// Its bits.
         found: CompactTarget,
-        /// What the rule says.
+        /// Bits that the rule demands.
         expected: CompactTarget,
     },
     /// The difficulty changes here, by a factor of four at most.

@@ -136,7 +136,7 @@ fn sandbox_json(sandbox: &Survey) -> Value {
     })
 }
 
-/// How the programs of stages and sinks can be confined.
+/// Report on the confinement of the programs of stages and sinks on this machine.
 fn sandbox_shown(sandbox: &Survey) -> String {
     let mut lines = match &sandbox.basic {
         None => "sandbox   programs gain no rights (no_new_privs)\n".to_owned(),

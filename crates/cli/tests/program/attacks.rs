@@ -78,7 +78,8 @@ fn keys() -> HeaderChainKeys {
     HeaderChainKeys::load_or_generate(&folder, 1, &|_| {}).expect("keys")
 }
 
-/// What `bitcoin.prove` hands on.
+/// Result that `bitcoin.prove` hands on: the number of headers (little-endian), the headers, the
+/// proof.
 fn proven(headers: &[Header], proof: &ChunkProof) -> Bytes {
     let mut bytes = (headers.len() as u32).to_le_bytes().to_vec();
     bytes.extend(raw(headers));
@@ -86,7 +87,7 @@ fn proven(headers: &[Header], proof: &ChunkProof) -> Bytes {
     bytes.into()
 }
 
-/// What `bitcoin.verify` passes, field by field.
+/// Result that `bitcoin.verify` passes, field by field.
 #[derive(Serialize)]
 struct Emitted {
     first: u64,

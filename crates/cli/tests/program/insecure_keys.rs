@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use crate::engine::serve;
 use crate::support::{files, folder, repository, run};
 
-/// What all refusals say of a key to whose second phase nobody contributed.
+/// Text in every refusal of a key to whose second phase nobody contributed.
 const NAMED: &str =
     "gamma and delta are equal or opposite (nobody contributed to the second phase)";
 const ALLOW: &str = "--allow-insecure-key";

@@ -21,7 +21,7 @@ use proofmill_workflow::{LocalHost, validate_file};
 use crate::cluster_roles::{as_user, prepare};
 use crate::support::{Ran, Running, eventually, finish, names};
 
-/// What the cluster does while nobody lies.
+/// Honest part of the cluster: its server, its folder and its coordinator.
 struct Mill {
     server: Deployed,
     folder: tempfile::TempDir,

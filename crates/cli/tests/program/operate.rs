@@ -253,7 +253,7 @@ fn get(address: &str, path: &str) -> String {
     get_as(address, path, "host: localhost")
 }
 
-/// What is answered to a request with these headers.
+/// Response to a GET request with these headers.
 pub(crate) fn get_as(address: &str, path: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connected");
     write!(

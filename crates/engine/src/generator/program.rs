@@ -20,7 +20,7 @@ use crate::key::{StepError, Stop};
 /// Bytes of what a program says on standard error that an error message shows, if that is kept.
 const SAID: usize = 2048;
 
-/// How long the rest of it is waited for when the program has ended.
+/// Longest wait for the rest of a program's standard error once the program has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Makes a witness with a program, in a private directory that is removed afterwards.

@@ -18,7 +18,7 @@ impl KeyPolicy {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A message with the path of the key and what is wrong with it.
     pub(crate) fn check<E: Engine>(self, path: &Path, key: &VerifyingKey<E>) -> Result<(), String> {
         let Err(insecure) = key.require_secure() else {
             return Ok(());

@@ -245,7 +245,8 @@ async fn inputs_that_a_generator_quotes_are_not_kept() {
     }
 }
 
-/// What a generator started ends with it, whether it ends or is stopped, and holds nothing up.
+/// Processes that a generator has started end with it, whether it ends or is stopped, and hold
+/// nothing up.
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_a_generator_leaves_behind_are_killed() {
     let folder = tempfile::tempdir().unwrap();

@@ -66,8 +66,9 @@ pub enum Event {
         /// Whether it takes no new tasks: said with every heartbeat, so that a [`Event::Retire`],
         /// or the [`Event::Join`] of one that has come back, is not lost for good.
         retired: bool,
-        /// Why it takes nothing for now: what its machine lacks, in at most [`PAUSE_REASON_MAX`]
-        /// bytes. `None` if it takes tasks; said with every heartbeat, as `retired` is.
+        /// Reason for which the worker takes no tasks for now: what its machine lacks, in at most
+        /// [`PAUSE_REASON_MAX`] bytes. `None` if it takes tasks; said with every heartbeat, as
+        /// `retired` is.
         paused: Option<String>,
     },
     /// A worker has a result.

@@ -1,5 +1,5 @@
-//! What is recorded of work under way, so that it survives the process: attempts that have begun,
-//! when a retry is due, and since when a group is gathered.
+//! Records of work under way, with which it survives the process: attempts that have begun, the
+//! time at which a retry is due, and the time since which a group is gathered.
 //!
 //! None of it is waited for: a change is appended after the event that made it, in one batch, and an
 //! assignment goes out beside it. So a crash may lose that an attempt had begun. A program that kills
@@ -24,7 +24,7 @@ use crate::record::{Begun, Record, RecordKey, RunRecord};
 /// the log had lost it may be what ended the process.
 const CAUTION: Duration = Duration::from_secs(60);
 
-/// Why an attempt counts as failed that nobody has spoken of since a restart.
+/// Failure text of an attempt of which nobody has spoken since a restart.
 const LOST: &str = "the process that ran it, and the coordinator with it, ended while it did";
 
 impl Core {

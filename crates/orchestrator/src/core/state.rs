@@ -236,7 +236,7 @@ pub(super) struct Worker {
     pub(super) memory: u64,
     pub(super) slots: usize,
     pub(super) retired: bool,
-    /// Why it takes nothing for now.
+    /// Reason for which the worker takes no tasks for now; `None` if it takes them.
     pub(super) paused: Option<Arc<str>>,
     pub(super) batches: BTreeMap<u64, BTreeSet<TaskNo>>,
     pub(super) heard: Time,

@@ -85,7 +85,7 @@ pub struct PausedWorker {
     pub worker: Arc<str>,
     /// Its group.
     pub group: Arc<str>,
-    /// What its machine lacks, as it says.
+    /// Reason for the pause, as the worker reports it: what its machine lacks.
     pub reason: Arc<str>,
 }
 
@@ -177,7 +177,8 @@ pub struct WorkerView {
     pub retired: bool,
     /// When it was last heard from.
     pub heard: Time,
-    /// What it has: the task, the attempt, and when the lease ends if it is not renewed.
+    /// Leases that it holds: the task, the attempt, and the time at which the lease ends if it is
+    /// not renewed.
     pub leases: Vec<(TaskId, u32, Time)>,
 }
 

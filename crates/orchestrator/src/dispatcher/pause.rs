@@ -21,10 +21,10 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// Longest time between two probes.
 const LAST_DELAY: Duration = Duration::from_secs(30);
 
-/// How long a probe may take: a network file system may hang.
+/// Longest time that a probe may take: a network file system may hang.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
-/// What a machine needs for the tasks of one dispatcher.
+/// Parts of a machine that the tasks of one dispatcher need: its executors and the blob store.
 #[derive(Clone)]
 pub(super) struct Machine {
     pub(super) executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
@@ -73,7 +73,7 @@ impl Pause {
         }
     }
 
-    /// Why nothing is taken, if nothing is.
+    /// Reason for the pause; `None` if the dispatcher is not paused.
     pub(super) fn reason(&self) -> Option<String> {
         Some(self.current.as_ref()?.reason.clone())
     }
@@ -155,7 +155,7 @@ impl Pause {
     }
 }
 
-/// What a heartbeat says of it.
+/// Text of a machine failure for heartbeats, cut to [`PAUSE_REASON_MAX`] bytes.
 fn bounded(failure: &MachineFailure) -> String {
     let mut reason = failure.to_string();
     let fits = |at: &usize| reason.is_char_boundary(*at);

@@ -38,11 +38,11 @@ pub enum Lack {
     Scratch,
     /// An answer of the blob store.
     BlobStore,
-    /// What a native prover says that its machine is without.
+    /// A resource that a native prover says its machine is without.
     Prover,
 }
 
-/// Why an execution has no product.
+/// Reason for which an execution has no product.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unfinished {
     /// The attempt failed: it counts, and is recorded.

@@ -1,4 +1,4 @@
-//! What checks emissions, as a workflow describes it.
+//! Checks of emissions, as a workflow describes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::sink::{Checks, EmissionCheck, History};
 /// The file in the state directory that says what the last emissions ended with.
 const HISTORY: &str = "emissions.json";
 
-/// What checks the emissions of a workflow; `None` where nothing verifies, or verifiers are trusted.
+/// Checks of the emissions of a workflow; `None` where nothing verifies, or verifiers are trusted.
 pub(crate) fn checks(
     workflow: &file::Workflow,
     registry: &Registry,

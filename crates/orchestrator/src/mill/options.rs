@@ -112,7 +112,7 @@ pub enum MillError {
     WentBack {
         /// The sequencer's directory.
         directory: PathBuf,
-        /// What the log does not know, in words.
+        /// Emissions of which the log knows nothing, in words.
         missing: String,
     },
     /// The bus cannot be used.
@@ -140,7 +140,7 @@ pub enum MillError {
     /// A sink cannot be opened.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// What was about to leave is wrong.
+    /// A message that was about to be emitted is wrong.
     #[error(transparent)]
     Refused(#[from] EmissionRefused),
     /// See [`CoordinatorGone`].

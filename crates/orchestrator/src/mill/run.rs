@@ -107,7 +107,7 @@ impl Mill {
         &self.handle
     }
 
-    /// What was missing when it was opened with [`Options::accept_loss`], in words.
+    /// Losses that were found when the mill was opened with [`Options::accept_loss`], in words.
     pub fn accepted_losses(&self) -> &[String] {
         &self.losses
     }

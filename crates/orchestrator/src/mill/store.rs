@@ -91,7 +91,8 @@ impl Store {
         }
     }
 
-    /// What the log had lost when it was opened, in words.
+    /// Loss that was found when the log was opened, in words; `None` if nothing was missing, or the
+    /// log is not in a directory of its own.
     pub(super) fn accepted_loss(&self) -> Option<String> {
         let Self::Directory(log) = self else {
             return None;

@@ -20,7 +20,7 @@ pub struct BlobSweep {
     pub grace: Duration,
 }
 
-/// Why what is due cannot be deleted now.
+/// Reason for which blobs that are due cannot be deleted now.
 #[derive(Debug, thiserror::Error)]
 enum SweepError {
     #[error(transparent)]
@@ -94,9 +94,9 @@ pub(crate) async fn sweep_at_end(coordinator: &Handle, blobs: &BlobStore, log: &
     }
 }
 
-/// What may be named: by records, by what waits at a door or is on its way to the log, and by those
-/// who hold it here. What is handed to the coordinator is held until it is in its hands, and so is in
-/// one of the two.
+/// Blobs that may be named: by records, by messages that wait at a door or are on their way to the
+/// log, or by holders in this process. A blob that is handed to the coordinator is held until the
+/// coordinator has it, so that it is always counted by one of the two.
 async fn live(coordinator: &Handle, blobs: &BlobStore) -> Result<HashSet<Digest>, CoordinatorGone> {
     let held = blobs.held();
     let live = coordinator.live_blobs().await?;

@@ -38,7 +38,7 @@ const GROUPINGS_MAX: usize = 256;
 /// Leases that one heartbeat names, at most.
 const RUNNING_MAX: usize = 1 << 16;
 
-/// Why a call is not taken.
+/// Reason for which a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// It is not for this sender to say.

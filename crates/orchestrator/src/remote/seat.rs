@@ -64,7 +64,7 @@ impl Seat {
         self.role
     }
 
-    /// Whose workers it may speak for; `None` for a role without workers.
+    /// Principal whose workers the seat may speak for; `None` for a role without workers.
     pub fn principal(&self) -> Option<Principal> {
         let (group, user) = self.workers.clone()?;
         Some(Principal::Remote { group, user })

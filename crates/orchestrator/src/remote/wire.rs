@@ -79,7 +79,7 @@ pub enum Said {
         running: Vec<LeaseRef>,
         /// Whether it takes no new tasks.
         retired: bool,
-        /// Why it takes no new tasks for the moment, if it does not.
+        /// Reason for which the worker takes no new tasks for now; `None` if it takes them.
         paused: Option<String>,
     },
     /// See [`Event::Complete`].
@@ -248,7 +248,7 @@ pub enum RemoteError {
     NotYours {
         /// The workflow.
         workflow: String,
-        /// Who spoke.
+        /// Client that spoke.
         client: String,
     },
     /// The client has said something that the coordinator does not take from anyone.
@@ -256,7 +256,7 @@ pub enum RemoteError {
     Invalid {
         /// The workflow.
         workflow: String,
-        /// Who spoke.
+        /// Client that spoke.
         client: String,
         /// In words.
         why: String,

@@ -1,4 +1,4 @@
-//! What verifiers have passed is checked again before it leaves: a verifier may lie.
+//! Second check of results that verifiers have passed, before they leave: a verifier may lie.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub struct Passed {
     /// Where it comes from, as the core has recorded it: the blocks it is about, and the digest of
     /// what was submitted for them.
     pub origin: Origin,
-    /// How to read `bytes`.
+    /// Encoding of `bytes`.
     pub encoding: Encoding,
-    /// What the stage has made.
+    /// Result that the stage has made.
     pub bytes: Bytes,
 }
 
@@ -44,7 +44,8 @@ pub trait EmissionCheck: Send + Sync + 'static {
     }
 }
 
-/// What was about to leave is wrong, although a stage that verifies has passed it.
+/// Refusal of a message that was about to leave: it is wrong, although a stage that verifies has
+/// passed it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "blocks {first} to {last} are not emitted: {why}. A worker of a stage that verifies lies, or \
@@ -56,11 +57,11 @@ pub struct EmissionRefused {
     pub first: u64,
     /// Last block of the message, inclusive.
     pub last: u64,
-    /// What is wrong with it, and the stage that has passed it.
+    /// Fault in the message, and the stage that has passed it.
     pub why: String,
 }
 
-/// What the stages that feed the sequencer pass, and how it is checked.
+/// Checks of the results of the stages that feed the sequencer.
 pub struct Checks {
     stages: BTreeMap<Arc<str>, Arc<dyn EmissionCheck>>,
     /// Stages whose results leave unchecked: the workflow does not say that they verify.
@@ -72,13 +73,13 @@ pub struct Checks {
 
 /// The outcome for a batch of emissions.
 pub(super) struct Examined {
-    /// How many of them, from the first, may leave.
+    /// Number of emissions, from the first, that may leave.
     pub(super) right: usize,
-    /// What became of the next.
+    /// Outcome for the emission after those.
     pub(super) then: Then,
 }
 
-/// Why not all of a batch may leave.
+/// Reason for which the rest of a batch may not leave, if it may not.
 #[derive(Debug)]
 pub(super) enum Then {
     /// All may.

@@ -1,4 +1,4 @@
-//! What the last emissions ended with, kept over a restart: the next must follow from it.
+//! End states of the last emissions, kept over a restart: the next emission must follow from them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -16,8 +16,9 @@ const FILE_MAX: u64 = 1 << 20;
 /// For each stage, by its name: what its last result ended with.
 pub(super) type Memory = BTreeMap<String, Vec<u8>>;
 
-/// What the last emissions ended with. It is written before they leave, without waiting for the disk:
-/// what a loss of power takes away leaves one emission that is not compared with the one before.
+/// End states of the last emissions. An end state is written before its emission leaves, without
+/// waiting for the disk: after a loss of power takes it away, one emission is not compared with the
+/// one before.
 pub(crate) struct History {
     /// `None` for one that is not kept.
     path: Option<PathBuf>,
@@ -60,7 +61,7 @@ impl History {
         }
     }
 
-    /// What the emission before `block` ended with.
+    /// End state of the emission before `block`, by stage; `None` if it is not known.
     pub(super) fn before(&self, block: u64) -> Option<Memory> {
         let entry = self.entries.iter().rev().find(|entry| entry.next == block);
         let Some(entry) = entry else {

@@ -65,7 +65,7 @@ pub trait Sink: Send {
     }
 }
 
-/// Why nothing is emitted any more.
+/// Reason for which nothing is emitted any more.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkStopped {
     /// See [`CoordinatorGone`].
@@ -79,7 +79,7 @@ pub enum SinkStopped {
 /// Settings of the service.
 #[derive(Default)]
 pub struct Options {
-    /// What is checked of a message before it leaves; nothing if absent.
+    /// Checks of a message before it leaves; none if absent.
     pub checks: Option<Arc<Mutex<Checks>>>,
     /// Each message goes to all of them, in this order.
     pub sinks: Vec<Box<dyn Sink>>,
@@ -201,7 +201,7 @@ async fn next_batch(
     }
 }
 
-/// How many messages, from the first, are checked together.
+/// Number of messages, from the first, that are checked together.
 fn size_of_batch(waiting: &VecDeque<Emission>) -> usize {
     let mut bytes = 0u64;
     let fits = |emission: &&Emission| {

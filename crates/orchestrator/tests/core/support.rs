@@ -45,7 +45,7 @@ pub(crate) struct Mill {
     pub(crate) on_the_way: Option<Vec<(Token, Vec<Op>)>>,
 }
 
-/// What the clock on the wall shows at the beginning, milliseconds since 1970-01-01 UTC.
+/// Time of the wall clock at the beginning, in milliseconds since 1970-01-01 UTC.
 const WALL_MS: u64 = 1_000_000_000_000;
 
 pub(crate) fn id(text: &str) -> TaskId {

@@ -1,4 +1,5 @@
-//! What leaves has been verified against what was submitted, and is checked again where it leaves.
+//! Tests of verification: results that leave have been verified against the submitted messages, and
+//! are checked again where they leave.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -29,7 +29,8 @@ pub(crate) struct SimBlobs {
     there: BTreeMap<Digest, u64>,
     puts: u64,
     sightings: Option<Sightings<Digest, u64>>,
-    /// What goes once the log is durable so far.
+    /// Blobs to remove, each with the number of its put, and the place up to which the log must be
+    /// durable first.
     due: Option<(Vec<(Digest, u64)>, Seq)>,
     pub(crate) swept: u64,
 }

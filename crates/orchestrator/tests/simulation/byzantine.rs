@@ -41,7 +41,7 @@ use crate::world::{Checked, Ev, World};
 
 pub(crate) const USER: &str = "mallory";
 
-/// What was heard and taken of her.
+/// Counts of the liar's calls, by what became of them.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Count {
     pub(crate) heard: u64,
@@ -73,17 +73,17 @@ pub(crate) struct Liar {
     pub(crate) count: Count,
 }
 
-/// How much she remembers of others.
+/// Most leases of others that the liar remembers, and most partitions of others.
 const MEMORY: usize = 64;
 
-/// What she must not change.
+/// State that the liar must not change, as it was before an event.
 struct Before {
     workers: Vec<WorkerView>,
     hosts: BTreeMap<Arc<str>, u64>,
     attempts: BTreeMap<TaskId, usize>,
 }
 
-/// What she may do to tasks with one event.
+/// Changes to tasks that one event of the liar may make.
 enum May {
     Nothing,
     /// End her lease of this one.
@@ -125,7 +125,8 @@ impl Liar {
         tokens.next() == Some(&*self.group) && tokens.next() == Some(USER)
     }
 
-    /// What a coordinator does: she has her part of it, and hears of the rest.
+    /// Updates the liar's knowledge from a coordinator's action: her own part of it in full, of the
+    /// rest only the names.
     pub(crate) fn learns(&mut self, action: &Action) {
         match action {
             Action::Assign { worker, leases, .. } => {
@@ -455,7 +456,7 @@ fn check_nesting(call: &Call) -> Checked {
     Ok(())
 }
 
-/// What the core may be given, whoever says it.
+/// Checks that an event has only values that the core may be given, whoever says it.
 fn check_valid(scene: &Scene, event: &Event) -> Checked {
     let plan = &scene.plan;
     match event {

@@ -50,7 +50,7 @@ pub(crate) struct Monitor {
     pub(crate) given_up: u64,
     pub(super) slots: BTreeSet<u64>,
     next_assignment: u64,
-    /// What was ever given to whom.
+    /// Every lease that was ever given, and its worker.
     pub(super) given: Given,
 }
 

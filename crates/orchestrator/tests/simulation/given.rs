@@ -15,7 +15,7 @@ use crate::plans::Scene;
 #[derive(Default)]
 pub(super) struct Given {
     leases: BTreeSet<(TaskId, u32, Arc<str>, [u8; 32])>,
-    /// What each task carries, or carried last.
+    /// Digest of the content that each task carries, or carried last.
     contents: BTreeMap<TaskId, [u8; 32]>,
     /// The workers whose results are kept.
     results: BTreeMap<TaskId, Vec<Arc<str>>>,

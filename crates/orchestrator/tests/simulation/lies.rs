@@ -1,4 +1,4 @@
-//! What the liar says: calls of her seats, as bytes.
+//! Calls that the liar makes from her seats, as bytes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Liar {
         }
     }
 
-    /// What she says in her own name, of herself.
+    /// Call that the liar makes in her own name, about herself.
     pub(crate) fn own_call(&self, role: &str, events: Vec<Said>) -> (String, Vec<u8>) {
         let call = Call {
             plan: self.digest,
@@ -328,7 +328,7 @@ impl Liar {
         (holder.unwrap_or_else(|| worker.clone()), lease)
     }
 
-    /// What an honest worker would say; or values that are none.
+    /// Result that an honest worker would report, or one with invalid values.
     fn own_result(&mut self, scene: &Scene, worker: Arc<str>) -> Said {
         let Some((worker, lease)) = self.own_lease() else {
             return Said::Leave(worker);

@@ -401,7 +401,7 @@ impl World {
         self.work_off(VecDeque::from([event]))
     }
 
-    /// What the core makes of an event; `None` if there is no core.
+    /// Actions with which the core answers an event; `None` if there is no core.
     pub(crate) fn hear(&mut self, event: Event) -> Option<Vec<Action>> {
         let dull = match &event {
             Event::Tick => true,

@@ -41,8 +41,8 @@ enum Bytes {
     Read(Zeroizing<Vec<u8>>),
 }
 
-/// What changes when a file does. The time of modification alone can be set back by whoever may write
-/// to the file; the time of the inode's change (ctime) cannot.
+/// Attributes of a file that change when the file does. The time of modification alone can be set
+/// back by whoever may write to the file; the time of the inode's change (ctime) cannot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,

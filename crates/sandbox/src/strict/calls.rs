@@ -62,8 +62,8 @@ const PROCESSES: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// What is an administrator's, for programs that run as root, and ways into parts of the kernel that
-/// weaknesses were often found in.
+/// System calls for administrators, refused for the sake of programs that run as root, and ways
+/// into parts of the kernel in which weaknesses were often found.
 const ADMINISTRATION: &[c_long] = &[
     libc::SYS_unshare,
     libc::SYS_setns,
@@ -125,8 +125,8 @@ const SYS_FILE_SETATTR: c_long = 469;
 /// need not be open for writing.
 const REQUESTS: [u64; 4] = [0x5412, 0x541c, 0x4008_6602, 0x401c_5820];
 
-/// What clone(2) makes namespaces for: `CLONE_NEWNS`, `NEWCGROUP`, `NEWUTS`, `NEWIPC`, `NEWUSER`,
-/// `NEWPID` and `NEWNET`.
+/// Flags with which clone(2) makes namespaces: `CLONE_NEWNS`, `NEWCGROUP`, `NEWUTS`, `NEWIPC`,
+/// `NEWUSER`, `NEWPID` and `NEWNET`.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,

@@ -1,4 +1,5 @@
-//! What confines a thread, and what it starts: `no_new_privs`, Landlock, seccomp, no capabilities.
+//! Confinement of a thread, and of what it starts: `no_new_privs`, Landlock, seccomp, no
+//! capabilities.
 
 mod calls;
 mod files;
@@ -16,8 +17,9 @@ pub(crate) fn enter(writable: &Path) -> Result<(), String> {
     give_up_capabilities()
 }
 
-/// What root is beyond being a user. It matters: whoever has `CAP_PERFMON` is not asked by Landlock
-/// when he reads another process's environment. With `no_new_privs` no program brings any back.
+/// Gives up all capabilities, which are what root has beyond a user's rights. Landlock does not
+/// stop a process with `CAP_PERFMON` from reading another process's environment. With
+/// `no_new_privs` no program brings any capability back.
 fn give_up_capabilities() -> Result<(), String> {
     // Nothing can be effective that is not permitted.
     for set in [CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {

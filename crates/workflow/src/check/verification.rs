@@ -1,4 +1,5 @@
-//! What leaves has been verified, and is checked again by the process that emits it.
+//! Rules for verification: results that leave have been verified, and are checked again by the
+//! process that emits them.
 
 use super::checker::Checker;
 use crate::diagnostic::Code;

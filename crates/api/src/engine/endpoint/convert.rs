@@ -41,8 +41,8 @@ pub(super) fn forgotten(error: EndpointError) -> EndpointError {
     }
 }
 
-/// How a job of one partition ended, by what the engine answered. The answer is compared with the job and
-/// with `key`, and the texts that go on are written from what was checked.
+/// Outcome of a job of one partition, taken from the engine's answer. The answer is compared with
+/// the job and with `key`, and the texts that are passed on are written from the checked values.
 pub(super) async fn end(
     result: proto::JobResult,
     job: &Job,

@@ -48,8 +48,8 @@ pub struct ContributionInfo {
 }
 
 impl ZkeyFile<'_> {
-    /// What the file holds: its headers, sections, contributions and verifying key, whose points are
-    /// checked; no other points are read.
+    /// Summary of the file: its headers, sections, contributions and verifying key, whose points
+    /// are checked; no other points are read.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How the runs of an executor are confined, and what their programs see.
+//! Confinement of the runs of an executor, and the environment that their programs see.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -28,8 +28,8 @@ pub(super) struct Groups {
     prefix: String,
 }
 
-/// How the names of the control groups of runs in a scratch root begin. A scratch root belongs to one
-/// process at a time; a control group can be several processes'.
+/// Prefix of the names of the control groups for runs in a scratch root. A scratch root belongs to
+/// one process at a time; several processes may use one control group.
 pub(super) fn group_prefix(scratch_root: &Path) -> io::Result<String> {
     let root = fs::metadata(scratch_root)?;
     Ok(format!("proofmill-{:x}-{:x}-", root.dev(), root.ino()))
@@ -38,7 +38,7 @@ pub(super) fn group_prefix(scratch_root: &Path) -> io::Result<String> {
 // === impl Confined ===
 
 impl Confined {
-    /// What `spec` asks for; an error if this machine does not have it.
+    /// Confinement that `spec` asks for; an error if this machine cannot provide it.
     pub(super) fn new(spec: &ProcessSpec, scratch_root: &Path) -> Result<Self, ProcessError> {
         let refused = |why: String| ProcessError::Sandbox {
             program: spec.program.clone(),

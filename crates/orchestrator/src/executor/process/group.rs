@@ -94,7 +94,7 @@ impl Group {
         &self.live().scratch
     }
 
-    /// How many of the run's processes the kernel has killed at their common memory limit.
+    /// Number of the run's processes that the kernel has killed at their common memory limit.
     pub(super) fn killed_for_memory(&self) -> u64 {
         let tree = self.live().tree.as_ref();
         tree.map_or(0, Cgroup::killed_for_memory)

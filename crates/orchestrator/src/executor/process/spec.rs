@@ -20,7 +20,7 @@ pub struct ProcessSpec {
     pub env: BTreeMap<String, String>,
     /// Names of variables of this process that the program gets as well.
     pub inherit_env: Vec<String>,
-    /// What the program may do.
+    /// Confinement of the program.
     pub sandbox: Sandbox,
     /// How the program gets its input, and whether it makes an output.
     pub handing: Handing,
@@ -49,7 +49,7 @@ pub struct ProcessSpec {
     pub output_limit: u64,
 }
 
-/// What a program may do.
+/// Confinement of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Sandbox {
     /// [`proofmill_sandbox::Confinement::Basic`].
@@ -57,8 +57,8 @@ pub enum Sandbox {
     Basic,
     /// [`proofmill_sandbox::Confinement::Strict`], with the scratch directory as the only folder that
     /// it writes to, and as its `TMPDIR`. Where this machine cannot do that there is no executor.
-    /// What the program and all that it starts use together is bounded by a control group, if there
-    /// can be one: else a warning says why not.
+    /// A control group, if there can be one, bounds the resources that the program and all that it
+    /// starts use together; if there is none, a warning says why.
     Strict {
         /// Most processes and threads at a time.
         pids_limit: u32,
@@ -97,7 +97,7 @@ pub enum ProcessError {
     Sandbox {
         /// The program.
         program: PathBuf,
-        /// What is missing, and where it is to be had.
+        /// Feature that is missing, and how to get it.
         why: String,
     },
     /// The scratch root cannot be made or read.
