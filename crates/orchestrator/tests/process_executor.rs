@@ -506,7 +506,12 @@ async fn programs_that_cannot_start_say_why() {
     let executor = bench.executor(bench.script(":"));
     fs::remove_dir(bench.scratch()).unwrap();
     let attempt = executor.run(&task(), b"", pending()).await;
-    assert!(reason(&attempt).contains("cannot make a scratch directory"));
+    // No fault of the task's.
+    let Outcome::Machine(failure) = attempt.outcome else {
+        panic!("{:?}", attempt.outcome);
+    };
+    let said = failure.to_string();
+    assert!(said.contains("cannot make a scratch directory"), "{said}");
 }
 
 #[test]

@@ -251,6 +251,10 @@ fn files_are_written_whole_and_read_back() {
 /// Whoever may write to a file may also set its time of modification back.
 #[cfg(unix)]
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing else runs on this thread"
+)]
 fn a_file_overwritten_in_place_with_its_time_set_back_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file.test");

@@ -98,7 +98,7 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
         /// Content that is missing.
-        loss: Loss,
+        loss: Box<Loss>,
     },
     /// The writer thread could not be started.
     #[error("cannot start the log's writer thread")]

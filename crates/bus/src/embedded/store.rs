@@ -99,7 +99,10 @@ impl Store {
             Err(Fault::Damaged(cause)) => {
                 let (survey, loss) = survey(dir, &cause);
                 if !accept_loss {
-                    return Err(OpenError::Damaged { path, loss });
+                    return Err(OpenError::Damaged {
+                        path,
+                        loss: Box::new(loss),
+                    });
                 }
                 let kept = survey.rebuild(dir, &loss).map_err(unusable(&path))?;
                 let sound = open_sound(dir).map_err(|fault| fault.into_error(dir))?;
@@ -337,7 +340,7 @@ impl Fault {
             Self::Refused(error) => error,
             Self::Damaged(cause) => OpenError::Damaged {
                 path: file(dir),
-                loss: survey(dir, &cause).1,
+                loss: Box::new(survey(dir, &cause).1),
             },
         }
     }

@@ -412,6 +412,10 @@ fn a_checked_key_is_remembered_until_it_changes() {
 /// Between digesting and reading, whoever may write to the file can put other points there: without a
 /// check afterwards they would be taken for those that were checked before.
 #[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing else runs on this thread"
+)]
 fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_one() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.zkey");

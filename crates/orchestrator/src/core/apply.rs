@@ -238,11 +238,9 @@ impl Core {
                 self.emit_next = self.emit_next.max(next);
                 self.note_outdated();
             }
-            (RecordKey::Slot(first), Record::Slot(slot)) => {
-                // Else it is known since it was decided, and may have ended by now.
-                if !self.started {
-                    self.put_slot(*first, slot);
-                }
+            // Else it is known since it was decided, and may have ended by now.
+            (RecordKey::Slot(first), Record::Slot(slot)) if !self.started => {
+                self.put_slot(*first, slot);
             }
             (RecordKey::LeaseKey, Record::LeaseKey(bytes)) => {
                 self.lease_key = Some(LeaseKey::new(&bytes));

@@ -120,7 +120,7 @@ impl Deployment {
             .env("OUTPUT_STREAM", STREAM)
             .env("TMPDIR", self.directory.path())
             .env("DIR", self.directory.path())
-            .env("INHERIT_ENV", "DIR")
+            .env("INHERIT_ENV", "DIR,WHO")
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
             .stderr(file);

@@ -14,6 +14,9 @@ use rustix::process::Pid;
 /// inherits it, so that on Linux it also marks those that left the process group.
 pub const SCRATCH_VARIABLE: &str = "PROOFMILL_SCRATCH";
 
+/// Bytes of a note: one line, and spaces.
+const NOTE_BYTES: usize = 256;
+
 /// How the directories of runs begin; nothing else in a scratch root is ever touched.
 pub(super) const PREFIX: &str = "run-";
 
@@ -68,7 +71,11 @@ impl Scratch {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = root.join(format!("{PREFIX}{own}-{number}"));
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self { path }),
+                Ok(()) => {
+                    let scratch = Self { path };
+                    scratch.reserve_note()?;
+                    return Ok(scratch);
+                }
                 // Left by an earlier process with our id; the next number will do.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -153,6 +160,11 @@ impl Scratch {
         }
     }
 
+    /// Takes the room of the note, before a program can take it.
+    fn reserve_note(&self) -> io::Result<()> {
+        File::create_new(self.note())?.write_all(&[b' '; NOTE_BYTES])
+    }
+
     /// Leaves the note by which [`sweep`](super::sweep) finds the group if we die first.
     pub(super) fn write_note(&self, leader: Pid) -> io::Result<()> {
         // A leader that is gone already needs no note, and without `/proc` there is no way to tell
@@ -161,7 +173,9 @@ impl Scratch {
             return Ok(());
         };
         let line = format!("proofmill-group 1 {leader} {started} {}\n", boot_id());
-        File::create_new(self.note())?.write_all(line.as_bytes())
+        // Over what is there: the disk may be full by now.
+        let mut note = File::options().write(true).open(self.note())?;
+        note.write_all(line.as_bytes())
     }
 
     /// The note, if there is one that was written since this machine started. A directory that
@@ -172,7 +186,9 @@ impl Scratch {
             return None;
         }
         let mut line = String::new();
-        file.take(256).read_to_string(&mut line).ok()?;
+        file.take(NOTE_BYTES as u64)
+            .read_to_string(&mut line)
+            .ok()?;
         let words: Vec<&str> = line.split_whitespace().collect();
         let ["proofmill-group", "1", leader, started, boot] = words[..] else {
             return None;
