@@ -345,7 +345,7 @@ impl Liar {
         })
     }
 
-    fn spoil(&mut self, outputs: &mut Vec<Output>) {
+    fn spoil(&mut self, outputs: &mut [Output]) {
         let Some(output) = outputs.first_mut() else {
             return;
         };
