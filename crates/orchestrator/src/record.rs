@@ -522,6 +522,25 @@ mod tests {
         }
     }
 
+    /// Leases are tagged over it, and outlive releases: it never changes.
+    #[test]
+    fn the_content_of_a_task_is_pinned() {
+        let task = TaskRecord {
+            id: id(),
+            queue: "chunks".into(),
+            last: 9,
+            group: None,
+            needs: None,
+            payload: Payload::json(&b"{}"[..]),
+            at_ms: 1,
+            origins: Origins::default(),
+        };
+        assert_eq!(
+            hex::encode(task.content()),
+            "c9b5ac7604a78eb8200321775c4f3caf8fa0051613be64da9420a158561c628c"
+        );
+    }
+
     #[test]
     fn values_round_trip_and_versions_are_checked() {
         let record = Record::Task(TaskRecord {
