@@ -62,8 +62,9 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
             brought.await.expect("an answer")
         });
     }
-    mill.until("most wait at the door", |core| {
-        core.status().producers_waiting >= 16
+    // Those that come before every lower block are let in: few, in any order.
+    mill.until("half of them wait at the door", |core| {
+        core.status().producers_waiting >= 10
     })
     .await;
     // Some sixty sweeps.
