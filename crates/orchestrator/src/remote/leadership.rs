@@ -13,7 +13,7 @@ const CONFIRMED_FOR: Duration = Duration::from_millis(250);
 /// The leadership of a workflow that this process holds.
 ///
 /// A client may say that it knows of a later leader. That is a hint to look at the lease, and no more:
-/// a client that lies costs one look in [`CONFIRMED_FOR`].
+/// a client that lies costs one look in a quarter of a second.
 pub struct Leadership {
     term: u64,
     /// `None`: nobody else can lead.
