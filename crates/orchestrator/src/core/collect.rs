@@ -174,7 +174,7 @@ impl Core {
             collector.held.remove(&key);
             collector.deadlines.remove(&key);
             if collector.began.contains_key(&Part::from_text(&key)) {
-                self.unrecorded_groups.insert((task.stage, key));
+                self.unrecorded.note_group(task.stage, key);
             }
         }
     }

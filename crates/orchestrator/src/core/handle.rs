@@ -59,6 +59,7 @@ impl Core {
                 Timer::Lease(no, batch) => self.lease_due(no, batch),
                 Timer::Wake(no) => self.wake(no),
                 Timer::Lost(no) => self.lost_due(no),
+                Timer::Begun => self.begun_due(),
                 Timer::Slot(first) => self.slot_due(first),
                 // What is overdue is looked for after each event.
                 Timer::Hedge(stage) => self.hedge_due[stage.0] = None,

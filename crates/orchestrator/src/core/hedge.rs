@@ -127,7 +127,7 @@ impl Core {
         let expires: Time = self.now.mono.plus(t_ack.unwrap_or_default());
         let batch = self.next_batch;
         self.next_batch += 1;
-        self.lease(no, worker, lease.attempt, batch, expires);
+        self.lease(no, worker, lease.attempt, lease.tag, batch, expires);
         self.counters[stage.0].leased += 1;
         if let Some(worker) = self.workers.get_mut(worker) {
             worker.last_used = batch + 1;

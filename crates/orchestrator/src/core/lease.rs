@@ -170,7 +170,7 @@ impl Core {
             if self.is_adoptable(no, name, &lease) {
                 let batch = self.next_batch;
                 self.next_batch += 1;
-                self.lease(no, name, lease.attempt, batch, expires);
+                self.lease(no, name, lease.attempt, lease.tag, batch, expires);
             } else {
                 self.actions.push(Action::Cancel {
                     worker: name.clone(),

@@ -36,7 +36,7 @@ impl Core {
         change(task);
         let after = task.standing();
         if begun != (task.copies.len(), task.waits_for_backoff()) {
-            self.unrecorded.insert(no);
+            self.unrecorded.note(no);
         }
         let (stage, block) = (task.stage.0, task.record.id.block);
         if before.claimable != after.claimable
@@ -262,7 +262,7 @@ impl Task {
     }
 
     /// When its next attempt is due, where workers run it and a failed one is behind it.
-    fn waits_for_backoff(&self) -> Option<Time> {
+    pub(super) fn waits_for_backoff(&self) -> Option<Time> {
         match self.phase {
             Phase::Delayed { until } if self.class.is_some() => Some(until),
             _ => None,

@@ -1,12 +1,14 @@
 //! Records of work under way, with which it survives the process: attempts that have begun, the
 //! time at which a retry is due, and the time since which a group is gathered.
 //!
-//! None of it is waited for: a change is appended after the event that made it, in one batch, and an
-//! assignment goes out beside it. So a crash may lose that an attempt had begun. A program that kills
-//! the process at once could profit from that for ever; therefore, after a restart, assignments wait
-//! until it is durable that they have begun: of tasks that were there before, and in the first
-//! minute of all.
+//! None of it is waited for. That an attempt has begun is recorded when it has lasted [`BRIEF`]: most
+//! attempts at a task of milliseconds end before, and cost no record. Other changes are appended after
+//! the event that made them, in one batch. So a crash may lose that an attempt had begun. A program
+//! that kills the process at once could profit from that for ever; therefore, after a restart,
+//! assignments are recorded at once and wait until it is durable that they have begun: of tasks that
+//! were there before, and in the first minute of all.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +26,27 @@ use crate::record::{Begun, Record, RecordKey, RunRecord};
 /// the log had lost it may be what ended the process.
 const CAUTION: Duration = Duration::from_secs(60);
 
+/// An attempt that has lasted for less is not recorded as begun.
+const BRIEF: Duration = Duration::from_millis(100);
+
 /// Failure text of an attempt of which nobody has spoken since a restart.
 const LOST: &str = "the process that ran it, and the coordinator with it, ended while it did";
+
+/// What the log does not say yet of the work under way.
+#[derive(Default)]
+pub(super) struct Unrecorded {
+    /// Tasks whose attempts or backoff have changed.
+    tasks: BTreeSet<TaskNo>,
+    /// Tasks at which attempts have begun of which nothing is recorded, and when that is due; earliest
+    /// first. There is a timer while there are any.
+    brief: VecDeque<(Time, TaskNo)>,
+    /// Those of them that have lasted long enough.
+    lasting: Vec<TaskNo>,
+    /// Groups whose time has begun or ended.
+    groups: BTreeSet<(StageIx, Arc<str>)>,
+    /// Among the actions, the assignments that wait for the record that they have begun.
+    careful: Vec<usize>,
+}
 
 impl Core {
     /// Hands an assignment out: at once, or when it is durable that it has begun.
@@ -38,7 +59,7 @@ impl Core {
                 .is_some_and(|task| task.replayed)
         };
         if in_doubt || leases.iter().any(is_old) {
-            self.careful.push(self.actions.len());
+            self.unrecorded.careful.push(self.actions.len());
         }
         self.actions.push(Action::Assign {
             after: None,
@@ -49,28 +70,69 @@ impl Core {
 
     /// Appends what has changed of the work under way.
     pub(super) fn record_progress(&mut self) {
-        if self.unrecorded.is_empty() && self.unrecorded_groups.is_empty() {
+        let new = &mut self.unrecorded;
+        if new.tasks.is_empty() && new.lasting.is_empty() && new.groups.is_empty() {
             return;
         }
-        let mut changes = Vec::new();
-        for no in std::mem::take(&mut self.unrecorded) {
-            changes.extend(self.run_change(no));
+        let (mut tasks, groups) = (
+            std::mem::take(&mut new.tasks),
+            std::mem::take(&mut new.groups),
+        );
+        if new.careful.is_empty() {
+            tasks.retain(|no| !self.is_brief(*no));
         }
-        for (stage, key) in std::mem::take(&mut self.unrecorded_groups) {
+        tasks.extend(std::mem::take(&mut self.unrecorded.lasting));
+        let mut changes = Vec::new();
+        changes.extend(tasks.into_iter().filter_map(|no| self.run_change(no)));
+        for (stage, key) in groups {
             changes.extend(self.group_change(stage, &key));
         }
         while changes.len() > FORGET_MAX {
             let rest = changes.split_off(FORGET_MAX);
             self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
         }
-        if changes.is_empty() && self.careful.is_empty() {
+        if changes.is_empty() && self.unrecorded.careful.is_empty() {
             return;
         }
         let token = self.append(changes, Then::Nothing);
-        for at in std::mem::take(&mut self.careful) {
+        for at in std::mem::take(&mut self.unrecorded.careful) {
             if let Some(Action::Assign { after, .. }) = self.actions.get_mut(at) {
                 *after = Some(token);
             }
+        }
+    }
+
+    /// Whether all that is new of a task is an attempt that has just begun: it is recorded later, if
+    /// it lasts.
+    fn is_brief(&mut self, no: TaskNo) -> bool {
+        let Some(task) = self.tasks.get(&no) else {
+            return true;
+        };
+        if task.run_recorded || !task.lost.is_empty() || task.waits_for_backoff().is_some() {
+            return false;
+        }
+        let mut copies = task.copies.iter();
+        if copies.any(|held| held.since == self.now.mono) {
+            let due = self.now.mono.plus(BRIEF);
+            if self.unrecorded.brief.is_empty() {
+                self.timers.insert((due, Timer::Begun));
+            }
+            self.unrecorded.brief.push_back((due, no));
+        }
+        true
+    }
+
+    /// Attempts may have lasted long enough to be recorded. Those that will have soon are recorded
+    /// with them: one append is cheaper than two.
+    pub(super) fn begun_due(&mut self) {
+        let soon = self.now.mono.plus(BRIEF / 4);
+        while let Some((due, no)) = self.unrecorded.brief.pop_front() {
+            if due > soon {
+                self.unrecorded.brief.push_front((due, no));
+                self.timers.insert((due, Timer::Begun));
+                return;
+            }
+            self.unrecorded.lasting.push(no);
         }
     }
 
@@ -167,7 +229,7 @@ impl Core {
             let due = self.now.mono.plus(t_ack.unwrap_or_default());
             self.timers.insert((due, Timer::Lost(no)));
         }
-        self.unrecorded.insert(no);
+        self.unrecorded.note(no);
         for begun in failed {
             self.charge(no, &begun.worker, &reason(LOST));
         }
@@ -182,7 +244,7 @@ impl Core {
         if lost.is_empty() || task.phase == Phase::Finishing {
             return;
         }
-        self.unrecorded.insert(no);
+        self.unrecorded.note(no);
         for begun in lost {
             self.charge(no, &begun.worker, &reason(LOST));
         }
@@ -197,7 +259,7 @@ impl Core {
         let found = lost.position(|begun| begun.worker == *worker && begun.attempt == attempt);
         if let Some(at) = found {
             task.lost.remove(at);
-            self.unrecorded.insert(no);
+            self.unrecorded.note(no);
         }
     }
 
@@ -219,7 +281,7 @@ impl Core {
         t_collect: Duration,
     ) -> Time {
         let now = self.now;
-        self.unrecorded_groups.insert((stage, key.clone()));
+        self.unrecorded.note_group(stage, key.clone());
         let Some(collector) = self.collectors[stage.0].as_mut() else {
             return now.mono.plus(t_collect);
         };
@@ -297,6 +359,20 @@ impl Core {
             let rest = changes.split_off(changes.len().min(FORGET_MAX));
             self.append(std::mem::replace(&mut changes, rest), Then::Nothing);
         }
+    }
+}
+
+// === impl Unrecorded ===
+
+impl Unrecorded {
+    /// Attempts at a task have begun or ended, or its backoff has.
+    pub(super) fn note(&mut self, task: TaskNo) {
+        self.tasks.insert(task);
+    }
+
+    /// A group is gathered, or no more.
+    pub(super) fn note_group(&mut self, stage: StageIx, key: Arc<str>) {
+        self.groups.insert((stage, key));
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::event::{Lease, Time};
 use super::ready::{Class, Priority, TaskNo};
 use super::state::{Core, Held, Phase, Task, Timer, Worker};
+use super::tag::LeaseTag;
 use crate::id::WorkerId;
 use crate::plan::{QueueIx, StageIx, StageKind};
 
@@ -188,13 +189,14 @@ impl Core {
         let mut next = Some(head);
         while let Some(task) = next.and_then(|priority| self.tasks.get(&priority.no)) {
             let (no, attempt) = (task.no, task.tried().saturating_add(1));
+            let tag = self.tag_for(task, worker, attempt);
             leases.push(Lease {
                 stage: class.0,
                 task: Arc::clone(&task.record),
                 attempt,
-                tag: self.tag_for(task, worker, attempt),
+                tag,
             });
-            self.lease(no, worker, attempt, batch, expires);
+            self.lease(no, worker, attempt, tag, batch, expires);
             self.counters[class.0.0].leased += 1;
             if leases.len() == size {
                 break;
@@ -220,19 +222,13 @@ impl Core {
         no: TaskNo,
         worker: &WorkerId,
         attempt: u32,
+        tag: LeaseTag,
         batch: u64,
         expires: Time,
     ) {
         let since = self.now.mono;
         let stage = self.tasks.get(&no).map(|task| task.stage);
         let name = stage.and_then(|stage| self.name_of(stage, worker));
-        let Some(tag) = self
-            .tasks
-            .get(&no)
-            .map(|task| self.tag_for(task, worker, attempt))
-        else {
-            return;
-        };
         let held = Held {
             worker: worker.clone(),
             name: name.unwrap_or_else(|| worker.clone()),

@@ -11,6 +11,7 @@ use super::event::{
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
+use super::progress::Unrecorded;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
 use super::tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
@@ -147,12 +148,7 @@ pub struct Core {
     /// Whether the log held anything at the start.
     pub(super) reopened: bool,
     pub(super) started_at: Time,
-    /// Tasks whose attempts or backoff have changed since that was last appended,
-    pub(super) unrecorded: BTreeSet<TaskNo>,
-    /// groups whose time has begun or ended since,
-    pub(super) unrecorded_groups: BTreeSet<(StageIx, Arc<str>)>,
-    /// and, among the actions, the assignments that wait for the record that they have begun.
-    pub(super) careful: Vec<usize>,
+    pub(super) unrecorded: Unrecorded,
 }
 
 pub(super) struct Task {
@@ -280,6 +276,8 @@ pub(super) enum Timer {
     Wake(TaskNo),
     /// Attempts from before a restart are given up.
     Lost(TaskNo),
+    /// Attempts have lasted long enough to be recorded.
+    Begun,
     Hedge(StageIx),
     Slot(u64),
     Overdue(StageIx, Arc<str>),
@@ -430,9 +428,7 @@ impl Core {
             actions: Vec::new(),
             reopened: false,
             started_at: Time::default(),
-            unrecorded: BTreeSet::new(),
-            unrecorded_groups: BTreeSet::new(),
-            careful: Vec::new(),
+            unrecorded: Unrecorded::default(),
             plan,
             options,
         }

@@ -8,6 +8,9 @@ use proofmill_orchestrator::payload::{Encoding, Payload};
 
 use crate::support::{Draft, Mill, id};
 
+/// Milliseconds after which an attempt is recorded as begun.
+const BRIEF: u64 = 100;
+
 #[test]
 fn attempts_and_counts_survive() {
     let mut mill = Draft::default()
@@ -20,6 +23,7 @@ fn attempts_and_counts_survive() {
     }
     mill.fail("w", "prove/0/0", 1, false);
     mill.complete("w", "prove/1/0", 1);
+    mill.pass(BRIEF);
     mill.restart(Duration::ZERO);
     let tasks = mill.core.tasks(|task| task.id == id("prove/0/0"));
     assert_eq!(tasks[0].attempts.len(), 1);
@@ -30,6 +34,28 @@ fn attempts_and_counts_survive() {
     assert_eq!(mill.news(), ["w prove/2/0#2"]);
     mill.pass(1_000);
     assert_eq!(mill.news(), ["w prove/0/0#2"]);
+}
+
+/// So a task of milliseconds costs no record beyond its own.
+#[test]
+fn a_brief_attempt_is_not_recorded() {
+    let mut mill = Draft::default().work("prove", "in", &[]).mill();
+    mill.join("w", 3);
+    mill.block("in", 0);
+    mill.pass(BRIEF / 2);
+    mill.block("in", 1);
+    mill.pass(BRIEF / 2 - 1);
+    mill.complete("w", "prove/0/0", 1);
+    mill.block("in", 2);
+    assert!(!mill.has_key("run.prove.0.0") && !mill.has_key("run.prove.1.0"));
+    mill.pass(BRIEF / 2 + 1);
+    assert!(mill.has_key("run.prove.1.0") && !mill.has_key("run.prove.2.0"));
+    mill.pass(BRIEF / 2);
+    assert!(mill.has_key("run.prove.2.0"));
+    // What failed at once is not tried earlier for a restart.
+    mill.block("in", 3);
+    mill.fail("w", "prove/3/0", 1, false);
+    assert!(mill.has_key("run.prove.3.0"));
 }
 
 #[test]
@@ -83,6 +109,7 @@ fn what_is_handed_back_or_finished_is_no_lost_attempt() {
     mill.join("w", 2);
     mill.block("in", 0);
     mill.block("in", 1);
+    mill.pass(BRIEF);
     assert!(mill.has_key("run.prove.0.0") && mill.has_key("run.prove.1.0"));
     mill.tell(Event::Retire { worker: "w".into() });
     let (worker, lease) = ("w".into(), mill.lease("w", "prove/0/0", 1));
@@ -102,6 +129,7 @@ fn a_worker_that_is_heard_of_after_a_restart_has_lost_no_attempt() {
         let mut mill = Draft::default().work("prove", "in", &[]).mill();
         mill.join("w", 1);
         mill.block("in", 0);
+        mill.pass(BRIEF);
         mill.restart(grace);
         mill
     };
@@ -195,6 +223,8 @@ fn after_a_restart_assignments_wait_for_their_records() {
     mill.join("w", 4);
     mill.on_the_way = Some(Vec::new());
     mill.begin("in", Mill::message(0, 0, "{}"));
+    mill.arrive();
+    mill.pass(BRIEF);
     mill.arrive();
     mill.restart(Duration::ZERO);
     mill.join("w", 4);

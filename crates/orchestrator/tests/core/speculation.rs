@@ -69,6 +69,7 @@ fn results_before_the_last_outlive_the_coordinator() {
     mill.complete_with("c", "prove/0/0", 1, &[None], "3");
     mill.complete_with("c", "prove/0/0", 1, &[None], "4");
     assert!(mill.has_key("part.prove.0.0.c"));
+    mill.pass(100);
     mill.restart(Duration::ZERO);
     let views = mill.core.tasks(|_| true);
     assert_eq!(views[0].results, ["c".into()]);
