@@ -64,7 +64,8 @@ impl Round<'_> {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
-        if role == "dispatcher" {
+        // Sequencers check again what verifiers have passed.
+        if matches!(role, "dispatcher" | "sequencer") {
             command.arg("--keys").arg(self.dir.with_file_name("keys"));
         }
         let child = command.spawn().context("cannot start proofmill")?;

@@ -29,6 +29,10 @@ use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service;
 
+#[path = "../../tests/intake/framing.rs"]
+mod framing;
+use framing::framed;
+
 const CALLS: [&str; 17] = [
     "proofmill.engine.v1.ProvingEngine/Submit",
     "proofmill.engine.v1.ProvingEngine/SubmitStream",
@@ -127,36 +131,13 @@ impl Site {
     }
 }
 
-fn body(framing: u8, content: &[u8]) -> Vec<u8> {
-    let framed = |message: &[u8]| {
-        let mut bytes = vec![framing >> 7];
-        bytes.extend((message.len() as u32).to_be_bytes());
-        bytes.extend(message);
-        bytes
-    };
-    match framing & 3 {
-        0 | 1 => framed(content),
-        2 => {
-            // Each message begins with its length.
-            let (mut rest, mut bytes) = (content, Vec::new());
-            while let [length, after @ ..] = rest {
-                let (message, after) = after.split_at(after.len().min((*length).into()));
-                bytes.extend(framed(message));
-                rest = after;
-            }
-            bytes
-        }
-        _ => content.to_vec(),
-    }
-}
-
 fuzz_target!(|input: &[u8]| {
     let [call, framing, content @ ..] = input else {
         return;
     };
     let path = CALLS[usize::from(*call) % CALLS.len()];
     let framing = *framing;
-    let bytes = body(framing, content);
+    let bytes = framed(framing, content);
     let has_message = !bytes.is_empty();
     SITE.with_borrow(|site| {
         let whole = Full::new(Bytes::from(bytes)).map_err(|never| match never {});

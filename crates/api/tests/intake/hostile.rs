@@ -28,6 +28,10 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tower_service::Service;
 
+#[path = "framing.rs"]
+mod framing;
+use framing::framed;
+
 /// Nothing works here: what is taken stays until the site is left.
 const WORKFLOW: &str = r#"
 name = "fuzzed"
@@ -137,29 +141,6 @@ async fn read(mut body: Answered) -> Result<(), String> {
     Ok(())
 }
 
-fn framed(framing: u8, content: &[u8]) -> Vec<u8> {
-    let framed = |message: &[u8]| {
-        let mut bytes = vec![framing >> 7];
-        bytes.extend((message.len() as u32).to_be_bytes());
-        bytes.extend(message);
-        bytes
-    };
-    match framing & 3 {
-        0 | 1 => framed(content),
-        2 => {
-            // Each message begins with its length.
-            let (mut rest, mut bytes) = (content, Vec::new());
-            while let [length, after @ ..] = rest {
-                let (message, after) = after.split_at(after.len().min((*length).into()));
-                bytes.extend(framed(message));
-                rest = after;
-            }
-            bytes
-        }
-        _ => content.to_vec(),
-    }
-}
-
 /// The request of an input, and whether it is a call whose messages are framed as they should be.
 fn request(kind: u8, second: u8, content: &[u8]) -> (Request<Body>, bool) {
     let post = |path: &str, kind: &str, bytes: Vec<u8>| {
@@ -241,7 +222,7 @@ pub(crate) fn answer(input: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use proofmill_mutation::Mutation;
 
     use super::answer;
 
@@ -269,75 +250,10 @@ mod tests {
         b"\0\0\0\0\xff",
     ];
 
-    /// Numbers that look random: splitmix64.
-    struct Numbers(u64);
-
-    impl Numbers {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            usize::try_from((z ^ (z >> 31)) % bound.max(1) as u64).expect("below a usize")
-        }
-
-        /// A seed with some of its bytes changed, left out, repeated or put in.
-        fn input(&mut self) -> Vec<u8> {
-            let mut input = SEEDS[self.below(SEEDS.len())].to_vec();
-            for _ in 0..self.below(6) {
-                let at = self.below(input.len());
-                let to = at + self.below(input.len() - at + 1).min(16);
-                match self.below(6) {
-                    0 if !input.is_empty() => input[at] = self.below(256) as u8,
-                    1 if !input.is_empty() => input[at] ^= 1 << self.below(8),
-                    2 => drop(input.drain(at..to)),
-                    3 => {
-                        let piece = input[at..to].to_vec();
-                        input.splice(at..at, piece);
-                    }
-                    4 => {
-                        let word = WORDS[self.below(WORDS.len())];
-                        input.splice(at..at, word.iter().copied());
-                    }
-                    _ => {
-                        let other = SEEDS[self.below(SEEDS.len())];
-                        let from = self.below(other.len());
-                        input.extend(&other[from..]);
-                    }
-                }
-            }
-            input
-        }
-    }
-
-    /// KiB of this process's memory, where the system tells.
-    fn resident_kib() -> Option<u64> {
-        let status = std::fs::read_to_string("/proc/self/status").ok()?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    }
-
-    /// `INPUTS=n` tries so many; what that took is printed.
     #[test]
     fn any_body_is_answered() {
-        let inputs = std::env::var("INPUTS").ok();
-        let inputs: usize = inputs.map_or(2_000, |text| text.parse().expect("a number"));
-        let mut numbers = Numbers(7);
-        SEEDS.into_iter().for_each(answer);
-        let (began, mut before) = (Instant::now(), None);
-        for count in 0..inputs {
-            if count == inputs / 10 {
-                before = resident_kib();
-            }
-            answer(&numbers.input());
-        }
-        let after = resident_kib();
-        println!(
-            "{inputs} inputs in {:?}; from {before:?} to {after:?} KiB",
-            began.elapsed()
-        );
-        if let (Some(before), Some(after)) = (before, after) {
-            assert!(after < before + 100_000, "from {before} to {after} KiB");
-        }
+        let seeds = SEEDS.map(<[u8]>::to_vec);
+        let bodies = Mutation::of(&seeds).with_words(&WORDS).inputs(2_000);
+        bodies.run("bodies", answer);
     }
 }

@@ -64,8 +64,8 @@ pub(crate) struct BusArgs {
     #[arg(long, env = "PROOFMILL_BUS_REPLICAS", value_name = "N", help_heading = BUS_HELP,
           default_value_t = 1)]
     pub(crate) replicas: usize,
-    /// How long to wait for a server that does not answer, or a cluster without a majority of its
-    /// servers, such as 30s [default: 5m; 0s for a command that asks].
+    /// Wait so long for a server that does not answer, or a cluster without a majority of its servers,
+    /// such as 30s [default: 5m; 0s for a command that asks].
     #[arg(long, env = "PROOFMILL_CONNECT_TIMEOUT", value_name = "DURATION", help_heading = BUS_HELP,
           value_parser = parse_duration)]
     pub(crate) connect_timeout: Option<Duration>,

@@ -202,8 +202,8 @@ pub(crate) struct Serve {
         help_heading = "Listening"
     )]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Who may call there: a client's name and its token on each line, and `operator` after them for one
-    /// that may load and evict keys; not for everybody to read.
+    /// Serve only the clients in this file: a client's name and its token on each line, and `operator`
+    /// after them for one that may load and evict keys; not for everybody to read.
     #[arg(
         long,
         value_name = "FILE",

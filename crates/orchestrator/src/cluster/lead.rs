@@ -93,7 +93,7 @@ pub fn lead(
                 return Ok(());
             };
             tracing::info!(%workflow, term = lease.term(), "leading");
-            let leadership = Leadership::new(lease.term(), Some(lease.view()));
+            let leadership = Leadership::under(&lease);
             let led = tokio::select! {
                 led = lead_once(&site, &leading, leadership, shutdown.clone()) => led,
                 () = lease.lost() => Ok(()),

@@ -107,8 +107,8 @@ impl Store {
     /// The leadership of the workflow, which other processes look at.
     pub(super) fn leadership(&self) -> Leadership {
         match self {
-            Self::Directory(_) | Self::Copied(_) => Leadership::new(0, None),
-            Self::Bus(_, lease) => Leadership::new(lease.term(), Some(lease.view())),
+            Self::Directory(_) | Self::Copied(_) => Leadership::sole(),
+            Self::Bus(_, lease) => Leadership::under(lease),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofmill_bus::LeaseView;
+use proofmill_bus::{Lease, LeaseView};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
@@ -25,9 +25,17 @@ pub struct Leadership {
 // === impl Leadership ===
 
 impl Leadership {
-    /// The leadership for the `term`-th time, a number that is higher for each later leader, which
-    /// lasts as long as the lease.
-    pub fn new(term: u64, lease: Option<LeaseView>) -> Self {
+    /// The leadership that lasts as long as the lease; its term is higher for each later leader.
+    pub fn under(lease: &Lease) -> Self {
+        Self::new(lease.term(), Some(lease.view()))
+    }
+
+    /// The leadership where nobody else can lead.
+    pub fn sole() -> Self {
+        Self::new(0, None)
+    }
+
+    fn new(term: u64, lease: Option<LeaseView>) -> Self {
         Self {
             term,
             lease,

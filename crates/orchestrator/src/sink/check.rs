@@ -220,7 +220,7 @@ impl Checks {
                         ProverError::Permanent(why) => {
                             Then::Refused(refused(task, passed_by(name, &why)))
                         }
-                        ProverError::Retry(why) => Then::Later(passed_by(name, &why)),
+                        ProverError::Retry(why) => Then::Later(format!("stage {name:?}: {why}")),
                         ProverError::Machine(failure) => {
                             Then::Later(format!("stage {name:?} cannot be checked: {failure}"))
                         }

@@ -9,7 +9,7 @@ use proofmill_orchestrator::collector::{
 };
 use proofmill_orchestrator::coordinator::{Asked, SubmitRequest};
 use proofmill_orchestrator::core::{
-    Complete, Edition, Fail, Join, LeaseRef, LeaseTag, Output, Target,
+    Complete, Edition, Fail, Join, Lease, LeaseRef, LeaseTag, Output, Target,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
@@ -149,6 +149,10 @@ impl Liar {
                 number,
                 asked: self.asked(scene),
             },
+            ("dispatcher", 2..16) => {
+                let events = self.votes_twice(scene);
+                What::Events { number, events }
+            }
             _ => {
                 let mut said = Vec::new();
                 for _ in 0..self.rng.within(1, 3) {
@@ -187,7 +191,7 @@ impl Liar {
     }
 
     /// One of the leases that her workers were given, rather a late one, by its worker.
-    fn own_lease(&mut self) -> Option<(Arc<str>, proofmill_orchestrator::core::Lease)> {
+    fn own_lease(&mut self) -> Option<(Arc<str>, Lease)> {
         let count = self.given.len();
         if count == 0 {
             return None;
@@ -326,6 +330,28 @@ impl Liar {
         let (holder, lease) = self.forged_lease();
         let holder = holder.filter(|_| self.rng.flip());
         (holder.unwrap_or_else(|| worker.clone()), lease)
+    }
+
+    /// Right results of two of her workers for one task, or what may make it go from one to another.
+    fn votes_twice(&mut self, scene: &Scene) -> Vec<Said> {
+        let Some((worker, lease)) = self.own_lease() else {
+            return Vec::new();
+        };
+        let mut given = self.given.iter().rev();
+        let again = given.find(|(by, of)| *by != worker && of.task.id == lease.task.id);
+        let Some((other, later)) = again else {
+            let name = lease.name();
+            return vec![Said::Release(worker.clone(), name), Said::Retire(worker)];
+        };
+        let right = |worker: &Arc<str>, lease: &Lease| {
+            Said::Complete(Complete {
+                worker: worker.clone(),
+                lease: lease.name(),
+                outputs: outputs(scene, lease.stage, &lease.task),
+                ran: Duration::MAX,
+            })
+        };
+        vec![right(other, later), right(&worker, &lease)]
     }
 
     /// Result that an honest worker would report, or one with invalid values.

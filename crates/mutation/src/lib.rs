@@ -1,0 +1,166 @@
+//! Hostile inputs for tests: valid ones, changed by chance. It finds less than a fuzzer that sees which
+//! code an input reaches, and needs no nightly compiler and no instrumented build, so every run of
+//! the tests has it. The same targets lie in the `fuzz` folders of their crates.
+//!
+//! `INPUTS=n` tries so many of each target.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+/// By how much memory may grow after a tenth of the inputs, KiB: what is kept for each
+/// input, however little, is more than this after a million of them.
+const GROWTH_MAX_KIB: u64 = 100_000;
+
+/// Bytes and numbers at which something may end.
+const EDGES: [&[u8]; 8] = [
+    &[0],
+    &[0x7f],
+    &[0xff, 0x01],
+    &[0xff, 0xff, 0xff, 0xff, 0x0f],
+    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+    b".",
+    b"\xc3\xa9",
+    &[2, 0, 1, 0, 2, 0, 1, 0],
+];
+
+/// Makes inputs for a target.
+#[derive(Debug)]
+pub struct Mutation<'a> {
+    seeds: &'a [Vec<u8>],
+    words: &'a [&'a [u8]],
+    inputs: u64,
+}
+
+/// SplitMix64: the same inputs on every machine.
+struct Numbers(u64);
+
+// === impl Mutation ===
+
+impl<'a> Mutation<'a> {
+    /// Changes these valid inputs, of which there is at least one.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn of(seeds: &'a [Vec<u8>]) -> Self {
+        assert!(!seeds.is_empty(), "nothing to change");
+        Self {
+            seeds,
+            words: &[],
+            inputs: 20_000,
+        }
+    }
+
+    /// Puts in these words as well, which mean something to the target.
+    #[must_use]
+    pub fn with_words(self, words: &'a [&'a [u8]]) -> Self {
+        Self { words, ..self }
+    }
+
+    /// Tries so many inputs, unless `INPUTS` says otherwise; 20,000 if this is not called.
+    #[must_use]
+    pub fn inputs(self, inputs: u64) -> Self {
+        Self { inputs, ..self }
+    }
+
+    /// Tries the valid inputs and then the changed ones, and prints what that took.
+    ///
+    /// # Panics
+    ///
+    /// If the target does; the input is printed. If the memory of this process grows by much after
+    /// the first tenth. If `INPUTS` is no number.
+    pub fn run(&self, name: &str, mut target: impl FnMut(&[u8])) {
+        let wanted = std::env::var("INPUTS").ok();
+        let inputs = wanted.map_or(self.inputs, |text| {
+            text.parse().expect("INPUTS is a number")
+        });
+        self.seeds.iter().for_each(|seed| target(seed));
+        let (mut numbers, began, mut early) = (Numbers(7), Instant::now(), None);
+        for number in 0..inputs {
+            if number == inputs / 10 {
+                early = resident_kib();
+            }
+            let input = self.input(&mut numbers);
+            let caught = catch_unwind(AssertUnwindSafe(|| target(&input)));
+            assert!(caught.is_ok(), "{name}, input {number}: {input:02x?}");
+        }
+        let (took, late) = (began.elapsed().as_secs_f64(), resident_kib());
+        println!(
+            "{name}: {inputs} inputs in {took:.1} s, {early:?} KiB after a tenth of them, {late:?} KiB \
+             at the end"
+        );
+        if let (Some(early), Some(late)) = (early, late) {
+            assert!(
+                late < early + GROWTH_MAX_KIB,
+                "{name}: grown from {early} to {late} KiB"
+            );
+        }
+    }
+
+    /// A seed with some of its bytes changed, left out, repeated or put in.
+    fn input(&self, numbers: &mut Numbers) -> Vec<u8> {
+        let mut bytes = numbers.one_of(self.seeds).clone();
+        for _ in 0..=numbers.below(4) {
+            let at = numbers.below(bytes.len());
+            let end = (at + 1 + numbers.below(8)).min(bytes.len());
+            match numbers.below(9) {
+                0 => bytes.truncate(at),
+                1 => drop(bytes.drain(at..end)),
+                2 => {
+                    let edge = numbers.one_of(&EDGES);
+                    bytes.splice(at..end, edge.iter().copied());
+                }
+                3 => {
+                    let edge = numbers.one_of(&EDGES);
+                    bytes.splice(at..at, edge.iter().copied());
+                }
+                4 => {
+                    let other = numbers.one_of(self.seeds);
+                    let from = numbers.below(other.len());
+                    let to = (from + numbers.below(40)).min(other.len());
+                    bytes.splice(at..at, other[from..to].iter().copied());
+                }
+                5 => {
+                    let again = bytes[at..end].to_vec();
+                    bytes.splice(at..at, again);
+                }
+                6 if !self.words.is_empty() => {
+                    let word = numbers.one_of(self.words);
+                    bytes.splice(at..at, word.iter().copied());
+                }
+                _ if bytes.is_empty() => {}
+                7 => bytes[at] ^= 1 << numbers.below(8),
+                _ => bytes[at] = numbers.next() as u8,
+            }
+        }
+        bytes
+    }
+}
+
+// === impl Numbers ===
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`; 0 if that is 0.
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+/// Resident memory of this process, KiB, where the system tells.
+fn resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
