@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, write_whole};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
 use crate::encoding::{READING_WINDOW, read_points, uncompressed_size, write_points};
@@ -586,7 +586,7 @@ impl ProvingKeyInfo {
             path: path.to_owned(),
             source,
         };
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = open_regular(path).map_err(io)?;
         let total = file.metadata().map_err(io)?.len();
         let bytes = read_head(&mut file).map_err(io)?;
         let named = bytes.get(CURVE_AT..CURVE_AT + CURVE_BYTES);
