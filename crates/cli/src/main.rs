@@ -4,6 +4,7 @@ mod access;
 mod args;
 mod bus;
 mod commands;
+mod content;
 mod demo;
 mod devices;
 mod failure;

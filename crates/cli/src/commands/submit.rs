@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use proofmill_api::{Submission, SubmitAnswer};
+use proofmill_r1cs::iden3::open_regular_or_inherited;
 use serde_json::value::RawValue;
 
 use crate::access::Access;
@@ -67,7 +68,7 @@ fn read(path: &Path) -> Result<String, Failure> {
             .take(PAYLOAD_MAX + 1)
             .read_to_string(&mut text)
     } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
+        let file = open_regular_or_inherited(path).map_err(failed)?;
         file.take(PAYLOAD_MAX + 1).read_to_string(&mut text)
     };
     if read.map_err(failed)? as u64 > PAYLOAD_MAX {

@@ -16,6 +16,7 @@ mod doctor;
 mod engine;
 mod engine_crashes;
 mod examples;
+mod files;
 mod insecure_keys;
 mod intake;
 mod losses;

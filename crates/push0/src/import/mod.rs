@@ -305,6 +305,12 @@ fn read(path: &Path) -> Result<String, ImportError> {
         path: path.to_owned(),
         source,
     };
+    // A pipe that nobody writes to would be waited for; one that the program was started with, such
+    // as a shell's `<(…)`, is below /dev.
+    let is_file = fs::metadata(path).map_err(fault)?.is_file();
+    if !is_file && !path.starts_with("/dev") {
+        return Err(fault(std::io::Error::other("not a regular file")));
+    }
     let file = fs::File::open(path).map_err(fault)?;
     let mut text = String::new();
     file.take(MAX_FILE + 1)

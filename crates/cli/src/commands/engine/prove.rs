@@ -9,21 +9,27 @@ use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{
     Circuit, GeneratorInputs, JobResult, JobState, Partition, Priority, Proof, SubmitRequest,
 };
-use proofmill_api::engine::{AnswerKey, Client, Credentials, check_answer_of_any_curve};
+use proofmill_api::engine::{Address, AnswerKey, Client, Credentials, check_answer_of_any_curve};
 use proofmill_r1cs::iden3::MappedFile;
 use serde_json::json;
 
 use super::{connect, refused};
 use crate::args::engine::{EngineProve, Urgency, Which, default_socket};
 use crate::failure::Failure;
-use crate::files::{check_folder, write_text};
+use crate::files::{Plan, Replace, write_together};
 use crate::output;
 
 pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
-    check_folder(&args.output)?;
+    let mut plan = Plan::default()
+        .reads("the witness", &args.witness)
+        .writes("the proof", &args.output);
     if let Some(public) = &args.public {
-        check_folder(public)?;
+        plan = plan.writes("the public signals", public);
     }
+    if let Some(vk) = &args.vk {
+        plan = plan.reads("the verifying key", vk);
+    }
+    plan.check(Replace::NoKey)?;
     let witness = MappedFile::read(&args.witness)?;
     let content = witness.to_vec();
     let input = match &args.generator {
@@ -62,10 +68,11 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     let sent = args.generator.is_none().then_some(&witness[..]);
     let texts = check_answer_of_any_curve(&made.proof, sent, key.as_ref());
     let texts = texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
-    if let Some(public) = &args.public {
-        write_text(public, &texts.public)?;
-    }
-    write_text(&args.output, &texts.proof)?;
+    let public = args.public.as_deref();
+    let mut written: Vec<(&Path, &str)> = Vec::new();
+    written.extend(public.map(|public| (public, &*texts.public)));
+    written.push((&args.output, &texts.proof));
+    write_together(&written)?;
     if args.look.json {
         let summary = json!({
             "job": made.job,
@@ -165,14 +172,37 @@ pub(crate) async fn with_key(
             let client = connected.map_err(|error| refused(&error))?;
             match circuit_of(&client, zkey).await? {
                 Some(id) => Ok(Some((client, id))),
-                None => Err(Failure::new(format!(
-                    "the engine at {address} takes no proofs for the key {}",
-                    zkey.display()
-                ))
-                .help("register it with `proofmill engine register`, or leave --engine out")),
+                None => Err(unknown_key(&client, address, zkey).await),
             }
         }
     }
+}
+
+/// What is said of a key that an engine makes no proofs for: what it has instead.
+async fn unknown_key(client: &Client, address: &Address, zkey: &Path) -> Failure {
+    let status = match client.status().await {
+        Ok(status) if status.draining => {
+            return Failure::new(format!(
+                "the engine at {address} is ending, and takes nothing new"
+            ))
+            .help("leave --engine out, or try again when it was started anew");
+        }
+        Ok(status) => status,
+        Err(error) => return refused(&error),
+    };
+    let known = status.circuits.into_iter();
+    let known: Vec<String> = known
+        .map(|it| format!("{} ({})", it.name, it.key_path))
+        .collect();
+    let known = match &known[..] {
+        [] => "it has no circuits yet".to_owned(),
+        known => format!("it has {}", known.join(", ")),
+    };
+    Failure::new(format!(
+        "the engine at {address} has no circuit with the key {}: {known}",
+        zkey.display()
+    ))
+    .help("register it with `proofmill engine register NAME --zkey FILE`, or leave --engine out")
 }
 
 /// The id of the circuit with that key file, unless the engine has none or takes nothing new.

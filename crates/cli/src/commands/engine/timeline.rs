@@ -6,15 +6,19 @@ use serde_json::json;
 use super::{connect, refused};
 use crate::args::engine::TimelineArgs;
 use crate::failure::Failure;
-use crate::files::{check_folder, write_text};
+use crate::files::{Plan, Replace, write_together};
 use crate::output;
 use crate::progress::counted;
 
 pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
     let files = [&args.out, &args.svg];
-    for path in files.into_iter().flatten() {
-        check_folder(path)?;
+    let mut plan = Plan::default();
+    for (what, path) in ["the trace", "the waterfall"].into_iter().zip(files) {
+        if let Some(path) = path {
+            plan = plan.writes(what, path);
+        }
     }
+    plan.check(Replace::NoKey)?;
     let client = connect(&args.look.engine).await?;
     let events = client
         .past_events()
@@ -26,10 +30,10 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
         timeline = timeline.since(from);
     }
     if let Some(path) = &args.out {
-        write_text(path, &trace(&timeline))?;
+        write_together(&[(path, &trace(&timeline))])?;
     }
     if let Some(path) = &args.svg {
-        write_text(path, &waterfall(&timeline, args.rows))?;
+        write_together(&[(path, &waterfall(&timeline, args.rows))])?;
     }
     if args.look.json {
         let workers = timeline.workers.iter().map(|worker| {
