@@ -118,12 +118,10 @@ impl Content {
         matches!(self, Self::VerifyingKey | Self::Json)
     }
 
-    /// Whether it is a key, or what keys are made from: hard to come by again.
-    pub(crate) fn is_key(self) -> bool {
-        match self {
-            Self::Zkey | Self::PowersOfTau | Self::Key | Self::VerifyingKey => true,
-            Self::Witness | Self::Circuit | Self::Json => false,
-        }
+    /// Whether it is hard to come by again, so that no proof or picture takes its place: keys, what they
+    /// are made from, and witnesses.
+    pub(crate) fn is_precious(self) -> bool {
+        self != Self::Json
     }
 }
 

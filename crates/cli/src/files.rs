@@ -25,8 +25,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) enum Replace {
     /// Any file but those that it reads: it was told to.
     Anything,
-    /// Any but keys.
-    NoKey,
+    /// Any but keys, circuits and witnesses.
+    NothingPrecious,
     /// No file.
     Nothing,
 }
@@ -101,9 +101,9 @@ fn check_replaced(path: &Path, replace: Replace) -> Result<(), Failure> {
         Replace::Anything => Ok(()),
         Replace::Nothing => Err(Failure::usage(format!("{shown} is there already"))
             .help("name another file with -o, or overwrite it with --force")),
-        // What cannot be looked at is not known to be a key.
-        Replace::NoKey => match Content::of_file(path).ok().flatten() {
-            Some(content) if content.is_key() => {
+        // What cannot be looked at is not known to be any of them.
+        Replace::NothingPrecious => match Content::of_file(path).ok().flatten() {
+            Some(content) if content.is_precious() => {
                 let message = format!("{shown} would be overwritten, and is {}", content.named());
                 Err(Failure::usage(message).help("name another file, or remove that one first"))
             }
@@ -184,7 +184,8 @@ mod tests {
         let _removed = Removed(path);
         let plan = Plan::default().writes("the text", path);
         for text in ["first", "second"] {
-            plan.check(Replace::NoKey).expect("it may be written");
+            plan.check(Replace::NothingPrecious)
+                .expect("it may be written");
             write(path, Visibility::Public, text.as_bytes()).expect("written");
             assert_eq!(std::fs::read_to_string(path).expect("a text"), text);
         }
@@ -231,7 +232,7 @@ mod tests {
         plan.check(Replace::Nothing).expect("two files");
         // Another key than the one that is read.
         let plan = Plan::default().writes("the proof", &key);
-        plan.check(Replace::NoKey).expect_err("a key");
+        plan.check(Replace::NothingPrecious).expect_err("a key");
         plan.check(Replace::Anything).expect("it was asked for");
     }
 }

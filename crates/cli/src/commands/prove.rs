@@ -372,7 +372,7 @@ impl<'a> Files<'a> {
             .reads("the witness", self.witness)
             .writes("the proof", self.proof)
             .writes("the public signals", self.public)
-            .check(Replace::NoKey)?;
+            .check(Replace::NothingPrecious)?;
         Content::Zkey.expect(self.zkey)?;
         Content::Witness.expect(self.witness)
     }

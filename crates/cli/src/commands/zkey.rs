@@ -155,7 +155,7 @@ fn export(args: &ZkeyExport) -> Result<(), Failure> {
     // The same key again is no loss.
     let is_there = || read_json(&args.output).is_ok_and(|found| found == text.as_bytes());
     if !args.force && !is_there() {
-        let checked = plan.check(Replace::NoKey);
+        let checked = plan.check(Replace::NothingPrecious);
         checked
             .map_err(|failure| failure.help("name another file, or overwrite it with --force"))?;
     }

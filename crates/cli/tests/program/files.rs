@@ -179,15 +179,15 @@ fn a_key_is_replaced_only_if_that_is_asked_for() {
 
     // A proof takes no key's place, whatever the file is called.
     fs::rename(here.join("made.zkey"), here.join("p.json")).expect("renamed");
+    fs::rename(here.join("c.r1cs"), here.join("c.json")).expect("renamed");
     let before = contents(here);
-    for outputs in [
-        ["p.json", "s.json"],
-        ["s.json", "p.json"],
-        ["vk.json", "s.json"],
-    ] {
-        let args = ["prove", "k.zkey", "w.wtns"];
-        run(here, args.iter().chain(&outputs)).failed(2, "key (");
-        assert_eq!(contents(here), before);
+    for name in ["p.json", "vk.json", "c.json"] {
+        for outputs in [[name, "s.json"], ["s.json", name]] {
+            let args = ["prove", "k.zkey", "w.wtns"];
+            let ran = run(here, args.iter().chain(&outputs));
+            ran.failed(2, &format!("{name} would be overwritten, and is a"));
+            assert_eq!(contents(here), before);
+        }
     }
     // Another proof's place it takes.
     run(

@@ -29,7 +29,7 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     if let Some(vk) = &args.vk {
         plan = plan.reads("the verifying key", vk);
     }
-    plan.check(Replace::NoKey)?;
+    plan.check(Replace::NothingPrecious)?;
     let witness = MappedFile::read(&args.witness)?;
     let content = witness.to_vec();
     let input = match &args.generator {

@@ -18,7 +18,7 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
             plan = plan.writes(what, path);
         }
     }
-    plan.check(Replace::NoKey)?;
+    plan.check(Replace::NothingPrecious)?;
     let client = connect(&args.look.engine).await?;
     let events = client
         .past_events()
