@@ -10,11 +10,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::{Settled, StageStatus};
-use proofmill_telemetry::{CONTENT_TYPE, Histogram, Kind, Page};
+use proofmill_telemetry::{CONTENT_TYPE, FrontPage, Histogram, Kind, Page};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::page::PageGate;
+use crate::page::{PageGate, front};
 use crate::serve::{self, Terms, Versions};
 
 /// A number of a stage.
@@ -26,6 +26,23 @@ struct Scrape {
     overhead: Histogram,
     waited: Histogram,
 }
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill: the metrics of a workflow",
+    about: "What runs a workflow of proving tasks counts here what it does.",
+    links: &[
+        ("/metrics", "counters and histograms, for Prometheus"),
+        (
+            "/healthz",
+            "whether the workflow is led, and takes new messages",
+        ),
+    ],
+    calls: &[(
+        "proofmill status",
+        "what becomes of the workflow, told on a terminal",
+    )],
+    document: "operate.md",
+};
 
 /// Connections are closed after so long: whoever scrapes opens another.
 const LIFETIME: Duration = Duration::from_secs(600);
@@ -57,6 +74,7 @@ pub async fn serve(
     };
     let gate = PageGate::on(listener.local_addr().ok());
     let app = Router::new()
+        .route("/", get(async || front(&FRONT)))
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .layer(middleware::from_fn_with_state(gate, PageGate::pass))

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use proofmill_telemetry::{CONTENT_TYPE, Kind, Page};
+use proofmill_telemetry::{CONTENT_TYPE, FRONT_PAGE_TYPE, FrontPage, Kind, Page};
 use tokio::net::TcpListener;
 
 use crate::error::RunError;
@@ -146,6 +146,7 @@ impl Metrics {
             .await
             .map_err(fault)?;
         let app = Router::new()
+            .route("/", get(front))
             .route("/metrics", get(metrics))
             .route("/healthz", get(|| async { "ok\n" }))
             .with_state(self);
@@ -154,6 +155,21 @@ impl Metrics {
             served = async { axum::serve(listener, app).await } => served.map_err(fault),
         }
     }
+}
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill in push0's place: the metrics of a role",
+    about: "A dispatcher or collector with push0's environment variables counts here what it does.",
+    links: &[
+        ("/metrics", "counters and gauges, for Prometheus"),
+        ("/healthz", "whether the process runs"),
+    ],
+    calls: &[],
+    document: "push0.md",
+};
+
+async fn front() -> Response {
+    ([(header::CONTENT_TYPE, FRONT_PAGE_TYPE)], FRONT.html()).into_response()
 }
 
 async fn metrics(State(metrics): State<Arc<Metrics>>) -> Response {
