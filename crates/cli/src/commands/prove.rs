@@ -121,7 +121,8 @@ async fn through_engine(
         }],
         ..SubmitRequest::default()
     };
-    let made = engine::prove::prove(client, request).await?;
+    let outputs = [("-o", files.proof), ("--public", files.public)];
+    let made = engine::prove::prove(client, request, &outputs).await?;
     let texts = with_curve!(key.curve(), E => check::<E>(files, &key, &witness, &made.proof))?;
     write_text(files.public, &texts.public)?;
     write_text(files.proof, &texts.proof)?;

@@ -15,6 +15,8 @@ mod demo_headers;
 mod doctor;
 mod engine;
 mod engine_crashes;
+mod engine_jobs;
+mod engine_network;
 mod examples;
 mod insecure_keys;
 mod intake;

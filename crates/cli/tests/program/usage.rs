@@ -27,7 +27,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 45] = [
+    let commands: [(&str, &[&str]); 48] = [
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
@@ -60,6 +60,9 @@ fn help_of_every_command() {
         ("engine-status", &["engine", "status"]),
         ("engine-circuits", &["engine", "circuits"]),
         ("engine-jobs", &["engine", "jobs"]),
+        ("engine-job", &["engine", "job"]),
+        ("engine-wait", &["engine", "wait"]),
+        ("engine-get", &["engine", "get"]),
         ("engine-register", &["engine", "register"]),
         ("engine-unregister", &["engine", "unregister"]),
         ("engine-preload", &["engine", "preload"]),

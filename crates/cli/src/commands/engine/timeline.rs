@@ -1,5 +1,7 @@
 //! `proofmill engine timeline`
 
+use std::time::Duration;
+
 use proofmill_api::engine::timeline::{Timeline, trace, waterfall};
 use serde_json::json;
 
@@ -8,7 +10,7 @@ use crate::args::engine::TimelineArgs;
 use crate::failure::Failure;
 use crate::files::{check_folder, write_text};
 use crate::output;
-use crate::progress::counted;
+use crate::progress::{counted, span};
 
 pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
     let files = [&args.out, &args.svg];
@@ -20,6 +22,11 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
         .past_events()
         .await
         .map_err(|error| refused(&error))?;
+    let uptime_us = client
+        .status()
+        .await
+        .map_err(|error| refused(&error))?
+        .uptime_us;
     let mut timeline = Timeline::of(&events);
     if let Some(last) = args.last {
         let from = timeline.to_us.saturating_sub(u64::from(last) * 1_000_000);
@@ -43,6 +50,7 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
         });
         let summary = json!({
             "length_ms": timeline.length_us() as f64 / 1e3,
+            "last_event_ms_ago": uptime_us.saturating_sub(timeline.to_us) as f64 / 1e3,
             "partitions": timeline.rows.len(),
             "key_loads": timeline.loads.len(),
             "missed_events": timeline.missed,
@@ -56,9 +64,16 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
         .map(|path| path.display().to_string())
         .collect();
     output::line(output::plain(&format!(
-        "{}: {} over {:.1} s",
+        "{}: {} over {:.1} s; {}the last event was {} ago",
         written.join(", "),
         counted(timeline.rows.len(), "partition"),
-        timeline.length_us() as f64 / 1e6
+        timeline.length_us() as f64 / 1e6,
+        match args.last {
+            Some(seconds) => format!("--last {seconds} counts from the last event; "),
+            None => String::new(),
+        },
+        span(Duration::from_micros(
+            uptime_us.saturating_sub(timeline.to_us)
+        )),
     )))
 }
