@@ -17,6 +17,7 @@
 
 mod compose;
 mod model;
+mod provers;
 mod variables;
 mod write;
 

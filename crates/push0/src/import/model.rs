@@ -5,6 +5,7 @@ use std::path::Path;
 
 use proofmill_workflow::{Diagnostic, Host, Program, ProgramFault, validate};
 
+use super::provers::{one_of_each, provers_into, size_of_group};
 use super::write::Text;
 use super::{Deployment, ImportError, Imported, Role};
 use crate::environment::{Config, Environment, Start, Strategy};
@@ -19,11 +20,11 @@ const STAND_INS: [(&str, &str); 2] = [
 ];
 
 /// Processes with one consumer: one stage.
-struct Stage {
+pub(super) struct Stage {
     name: String,
-    role: Role,
+    pub(super) role: Role,
     processes: u32,
-    config: Config,
+    pub(super) config: Config,
 }
 
 /// Choices that depend on the rest of the workflow: the first that is valid is taken.
@@ -430,8 +431,12 @@ impl<'a> Writer<'a> {
                     },
                     crate::environment::Field::pointer,
                 );
+                let queues = stage.config.input_queues.iter().map(String::as_str);
+                let provers = provers_into(self.stages, &queues.collect::<Vec<_>>());
+                let (group, remark) = size_of_group(&stage.name, *size, provers);
+                self.remarks.extend(remark);
                 self.begin_collector(&stage.name, &inputs, output.as_deref());
-                self.text.matching(*size, &pointer);
+                self.text.matching(group, &pointer);
                 self.policy(&stage.config);
             }
             Strategy::Sequential { blocks, .. } => {
@@ -470,17 +475,21 @@ impl<'a> Writer<'a> {
             .filter(|subject| *subject != blocks)
             .map(|queue| self.queue(queue))
             .collect();
+        let queues = subjects.iter().map(String::as_str);
+        let queues: Vec<&str> = queues.filter(|subject| subject != blocks).collect();
+        let provers = provers_into(self.stages, &queues);
         let blocks = self.queue(blocks);
         let mut joined = others.clone();
         if (self.choice.gather || proofs > 1 || others.len() > 1) && !others.is_empty() {
             let name = unique(&format!("{}-proofs", stage.name), &mut self.names);
+            let group = provers.max(proofs);
             self.remarks.push(format!(
-                "{}: `{name}` gathers {proofs} proofs of a block by `{BLOCK}` before they are joined; \
-                 further proofs of the block begin another group",
-                stage.name
+                "{}: `{name}` gathers the proofs of a block by `{BLOCK}` before they are joined: {}",
+                stage.name,
+                one_of_each(proofs, group)
             ));
             self.begin_collector(&name, &others, Some(&name));
-            self.text.matching(proofs, BLOCK);
+            self.text.matching(group, BLOCK);
             joined = vec![name];
         }
         joined.push(blocks.clone());
@@ -506,7 +515,7 @@ impl<'a> Writer<'a> {
 // === impl Stage ===
 
 impl Stage {
-    fn is_source(&self) -> bool {
+    pub(super) fn is_source(&self) -> bool {
         self.start_of_source().is_some()
     }
 

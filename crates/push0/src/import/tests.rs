@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use proofmill_workflow::{SourceKind, Strategy, Workflow};
+use proofmill_workflow::{Late, MatchCount, SourceKind, Strategy, Workflow};
 
 use super::*;
 
@@ -128,15 +128,23 @@ fn several_provers_of_each_block_are_gathered_first() {
             &format!("      - CONSUMER_NAME={name}\n"),
         );
     }
-    let core = CORE.replace("NUM_INPUTS: 1", "NUM_INPUTS: 2");
-    let imported = import(&[("core.yml", &core), ("p.yml", &provers), (".env", SHARED)]).unwrap();
-    let workflow = workflow(&imported);
-    assert_eq!(workflow.dispatchers.len(), 2);
-    assert!(
-        matches!(&workflow.collector("proof-collector-proofs").unwrap().strategy,
-        Strategy::Match { group_by, .. } if group_by.to_string() == "/block")
-    );
-    assert!(workflow.sequencer.is_some());
+    // Whatever push0 counts, a group holds a proof of each: none comes late.
+    for counted in ["NUM_INPUTS: 1", "NUM_INPUTS: 2"] {
+        let core = CORE.replace("NUM_INPUTS: 1", counted);
+        let files = [("core.yml", &*core), ("p.yml", &*provers), (".env", SHARED)];
+        let imported = import(&files).unwrap();
+        let workflow = workflow(&imported);
+        assert_eq!(workflow.dispatchers.len(), 2);
+        let gather = workflow.collector("proof-collector-proofs").unwrap();
+        let Strategy::Match { k, group_by } = &gather.strategy else {
+            panic!("{:?}", gather.strategy);
+        };
+        assert_eq!((k, group_by.as_str()), (&MatchCount::Total(2), "/block"));
+        assert_eq!(gather.late, Late::Dead);
+        assert!(workflow.sequencer.is_some());
+        let remarks = imported.remarks.join("\n");
+        assert!(remarks.contains("before they are joined: 2, "), "{remarks}");
+    }
 }
 
 #[test]
