@@ -10,6 +10,7 @@ use crate::document::{Document, Field};
 use crate::ethereum::ethereum;
 use crate::fields::{Faults, Fields, MAX_COUNT};
 use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
+use crate::late::late;
 use crate::model::{
     Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
     Source, SourceKind, Workflow, Writers,
@@ -467,6 +468,7 @@ fn collector(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Collecto
     let outputs = outputs(&mut fields, "\"batches\"");
     let t_collect = fields.duration("t_collect");
     let partial = fields.boolean("partial").unwrap_or(false);
+    let late = late(&mut fields);
     let policy = policy(&mut fields, &defaults.policy);
     let example = "{ kind = \"sequential\", n = 4 }";
     if !fields.has("strategy") {
@@ -481,6 +483,7 @@ fn collector(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Collecto
         strategy: strategy?,
         t_collect,
         partial,
+        late,
         policy,
     })
 }

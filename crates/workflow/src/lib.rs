@@ -50,6 +50,7 @@ mod fields;
 pub mod graph;
 mod host;
 mod inner;
+mod late;
 mod model;
 mod plan;
 mod sinks;
@@ -64,6 +65,7 @@ pub use decode::{MAX_FILE_SIZE, MAX_STAGES};
 pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
 pub use host::{Host, LocalHost, ProgramFault};
+pub use late::Late;
 pub use model::{
     Backoff, ChainStart, Collector, Deadline, Defaults, Dispatcher, EngineAddress, EngineExecutor,
     EnginePriority, ExecInput, Executor, Hedge, MatchCount, OnMissed, Policy, ProcessExecutor,

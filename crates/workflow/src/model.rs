@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::document::Document;
+use crate::late::Late;
 use crate::template::Template;
 use crate::url::HttpUrl;
 use crate::value::{JsonPointer, Rate};
@@ -383,6 +384,8 @@ pub struct Collector {
     pub t_collect: Option<Duration>,
     /// After `t_collect`: emit what there is (`true`) or dead-letter the members (`false`).
     pub partial: bool,
+    /// What becomes of a message that comes after its group was emitted.
+    pub late: Late,
     /// Leases and retries.
     pub policy: Policy,
 }

@@ -747,3 +747,35 @@ fn the_reference_explains_every_code() {
         );
     }
 }
+
+#[test]
+fn late_messages() {
+    let n4 = "strategy = { kind = \"sequential\", n = 4 }";
+    let with = |late: &str| SOUND.replacen(n4, &format!("{n4}\nlate = {late}"), 1);
+    for sound in ["\"dead\"", "\"skip\""] {
+        assert_eq!(codes(&with(sound)), [], "{sound}");
+    }
+    let wrong = fault(&with("\"emitt\""), Code::UnknownKind);
+    assert_eq!(
+        (&*wrong.field, &*wrong.help),
+        ("collector \"gather\".late", "did you mean \"emit\"?")
+    );
+    let wrong = fault(&with("true"), Code::WrongType);
+    assert_eq!(wrong.field, "collector \"gather\".late");
+    // The sequencer emits one message for each block.
+    let wrong = fault(&with("\"emit\""), Code::SequencerNotChain);
+    assert!(
+        wrong
+            .message
+            .contains("`gather` passes on alone what comes late"),
+        "{wrong}"
+    );
+    assert!(wrong.help.contains("\"dead\""), "{wrong}");
+    let gathered = with("\"emit\"").replacen(
+        "[sequencer]\ninput = \"groups\"",
+        "[[collector]]\nname = \"pairs\"\ninputs = [\"groups\"]\noutput = \"pairs\"\n\
+         strategy = { kind = \"match\", k = 2, group_by = \"/id\" }\n[sequencer]\ninput = \"pairs\"",
+        1,
+    );
+    assert_eq!(codes(&gathered), []);
+}
