@@ -14,8 +14,8 @@ use serde::de::DeserializeOwned;
 
 use crate::operations::OperationError;
 use crate::types::{
-    Cancellation, DeadLetter, DeadSummary, QueueStatus, Submission, SubmitAnswer, TaskSummary,
-    TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, Dropped, QueueStatus, Submission, SubmitAnswer,
+    TaskSummary, TasksQuery,
 };
 use crate::{over_bus, socket};
 
@@ -140,11 +140,9 @@ impl Client {
     }
 
     /// See [`crate::Operations::drop_dead`].
-    pub async fn drop_dead(&self, task: &str) -> Result<(), ClientError> {
+    pub async fn drop_dead(&self, task: &str) -> Result<Dropped, ClientError> {
         let path = format!("/v1/dead/{}", checked(task)?);
-        self.call::<serde_json::Value>(Method::DELETE, &path, Bytes::new())
-            .await
-            .map(drop)
+        self.call(Method::DELETE, &path, Bytes::new()).await
     }
 
     /// See [`crate::Operations::cancel`].

@@ -107,8 +107,7 @@ async fn drop_dead(
     task: Result<UrlPath<String>, PathRejection>,
 ) -> Answer {
     let UrlPath(task) = task?;
-    operations.drop_dead(&task).await?;
-    Ok(Json(serde_json::json!({ "task": task })).into_response())
+    Ok(Json(operations.drop_dead(&task).await?).into_response())
 }
 
 async fn cancel(

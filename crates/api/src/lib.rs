@@ -34,6 +34,6 @@ pub use operations::{OperationError, Operations};
 pub use port::{PortError, TlsFiles};
 pub use socket::{SOCKET_NAME, socket_path};
 pub use types::{
-    Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,
-    TaskSummary, TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
+    SubmitAnswer, TaskSummary, TasksQuery,
 };

@@ -118,7 +118,7 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
     for (name, help, value) in gauges {
         page.add(name, help, Kind::Gauge, each(value));
     }
-    let counters: [(&str, &str, Value); 9] = [
+    let counters: [(&str, &str, Value); 10] = [
         ("tasks_accepted", "Tasks accepted", |s| {
             s.counters.accepted as f64
         }),
@@ -145,6 +145,11 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
         ("results_stale", "Results that came too late", |s| {
             s.counters.stale_results as f64
         }),
+        (
+            "messages_late",
+            "Messages that came to a collector after their group was emitted",
+            |s| s.counters.late as f64,
+        ),
         ("messages_emitted", "Messages emitted in order", |s| {
             s.counters.emitted as f64
         }),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
 use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle};
-use proofmill_orchestrator::core::{Reply, Status, TaskPhase};
+use proofmill_orchestrator::core::{Core, Edition, Reply, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::payload::Encoding;
@@ -15,8 +15,8 @@ use proofmill_orchestrator::record::{Attempt, DeadRecord};
 use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
 use crate::types::{
-    Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,
-    TaskSummary, TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
+    SubmitAnswer, TaskSummary, TasksQuery,
 };
 
 /// Bytes of a dead letter's payload that are shown.
@@ -182,9 +182,14 @@ impl Operations {
     }
 
     /// Gives a dead letter up for good.
-    pub async fn drop_dead(&self, task: &str) -> Result<(), OperationError> {
-        let reply = self.handle.drop_dead(parse(task)?).await?;
-        settle_dead(reply, task)
+    pub async fn drop_dead(&self, task: &str) -> Result<Dropped, OperationError> {
+        let id = parse(task)?;
+        let of = id.clone();
+        let gap = self.handle.inspect(move |core| gap_without(core, &of));
+        let gap = gap.await?;
+        settle_dead(self.handle.drop_dead(id).await?, task)?;
+        let task = task.to_owned();
+        Ok(Dropped { task, gap })
     }
 
     /// Stops live tasks, wherever they are, and moves them to the dead-letter queue: programs that
@@ -246,11 +251,16 @@ impl Operations {
         queue: QueueIx,
         message: SourceMessage,
     ) -> Result<SubmitAnswer, OperationError> {
+        // Whoever submits a block that was dropped wants it to be done after all.
+        let message = SourceMessage {
+            edition: Edition::Anew,
+            ..message
+        };
         let producer = "submit".into();
         let reply = source::submit(&self.handle, &self.blobs, &producer, queue, message);
         match reply.await.map_err(|error| not_recorded(&error))? {
             Reply::Accepted => Ok(SubmitAnswer::Accepted),
-            Reply::Duplicate => Ok(SubmitAnswer::Duplicate),
+            Reply::Duplicate { same } => Ok(SubmitAnswer::Duplicate { same }),
             Reply::Rejected { why } => Ok(SubmitAnswer::Rejected { why }),
             Reply::IsDead { task, why } => Ok(SubmitAnswer::Dead {
                 task: task.to_string(),
@@ -291,8 +301,29 @@ fn settle_dead(reply: Reply, task: &str) -> Result<(), OperationError> {
     match reply {
         Reply::NotFound => Err(no_such_letter(task)),
         Reply::Draining => Err(OperationError::Unavailable("the mill drains".to_owned())),
+        Reply::Invalid { why } => Err(OperationError::Conflict(why)),
         _ => Ok(()),
     }
+}
+
+/// What the sequencer waits for when a dead letter is gone.
+fn gap_without(core: &Core, id: &TaskId) -> Option<Gap> {
+    let plan = core.plan();
+    let dead = core.dead_letter(id).filter(|dead| !dead.late)?;
+    let stage = plan.stage_named(&id.stage)?;
+    let (sequencer, _) = plan.sequencer()?;
+    let next = core.status().next_block?;
+    let last = dead.task.last;
+    if !plan.leads_to_sequencer()[stage.0] || last < next {
+        return None;
+    }
+    let read = plan.stage(sequencer).inputs.first()?;
+    Some(Gap {
+        first: id.block.max(next),
+        last,
+        queue: dead.task.queue.to_string(),
+        sequencer_queue: plan.queue(*read).name.to_string(),
+    })
 }
 
 fn phase_name(phase: &TaskPhase) -> &'static str {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{
-    Cancellation, Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission,
+    Cancellation, Client, DeadLetter, DeadSummary, Dropped, Operations, QueueStatus, Submission,
     SubmitAnswer, TaskSummary, TasksQuery,
 };
 use proofmill_bus::{OpenError, Role, open_blobs};
@@ -148,7 +148,7 @@ impl Access {
         }
     }
 
-    pub(crate) async fn drop_dead(&self, task: &str) -> Result<(), Failure> {
+    pub(crate) async fn drop_dead(&self, task: &str) -> Result<Dropped, Failure> {
         match self {
             Self::Running(client) => Ok(client.drop_dead(task).await?),
             Self::Stopped(_, operations) => Ok(operations.drop_dead(task).await?),

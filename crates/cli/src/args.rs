@@ -312,7 +312,8 @@ pub(crate) enum Dlq {
     Retry(DlqTasks),
     /// Give dead letters up for good.
     ///
-    /// The sequencer still waits for their blocks: submit what it should emit to its queue.
+    /// The sequencer still waits for their blocks, and the command says for which: submit them again, or
+    /// a placeholder to the sequencer's own queue, which is emitted in their place.
     Drop(DlqTasks),
 }
 

@@ -16,11 +16,12 @@
 //! | `source.NAME` | block | where a source goes on |
 //! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
 //!
-//! A value is one version byte and the record in postcard's encoding. Records of version 1 are read
-//! too: what the log of an earlier release holds is taken over as it is, and written anew in today's
-//! version when it changes.
+//! A value is one version byte and the record in postcard's encoding. Records of versions 1 and 2 are
+//! read too: what the log of an earlier release holds is taken over as it is, and written anew in
+//! today's version when it changes.
 
 mod version1;
+mod version2;
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ use crate::payload::Payload;
 use crate::plan::Needs;
 
 /// Version of the encoding of values.
-pub const RECORD_VERSION: u8 = 2;
+pub const RECORD_VERSION: u8 = 3;
 
 /// The key of the record that holds the key of leases.
 const LEASE_KEY: &str = "lease-key";
@@ -145,7 +146,7 @@ impl TaskRecord {
     }
 }
 
-/// How a task was finished.
+/// How a task was finished. New kinds are added at the end: logs hold their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finish {
     /// A worker completed it.
@@ -167,6 +168,13 @@ pub enum Finish {
     },
     /// An operator dropped it from the dead-letter queue.
     Dropped,
+    /// It came to its collector too late, and did not go to the dead-letter queue.
+    Late {
+        /// What it came too late for.
+        why: String,
+        /// Whether it was passed on alone.
+        passed_on: bool,
+    },
 }
 
 /// The mark of a finished task.
@@ -179,6 +187,9 @@ pub struct DoneRecord {
     pub last: u64,
     /// When, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
+    /// The first half of [`TaskRecord::content`]: tells what comes again from something else under
+    /// the same id. `None` if an earlier release wrote the mark.
+    pub content: Option<[u8; 16]>,
 }
 
 /// A stage that groups by a field, and the value there, or why there is none.
@@ -285,6 +296,8 @@ pub struct DeadRecord {
     pub attempts: Vec<Attempt>,
     /// Since when, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
+    /// Whether it came to its collector after its group, or its blocks, had been emitted.
+    pub late: bool,
 }
 
 /// A record of the log that cannot be read.
@@ -461,6 +474,9 @@ impl Record {
             [RECORD_VERSION, rest @ ..] => {
                 postcard::from_bytes(rest).map_err(|error| malformed(&error.to_string()))
             }
+            [version2::VERSION, rest @ ..] => postcard::from_bytes::<version2::Record2>(rest)
+                .map(Self::from)
+                .map_err(|error| malformed(&error.to_string())),
             [version1::VERSION, rest @ ..] => postcard::from_bytes::<version1::Record1>(rest)
                 .map(Self::from)
                 .map_err(|error| malformed(&error.to_string())),

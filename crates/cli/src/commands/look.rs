@@ -8,6 +8,7 @@ use crate::access::Access;
 use crate::args::{Look, Tasks};
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::{blocks, counted};
 
 pub(crate) async fn status(args: Look) -> Result<(), Failure> {
     let access = Access::look(&args).await?;
@@ -58,7 +59,36 @@ pub(crate) async fn status(args: Look) -> Result<(), Failure> {
         ],
         rows,
     )?;
+    remarks(&status)?;
     paused(&status["paused"])
+}
+
+/// What the table does not show: messages that came late, and blocks that the sequencer waits for.
+fn remarks(status: &serde_json::Value) -> Result<(), Failure> {
+    let each = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let mut remarks = Vec::new();
+    for stage in each(&status["stages"]) {
+        if let Some(late @ 1..) = stage["counters"]["late"].as_u64() {
+            let messages = counted(usize::try_from(late).unwrap_or(usize::MAX), "message");
+            let name = text(&stage["stage"]);
+            remarks.push(format!(
+                "{messages} came late at {name}: after their group was emitted"
+            ));
+        }
+    }
+    for gap in each(&status["gaps"]) {
+        if let (Some(first), Some(last)) = (gap[0].as_u64(), gap[1].as_u64()) {
+            let (block, has) = blocks((first, last));
+            remarks.push(format!(
+                "{block} {has} not come to the sequencer, and later ones wait"
+            ));
+        }
+    }
+    if remarks.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    remarks.iter().try_for_each(output::line)
 }
 
 /// The workers that take nothing for now, and why.

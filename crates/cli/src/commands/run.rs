@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use proofmill_api::{Operations, control, metrics};
 use proofmill_bus::Role;
 use proofmill_orchestrator::coordinator::Handle;
-use proofmill_orchestrator::core::Status;
+use proofmill_orchestrator::core::{StageStatus, Status};
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::args::{MetricsArg, Run};
 use crate::commands::check;
 use crate::failure::Failure;
-use crate::progress::{Bar, Screen, counted, span};
+use crate::progress::{Bar, Screen, blocks, counted, span};
 use crate::provers::{Keys, Note, Watcher};
 use crate::{bus, intake, output, provers, signals, state};
 
@@ -267,13 +267,52 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
         );
     }
     if status.live > 0 {
-        let held: usize = status.stages.iter().map(|stage| stage.held).sum();
-        return Err(Failure::new(format!(
-            "nothing moves any more, and {} messages wait for others that did not come ({held} in \
-             collectors)",
-            status.live
-        ))
-        .help(format!("proofmill tasks --state {shown}")));
+        let failure = Failure::new(stuck(status));
+        return Err(failure.help(format!(
+            "proofmill tasks --state {shown} lists them; a block that is missing can be submitted: \
+             proofmill submit --help"
+        )));
     }
     Ok(())
+}
+
+/// Gaps named at the end of a run, at most.
+const GAPS_SHOWN: usize = 5;
+
+/// What is left waits for, when nothing moves any more.
+fn stuck(status: &Status) -> String {
+    let mut text = "nothing moves any more".to_owned();
+    let gaps = &status.gaps;
+    if !gaps.is_empty() {
+        let named = gaps.iter().take(GAPS_SHOWN).map(|gap| blocks(*gap).0);
+        let mut named: Vec<String> = named.collect();
+        if gaps.len() > GAPS_SHOWN {
+            named.push("others".to_owned());
+        }
+        let are = match &gaps[..] {
+            [gap] => blocks(*gap).1,
+            _ => "have",
+        };
+        text.push_str(&format!(
+            ": {} {are} not come to the sequencer",
+            named.join(", ")
+        ));
+    }
+    let held = |stage: &&StageStatus| stage.held > 0;
+    let holding = status.stages.iter().filter(held).map(|stage| {
+        let messages = counted(stage.held, "message");
+        let lowest = stage.lowest;
+        let from = lowest.map_or_else(String::new, |lowest| format!(", from block {lowest} on"));
+        format!("{messages} in {}{from}", stage.stage)
+    });
+    let holding: Vec<String> = holding.collect();
+    let (messages, verb) = (
+        counted(status.live, "message"),
+        if status.live == 1 { "waits" } else { "wait" },
+    );
+    text.push_str(&format!("; {messages} {verb} for others that did not come"));
+    if !holding.is_empty() {
+        text.push_str(&format!(" ({})", holding.join("; ")));
+    }
+    text
 }

@@ -291,6 +291,7 @@ pub fn logs() -> Vec<Vec<u8>> {
             finish,
             last: 1,
             at_ms: 1,
+            content: Some([3; 16]),
         })
     };
     let completed = Finish::Completed {
@@ -303,6 +304,7 @@ pub fn logs() -> Vec<Vec<u8>> {
         reason: "r".into(),
         attempts: vec![failed.clone()],
         at_ms: 1,
+        late: true,
     };
     let mut work = Vec::new();
     record(&mut work, &RecordKey::LeaseKey, &Record::LeaseKey([5; 32]));

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_bus::Seq;
 
+use super::marks::Mark;
 use super::ready::TaskNo;
 use super::state::{Core, Gathered, Phase, Task};
 use super::tag::LeaseKey;
 use crate::id::TaskId;
 use crate::origin;
-use crate::plan::StageIx;
-use crate::record::{Record, RecordError, RecordKey, TaskRecord};
+use crate::plan::Late;
+use crate::record::{Finish, Record, RecordError, RecordKey, TaskRecord};
 
 /// The log does not fit the workflow, or is not ours.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -84,27 +85,6 @@ impl Core {
     /// Whether the log has the key that leases are tagged with.
     pub fn has_lease_key(&self) -> bool {
         self.lease_key.is_some()
-    }
-
-    /// Whether the task is finished, as far as is remembered.
-    pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        self.is_finished_below(self.cursor, stage, id, last)
-    }
-
-    /// As [`Core::is_finished`], once every append on its way has been accepted.
-    pub(super) fn will_be_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        self.is_finished_below(self.cursor_ahead, stage, id, last)
-    }
-
-    fn is_finished_below(&self, cursor: u64, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        if self.leads[stage.0] && last < cursor {
-            return true;
-        }
-        let finished = &self.finished[stage.0];
-        finished
-            .by_block
-            .get(&id.block)
-            .is_some_and(|parts| parts.contains_key(&id.part))
     }
 
     /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
@@ -202,11 +182,15 @@ impl Core {
                     .by_block
                     .entry(id.block)
                     .or_default()
-                    .insert(id.part.clone(), done.last);
+                    .insert(id.part.clone(), Mark::of(&done));
                 finished.newest = finished.newest.max(id.block);
                 let counters = &mut self.counters[stage.0];
                 counters.count(&done.finish);
                 counters.accepted += u64::from(!self.started);
+                if let Finish::Late { why, passed_on } = done.finish {
+                    let became = if passed_on { Late::Emit } else { Late::Skip };
+                    self.tell_late(id, why, became);
+                }
                 self.forget(id);
                 if !self.leads[stage.0] {
                     self.note_outdated();
@@ -216,6 +200,10 @@ impl Core {
                 let stage = self.stage_of(id)?;
                 self.counters[stage.0].died += 1;
                 self.counters[stage.0].accepted += u64::from(!self.started);
+                if dead.late {
+                    self.counters[stage.0].late += 1;
+                    self.tell_late(id, dead.reason.clone(), Late::Dead);
+                }
                 self.forget(id);
                 self.deciding.remove(id);
                 if self.dead.insert(id.clone(), (dead, seq)).is_none() {
@@ -225,12 +213,7 @@ impl Core {
             (RecordKey::Group(stage, key), Record::Group(group)) => {
                 let stage = *self.stage_ix.get(stage)?;
                 let collector = self.collectors[stage.0].as_mut()?;
-                collector.fired.insert(key.clone(), group.last);
-                collector
-                    .fired_by_last
-                    .entry(group.last)
-                    .or_default()
-                    .insert(key.clone());
+                collector.note_fired(key, group.last);
             }
             (RecordKey::Cursor, Record::Cursor(next)) => {
                 self.cursor = self.cursor.max(next);

@@ -8,7 +8,7 @@ use super::event::{Now, Time};
 use super::forget::FORGET_MAX;
 use super::ready::TaskNo;
 use super::state::{Change, Core, Task, Then, Timer};
-use crate::record::{Record, RecordKey, SlotRecord, TaskRecord};
+use crate::record::{DeadRecord, Record, RecordKey, SlotRecord, TaskRecord};
 
 /// Why what was left of a block is in the dead-letter queue.
 const REASON: &str = "its block has missed its deadline";
@@ -208,7 +208,9 @@ impl Core {
         let coming = self.incoming.iter().any(|count| count.has(&within));
         // A dead letter may be retried while there is time.
         let about = |task: &TaskRecord| task.id.block <= *within.end() && task.last >= first;
-        let dead = || self.dead.values().any(|(dead, _)| about(&dead.task));
+        // What came after its group was emitted is nothing that the block waits for.
+        let awaited = |dead: &DeadRecord| !dead.late && about(&dead.task);
+        let dead = || self.dead.values().any(|(dead, _)| awaited(dead));
         slot.live == 0 && !coming && (slot.record.missed || !dead())
     }
 

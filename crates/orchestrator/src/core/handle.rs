@@ -132,7 +132,11 @@ impl Core {
                         self.deciding.remove(id);
                     }
                 }
-                self.reply(request, self.applied, known.unwrap_or(Reply::Duplicate));
+                self.reply(
+                    request,
+                    self.applied,
+                    known.unwrap_or(Reply::Duplicate { same: None }),
+                );
                 self.resume_deferred();
                 return;
             }

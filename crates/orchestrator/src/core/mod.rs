@@ -28,8 +28,10 @@ mod forget;
 mod handle;
 mod hedge;
 mod hosts;
+mod late;
 mod lease;
 mod limits;
+mod marks;
 mod phase;
 mod progress;
 mod ready;
@@ -51,5 +53,6 @@ pub use limits::TASK_MAX;
 pub use state::{Core, CoreOptions, Routing};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 pub use view::{
-    Counters, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
+    Counters, GAPS_MAX, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView,
+    WorkerView,
 };

@@ -130,7 +130,7 @@ impl Core {
             let dead = self.dead_of(stages).map(|task| (task.id.block, task.last));
             let marks = stages.iter().flat_map(|stage| {
                 let below = self.finished[stage.0].by_block.range(..from);
-                below.flat_map(|(block, parts)| parts.values().map(|last| (*block, *last)))
+                below.flat_map(|(block, parts)| parts.values().map(|mark| (*block, mark.last)))
             });
             let across = live.chain(dead).chain(marks);
             let across = across.filter(|(first, last)| *first < from && *last >= from);
@@ -174,7 +174,7 @@ impl Core {
             let name = &self.plan.stage(*stage).name;
             let marks = self.finished[stage.0].by_block.iter();
             found.records.extend(marks.flat_map(|(block, parts)| {
-                let touched = parts.iter().filter(|(_, last)| **last >= from);
+                let touched = parts.iter().filter(|(_, mark)| mark.last >= from);
                 touched.map(|(part, _)| {
                     RecordKey::Done(TaskId {
                         stage: name.clone(),
@@ -223,7 +223,7 @@ impl Core {
         stage: StageIx,
         record: &TaskRecord,
     ) -> Option<Reply> {
-        if edition == Edition::Any {
+        if matches!(edition, Edition::Any | Edition::Anew) {
             return None;
         }
         let id = &record.id;
@@ -257,6 +257,7 @@ impl Core {
         let is_known = self.by_id.contains_key(id)
             || self.dead.contains_key(id)
             || self.is_finished(stage, id, record.last);
-        (edition == Edition::Recalled && !is_known).then_some(Reply::Duplicate)
+        let is_nothing = edition == Edition::Recalled && !is_known;
+        is_nothing.then_some(Reply::Duplicate { same: None })
     }
 }

@@ -11,6 +11,7 @@ use super::event::{
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
+use super::marks::Finished;
 use super::progress::Unrecorded;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
@@ -19,9 +20,7 @@ use super::view::Counters;
 use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
-use crate::record::{
-    Attempt, Begun, DeadRecord, DoneRecord, Finish, PartRecord, Record, RecordKey, TaskRecord,
-};
+use crate::record::{Attempt, Begun, DeadRecord, PartRecord, Record, RecordKey, TaskRecord};
 
 /// Settings of a core that no workflow file holds.
 #[derive(Clone, Default)]
@@ -237,14 +236,6 @@ pub(super) struct Worker {
     pub(super) batches: BTreeMap<u64, BTreeSet<TaskNo>>,
     pub(super) heard: Time,
     pub(super) last_used: u64,
-}
-
-/// The finished tasks of a stage, as far back as they are remembered.
-#[derive(Default)]
-pub(super) struct Finished {
-    /// By first block and part: the last block.
-    pub(super) by_block: BTreeMap<u64, BTreeMap<Part, u64>>,
-    pub(super) newest: u64,
 }
 
 pub(super) struct Collector {
@@ -603,14 +594,6 @@ impl Core {
         };
         Some((*group, class))
     }
-
-    pub(super) fn done(&self, finish: Finish, last: u64) -> Change {
-        Change::put_new(Record::Done(DoneRecord {
-            finish,
-            last,
-            at_ms: self.now.wall_ms,
-        }))
-    }
 }
 
 fn block_counts(stages: usize) -> Vec<BlockCount> {
@@ -629,6 +612,13 @@ impl Collector {
             deadlines: BTreeMap::new(),
             began: BTreeMap::new(),
         }
+    }
+
+    /// A group has been emitted, or will have been once that is in the log.
+    pub(super) fn note_fired(&mut self, key: &Part, last: u64) {
+        self.fired.insert(key.clone(), last);
+        let keys = self.fired_by_last.entry(last).or_default();
+        keys.insert(key.clone());
     }
 }
 

@@ -13,6 +13,9 @@ use crate::id::TaskId;
 use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Finish, TaskRecord};
 
+/// Spans in [`Status::gaps`], at most.
+pub const GAPS_MAX: usize = 16;
+
 /// What a stage has seen since the core was made; replayed marks count too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
@@ -26,6 +29,9 @@ pub struct Counters {
     pub grouped: u64,
     /// Tasks consumed without effect.
     pub skipped: u64,
+    /// Messages that came to a collector after their group, or their blocks, had been emitted. They
+    /// are dead, passed on alone or skipped, as the stage says.
+    pub late: u64,
     /// Tasks that an operator dropped.
     pub dropped: u64,
     /// Failed attempts.
@@ -106,6 +112,9 @@ pub struct Status {
     pub paused: Vec<PausedWorker>,
     /// The next block that the sequencer will emit.
     pub next_block: Option<u64>,
+    /// Blocks, first and last, that have not come to the sequencer while it has later ones: the
+    /// lowest [`GAPS_MAX`] of such spans.
+    pub gaps: Vec<(u64, u64)>,
     /// Processes that keep partitions of collectors; none: the coordinator does.
     pub hosts: Vec<HostStatus>,
     /// Producers that wait for room in a queue.
@@ -248,9 +257,26 @@ impl Core {
             paused: self.paused_workers(),
             hosts: self.hosts_status(),
             next_block: self.plan.sequencer().map(|_| self.cursor),
+            gaps: self.gaps(),
             producers_waiting: self.parked.values().map(BTreeMap::len).sum(),
             draining: self.draining,
         }
+    }
+
+    fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut next = self.emit_next;
+        let mut gaps = Vec::new();
+        for ((first, _), no) in &self.emission {
+            if gaps.len() == GAPS_MAX {
+                break;
+            }
+            if *first > next {
+                gaps.push((next, *first - 1));
+            }
+            let last = self.tasks.get(no).map_or(*first, |task| task.record.last);
+            next = next.max(last.saturating_add(1));
+        }
+        gaps
     }
 
     fn paused_workers(&self) -> Vec<PausedWorker> {
@@ -400,6 +426,10 @@ impl Counters {
             Finish::Grouped { .. } => self.grouped += 1,
             Finish::Skipped { .. } => self.skipped += 1,
             Finish::Dropped => self.dropped += 1,
+            Finish::Late { passed_on, .. } => {
+                self.late += 1;
+                self.skipped += u64::from(!passed_on);
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
 /// The version of what follows.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// Bytes of a message, at most: one that is kept as a blob is not fetched if it is larger.
 const MESSAGE_MAX: u64 = 256 << 20;

@@ -209,7 +209,7 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
         }
         let same = bring(&mut mill, block, 'a', Edition::Recalled);
         assert!(
-            matches!(same, Some(Reply::Duplicate | Reply::IsDead { .. })),
+            matches!(same, Some(Reply::Duplicate { .. } | Reply::IsDead { .. })),
             "{same:?}"
         );
     }
@@ -221,7 +221,7 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
     // Nothing is known of block 9, and nothing is recorded.
     assert_eq!(
         bring(&mut mill, 9, 'b', Edition::Recalled),
-        Some(Reply::Duplicate)
+        Some(Reply::Duplicate { same: None })
     );
     assert!(mill.core.tasks(|task| task.id.block == 9).is_empty());
     let any = bring(&mut mill, 6, 'c', Edition::Any);

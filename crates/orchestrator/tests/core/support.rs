@@ -1,4 +1,4 @@
-//! A core whose log accepts at once, and plans made in a few words.
+//! A core whose log accepts at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
-use proofmill_orchestrator::collector::{Host, StrategyFactory, ToHost};
+use proofmill_orchestrator::collector::{Host, ToHost};
 use proofmill_orchestrator::core::{
     Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag,
     Now, Output, Reply, RequestId, Submit, Target, Time, Token,
@@ -14,11 +14,10 @@ use proofmill_orchestrator::core::{
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
 use proofmill_orchestrator::payload::Payload;
-use proofmill_orchestrator::plan::{
-    Backoff, CollectorPlan, Deadline, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx,
-    StageKind, StagePlan,
-};
+use proofmill_orchestrator::plan::{Late, Plan, StageIx};
 use proofmill_orchestrator::record::Failure;
+
+pub(crate) use crate::draft::{Draft, dispatcher};
 
 pub(crate) struct Mill {
     pub(crate) core: Core,
@@ -36,6 +35,8 @@ pub(crate) struct Mill {
     pub(crate) emitted: Vec<TaskId>,
     pub(crate) cancelled: Vec<(String, LeaseRef)>,
     pub(crate) unknown: Vec<String>,
+    /// Late messages that the operator was told of.
+    pub(crate) late: Vec<(TaskId, Late)>,
     hosts: BTreeMap<String, Host>,
     /// What hosts have been told and have not looked at, with whom.
     pub(crate) told: Vec<(String, ToHost)>,
@@ -71,6 +72,7 @@ impl Mill {
             emitted: Vec::new(),
             cancelled: Vec::new(),
             unknown: Vec::new(),
+            late: Vec::new(),
             hosts: BTreeMap::new(),
             told: Vec::new(),
             sessions: 0,
@@ -126,6 +128,7 @@ impl Mill {
                 }
                 Action::Emit { task, .. } => self.emitted.push(task.id.clone()),
                 Action::Host { host, message } => self.told.push((host.to_string(), message)),
+                Action::Late { task, became, .. } => self.late.push((task, became)),
                 Action::Settle { .. } => {}
                 Action::Defect { why } => panic!("{why}"),
             }
@@ -338,7 +341,16 @@ impl Mill {
         self.replies.remove(&request)
     }
 
-    pub(crate) fn begin(&mut self, queue: &str, mut message: Message) -> RequestId {
+    pub(crate) fn begin(&mut self, queue: &str, message: Message) -> RequestId {
+        self.begin_as(queue, message, Edition::Any)
+    }
+
+    pub(crate) fn begin_as(
+        &mut self,
+        queue: &str,
+        mut message: Message,
+        edition: Edition,
+    ) -> RequestId {
         self.requests += 1;
         let request = RequestId(self.requests);
         let queue = self.plan.queue_named(queue).expect("a queue of the plan");
@@ -350,7 +362,7 @@ impl Mill {
             producer: "test".into(),
             queue,
             message,
-            edition: Edition::Any,
+            edition,
             source_next: None,
         }));
         request
@@ -463,125 +475,5 @@ impl Mill {
             .iter()
             .map(|view| format!("{} {:?}", view.record.id, view.phase))
             .collect()
-    }
-}
-
-/// A plan in the making; queues come to be as they are named.
-#[derive(Default)]
-pub(crate) struct Draft {
-    stages: Vec<StagePlan>,
-    queues: Vec<QueuePlan>,
-    deadline: Option<Deadline>,
-}
-
-pub(crate) fn dispatcher() -> DispatcherPlan {
-    DispatcherPlan {
-        group: "g".into(),
-        needs: Needs::default(),
-        t_ack: Duration::from_secs(30),
-        r_max: 2,
-        backoff: Backoff {
-            initial: Duration::from_secs(1),
-            max: Duration::from_secs(60),
-            factor: 2.0,
-            jitter: 0.0,
-        },
-        batch: 1,
-        speculation: Default::default(),
-    }
-}
-
-impl Draft {
-    fn queue(&mut self, name: &str) -> QueueIx {
-        if let Some(ix) = self.queues.iter().position(|queue| &*queue.name == name) {
-            return QueueIx(ix);
-        }
-        self.queues.push(QueuePlan {
-            name: name.into(),
-            readers: Vec::new(),
-            many_writers: false,
-            q_max: 1000,
-        });
-        QueueIx(self.queues.len() - 1)
-    }
-
-    pub(crate) fn q_max(mut self, queue: &str, q_max: usize) -> Self {
-        let ix = self.queue(queue);
-        self.queues[ix.0].q_max = q_max;
-        self
-    }
-
-    pub(crate) fn stage(
-        mut self,
-        name: &str,
-        inputs: &[&str],
-        outputs: &[&str],
-        kind: StageKind,
-    ) -> Self {
-        let ix = StageIx(self.stages.len());
-        let inputs: Vec<QueueIx> = inputs.iter().map(|queue| self.queue(queue)).collect();
-        for queue in &inputs {
-            self.queues[queue.0].readers.push(ix);
-        }
-        let outputs = outputs.iter().map(|queue| self.queue(queue)).collect();
-        self.stages.push(StagePlan {
-            name: name.into(),
-            inputs,
-            outputs,
-            kind,
-        });
-        self
-    }
-
-    pub(crate) fn work(self, name: &str, input: &str, outputs: &[&str]) -> Self {
-        self.work_as(name, input, outputs, dispatcher())
-    }
-
-    pub(crate) fn work_as(
-        self,
-        name: &str,
-        input: &str,
-        outputs: &[&str],
-        plan: DispatcherPlan,
-    ) -> Self {
-        self.stage(name, &[input], outputs, StageKind::Dispatcher(plan))
-    }
-
-    pub(crate) fn collect(
-        self,
-        name: &str,
-        inputs: &[&str],
-        outputs: &[&str],
-        strategy: impl StrategyFactory + 'static,
-        group_by: Option<&str>,
-        t_collect: Option<u64>,
-    ) -> Self {
-        let plan = CollectorPlan {
-            settings: name.into(),
-            strategy: Arc::new(strategy),
-            group_by: group_by.map(Into::into),
-            t_collect: t_collect.map(Duration::from_secs),
-        };
-        self.stage(name, inputs, outputs, StageKind::Collector(plan))
-    }
-
-    pub(crate) fn sequence(self, input: &str) -> Self {
-        self.stage("emit", &[input], &[], StageKind::Sequencer { start: 0 })
-    }
-
-    pub(crate) fn deadline(mut self, slot: u64, drop_missed: bool) -> Self {
-        let slot = Duration::from_millis(slot);
-        self.deadline = Some(Deadline { slot, drop_missed });
-        self
-    }
-
-    pub(crate) fn mill(self) -> Mill {
-        Mill::new(Plan {
-            workflow: "test".into(),
-            stages: self.stages,
-            queues: self.queues,
-            retain_blocks: 100,
-            deadline: self.deadline,
-        })
     }
 }

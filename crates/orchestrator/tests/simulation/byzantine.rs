@@ -397,7 +397,7 @@ impl Before {
                     Finish::Completed { .. } => !may.allows(liar, id),
                     Finish::Dropped => true,
                     // Barriers may fire in the core when her host goes.
-                    Finish::Grouped { .. } | Finish::Skipped { .. } => false,
+                    Finish::Grouped { .. } | Finish::Skipped { .. } | Finish::Late { .. } => false,
                 },
                 (RecordKey::Dead(id), Some(Record::Dead(dead))) => {
                     // One that nobody may try any more dies when a worker is free.

@@ -515,6 +515,10 @@ impl World {
                     self.shown.push((after, Shown::Reply(request, reply)));
                 }
                 Action::Defect { why } => return Err(format!("(g) {why}")),
+                Action::Late { task, why, .. } => {
+                    self.note(|| format!("{task}: {why}"));
+                    self.monitor.late += 1;
+                }
                 Action::Settle { after, settled } => {
                     self.shown.push((after, Shown::Settled(settled.task)));
                 }
