@@ -38,7 +38,7 @@ fn a_dropped_block_is_named_and_comes_again_when_it_is_submitted() {
     assert!(status.ends_with(waits), "{status}");
 
     fs::remove_file(site.file("poison-8")).expect("removed");
-    fs::write(site.file("eight.json"), "{\"block\": 8}").expect("written");
+    fs::write(site.file("eight.json"), "{\"block\":8}").expect("written");
     let submit = ["submit", "--queue", "blocks", "--block", "8", "eight.json"];
     let submitted = site.ask(&submit).succeeded();
     assert!(
@@ -55,7 +55,7 @@ fn a_dropped_block_is_named_and_comes_again_when_it_is_submitted() {
     finish(&mut site.mill(&[])).succeeded();
     assert_eq!(site.proofs(), blocks(0..=9));
     again("known already: nothing to do\n");
-    fs::write(site.file("eight.json"), "{\"block\": 8, \"other\": 1}").expect("written");
+    fs::write(site.file("eight.json"), "{\"block\":8,\"other\":1}").expect("written");
     again("finished already, with another payload: this one was not taken\n");
 }
 
