@@ -141,6 +141,21 @@ impl Core {
                 return;
             }
         }
+        // What came first may have brought the others of its tasks too, and they may have ended since.
+        let replaced: Vec<RecordKey> = pending
+            .changes
+            .iter()
+            .filter(|(_, change)| matches!(change, Change::Delete))
+            .map(|(key, _)| key.clone())
+            .collect();
+        pending.changes.retain(|(key, change)| match (key, change) {
+            (RecordKey::Task(id), Change::Put { .. }) => {
+                let dead = RecordKey::Dead(id.clone());
+                let is_dead = self.dead.contains_key(id) && !replaced.contains(&dead);
+                !self.by_id.contains_key(id) && !is_dead
+            }
+            _ => true,
+        });
         self.append(pending.changes, pending.then);
     }
 }

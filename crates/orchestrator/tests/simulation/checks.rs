@@ -339,7 +339,10 @@ impl Monitor {
                 lease.attempt,
                 dispatcher.r_max
             );
-            let again = self.ended.contains(id) && !self.is_forgotten(scene, id);
+            // What was dropped may be submitted again, which need not be durable yet.
+            let again = self.ended.contains(id)
+                && !self.is_forgotten(scene, id)
+                && !self.passed.is_dropped(id);
             ensure!(!again, "(b) {id} has ended and was leased again");
             for view in views {
                 let record = &view.record;

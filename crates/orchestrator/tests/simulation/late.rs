@@ -44,6 +44,10 @@ impl Passed {
             && self.dropped.remove(id)
     }
 
+    pub(super) fn is_dropped(&self, id: &TaskId) -> bool {
+        self.dropped.contains(id)
+    }
+
     fn note(&mut self, puts: &[(RecordKey, Record)]) {
         for (key, record) in puts {
             if let RecordKey::Task(id) | RecordKey::Dead(id) | RecordKey::Done(id) = key {
