@@ -319,7 +319,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
         Some("range") => {
             let (start, end, chunk) = span(&mut fields);
             let payload = match fields.json("payload", "{ height = \"{block}\" }") {
-                Some(payload) => Template::new(payload),
+                Some(payload) => Template::new(payload.into()),
                 None if chunk == 1 => Template::default(),
                 None => Template::span(),
             };

@@ -176,6 +176,8 @@ codes! {
     BatchWithCopies = "batch-with-copies",
     /// Blocks are dropped that the sequencer would wait for.
     DropWithSequencer = "drop-with-sequencer",
+    /// A chain's messages with a payload of their own, and the whole block too.
+    PayloadWithFull = "payload-with-full",
     /// A secret that is said to be in two places.
     TwoSecrets = "two-secrets",
     /// Batches for a program or an engine, which take one task at a time.

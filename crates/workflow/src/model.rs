@@ -176,6 +176,9 @@ pub enum SourceKind {
         poll: Duration,
         /// Whether a message holds the whole block.
         full: bool,
+        /// The payload of each message, instead of an object with the block's number, hash, parent
+        /// and time.
+        payload: Option<Template>,
         /// Blocks that are remembered, at least 1: a reorganisation of so many is found exactly.
         reorg_depth: u32,
     },

@@ -652,6 +652,8 @@ fn chains() {
         ("reorg_depth = 0", Code::OutOfRange),
         ("confirmations = 5000", Code::OutOfRange),
         ("poll = \"0s\"", Code::OutOfRange),
+        ("payload = \"{block}\"\nfull = true", Code::PayloadWithFull),
+        ("payload = nan", Code::OutOfRange),
     ] {
         spoiled(range, &at(&format!("{rpc}\n{more}")), code);
     }
@@ -666,6 +668,8 @@ fn chains() {
         format!("{rpc}\nfrom = 8"),
         format!("{rpc}\nfrom = -3\nfull = true\npoll = \"1s\"\nconfirmations = 12"),
         "rpc = [\"https://a/k\", \"http://b\"]\nfrom = \"head\"\nreorg_depth = 4096".to_owned(),
+        format!("{rpc}\npayload = \"{{block}}\""),
+        format!("{rpc}\npayload = {{ height = \"{{block}}\", id = \"{{hash}}\" }}"),
     ] {
         let text = SOUND.replace(range, &at(&sound));
         let text = text.replace("input = \"groups\"", "input = \"groups\"\nstart = 8");
