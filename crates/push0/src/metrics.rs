@@ -1,6 +1,6 @@
 //! What a role counts, and the page on METRICS_PORT that shows it.
 
-use std::net::Ipv4Addr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,6 +13,7 @@ use proofmill_telemetry::{CONTENT_TYPE, Kind, Page};
 use tokio::net::TcpListener;
 
 use crate::error::RunError;
+use crate::port::Bounded;
 
 /// One count.
 #[derive(Debug, Default)]
@@ -135,16 +136,16 @@ impl Metrics {
     /// Runs `role`, and serves the page meanwhile if there is a port for it.
     pub(crate) async fn beside(
         self: Arc<Self>,
-        port: Option<u16>,
+        address: Option<SocketAddr>,
         role: impl Future<Output = Result<(), RunError>>,
     ) -> Result<(), RunError> {
-        let Some(port) = port else {
+        let Some(address) = address else {
             return role.await;
         };
-        let fault = |source| RunError::Metrics { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .await
-            .map_err(fault)?;
+        let fault = |source| RunError::Metrics { address, source };
+        let listener = TcpListener::bind(address).await.map_err(fault)?;
+        let listener = Bounded::new(listener);
+        tracing::info!("metrics at http://{address}/metrics");
         let app = Router::new()
             .route("/metrics", get(metrics))
             .route("/healthz", get(|| async { "ok\n" }))
