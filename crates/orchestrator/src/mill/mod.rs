@@ -17,6 +17,7 @@
 mod checks;
 mod emitted;
 mod options;
+mod presence;
 mod registry;
 mod roles;
 mod run;
