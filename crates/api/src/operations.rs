@@ -14,6 +14,7 @@ use proofmill_orchestrator::plan::{Plan, QueueIx};
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
 use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
+use crate::over_bus::{LedWorkflow, WorkerSummary};
 use crate::types::{
     Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,
     TaskSummary, TasksQuery,
@@ -60,6 +61,37 @@ impl Operations {
     /// The whole at this moment.
     pub async fn status(&self) -> Result<Status, OperationError> {
         Ok(self.handle.status().await?)
+    }
+
+    /// The workflow in a few words, as `leader` leads it, with up to `named_max` of its workers.
+    pub(crate) async fn led_by(
+        &self,
+        leader: String,
+        named_max: usize,
+    ) -> Result<LedWorkflow, OperationError> {
+        let (status, workers) = self
+            .handle
+            .inspect(|core| (core.status(), core.workers()))
+            .await?;
+        let named = workers.iter().take(named_max).map(|worker| WorkerSummary {
+            worker: worker.worker.to_string(),
+            group: worker.group.to_string(),
+            tasks: worker.leases.len(),
+        });
+        Ok(LedWorkflow {
+            workflow: status.workflow.to_string(),
+            leader,
+            live: status.live,
+            dead: status.dead,
+            next_block: status.next_block,
+            worker_count: workers.len(),
+            workers: named.collect(),
+            collectors: status
+                .hosts
+                .iter()
+                .map(|host| host.host.to_string())
+                .collect(),
+        })
     }
 
     /// Each queue at this moment.

@@ -8,9 +8,11 @@ pub(crate) mod intake;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use proofmill_workflow::parse_duration;
 
 /// A proving cluster: blocks and circuits go in, verified zero-knowledge proofs come out, in chain
 /// order.
@@ -61,6 +63,9 @@ pub(crate) enum Format {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// End the programs of the process whose pipe standard input is, once it is gone.
+    #[command(hide = true)]
+    SupervisePrograms,
     /// Prove real Bitcoin headers, verify the proofs, emit them in chain order.
     Demo(Demo),
     /// Run every role of a workflow in this process.
@@ -136,7 +141,11 @@ impl Command {
     pub(crate) fn only_waits(&self) -> bool {
         matches!(
             self,
-            Self::Dispatcher(_) | Self::Collector(_) | Self::Sequencer(_) | Self::Source(_)
+            Self::Dispatcher(_)
+                | Self::Collector(_)
+                | Self::Sequencer(_)
+                | Self::Source(_)
+                | Self::SupervisePrograms
         )
     }
 }
@@ -191,6 +200,8 @@ pub(crate) struct Demo {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) drain: DrainArg,
+    #[command(flatten)]
     pub(crate) metrics: MetricsArg,
 }
 
@@ -199,6 +210,15 @@ pub(crate) struct MetricsArg {
     /// Serve `/metrics` (Prometheus) and `/healthz` here, such as 127.0.0.1:9464.
     #[arg(long, env = "PROOFMILL_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DrainArg {
+    /// How long the first Ctrl-C or SIGTERM may wait for what is under way; then it is handed back, as
+    /// by the second.
+    #[arg(long, env = "PROOFMILL_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "15m",
+          value_parser = parse_duration)]
+    pub(crate) drain_timeout: Duration,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -246,6 +266,8 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) drain: DrainArg,
+    #[command(flatten)]
     pub(crate) metrics: MetricsArg,
     #[command(flatten)]
     pub(crate) intake: intake::IntakeArgs,
@@ -277,7 +299,8 @@ pub(crate) enum Graph {
 pub(crate) struct Look {
     #[command(flatten)]
     pub(crate) state: StateArg,
-    /// A workflow on a cluster, by its name, instead of a mill of this machine.
+    /// A workflow on a cluster, by its name, instead of a mill of this machine. `status` with --bus and
+    /// without a name lists those that are led there, and who works for them.
     #[arg(long, value_name = "NAME", requires = "url", conflicts_with = "state")]
     pub(crate) workflow: Option<String>,
     #[command(flatten)]

@@ -17,6 +17,7 @@ mod provers;
 mod signals;
 mod stages;
 mod state;
+mod supervise;
 mod threads;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    supervise::begin();
     let format = match cli.global.log_format {
         Format::Human => proofmill_telemetry::LogFormat::Human,
         Format::Json => proofmill_telemetry::LogFormat::Json,
@@ -63,6 +65,7 @@ fn run(command: Command) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     let result = runtime.block_on(async {
         match command {
+            Command::SupervisePrograms => supervise::run().await,
             Command::Demo(args) => demo::run(args).await,
             Command::Run(args) => commands::run::run(args).await,
             Command::Coordinator(args) => commands::cluster::coordinator(args).await,

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use proofmill_api::engine::Address;
 use proofmill_workflow::parse_size;
 
+use super::DrainArg;
 use super::circuits::{DevicesArg, KeySafety, Threads};
 
 /// Where an engine keeps its state, and its socket, by default.
@@ -174,6 +175,8 @@ pub(crate) struct Serve {
     pub(crate) generator_seconds: u32,
     #[command(flatten)]
     pub(crate) key_safety: KeySafety,
+    #[command(flatten)]
+    pub(crate) drain: DrainArg,
     /// Make the beginning of what a generator writes on standard error a part of the error when it fails.
     /// It may quote the inputs, and errors are kept with the job.
     #[arg(long)]

@@ -1,18 +1,18 @@
 //! `proofmill run`
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{Operations, control, metrics};
 use proofmill_bus::Role;
 use proofmill_orchestrator::coordinator::Handle;
-use proofmill_orchestrator::core::Status;
+use proofmill_orchestrator::core::{Status, TaskPhase};
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
-use proofmill_workflow::SourceKind;
+use proofmill_workflow::{SourceKind, Workflow};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -22,6 +22,7 @@ use crate::commands::check;
 use crate::failure::Failure;
 use crate::progress::{Bar, Screen, counted, span};
 use crate::provers::{Keys, Note, Watcher};
+use crate::signals::{Waits, several};
 use crate::{bus, intake, output, provers, signals, state};
 
 /// Between two looks at the status.
@@ -75,7 +76,8 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     tell_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
 
-    let shutdown = signals::listen(screen.clone())?;
+    let waits = leased(mill.handle().clone());
+    let shutdown = signals::listen_and_tell(screen.clone(), args.drain, waits)?;
     let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
     let taking = intake.map(|intake| {
         let handle = mill.handle().clone();
@@ -99,10 +101,48 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     screen.close();
     let summary = result?;
     tell(&summary, began.elapsed());
+    let emitted = emitted(&workflow, &directory, &summary);
+    if let Some(emitted) = &emitted {
+        console_line(output::plain(&format!(
+            "emitted, in chain order: {}",
+            emitted.display()
+        )));
+    }
     if args.json {
-        output::line(serde_json::to_string(&summary)?)?;
+        let mut summary = serde_json::to_value(&summary)?;
+        summary["directory"] = serde_json::to_value(emitted)?;
+        output::line(summary.to_string())?;
     }
     verdict(&summary, &directory)
+}
+
+/// What workers have, in words.
+fn leased(handle: Handle) -> Waits {
+    Arc::new(move || {
+        let handle = handle.clone();
+        Box::pin(async move {
+            let at_work = handle.inspect(|core| {
+                let tasks = core.tasks(|_| true).into_iter();
+                let leased = tasks.filter(|task| task.phase == TaskPhase::Leased);
+                leased
+                    .map(|task| {
+                        let worker = task.worker.as_deref().unwrap_or("a worker");
+                        format!("{} at {worker}", task.record.id)
+                    })
+                    .collect::<Vec<_>>()
+            });
+            let at_work = at_work.await.ok()?;
+            several("task", at_work.len(), at_work.into_iter())
+        })
+    })
+}
+
+/// The folder with what the sequencer has emitted, if there is anything in it.
+fn emitted(workflow: &Workflow, state: &Path, summary: &Summary) -> Option<PathBuf> {
+    let sequencer = workflow.sequencer.as_ref()?;
+    let directory = state.join(sequencer.directory.as_ref()?);
+    let has_emitted = summary.status.next_block > Some(sequencer.start);
+    has_emitted.then_some(directory)
 }
 
 /// Lists what was missing from the state and is gone on without.

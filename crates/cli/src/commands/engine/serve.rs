@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let mut listening = vec![format!("unix:{}", socket.display())];
     listening.extend(server.tcp_address().map(|it| it.to_string()));
     listening.extend(server.http_address().map(|it| format!("http://{it}")));
-    let shutdown = signals::listen(screen.clone())?;
+    let shutdown = signals::listen(screen.clone(), args.drain)?;
     let ready = async {
         prepare(&handle, circuits, &args.preload, &screen).await?;
         screen.note(&output::plain(&format!(
