@@ -23,7 +23,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::confined::group_prefix;
-use super::scratch::Scratch;
+use super::scratch::{PREFIX, Scratch};
 use super::sweep::end_run;
 
 /// Every run of this process.
@@ -134,7 +134,8 @@ fn heard(told: impl Read) -> io::Result<BTreeSet<PathBuf>> {
         }
         let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
         match message.split_first() {
-            Some((b'+', scratch)) => {
+            // Nothing else is a run's, and what is left of a run is removed.
+            Some((b'+', scratch)) if is_of_a_run(&path(scratch)) => {
                 left.insert(path(scratch));
             }
             Some((b'-', scratch)) => {
@@ -143,6 +144,11 @@ fn heard(told: impl Read) -> io::Result<BTreeSet<PathBuf>> {
             _ => {}
         }
     }
+}
+
+fn is_of_a_run(scratch: &Path) -> bool {
+    let name = scratch.file_name().unwrap_or_default();
+    scratch.is_absolute() && name.as_bytes().starts_with(PREFIX.as_bytes())
 }
 
 /// Kills what is left of one run.
@@ -271,10 +277,16 @@ mod tests {
             let left = heard(told).unwrap().into_iter();
             left.map(|path| path.display().to_string()).collect()
         };
-        assert_eq!(left(b"+/a\0+/b\0-/a\0+/c\0"), ["/b", "/c"]);
-        assert_eq!(left(b"+/a\0-/a\0"), [""; 0]);
-        assert_eq!(left(b"+/a\0-/"), ["/a"], "cut off");
-        assert_eq!(left(b"\0?/a\0-/b\0"), [""; 0]);
-        assert_eq!(left(b""), [""; 0]);
+        let told = b"+/s/run-1-0\0+/s/run-1-1\0-/s/run-1-0\0+/s/run-1-2\0";
+        assert_eq!(left(told), ["/s/run-1-1", "/s/run-1-2"]);
+        assert_eq!(left(b"+/s/run-1-0\0-/s/run-1-0\0"), [""; 0]);
+        assert_eq!(left(b"+/s/run-1-0\0-/s/run-1"), ["/s/run-1-0"], "cut off");
+        for nothing in [
+            &b""[..],
+            b"\0?/s/run-1-0\0-/b\0",
+            b"+/home\0+run-1-0\0+/\0+\0",
+        ] {
+            assert_eq!(left(nothing), [""; 0]);
+        }
     }
 }
