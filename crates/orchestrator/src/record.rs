@@ -15,14 +15,23 @@
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
 //! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
+//! | `past.SLOT` | [`PastRecord`] | what one append has ended; the slots are used again in turn, so that the history is bounded |
+//! | `count.STAGE` | numbers | the counters of a stage, as of this append |
+//! | `totals` | numbers | the counters of the whole, as of this append |
 //!
 //! A value is one version byte and the record in postcard's encoding. Records of version 1 are read
 //! too: what the log of an earlier release holds is taken over as it is, and written anew in today's
 //! version when it changes.
 
+mod past;
 mod version1;
 
 use std::sync::Arc;
+
+pub use past::{
+    FailedStep, Outcome, PAST_FAILURES_MAX, PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, Past, PastRecord,
+    StepRecord,
+};
 
 use bytes::Bytes;
 use proofmill_bus::{InvalidKey, Key};
@@ -69,6 +78,12 @@ pub enum RecordKey {
     Since(Arc<str>, Part),
     /// The mark of a log that was empty.
     Opened,
+    /// A slot of the history.
+    Past(u64),
+    /// The counters of a stage.
+    Counts(Arc<str>),
+    /// The counters of the whole.
+    Totals,
 }
 
 /// One record.
@@ -101,6 +116,10 @@ pub enum Record {
     Since(u64),
     /// When a coordinator began with nothing in the log, milliseconds since 1970-01-01 UTC.
     Opened(u64),
+    /// See [`PastRecord`].
+    Past(PastRecord),
+    /// Counters, in an order to which later releases only add.
+    Counts(Vec<u64>),
 }
 
 /// A task, as accepted.
@@ -335,8 +354,16 @@ impl RecordKey {
             Self::Run(id) => task_key("run", id),
             Self::Since(stage, key) => format!("since.{stage}.{key}"),
             Self::Opened => "opened".to_owned(),
+            Self::Past(slot) => format!("past.{slot}"),
+            Self::Counts(stage) => format!("count.{stage}"),
+            Self::Totals => "totals".to_owned(),
         };
         Key::new(text)
+    }
+
+    /// Whether the record goes beside others, in their appends.
+    pub(crate) fn is_beside(&self) -> bool {
+        matches!(self, Self::Past(_) | Self::Counts(_) | Self::Totals)
     }
 
     /// Reads a key of the log.
@@ -354,7 +381,16 @@ impl RecordKey {
         if text == "opened" {
             return Some(Self::Opened);
         }
+        if text == "totals" {
+            return Some(Self::Totals);
+        }
         let (kind, rest) = text.split_once('.')?;
+        if kind == "past" {
+            return Some(Self::Past(rest.parse().ok()?));
+        }
+        if kind == "count" {
+            return (!rest.contains('.')).then(|| Self::Counts(rest.into()));
+        }
         if kind == "source" {
             return Some(Self::Source(rest.into()));
         }
@@ -445,7 +481,9 @@ impl Record {
             | (RecordKey::LeaseKey, Self::LeaseKey(_))
             | (RecordKey::Run(_), Self::Run(_))
             | (RecordKey::Since(..), Self::Since(_))
-            | (RecordKey::Opened, Self::Opened(_)) => Ok(()),
+            | (RecordKey::Opened, Self::Opened(_))
+            | (RecordKey::Past(_), Self::Past(_))
+            | (RecordKey::Counts(_) | RecordKey::Totals, Self::Counts(_)) => Ok(()),
             _ => Err("it is of another kind than its key"),
         }
     }
@@ -500,6 +538,9 @@ mod tests {
             RecordKey::Run(id()),
             RecordKey::Since("batch".into(), Part::from_text("α")),
             RecordKey::Opened,
+            RecordKey::Past(19_999),
+            RecordKey::Counts("batch".into()),
+            RecordKey::Totals,
         ] {
             let text = key.to_key().expect("valid");
             assert_eq!(RecordKey::parse(text.as_str()).expect("ours"), key);
@@ -517,6 +558,9 @@ mod tests {
             "task.a.1.",
             "part.a.1.0",
             "part.a.1.0.b.c",
+            "past.x",
+            "count.a.b",
+            "totals.a",
         ] {
             assert!(RecordKey::parse(text).is_err(), "{text:?}");
         }

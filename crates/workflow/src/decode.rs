@@ -9,6 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
 use crate::ethereum::ethereum;
 use crate::fields::{Faults, Fields, MAX_COUNT};
+use crate::history::History;
 use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
 use crate::model::{
     Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
@@ -131,6 +132,9 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
     let deadline = top
         .table("deadline", "{ slot = \"12s\" }")
         .and_then(deadline);
+    let history = top
+        .table("history", "{ steps = 20000 }")
+        .map_or_else(History::default, History::read);
     let trust_verifiers = top.boolean("trust_verifiers").unwrap_or(false);
     top.finish();
 
@@ -152,6 +156,7 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
         collectors,
         sequencer,
         deadline,
+        history,
         trust_verifiers,
         document: faults.document.clone(),
     }

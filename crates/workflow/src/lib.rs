@@ -48,6 +48,7 @@ mod engine;
 mod ethereum;
 mod fields;
 pub mod graph;
+mod history;
 mod host;
 mod inner;
 mod model;
@@ -63,6 +64,7 @@ pub use check::{check, validate, validate_file};
 pub use decode::{MAX_FILE_SIZE, MAX_STAGES};
 pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
+pub use history::History;
 pub use host::{Host, LocalHost, ProgramFault};
 pub use model::{
     Backoff, ChainStart, Collector, Deadline, Defaults, Dispatcher, EngineAddress, EngineExecutor,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::document::Document;
+use crate::history::History;
 use crate::template::Template;
 use crate::url::HttpUrl;
 use crate::value::{JsonPointer, Rate};
@@ -36,6 +37,8 @@ pub struct Workflow {
     pub sequencer: Option<Sequencer>,
     /// How long a block may take; not counted if absent.
     pub deadline: Option<Deadline>,
+    /// How much is remembered of blocks that have ended.
+    pub history: History,
     /// Whether what stages with [`verify`](Dispatcher::verify) pass leaves without being checked
     /// again by the process that emits.
     pub trust_verifiers: bool,

@@ -262,7 +262,7 @@ impl Coordinator {
                 Event::Join(join)
             }
             Command::Worker(event) => {
-                if let Event::Emitted { task } = &event {
+                if let Event::Emitted { task, .. } = &event {
                     self.unconfirmed
                         .retain(|emission| emission.task.id != *task);
                 }

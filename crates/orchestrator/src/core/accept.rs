@@ -189,6 +189,7 @@ impl Core {
             at: self.now.mono,
         };
         self.history[stage.0].note(ran);
+        self.note_result(no, complete);
         self.end_copies(no, Some((&complete.worker, complete.lease.attempt)));
         self.set_phase(no, Phase::Finishing);
         self.append(

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_bus::Seq;
 
+use super::counts::Replayed;
+use super::past::Ending;
 use super::ready::TaskNo;
 use super::state::{Core, Gathered, Phase, Task};
 use super::tag::LeaseKey;
@@ -139,6 +141,7 @@ impl Core {
                     lost: Vec::new(),
                     retry_at_ms: None,
                     run_recorded: false,
+                    ending: Ending::default(),
                     replayed: !self.started,
                     no,
                     stage,
@@ -150,10 +153,10 @@ impl Core {
                     attempts: Vec::new(),
                 };
                 self.count_in_slots(&task.record, true);
+                self.count_replayed(stage, Replayed::Live);
                 self.tasks.insert(no, task);
                 self.present[stage.0].add(id.block);
                 self.moving += 1;
-                self.counters[stage.0].accepted += 1;
                 return Some(no);
             }
             (RecordKey::Tries(id), Record::Tries(attempts)) => {
@@ -204,9 +207,7 @@ impl Core {
                     .or_default()
                     .insert(id.part.clone(), done.last);
                 finished.newest = finished.newest.max(id.block);
-                let counters = &mut self.counters[stage.0];
-                counters.count(&done.finish);
-                counters.accepted += u64::from(!self.started);
+                self.count_replayed(stage, Replayed::Done(&done.finish));
                 self.forget(id);
                 if !self.leads[stage.0] {
                     self.note_outdated();
@@ -214,8 +215,7 @@ impl Core {
             }
             (RecordKey::Dead(id), Record::Dead(dead)) => {
                 let stage = self.stage_of(id)?;
-                self.counters[stage.0].died += 1;
-                self.counters[stage.0].accepted += u64::from(!self.started);
+                self.count_replayed(stage, Replayed::Dead);
                 self.forget(id);
                 self.deciding.remove(id);
                 if self.dead.insert(id.clone(), (dead, seq)).is_none() {
@@ -248,6 +248,12 @@ impl Core {
             (RecordKey::Source(name), Record::Source(next)) => {
                 self.sources.insert(name.clone(), next);
             }
+            (RecordKey::Past(slot), Record::Past(past)) => self.put_past(*slot, past),
+            (RecordKey::Counts(stage), Record::Counts(numbers)) => {
+                let stage = *self.stage_ix.get(stage)?;
+                self.put_counts(stage, &numbers);
+            }
+            (RecordKey::Totals, Record::Counts(numbers)) => self.put_totals(&numbers),
             // `Record::fits` is asked before.
             _ => {}
         }
@@ -302,7 +308,10 @@ impl Core {
                     }
                 }
             }
-            RecordKey::Tries(_)
+            RecordKey::Past(slot) => self.delete_past(*slot),
+            RecordKey::Counts(_)
+            | RecordKey::Totals
+            | RecordKey::Tries(_)
             | RecordKey::Run(_)
             | RecordKey::Since(..)
             | RecordKey::Opened

@@ -115,6 +115,8 @@ pub enum Event {
     Emitted {
         /// Which task.
         task: TaskId,
+        /// The sinks that have it, each by what it is and where: a file, an address, a subject.
+        places: Vec<String>,
     },
     /// Put a dead letter back into its queue, with its attempts forgotten.
     RetryDead {

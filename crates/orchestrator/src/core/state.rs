@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use proofmill_bus::{Expect, Seq};
 
+use super::counts::Counted;
 use super::deadline::Slot;
 use super::event::{
     Action, Event, Now, Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
+use super::past::{Chronicle, Ending, HistoryOptions};
 use super::progress::Unrecorded;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
@@ -35,6 +37,8 @@ pub struct CoreOptions {
     /// The key that leases are tagged with, if the log has none: random bytes, which whoever runs the
     /// core has recorded if leases outlive it.
     pub fresh_lease_key: [u8; LEASE_KEY_BYTES],
+    /// How much of the past of blocks is remembered.
+    pub history: HistoryOptions,
 }
 
 impl std::fmt::Debug for CoreOptions {
@@ -43,6 +47,7 @@ impl std::fmt::Debug for CoreOptions {
         f.debug_struct("CoreOptions")
             .field("adopt_grace", &self.adopt_grace)
             .field("routing", &self.routing)
+            .field("history", &self.history)
             .finish_non_exhaustive()
     }
 }
@@ -149,6 +154,8 @@ pub struct Core {
     pub(super) reopened: bool,
     pub(super) started_at: Time,
     pub(super) unrecorded: Unrecorded,
+    pub(super) chronicle: Chronicle,
+    pub(super) counted: Counted,
 }
 
 pub(super) struct Task {
@@ -188,6 +195,8 @@ pub(super) struct Task {
     pub(super) run_recorded: bool,
     /// Whether it was in the log at the start.
     pub(super) replayed: bool,
+    /// What is known of its end before that is recorded.
+    pub(super) ending: Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -284,6 +293,8 @@ pub(super) enum Timer {
     Silent(WorkerId),
     Host(WorkerId),
     Adopted,
+    /// Counters have changed and are to be written.
+    Counts,
 }
 
 #[expect(
@@ -429,6 +440,8 @@ impl Core {
             reopened: false,
             started_at: Time::default(),
             unrecorded: Unrecorded::default(),
+            chronicle: Chronicle::default(),
+            counted: Counted::new(stages),
             plan,
             options,
         }
@@ -465,6 +478,8 @@ impl Core {
             self.resume_attempts(no);
         }
         self.forget_groups();
+        self.trim_past();
+        self.take_over_counts();
         self.settle_down();
         std::mem::take(&mut self.actions)
     }
@@ -495,6 +510,7 @@ impl Core {
         self.forget_outdated();
         self.end_slots();
         self.record_progress();
+        self.arm_counts();
     }
 
     pub(super) fn stage_of(&self, id: &TaskId) -> Option<StageIx> {

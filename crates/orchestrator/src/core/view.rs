@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Time;
 use super::ready::ReadyQueue;
-use super::state::{Change, Core, Phase, Worker};
+use super::state::{Change, Core, Phase, Task, Worker};
 use crate::id::TaskId;
 use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Finish, TaskRecord};
 
-/// What a stage has seen since the core was made; replayed marks count too.
+/// What a stage has seen since the log was new. After a crash `leased`, `retried`, `expired`, `hedged` and
+/// `stale_results` may lack their last seconds; the others are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Tasks accepted.
@@ -110,12 +111,11 @@ pub struct Status {
     pub hosts: Vec<HostStatus>,
     /// Producers that wait for room in a queue.
     pub producers_waiting: usize,
-    /// Blocks that were done within their deadline, since the coordinator started.
+    /// Blocks that were done within their deadline.
     pub blocks_met: u64,
     /// Blocks that were not.
     pub blocks_missed: u64,
-    /// Blocks that had been emitted when the chain that their source follows was reorganised, since
-    /// the coordinator started.
+    /// Blocks that had been emitted when the chain that their source follows was reorganised.
     pub blocks_stale: u64,
     /// Whether the core leases nothing more.
     pub draining: bool,
@@ -272,36 +272,7 @@ impl Core {
             .tasks
             .values()
             .filter(|task| keep(&task.record))
-            .map(|task| TaskView {
-                record: task.record.clone(),
-                phase: match &task.phase {
-                    Phase::Ready | Phase::Delayed { .. } | Phase::Recording
-                        if !task.copies.is_empty() =>
-                    {
-                        TaskPhase::Leased
-                    }
-                    Phase::New | Phase::Ready => TaskPhase::Waiting,
-                    Phase::Delayed { .. } => TaskPhase::Delayed,
-                    Phase::Leased => TaskPhase::Leased,
-                    Phase::Held => TaskPhase::Held,
-                    Phase::Queued | Phase::Emitting => TaskPhase::Queued,
-                    Phase::Recording | Phase::Finishing => TaskPhase::Recording,
-                },
-                worker: task.copies.first().map(|held| held.worker.clone()),
-                workers: task
-                    .copies
-                    .iter()
-                    .map(|held| (held.worker.clone(), held.attempt))
-                    .collect(),
-                results: task.parts.keys().cloned().collect(),
-                result_workers: task
-                    .parts
-                    .values()
-                    .map(|part| part.worker.clone())
-                    .collect(),
-                claimable: task.phase == Phase::Ready,
-                attempts: task.attempts.clone(),
-            })
+            .map(task_view)
             .collect();
         views.sort_by(|a, b| a.record.id.cmp(&b.record.id));
         views
@@ -391,15 +362,47 @@ impl Core {
     }
 }
 
+pub(super) fn task_view(task: &Task) -> TaskView {
+    TaskView {
+        record: task.record.clone(),
+        phase: match &task.phase {
+            Phase::Ready | Phase::Delayed { .. } | Phase::Recording if !task.copies.is_empty() => {
+                TaskPhase::Leased
+            }
+            Phase::New | Phase::Ready => TaskPhase::Waiting,
+            Phase::Delayed { .. } => TaskPhase::Delayed,
+            Phase::Leased => TaskPhase::Leased,
+            Phase::Held => TaskPhase::Held,
+            Phase::Queued | Phase::Emitting => TaskPhase::Queued,
+            Phase::Recording | Phase::Finishing => TaskPhase::Recording,
+        },
+        worker: task.copies.first().map(|held| held.worker.clone()),
+        workers: task
+            .copies
+            .iter()
+            .map(|held| (held.worker.clone(), held.attempt))
+            .collect(),
+        results: task.parts.keys().cloned().collect(),
+        result_workers: task
+            .parts
+            .values()
+            .map(|part| part.worker.clone())
+            .collect(),
+        claimable: task.phase == Phase::Ready,
+        attempts: task.attempts.clone(),
+    }
+}
+
 // === impl Counters ===
 
 impl Counters {
-    pub(super) fn count(&mut self, finish: &Finish) {
+    /// The counter of those that ended so.
+    pub(super) fn of(&mut self, finish: &Finish) -> &mut u64 {
         match finish {
-            Finish::Completed { .. } => self.completed += 1,
-            Finish::Grouped { .. } => self.grouped += 1,
-            Finish::Skipped { .. } => self.skipped += 1,
-            Finish::Dropped => self.dropped += 1,
+            Finish::Completed { .. } => &mut self.completed,
+            Finish::Grouped { .. } => &mut self.grouped,
+            Finish::Skipped { .. } => &mut self.skipped,
+            Finish::Dropped => &mut self.dropped,
         }
     }
 }

@@ -18,7 +18,7 @@ use super::sinks::{sinks, sweep_sink_programs};
 use super::store::Store;
 use super::sweep::{sweep_at_end, sweep_blobs};
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
-use crate::core::CoreOptions;
+use crate::core::{CoreOptions, HistoryOptions};
 use crate::plan::Plan;
 use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
@@ -70,6 +70,7 @@ impl Mill {
             let settings = coordinator::Options {
                 core: CoreOptions {
                     routing: options.routing,
+                    history: history_options(workflow),
                     ..CoreOptions::default()
                 },
             };
@@ -292,6 +293,14 @@ impl Mill {
             stopped?;
             closed.map_err(|failure| CoordinatorError::Log(failure).into())
         })
+    }
+}
+
+/// How much of the past of blocks a workflow remembers.
+pub(crate) fn history_options(workflow: &file::Workflow) -> HistoryOptions {
+    HistoryOptions {
+        steps: usize::try_from(workflow.history.steps).unwrap_or(usize::MAX),
+        keep: workflow.history.keep,
     }
 }
 

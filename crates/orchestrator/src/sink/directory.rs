@@ -55,6 +55,12 @@ fn failed(path: &Path, why: impl Display) -> SinkError {
 }
 
 impl Sink for Directory {
+    fn place(&self, emitted: &Emitted) -> String {
+        let path = self.path.join(Self::file_name(emitted));
+        let path = std::path::absolute(&path).unwrap_or(path);
+        format!("file {}", path.display())
+    }
+
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
         let name = Self::file_name(emitted);
         let (path, bytes) = (self.path.clone(), emitted.bytes.clone());

@@ -5,6 +5,7 @@ mod collectors;
 mod dead_letters;
 mod deadlines;
 mod forged;
+mod history;
 mod hosts;
 mod origins;
 mod restart;

@@ -65,7 +65,10 @@ fn prove(mill: &mut Mill, block: u64, fork: char) {
 }
 
 fn emitted(mill: &mut Mill, task: &str) {
-    mill.tell(Event::Emitted { task: id(task) });
+    mill.tell(Event::Emitted {
+        task: id(task),
+        places: Vec::new(),
+    });
 }
 
 /// Blocks 0 and 1 have left, 2 and 3 are aggregated, 4 is held, 5 is proved.

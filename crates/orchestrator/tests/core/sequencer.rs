@@ -5,7 +5,10 @@ use proofmill_orchestrator::core::Event;
 use crate::support::{Draft, Mill, id};
 
 fn emitted(mill: &mut Mill, task: &str) {
-    mill.tell(Event::Emitted { task: id(task) });
+    mill.tell(Event::Emitted {
+        task: id(task),
+        places: Vec::new(),
+    });
 }
 
 #[test]

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
 use proofmill_orchestrator::collector::{Host, StrategyFactory, ToHost};
 use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag,
-    Now, Output, Reply, RequestId, Submit, Target, Time, Token,
+    Action, Complete, Core, CoreOptions, Edition, Event, Fail, HistoryOptions, Join, LeaseKey,
+    LeaseRef, LeaseTag, Now, Output, Reply, RequestId, Submit, Target, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
@@ -18,7 +18,7 @@ use proofmill_orchestrator::plan::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx,
     StageKind, StagePlan,
 };
-use proofmill_orchestrator::record::Failure;
+use proofmill_orchestrator::record::{Failure, Record};
 
 pub(crate) struct Mill {
     pub(crate) core: Core,
@@ -41,6 +41,10 @@ pub(crate) struct Mill {
     pub(crate) told: Vec<(String, ToHost)>,
     sessions: u64,
     replies: BTreeMap<RequestId, Reply>,
+    /// From the next restart on.
+    pub(crate) history: HistoryOptions,
+    /// Appends that the log took, and the operations in them.
+    pub(crate) appends: (usize, usize),
     /// With a log that takes its time: appends on their way to it.
     pub(crate) on_the_way: Option<Vec<(Token, Vec<Op>)>>,
 }
@@ -75,6 +79,8 @@ impl Mill {
             told: Vec::new(),
             sessions: 0,
             replies: BTreeMap::new(),
+            history: HistoryOptions::default(),
+            appends: (0, 0),
             on_the_way: None,
         }
     }
@@ -175,6 +181,8 @@ impl Mill {
             "{} operations",
             ops.len()
         );
+        self.appends.0 += 1;
+        self.appends.1 += ops.len();
         for op in ops {
             self.last = self.last.next();
             match op {
@@ -197,6 +205,19 @@ impl Mill {
         self.log.contains_key(key)
     }
 
+    /// The records under keys that begin so.
+    pub(crate) fn records(&self, prefix: &str) -> Vec<Record> {
+        let found = self.log.iter().filter(|(key, _)| key.starts_with(prefix));
+        found
+            .map(|(key, (_, value))| Record::decode(key, value).expect("our own record"))
+            .collect()
+    }
+
+    /// The records under keys that begin so are gone, as if nobody had ever written them.
+    pub(crate) fn without(&mut self, prefix: &str) {
+        self.log.retain(|key, _| !key.starts_with(prefix));
+    }
+
     /// The process dies and comes back with what the log holds.
     pub(crate) fn restart(&mut self, adopt_grace: Duration) {
         self.set_wall_by(adopt_grace, 0);
@@ -207,6 +228,7 @@ impl Mill {
         self.wall_ahead_ms = ahead_ms;
         let options = CoreOptions {
             adopt_grace,
+            history: self.history,
             ..CoreOptions::default()
         };
         let mut core = Core::new(self.plan.clone(), options);

@@ -7,7 +7,8 @@
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
 //! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
 //! (l) deadlines, (m) of a chain that is reorganised, what was current last, (n) no record names a
-//! blob that was swept, (o) what somebody says who lies harms nobody else's work.
+//! blob that was swept, (o) what somebody says who lies harms nobody else's
+//! work, (p) the history and the counters are the same after a crash, and bounded.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 

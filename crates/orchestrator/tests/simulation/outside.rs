@@ -398,6 +398,7 @@ impl World {
         self.sink.inbox.pop_front();
         let confirm = Event::Emitted {
             task: task.id.clone(),
+            places: vec![format!("file {}", task.id.block)],
         };
         let copies = if self.rng.per_mille(50) { 2 } else { 1 };
         for _ in 0..copies {
