@@ -9,9 +9,11 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use proofmill_bus::{BlobStore, Connection};
+use proofmill_orchestrator::core::BlockSummary;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::blocks::{BlockStatus, BlocksQuery};
 use crate::operations::OperationError;
 use crate::types::{
     Cancellation, DeadLetter, DeadSummary, QueueStatus, Submission, SubmitAnswer, TaskSummary,
@@ -119,6 +121,18 @@ impl Client {
         terms.extend(query.block.map(|block| format!("block={block}")));
         terms.extend(query.limit.map(|limit| format!("limit={limit}")));
         self.get(&format!("/v1/tasks?{}", terms.join("&"))).await
+    }
+
+    /// See [`crate::Operations::block`].
+    pub async fn block(&self, block: u64) -> Result<BlockStatus, ClientError> {
+        self.get(&format!("/v1/block/{block}")).await
+    }
+
+    /// See [`crate::Operations::blocks`].
+    pub async fn blocks(&self, query: BlocksQuery) -> Result<Vec<BlockSummary>, ClientError> {
+        let BlocksQuery { first, last } = query;
+        self.get(&format!("/v1/blocks?first={first}&last={last}"))
+            .await
     }
 
     /// See [`crate::Operations::dead_letters`].

@@ -9,6 +9,7 @@
 //! The proving engine has a front end of its own: [`engine`].
 
 mod access;
+mod blocks;
 mod client;
 mod connections;
 pub mod control;
@@ -28,6 +29,9 @@ mod socket;
 mod types;
 
 pub use access::AccessError;
+pub use blocks::{
+    BlockEntry, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker, BlocksQuery, Happened,
+};
 pub use client::{Client, ClientError};
 pub use connections::ConnectionLimits;
 pub use operations::{OperationError, Operations};

@@ -173,13 +173,13 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
     );
     page.add(
         "blocks_met",
-        "Blocks done within their deadline, since the coordinator started",
+        "Blocks done within their deadline",
         Kind::Counter,
         whole(status.blocks_met as f64),
     );
     page.add(
         "blocks_missed",
-        "Blocks whose deadline passed before they were done, since the coordinator started",
+        "Blocks whose deadline passed before they were done",
         Kind::Counter,
         whole(status.blocks_missed as f64),
     );

@@ -146,7 +146,7 @@ impl Operations {
     pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, OperationError> {
         Ok(self
             .handle
-            .inspect(|core| core.dead_letters().map(summary).collect())
+            .inspect(|core| core.dead_letters().map(dead_summary).collect())
             .await?)
     }
 
@@ -165,7 +165,7 @@ impl Operations {
                 Err(error) => (format!("({error})"), false),
             };
         Ok(DeadLetter {
-            summary: summary(&dead),
+            summary: dead_summary(&dead),
             queue: dead.task.queue.to_string(),
             last: dead.task.last,
             attempts: dead.attempts.iter().map(failed_attempt).collect(),
@@ -220,6 +220,11 @@ impl Operations {
         );
         let message = message.map_err(OperationError::Invalid)?;
         self.bring(queue, message).await
+    }
+
+    /// The way to the coordinator.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
     }
 
     /// The workflow.
@@ -295,7 +300,7 @@ fn settle_dead(reply: Reply, task: &str) -> Result<(), OperationError> {
     }
 }
 
-fn phase_name(phase: &TaskPhase) -> &'static str {
+pub(crate) fn phase_name(phase: &TaskPhase) -> &'static str {
     match phase {
         TaskPhase::Waiting => "waiting",
         TaskPhase::Delayed => "delayed",
@@ -306,7 +311,7 @@ fn phase_name(phase: &TaskPhase) -> &'static str {
     }
 }
 
-fn summary(dead: &DeadRecord) -> DeadSummary {
+pub(crate) fn dead_summary(dead: &DeadRecord) -> DeadSummary {
     DeadSummary {
         task: dead.task.id.to_string(),
         reason: dead.reason.clone(),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{
-    Cancellation, Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission,
-    SubmitAnswer, TaskSummary, TasksQuery,
+    BlockStatus, BlocksQuery, Cancellation, Client, DeadLetter, DeadSummary, Operations,
+    QueueStatus, Submission, SubmitAnswer, TaskSummary, TasksQuery,
 };
 use proofmill_bus::{OpenError, Role, open_blobs};
+use proofmill_orchestrator::core::BlockSummary;
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
 
 use crate::args::Look;
@@ -124,6 +125,20 @@ impl Access {
         match self {
             Self::Running(client) => Ok(client.tasks(&query).await?),
             Self::Stopped(_, operations) => Ok(operations.tasks(query).await?),
+        }
+    }
+
+    pub(crate) async fn block(&self, block: u64) -> Result<BlockStatus, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.block(block).await?),
+            Self::Stopped(_, operations) => Ok(operations.block(block).await?),
+        }
+    }
+
+    pub(crate) async fn blocks(&self, blocks: BlocksQuery) -> Result<Vec<BlockSummary>, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.blocks(blocks).await?),
+            Self::Stopped(_, operations) => Ok(operations.blocks(blocks).await?),
         }
     }
 

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use proofmill_api::BlocksQuery;
+use proofmill_orchestrator::core::BLOCKS_MAX;
 
 /// A proving cluster: blocks and circuits go in, verified zero-knowledge proofs come out, in chain
 /// order.
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     Queues(Look),
     /// The live tasks.
     Tasks(Tasks),
+    /// What became of a block: who proved it, how long each step took, where it went.
+    Block(Block),
     /// The dead-letter queue: tasks that failed for good.
     Dlq {
         #[command(subcommand)]
@@ -302,6 +306,22 @@ pub(crate) struct Tasks {
     pub(crate) limit: usize,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = BLOCK_STATES)]
+pub(crate) struct Block {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// The block, or several in short, as in 10-20.
+    #[arg(value_name = "BLOCK", value_parser = blocks)]
+    pub(crate) blocks: BlocksQuery,
+}
+
+const BLOCK_STATES: &str = "\
+Answers: never seen; waiting, and for what; running; dead (see `dlq show`); dropped from the
+dead-letter queue; skipped by a collector or the sequencer; taken back by its source; finished,
+where no sequencer follows; emitted, and whether its deadline was met. How much is remembered:
+[history] in the workflow file.";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dlq {
     /// List the dead letters.
@@ -376,6 +396,31 @@ pub(crate) struct Submit {
 
 /// Dispatchers of one stage, at most; as in a workflow file.
 const WORKERS_MAX: usize = 4096;
+
+/// `N`, or `N-M`.
+fn blocks(text: &str) -> Result<BlocksQuery, String> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| digits);
+        number.ok_or_else(|| {
+            format!("{text:?} is not a block: expected one, as 12, or several, as 10-20")
+        })
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let blocks = BlocksQuery {
+        first: number(first)?,
+        last: number(last)?,
+    };
+    if blocks.last < blocks.first {
+        return Err(format!("{last} is before {first}"));
+    }
+    if blocks.last - blocks.first >= BLOCKS_MAX {
+        return Err(format!(
+            "more than {BLOCKS_MAX} blocks: ask for fewer at a time"
+        ));
+    }
+    Ok(blocks)
+}
 
 fn stage_and_count(text: &str) -> Result<(String, usize), String> {
     let (stage, count) = text

@@ -75,6 +75,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Status(args) => commands::look::status(args).await,
             Command::Queues(args) => commands::look::queues(args).await,
             Command::Tasks(args) => commands::look::tasks(args).await,
+            Command::Block(args) => commands::block::run(args).await,
             Command::Dlq { command } => commands::dlq::run(command).await,
             Command::Cancel(args) => commands::cancel::run(args).await,
             Command::Submit(args) => commands::submit::run(args).await,

@@ -7,6 +7,7 @@
 )]
 
 mod attacks;
+mod block;
 mod cancel;
 mod circom;
 mod cluster_roles;

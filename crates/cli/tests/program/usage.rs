@@ -27,7 +27,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 45] = [
+    let commands: [(&str, &[&str]); 46] = [
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
@@ -41,6 +41,7 @@ fn help_of_every_command() {
         ("status", &["status"]),
         ("queues", &["queues"]),
         ("tasks", &["tasks"]),
+        ("block", &["block"]),
         ("dlq", &["dlq"]),
         ("dlq-list", &["dlq", "list"]),
         ("dlq-show", &["dlq", "show"]),
