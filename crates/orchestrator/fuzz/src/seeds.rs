@@ -16,8 +16,8 @@ use proofmill_orchestrator::origin::Origins;
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::record::{
-    Attempt, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, Outcome, PartRecord, Past,
-    PastRecord, Record, RecordKey, SlotRecord, StepRecord, TaskRecord,
+    Attempt, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, Outcome as Ended, PartRecord,
+    Past, PastRecord, Record, RecordKey, SlotRecord, StepRecord, TaskRecord,
 };
 use proofmill_orchestrator::remote::{Call, Notice, Said, Tell, Told, What};
 
@@ -370,7 +370,7 @@ pub fn logs() -> Vec<Vec<u8>> {
         ended_ms: 5,
         failed: 0,
         failures: Vec::new(),
-        outcome: Outcome::Emitted {
+        outcome: Ended::Emitted {
             places: vec!["file 0".into()],
         },
     };
