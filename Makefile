@@ -6,7 +6,7 @@ CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,15 @@ lint: ## Formatting and lints, warnings refused
 
 docs: ## The API documentation, warnings refused
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+# The program that the documents are tried with; its own if none is named, as `make test` builds it.
+DOCS_PROGRAM ?=
+
+docs-check: ## Run the commands of README.md and docs/, and compare what they print
+	python3 -B .ci/test_docs_check.py
+	@test -n "$(DOCS_PROGRAM)" || $(CARGO) test --workspace --locked --no-run --test program
+	python3 -B .ci/docs_check.py \
+	  --program "$${DOCS_PROGRAM:-$${CARGO_TARGET_DIR:-target}/debug/proofmill}"
 
 fmt: ## Format the code
 	$(CARGO) fmt --all

@@ -370,7 +370,7 @@ impl Door {
         for reply in replies {
             *match reply {
                 Reply::Accepted => &mut counts.accepted,
-                Reply::Duplicate => &mut counts.duplicates,
+                Reply::Duplicate { .. } => &mut counts.duplicates,
                 Reply::Rejected { .. } => &mut counts.rejected,
                 Reply::Invalid { .. } => &mut counts.invalid,
                 Reply::Differs { .. } => &mut counts.differing,

@@ -122,7 +122,7 @@ impl Setting {
             let circuit = &self.circuit;
             let mut export = Command::new(&circuit.proofmill);
             export.args(["zkey", "export-vk"]).arg(&circuit.zkey);
-            circuit.finish(export.arg("vk.json"))?;
+            circuit.finish(export.args(["vk.json", "--force"]))?;
             let mut verify = node("snarkjs/build/cli.cjs")?;
             verify.args(["groth16", "verify", "vk.json", "ours.public.json"]);
             circuit.finish(verify.arg("ours.proof.json"))?;

@@ -9,7 +9,7 @@ use super::process::Site;
 use super::running::NAME;
 use super::{BYTES, Running};
 use crate::circom::{Circuit, CircuitArgs};
-use crate::harness::{Common, Place, Report, Target, memory, peak, reset_peak, round};
+use crate::harness::{Common, Place, Report, Target, memory, mib, peak, reset_peak, round};
 
 /// Partitions of the job for each that is under way at once.
 const ROUNDS: usize = 3;
@@ -55,7 +55,6 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let circuit = args.circuit.prepare(BYTES)?;
     let program = args.circuit.program()?;
     let mut report = Report::new("Engine: the most memory, and the formula", &place);
-    let mb = |bytes: u64| bytes as f64 / 1e6;
     let mut runs = Vec::new();
     for workers in &args.partition_workers {
         let together = formula(&circuit, *workers, args.form()).await?;
@@ -74,11 +73,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let formula = measured.key + together;
         let off = 100.0 * (measured.most as f64 / formula as f64 - 1.0);
         let name = format!("{workers} at once: most memory");
-        report.figure(&name, mb(measured.most), "MB", Target::Open, "");
-        report.figure("the formula", mb(formula), "MB", Target::Open, "");
+        report.figure(&name, mib(measured.most), "MiB", Target::Open, "");
+        report.figure("the formula", mib(formula), "MiB", Target::Open, "");
         report.figure("off the formula", off.abs(), "%", Target::Most(10.0), "");
-        let reserved = mb(measured.reserved);
-        report.figure("most reserved", reserved, "MB", Target::Open, "");
+        let reserved = mib(measured.reserved);
+        report.figure("most reserved", reserved, "MiB", Target::Open, "");
         runs.push(serde_json::json!({
             "partition_workers": workers,
             "key_bytes": measured.key,

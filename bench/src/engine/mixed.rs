@@ -219,7 +219,7 @@ struct Key {
 async fn keys(client: &Client) -> anyhow::Result<Vec<Key>> {
     let mut keys = Vec::new();
     for circuit in client.circuits().await? {
-        let least = circuit.hot_bytes + circuit.work_bytes;
+        let least = circuit.needed_bytes;
         let bytes = client.preload(&circuit.name, Tier::Hot).await?.bytes;
         client.evict(&circuit.name).await?;
         keys.push(Key { bytes, least });

@@ -3,6 +3,7 @@
 mod circuits;
 mod crash;
 mod critical;
+mod estimates;
 mod memory;
 mod mixed;
 mod process;
@@ -28,6 +29,7 @@ start that program, with circuits of ours too.
   proofmill-bench engine warm --proofs 50
   proofmill-bench engine steady
   proofmill-bench engine memory
+  proofmill-bench engine estimates FOLDER
   proofmill-bench engine critical
   proofmill-bench engine crash --kills 20
   proofmill-bench engine mixed --jobs 1000")]
@@ -44,6 +46,8 @@ enum Experiment {
     Steady(steady::Args),
     /// The most memory with 1, 2 and 4 partitions under way, beside the formula
     Memory(memory::Args),
+    /// The most memory of a key and its first proofs, beside what the engine expects that to be
+    Estimates(estimates::Args),
     /// A critical job behind twenty others: how soon it begins
     Critical(critical::Args),
     /// Killed at random moments under load: what is lost, or proven with two results
@@ -58,6 +62,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Warm(args) => warm::run(args).await,
         Experiment::Steady(args) => steady::run(args).await,
         Experiment::Memory(args) => memory::run(args).await,
+        Experiment::Estimates(args) => estimates::run(args).await,
         Experiment::Critical(args) => critical::run(args).await,
         Experiment::Crash(args) => crash::run(args).await,
         Experiment::Mixed(args) => mixed::run(args).await,

@@ -157,11 +157,6 @@ fn compare<E: Engine>(
         key.bytes() >> 20,
     ));
     lineup.ask("arkworks", || contenders::arkworks(&input, &pool))?;
-    for library in ["blst", "halo2curves"] {
-        if args.options.names(library) {
-            anyhow::bail!("{library} has no Groth16 prover");
-        }
-    }
     lineup.ask("gnark", || contenders::gnark(&input, args.curve, threads))?;
     lineup.run()
 }

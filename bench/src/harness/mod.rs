@@ -28,6 +28,6 @@ pub(crate) use place::{Common, Place};
 pub(crate) use program::Program;
 pub(crate) use progress::Progress;
 pub(crate) use provers::{registry, sleep, work_for};
-pub(crate) use report::{Report, Target, round};
+pub(crate) use report::{Report, Target, mib, round};
 pub(crate) use role::Role;
 pub(crate) use running::{Running, chain, is_block, json_message, one_stage, parse};

@@ -156,6 +156,11 @@ fn met(met: bool) -> &'static str {
     if met { "met" } else { "missed" }
 }
 
+/// So many bytes in mebibytes.
+pub(crate) fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
 /// Three digits are more than the measurement has.
 pub(crate) fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3

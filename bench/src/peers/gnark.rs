@@ -25,7 +25,7 @@ pub(crate) fn offer<'a>(
     input: impl FnOnce(&mut InputFile) -> anyhow::Result<()>,
 ) -> anyhow::Result<Offer<'a>> {
     if Command::new("go").arg("version").output().is_err() {
-        return Ok(Offer::LeftOut(
+        return Ok(Offer::Missing(
             "it is built with `go`, which is not installed".to_owned(),
         ));
     }

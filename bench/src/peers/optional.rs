@@ -10,22 +10,25 @@ use crate::ntt;
 use crate::pairing;
 use crate::versus::Offer;
 
-const WHY_NOT: &str = if cfg!(feature = "peers") {
-    "it does not have this group or field"
-} else {
-    "this bench was built without `--features peers`"
-};
+/// What a peer says of a group or a field that none of the functions below is written for.
+fn nothing<'a>() -> Offer<'a> {
+    if cfg!(feature = "peers") {
+        Offer::LeftOut("it does not have this group or field".to_owned())
+    } else {
+        Offer::Missing("this bench was built without `--features peers`".to_owned())
+    }
+}
 
 /// A group, and the optional peers that can multiply in it.
 pub(crate) trait MsmPeers: MsmGroup {
     /// The product by blst.
     fn blst<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
-        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+        Ok(nothing())
     }
 
     /// The product by halo2curves.
     fn halo2curves<'a>(_: &'a msm::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
-        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+        Ok(nothing())
     }
 }
 
@@ -33,7 +36,7 @@ pub(crate) trait MsmPeers: MsmGroup {
 pub(crate) trait NttPeers: PrimeField {
     /// The transform by halo2curves.
     fn halo2curves<'a>(_: &'a ntt::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
-        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+        Ok(nothing())
     }
 }
 
@@ -41,7 +44,7 @@ pub(crate) trait NttPeers: PrimeField {
 pub(crate) trait PairingPeers: Pairing {
     /// The product by blst.
     fn blst<'a>(_: &'a pairing::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
-        Ok(Offer::LeftOut(WHY_NOT.to_owned()))
+        Ok(nothing())
     }
 }
 

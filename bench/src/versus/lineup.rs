@@ -13,8 +13,10 @@ use crate::peers::command;
 pub(crate) enum Offer<'a> {
     /// It does; some run in more than one way.
     Runs(Vec<Contender<'a>>),
-    /// It cannot, and why.
+    /// It has nothing of the kind, and why: it is left out, also if it is asked for by its name.
     LeftOut(String),
+    /// It could, but is not here, and why: an error if it is asked for by its name.
+    Missing(String),
 }
 
 /// Who takes part in one comparison.
@@ -23,6 +25,8 @@ pub(crate) struct Lineup<'a> {
     settings: Map<String, Value>,
     ours: Contender<'a>,
     peers: Vec<Contender<'a>>,
+    /// Names of the peers that were asked, or were not wanted.
+    asked: Vec<String>,
     notes: Vec<String>,
 }
 
@@ -46,27 +50,42 @@ impl<'a> Lineup<'a> {
             settings,
             ours,
             peers,
+            asked: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// Asks a peer, if it is wanted. One that is wanted by name and cannot is an error.
+    /// Asks a peer, if it is wanted. One that is wanted by name and is not here is an error.
     pub(crate) fn ask(
         &mut self,
         name: &str,
         peer: impl FnOnce() -> anyhow::Result<Offer<'a>>,
     ) -> anyhow::Result<()> {
+        self.asked.push(name.to_owned());
         if !self.options.wants(name) {
             return Ok(());
         }
         match peer().with_context(|| format!("setting up {name}"))? {
             Offer::Runs(contenders) => self.peers.extend(contenders),
-            Offer::LeftOut(why) => {
-                anyhow::ensure!(!self.options.names(name), "{name} cannot take part: {why}");
+            Offer::Missing(why) if self.options.names(name) => {
+                anyhow::bail!("{name} cannot take part: {why}");
+            }
+            Offer::LeftOut(why) | Offer::Missing(why) => {
                 self.notes.push(format!("{name} is left out: {why}"));
             }
         }
         Ok(())
+    }
+
+    /// Says of the peers that are wanted by name, and that this comparison knows nothing of, that they
+    /// are left out.
+    fn note_unasked(&mut self) {
+        let asked = &self.asked;
+        let named = self.options.named();
+        let unasked = named.filter(|name| !asked.iter().any(|asked| asked == name));
+        let why = "this comparison does not call it";
+        self.notes
+            .extend(unasked.map(|name| format!("{name} is left out: {why}")));
     }
 
     /// Ours in another way, to be compared with.
@@ -82,6 +101,7 @@ impl<'a> Lineup<'a> {
     /// Checks that all compute the same, then lets them run in turns. Each round begins with
     /// another contender, so that none always runs after the same one.
     pub(crate) fn run(mut self) -> anyhow::Result<Comparison> {
+        self.note_unasked();
         let mut all = vec![self.ours];
         all.append(&mut self.peers);
         let expected = all[0].run(Purpose::Check).context("our own run")?.result;
@@ -170,5 +190,79 @@ impl Runs {
                 .map(|(name, runs)| (name, Figures::of(runs)))
                 .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::versus::Sample;
+
+    #[derive(Parser)]
+    struct Args {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(against: &str) -> Options {
+        Args::parse_from(["bench", "--samples", "1", "--against", against]).options
+    }
+
+    fn instant(name: &str) -> Contender<'static> {
+        Contender::new(name, |_| {
+            Ok(Sample {
+                ms: vec![1.0],
+                result: Some("the same".to_owned()),
+                stages: Vec::new(),
+            })
+        })
+    }
+
+    #[test]
+    fn a_peer_that_lacks_the_group_is_left_out_with_a_note_also_when_it_is_named() {
+        for against in ["blst,halo2curves", "all"] {
+            let options = options(against);
+            let mut lineup = Lineup::new(&options, Map::new(), instant("proofmill"));
+            let lacks = || Ok(Offer::LeftOut("it does not have this group".to_owned()));
+            lineup.ask("blst", lacks).unwrap();
+            let has = || Ok(Offer::Runs(vec![instant("halo2curves")]));
+            lineup.ask("halo2curves", has).unwrap();
+            let comparison = lineup.run().unwrap();
+            let names: Vec<&str> = comparison.peers.iter().map(|peer| &*peer.name).collect();
+            assert_eq!(names, ["halo2curves"]);
+            let note = "blst is left out: it does not have this group";
+            assert_eq!(comparison.notes, [note]);
+        }
+    }
+
+    #[test]
+    fn a_peer_that_is_not_here_is_an_error_only_when_it_is_named() {
+        let why = || "`go` is not installed".to_owned();
+        let named = options("gnark");
+        let mut lineup = Lineup::new(&named, Map::new(), instant("proofmill"));
+        let error = lineup
+            .ask("gnark", || Ok(Offer::Missing(why())))
+            .unwrap_err()
+            .to_string();
+        assert_eq!(error, "gnark cannot take part: `go` is not installed");
+
+        let all = options("all");
+        let mut lineup = Lineup::new(&all, Map::new(), instant("proofmill"));
+        lineup.ask("gnark", || Ok(Offer::Missing(why()))).unwrap();
+        let notes = lineup.run().unwrap().notes;
+        assert_eq!(notes, ["gnark is left out: `go` is not installed"]);
+    }
+
+    #[test]
+    fn a_peer_that_a_comparison_does_not_know_is_noted() {
+        let options = options("snarkjs,none");
+        let lineup = Lineup::new(&options, Map::new(), instant("proofmill"));
+        let notes = lineup.run().unwrap().notes;
+        assert_eq!(
+            notes,
+            ["snarkjs is left out: this comparison does not call it"]
+        );
     }
 }

@@ -14,7 +14,7 @@ const PEERS: [&str; 5] = ["arkworks", "blst", "halo2curves", "gnark", "snarkjs"]
 pub(crate) const COMPARISON_HELP: &str = "\
 All contenders run in turns, each first once unmeasured; what they compute must be the same.
 blst and halo2curves take part if the bench is built with `--features peers`; gnark, if `go` is
-installed. A peer of your own is a command that prints, as the last line of its standard output,
+installed. A peer that has no such group or curve is left out, with a note. A peer of your own is a command that prints, as the last line of its standard output,
 one JSON object: {\"ms\": 12.3}, or {\"ms\": [12.3, 12.5]} if it makes several runs at once.
 
   --peer 'mcl=./mcl-msm --curve {curve} --log-n {log_n} --threads {threads}'";
@@ -128,6 +128,12 @@ impl Options {
     /// Whether a peer is to take part.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.against.iter().any(|wanted| wanted == "all") || self.names(name)
+    }
+
+    /// The peers that are asked for by their names.
+    pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
+        let names = self.against.iter().map(String::as_str);
+        names.filter(|name| PEERS.contains(name))
     }
 
     /// Whether a peer is asked for by its name.

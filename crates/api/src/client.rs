@@ -9,13 +9,15 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use proofmill_bus::{BlobStore, Connection};
+use proofmill_orchestrator::core::BlockSummary;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::blocks::{BlockStatus, BlocksQuery};
 use crate::operations::OperationError;
 use crate::types::{
-    Cancellation, DeadLetter, DeadSummary, QueueStatus, Submission, SubmitAnswer, TaskSummary,
-    TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, Dropped, QueueStatus, Submission, SubmitAnswer,
+    TaskSummary, TasksQuery,
 };
 use crate::{over_bus, socket};
 
@@ -121,6 +123,18 @@ impl Client {
         self.get(&format!("/v1/tasks?{}", terms.join("&"))).await
     }
 
+    /// See [`crate::Operations::block`].
+    pub async fn block(&self, block: u64) -> Result<BlockStatus, ClientError> {
+        self.get(&format!("/v1/block/{block}")).await
+    }
+
+    /// See [`crate::Operations::blocks`].
+    pub async fn blocks(&self, query: BlocksQuery) -> Result<Vec<BlockSummary>, ClientError> {
+        let BlocksQuery { first, last } = query;
+        self.get(&format!("/v1/blocks?first={first}&last={last}"))
+            .await
+    }
+
     /// See [`crate::Operations::dead_letters`].
     pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, ClientError> {
         self.get("/v1/dead").await
@@ -140,11 +154,9 @@ impl Client {
     }
 
     /// See [`crate::Operations::drop_dead`].
-    pub async fn drop_dead(&self, task: &str) -> Result<(), ClientError> {
+    pub async fn drop_dead(&self, task: &str) -> Result<Dropped, ClientError> {
         let path = format!("/v1/dead/{}", checked(task)?);
-        self.call::<serde_json::Value>(Method::DELETE, &path, Bytes::new())
-            .await
-            .map(drop)
+        self.call(Method::DELETE, &path, Bytes::new()).await
     }
 
     /// See [`crate::Operations::cancel`].

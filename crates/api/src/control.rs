@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 
+use crate::blocks::BlocksQuery;
 use crate::operations::Operations;
 use crate::refused::Refused;
 use crate::serve::{self, Terms, Versions};
@@ -52,6 +53,8 @@ pub fn router(operations: Operations) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/queues", get(queues))
         .route("/v1/tasks", get(tasks))
+        .route("/v1/block/{block}", get(block))
+        .route("/v1/blocks", get(blocks))
         .route("/v1/dead", get(dead_letters))
         .route("/v1/dead/{*task}", get(dead_letter))
         .route("/v1/dead/{*task}", delete(drop_dead))
@@ -81,6 +84,22 @@ async fn tasks(
     Ok(Json(operations.tasks(query).await?).into_response())
 }
 
+async fn block(
+    State(operations): State<Operations>,
+    block: Result<UrlPath<u64>, PathRejection>,
+) -> Answer {
+    let UrlPath(block) = block?;
+    Ok(Json(operations.block(block).await?).into_response())
+}
+
+async fn blocks(
+    State(operations): State<Operations>,
+    query: Result<Query<BlocksQuery>, QueryRejection>,
+) -> Answer {
+    let Query(query) = query?;
+    Ok(Json(operations.blocks(query).await?).into_response())
+}
+
 async fn dead_letters(State(operations): State<Operations>) -> Answer {
     Ok(Json(operations.dead_letters().await?).into_response())
 }
@@ -107,8 +126,7 @@ async fn drop_dead(
     task: Result<UrlPath<String>, PathRejection>,
 ) -> Answer {
     let UrlPath(task) = task?;
-    operations.drop_dead(&task).await?;
-    Ok(Json(serde_json::json!({ "task": task })).into_response())
+    Ok(Json(operations.drop_dead(&task).await?).into_response())
 }
 
 async fn cancel(

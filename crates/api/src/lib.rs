@@ -9,6 +9,7 @@
 //! The proving engine has a front end of its own: [`engine`].
 
 mod access;
+mod blocks;
 mod client;
 mod connections;
 pub mod control;
@@ -28,12 +29,15 @@ mod socket;
 mod types;
 
 pub use access::AccessError;
+pub use blocks::{
+    BlockEntry, BlockFailure, BlockStatus, BlockStep, BlockTask, BlockWorker, BlocksQuery, Happened,
+};
 pub use client::{Client, ClientError};
 pub use connections::ConnectionLimits;
 pub use operations::{OperationError, Operations};
 pub use port::{PortError, TlsFiles};
 pub use socket::{SOCKET_NAME, socket_path};
 pub use types::{
-    Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,
-    TaskSummary, TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
+    SubmitAnswer, TaskSummary, TasksQuery,
 };

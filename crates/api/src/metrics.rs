@@ -10,11 +10,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::{Settled, StageStatus};
-use proofmill_telemetry::{CONTENT_TYPE, Histogram, Kind, Page};
+use proofmill_telemetry::{CONTENT_TYPE, FrontPage, Histogram, Kind, Page};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use crate::page::PageGate;
+use crate::page::{PageGate, front};
 use crate::serve::{self, Terms, Versions};
 
 /// A number of a stage.
@@ -26,6 +26,23 @@ struct Scrape {
     overhead: Histogram,
     waited: Histogram,
 }
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill: the metrics of a workflow",
+    about: "What runs a workflow of proving tasks counts here what it does.",
+    links: &[
+        ("/metrics", "counters and histograms, for Prometheus"),
+        (
+            "/healthz",
+            "whether the workflow is led, and takes new messages",
+        ),
+    ],
+    calls: &[(
+        "proofmill status",
+        "what becomes of the workflow, told on a terminal",
+    )],
+    document: "operate.md",
+};
 
 /// Connections are closed after so long: whoever scrapes opens another.
 const LIFETIME: Duration = Duration::from_secs(600);
@@ -57,6 +74,7 @@ pub async fn serve(
     };
     let gate = PageGate::on(listener.local_addr().ok());
     let app = Router::new()
+        .route("/", get(async || front(&FRONT)))
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .layer(middleware::from_fn_with_state(gate, PageGate::pass))
@@ -118,7 +136,7 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
     for (name, help, value) in gauges {
         page.add(name, help, Kind::Gauge, each(value));
     }
-    let counters: [(&str, &str, Value); 9] = [
+    let counters: [(&str, &str, Value); 10] = [
         ("tasks_accepted", "Tasks accepted", |s| {
             s.counters.accepted as f64
         }),
@@ -145,6 +163,11 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
         ("results_stale", "Results that came too late", |s| {
             s.counters.stale_results as f64
         }),
+        (
+            "messages_late",
+            "Messages that came to a collector after their group was emitted",
+            |s| s.counters.late as f64,
+        ),
         ("messages_emitted", "Messages emitted in order", |s| {
             s.counters.emitted as f64
         }),
@@ -173,13 +196,13 @@ async fn metrics(State(scrape): State<Scrape>) -> Response {
     );
     page.add(
         "blocks_met",
-        "Blocks done within their deadline, since the coordinator started",
+        "Blocks done within their deadline",
         Kind::Counter,
         whole(status.blocks_met as f64),
     );
     page.add(
         "blocks_missed",
-        "Blocks whose deadline passed before they were done, since the coordinator started",
+        "Blocks whose deadline passed before they were done",
         Kind::Counter,
         whole(status.blocks_missed as f64),
     );

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
 use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle};
-use proofmill_orchestrator::core::{Reply, Status, TaskPhase};
+use proofmill_orchestrator::core::{Core, Edition, Reply, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::payload::Encoding;
@@ -14,9 +14,10 @@ use proofmill_orchestrator::plan::{Plan, QueueIx};
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
 use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
+use crate::over_bus::{LedWorkflow, WorkerSummary};
 use crate::types::{
-    Cancellation, DeadLetter, DeadSummary, FailedAttempt, QueueStatus, Submission, SubmitAnswer,
-    TaskSummary, TasksQuery,
+    Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
+    SubmitAnswer, TaskSummary, TasksQuery,
 };
 
 /// Bytes of a dead letter's payload that are shown.
@@ -60,6 +61,37 @@ impl Operations {
     /// The whole at this moment.
     pub async fn status(&self) -> Result<Status, OperationError> {
         Ok(self.handle.status().await?)
+    }
+
+    /// The workflow in a few words, as `leader` leads it, with up to `named_max` of its workers.
+    pub(crate) async fn led_by(
+        &self,
+        leader: String,
+        named_max: usize,
+    ) -> Result<LedWorkflow, OperationError> {
+        let (status, workers) = self
+            .handle
+            .inspect(|core| (core.status(), core.workers()))
+            .await?;
+        let named = workers.iter().take(named_max).map(|worker| WorkerSummary {
+            worker: worker.worker.to_string(),
+            group: worker.group.to_string(),
+            tasks: worker.leases.len(),
+        });
+        Ok(LedWorkflow {
+            workflow: status.workflow.to_string(),
+            leader,
+            live: status.live,
+            dead: status.dead,
+            next_block: status.next_block,
+            worker_count: workers.len(),
+            workers: named.collect(),
+            collectors: status
+                .hosts
+                .iter()
+                .map(|host| host.host.to_string())
+                .collect(),
+        })
     }
 
     /// Each queue at this moment.
@@ -146,7 +178,7 @@ impl Operations {
     pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, OperationError> {
         Ok(self
             .handle
-            .inspect(|core| core.dead_letters().map(summary).collect())
+            .inspect(|core| core.dead_letters().map(dead_summary).collect())
             .await?)
     }
 
@@ -165,7 +197,7 @@ impl Operations {
                 Err(error) => (format!("({error})"), false),
             };
         Ok(DeadLetter {
-            summary: summary(&dead),
+            summary: dead_summary(&dead),
             queue: dead.task.queue.to_string(),
             last: dead.task.last,
             attempts: dead.attempts.iter().map(failed_attempt).collect(),
@@ -182,9 +214,14 @@ impl Operations {
     }
 
     /// Gives a dead letter up for good.
-    pub async fn drop_dead(&self, task: &str) -> Result<(), OperationError> {
-        let reply = self.handle.drop_dead(parse(task)?).await?;
-        settle_dead(reply, task)
+    pub async fn drop_dead(&self, task: &str) -> Result<Dropped, OperationError> {
+        let id = parse(task)?;
+        let of = id.clone();
+        let gap = self.handle.inspect(move |core| gap_without(core, &of));
+        let gap = gap.await?;
+        settle_dead(self.handle.drop_dead(id).await?, task)?;
+        let task = task.to_owned();
+        Ok(Dropped { task, gap })
     }
 
     /// Stops live tasks, wherever they are, and moves them to the dead-letter queue: programs that
@@ -222,6 +259,11 @@ impl Operations {
         self.bring(queue, message).await
     }
 
+    /// The way to the coordinator.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// The workflow.
     pub(crate) fn plan(&self) -> &Plan {
         self.handle.plan()
@@ -246,11 +288,16 @@ impl Operations {
         queue: QueueIx,
         message: SourceMessage,
     ) -> Result<SubmitAnswer, OperationError> {
+        // Whoever submits a block that was dropped wants it to be done after all.
+        let message = SourceMessage {
+            edition: Edition::Anew,
+            ..message
+        };
         let producer = "submit".into();
         let reply = source::submit(&self.handle, &self.blobs, &producer, queue, message);
         match reply.await.map_err(|error| not_recorded(&error))? {
             Reply::Accepted => Ok(SubmitAnswer::Accepted),
-            Reply::Duplicate => Ok(SubmitAnswer::Duplicate),
+            Reply::Duplicate { same } => Ok(SubmitAnswer::Duplicate { same }),
             Reply::Rejected { why } => Ok(SubmitAnswer::Rejected { why }),
             Reply::IsDead { task, why } => Ok(SubmitAnswer::Dead {
                 task: task.to_string(),
@@ -291,11 +338,32 @@ fn settle_dead(reply: Reply, task: &str) -> Result<(), OperationError> {
     match reply {
         Reply::NotFound => Err(no_such_letter(task)),
         Reply::Draining => Err(OperationError::Unavailable("the mill drains".to_owned())),
+        Reply::Invalid { why } => Err(OperationError::Conflict(why)),
         _ => Ok(()),
     }
 }
 
-fn phase_name(phase: &TaskPhase) -> &'static str {
+/// What the sequencer waits for when a dead letter is gone.
+fn gap_without(core: &Core, id: &TaskId) -> Option<Gap> {
+    let plan = core.plan();
+    let dead = core.dead_letter(id).filter(|dead| !dead.late)?;
+    let stage = plan.stage_named(&id.stage)?;
+    let (sequencer, _) = plan.sequencer()?;
+    let next = core.status().next_block?;
+    let last = dead.task.last;
+    if !plan.leads_to_sequencer()[stage.0] || last < next {
+        return None;
+    }
+    let read = plan.stage(sequencer).inputs.first()?;
+    Some(Gap {
+        first: id.block.max(next),
+        last,
+        queue: dead.task.queue.to_string(),
+        sequencer_queue: plan.queue(*read).name.to_string(),
+    })
+}
+
+pub(crate) fn phase_name(phase: &TaskPhase) -> &'static str {
     match phase {
         TaskPhase::Waiting => "waiting",
         TaskPhase::Delayed => "delayed",
@@ -306,7 +374,7 @@ fn phase_name(phase: &TaskPhase) -> &'static str {
     }
 }
 
-fn summary(dead: &DeadRecord) -> DeadSummary {
+pub(crate) fn dead_summary(dead: &DeadRecord) -> DeadSummary {
     DeadSummary {
         task: dead.task.id.to_string(),
         reason: dead.reason.clone(),

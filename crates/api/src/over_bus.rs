@@ -2,6 +2,7 @@
 //! socket, carried in messages.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -31,19 +32,81 @@ struct Answer {
     body: Bytes,
 }
 
+/// In place of a workflow's name, which has no `_`: whoever leads any.
+const EVERYBODY: &str = "_all";
+
+/// How long the leaders of a cluster have to say that they are there.
+const ROLL_CALL: Duration = Duration::from_secs(1);
+
+/// Workers that a leader names; of more it tells how many there are.
+const NAMED_MAX: usize = 500;
+
+/// A workflow that is led now, and who works for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LedWorkflow {
+    /// Its name.
+    pub workflow: String,
+    /// The process that leads it.
+    pub leader: String,
+    /// Live tasks.
+    pub live: usize,
+    /// Dead letters.
+    pub dead: usize,
+    /// The next block that its sequencer emits.
+    pub next_block: Option<u64>,
+    /// Workers that have joined, also those that are not named.
+    pub worker_count: usize,
+    /// The workers, by name, up to 500 of them.
+    pub workers: Vec<WorkerSummary>,
+    /// Processes that keep partitions of its collectors; none: the leader does.
+    pub collectors: Vec<String>,
+}
+
+/// A worker of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerSummary {
+    /// Its name.
+    pub worker: String,
+    /// Its group: a stage's name, unless the workflow says otherwise.
+    pub group: String,
+    /// Tasks that it has.
+    pub tasks: usize,
+}
+
 fn subject(connection: &Connection, workflow: &str) -> String {
     connection.subject(&["control", workflow])
 }
 
-/// Answers for the workflow until the future is dropped: whoever leads it does.
+/// The workflows that are led on this bus, by name.
+///
+/// # Errors
+/// In words: they cannot be asked for.
+pub async fn workflows(connection: &Connection) -> Result<Vec<LedWorkflow>, String> {
+    let subject = subject(connection, EVERYBODY);
+    let answers = connection.request_all(&subject, Bytes::new(), ROLL_CALL);
+    let answers = answers.await.map_err(|error| error.to_string())?;
+    // An answer that is none comes from a version that knows no such question.
+    let mut found: Vec<LedWorkflow> = answers
+        .iter()
+        .filter_map(|answer| serde_json::from_slice(answer).ok())
+        .collect();
+    found.sort_by(|a, b| a.workflow.cmp(&b.workflow));
+    found.dedup_by(|a, b| a.workflow == b.workflow);
+    Ok(found)
+}
+
+/// Answers for the workflow until the future is dropped: whoever leads it does. `leader` is what this
+/// process is called.
 pub async fn serve(
     connection: &Connection,
     blobs: &Arc<BlobStore>,
     workflow: &str,
+    leader: &str,
     operations: Operations,
 ) -> Result<(), RemoteError> {
     let mut asked = connection.listen(&subject(connection, workflow)).await?;
-    let router = router(operations);
+    let mut called = connection.listen(&subject(connection, EVERYBODY)).await?;
+    let router = router(operations.clone());
     let mut answering = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
@@ -55,6 +118,17 @@ pub async fn serve(
                     match answer(&request.payload, &connection, &blobs, router).await {
                         Ok(bytes) => request.reply(bytes).await,
                         Err(error) => tracing::warn!(%error, "a question is not answered"),
+                    }
+                });
+            }
+            Some(request) = called.next() => {
+                let (operations, leader) = (operations.clone(), leader.to_owned());
+                answering.spawn(async move {
+                    // A leader that is just ending has nothing to say.
+                    if let Ok(here) = operations.led_by(leader, NAMED_MAX).await
+                        && let Ok(answer) = serde_json::to_vec(&here)
+                    {
+                        request.reply(answer).await;
                     }
                 });
             }

@@ -4,10 +4,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
-use axum::http::header::{HOST, HeaderMap, ORIGIN};
+use axum::http::header::{CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use proofmill_telemetry::{FRONT_PAGE_TYPE, FrontPage};
 
 use crate::connections::Admitted;
 use crate::refused::Refused;
@@ -50,6 +51,11 @@ impl PageGate {
             Err(refused) => refused.into_response(),
         }
     }
+}
+
+/// The answer to `GET /`.
+pub(crate) fn front(page: &FrontPage<'_>) -> Response {
+    ([(CONTENT_TYPE, FRONT_PAGE_TYPE)], page.html()).into_response()
 }
 
 /// Refuses what says that it comes from a page.

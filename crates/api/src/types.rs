@@ -112,6 +112,29 @@ pub struct FailedAttempt {
     pub wall_ms: u64,
 }
 
+/// What is left when a dead letter has been dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Its id, `STAGE/BLOCK/PART`.
+    pub task: String,
+    /// What the sequencer waits for now, if it does.
+    #[serde(default)]
+    pub gap: Option<Gap>,
+}
+
+/// Blocks that have not been emitted, and whose message has been dropped: the sequencer waits for them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gap {
+    /// The first of them.
+    pub first: u64,
+    /// The last, inclusive.
+    pub last: u64,
+    /// The queue by which the message had come: another one there is taken, and goes its way.
+    pub queue: String,
+    /// The queue that the sequencer reads: what comes there is emitted in the blocks' place.
+    pub sequencer_queue: String,
+}
+
 /// Which live tasks to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -150,8 +173,13 @@ pub struct Submission {
 pub enum SubmitAnswer {
     /// Durably recorded.
     Accepted,
-    /// Known, or finished, already.
-    Duplicate,
+    /// Known, or finished, already: nothing was recorded.
+    Duplicate {
+        /// Whether what is known, or was finished, carried the same; `None` if that is not remembered:
+        /// the block has left long ago, or an earlier release finished it.
+        #[serde(default)]
+        same: Option<bool>,
+    },
     /// Recorded in the dead-letter queue.
     Rejected {
         /// Why.

@@ -167,7 +167,7 @@ async fn each_operation_does_what_it_says() {
     );
     assert_eq!(
         site.submit("in", 4, group).await.expect("told"),
-        SubmitAnswer::Duplicate
+        SubmitAnswer::Duplicate { same: Some(true) }
     );
     let error = operation(
         site.submit("in", 4, r#"{"group": 8}"#)

@@ -21,6 +21,7 @@
 //! ```
 
 mod blob;
+mod certificate;
 mod embedded;
 mod error;
 mod jetstream;
@@ -34,6 +35,7 @@ mod secret;
 pub use blob::{
     BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, Look, Sightings, Sweeper, Swept,
 };
+pub use certificate::certificate_remedy;
 pub use embedded::{
     DirectoryLock, EmbeddedLog, LockError, Loss, OpenError, Options, open_lock_file,
 };

@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use proofmill_api::over_bus::{self, LedWorkflow};
 use proofmill_api::{
-    Cancellation, Client, DeadLetter, DeadSummary, Operations, QueueStatus, Submission,
-    SubmitAnswer, TaskSummary, TasksQuery,
+    BlockStatus, BlocksQuery, Cancellation, Client, DeadLetter, DeadSummary, Dropped, Operations,
+    QueueStatus, Submission, SubmitAnswer, TaskSummary, TasksQuery,
 };
 use proofmill_bus::{OpenError, Role, open_blobs};
+use proofmill_orchestrator::core::BlockSummary;
 use proofmill_orchestrator::mill::{Mill, MillError, Options};
 
 use crate::args::Look;
@@ -26,12 +28,39 @@ pub(crate) enum Access {
     Stopped(Box<Mill>, Operations),
 }
 
+/// Whether a command without a workflow's name is about a bus: it names one, and no state directory.
+pub(crate) fn is_bus_meant(args: &Look) -> bool {
+    args.workflow.is_none() && args.bus.url.is_some() && args.state.state.is_none()
+}
+
+/// The workflows that are led on the bus.
+pub(crate) async fn workflows(args: &Look) -> Result<Vec<LedWorkflow>, Failure> {
+    let connection = bus::connect(&args.bus, Role::Operator, "status").await?;
+    over_bus::workflows(&connection).await.map_err(Failure::new)
+}
+
+/// The refusal of a command that does not say which of them it is about.
+async fn which_workflow(args: &Look) -> Result<Failure, Failure> {
+    let found = workflows(args).await?;
+    let names: Vec<&str> = found.iter().map(|led| led.workflow.as_str()).collect();
+    let message = match names[..] {
+        [] => "no workflow is led on this bus, and none is named".to_owned(),
+        _ => format!(
+            "which workflow? On this bus there are: {}",
+            names.join(", ")
+        ),
+    };
+    Ok(Failure::usage(message)
+        .help("name one with --workflow, or a mill of this machine with --state"))
+}
+
 // === impl Access ===
 
 impl Access {
     /// The way to what a command looks at: it changes nothing, and needs no room on the disk.
     pub(crate) async fn look(args: &Look) -> Result<Self, Failure> {
         match &args.workflow {
+            None if is_bus_meant(args) => Err(which_workflow(args).await?),
             None => Self::read(args.state.state.clone()).await,
             Some(workflow) => Self::on_bus(args, workflow).await,
         }
@@ -40,6 +69,7 @@ impl Access {
     /// The way to what a command changes.
     pub(crate) async fn change(args: &Look) -> Result<Self, Failure> {
         match &args.workflow {
+            None if is_bus_meant(args) => Err(which_workflow(args).await?),
             None => Self::to(args.state.state.clone(), false).await,
             Some(workflow) => Self::on_bus(args, workflow).await,
         }
@@ -127,6 +157,20 @@ impl Access {
         }
     }
 
+    pub(crate) async fn block(&self, block: u64) -> Result<BlockStatus, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.block(block).await?),
+            Self::Stopped(_, operations) => Ok(operations.block(block).await?),
+        }
+    }
+
+    pub(crate) async fn blocks(&self, blocks: BlocksQuery) -> Result<Vec<BlockSummary>, Failure> {
+        match self {
+            Self::Running(client) => Ok(client.blocks(blocks).await?),
+            Self::Stopped(_, operations) => Ok(operations.blocks(blocks).await?),
+        }
+    }
+
     pub(crate) async fn dead_letters(&self) -> Result<Vec<DeadSummary>, Failure> {
         match self {
             Self::Running(client) => Ok(client.dead_letters().await?),
@@ -148,7 +192,7 @@ impl Access {
         }
     }
 
-    pub(crate) async fn drop_dead(&self, task: &str) -> Result<(), Failure> {
+    pub(crate) async fn drop_dead(&self, task: &str) -> Result<Dropped, Failure> {
         match self {
             Self::Running(client) => Ok(client.drop_dead(task).await?),
             Self::Stopped(_, operations) => Ok(operations.drop_dead(task).await?),

@@ -8,9 +8,13 @@ pub(crate) mod intake;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use proofmill_api::BlocksQuery;
+use proofmill_orchestrator::core::BLOCKS_MAX;
+use proofmill_workflow::parse_duration;
 
 /// A proving cluster: blocks and circuits go in, verified zero-knowledge proofs come out, in chain
 /// order.
@@ -61,6 +65,9 @@ pub(crate) enum Format {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// End the programs of the process whose pipe standard input is, once it is gone.
+    #[command(hide = true)]
+    SupervisePrograms,
     /// Prove real Bitcoin headers, verify the proofs, emit them in chain order.
     Demo(Demo),
     /// Run every role of a workflow in this process.
@@ -85,6 +92,8 @@ pub(crate) enum Command {
     Queues(Look),
     /// The live tasks.
     Tasks(Tasks),
+    /// What became of a block: who proved it, how long each step took, where it went.
+    Block(Block),
     /// The dead-letter queue: tasks that failed for good.
     Dlq {
         #[command(subcommand)]
@@ -136,7 +145,11 @@ impl Command {
     pub(crate) fn only_waits(&self) -> bool {
         matches!(
             self,
-            Self::Dispatcher(_) | Self::Collector(_) | Self::Sequencer(_) | Self::Source(_)
+            Self::Dispatcher(_)
+                | Self::Collector(_)
+                | Self::Sequencer(_)
+                | Self::Source(_)
+                | Self::SupervisePrograms
         )
     }
 }
@@ -191,6 +204,8 @@ pub(crate) struct Demo {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) drain: DrainArg,
+    #[command(flatten)]
     pub(crate) metrics: MetricsArg,
 }
 
@@ -199,6 +214,15 @@ pub(crate) struct MetricsArg {
     /// Serve `/metrics` (Prometheus) and `/healthz` here, such as 127.0.0.1:9464.
     #[arg(long, env = "PROOFMILL_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<SocketAddr>,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DrainArg {
+    /// How long the first Ctrl-C or SIGTERM may wait for what is under way; then it is handed back, as
+    /// by the second.
+    #[arg(long, env = "PROOFMILL_DRAIN_TIMEOUT", value_name = "DURATION", default_value = "15m",
+          value_parser = parse_duration)]
+    pub(crate) drain_timeout: Duration,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -246,6 +270,8 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) drain: DrainArg,
+    #[command(flatten)]
     pub(crate) metrics: MetricsArg,
     #[command(flatten)]
     pub(crate) intake: intake::IntakeArgs,
@@ -277,7 +303,8 @@ pub(crate) enum Graph {
 pub(crate) struct Look {
     #[command(flatten)]
     pub(crate) state: StateArg,
-    /// A workflow on a cluster, by its name, instead of a mill of this machine.
+    /// A workflow on a cluster, by its name, instead of a mill of this machine. `status` with --bus and
+    /// without a name lists those that are led there, and who works for them.
     #[arg(long, value_name = "NAME", requires = "url", conflicts_with = "state")]
     pub(crate) workflow: Option<String>,
     #[command(flatten)]
@@ -302,6 +329,22 @@ pub(crate) struct Tasks {
     pub(crate) limit: usize,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = BLOCK_STATES)]
+pub(crate) struct Block {
+    #[command(flatten)]
+    pub(crate) look: Look,
+    /// The block, or several in short, as in 10-20.
+    #[arg(value_name = "BLOCK", value_parser = blocks)]
+    pub(crate) blocks: BlocksQuery,
+}
+
+const BLOCK_STATES: &str = "\
+Answers: never seen; waiting, and for what; running; dead (see `dlq show`); dropped from the
+dead-letter queue; skipped by a collector or the sequencer; taken back by its source; finished,
+where no sequencer follows; emitted, and whether its deadline was met. How much is remembered:
+[history] in the workflow file.";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dlq {
     /// List the dead letters.
@@ -312,7 +355,8 @@ pub(crate) enum Dlq {
     Retry(DlqTasks),
     /// Give dead letters up for good.
     ///
-    /// The sequencer still waits for their blocks: submit what it should emit to its queue.
+    /// The sequencer still waits for their blocks, and the command says for which: submit them again, or
+    /// a placeholder to the sequencer's own queue, which is emitted in their place.
     Drop(DlqTasks),
 }
 
@@ -376,6 +420,31 @@ pub(crate) struct Submit {
 
 /// Dispatchers of one stage, at most; as in a workflow file.
 const WORKERS_MAX: usize = 4096;
+
+/// `N`, or `N-M`.
+fn blocks(text: &str) -> Result<BlocksQuery, String> {
+    let number = |text: &str| {
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = text.parse().ok().filter(|_| digits);
+        number.ok_or_else(|| {
+            format!("{text:?} is not a block: expected one, as 12, or several, as 10-20")
+        })
+    };
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let blocks = BlocksQuery {
+        first: number(first)?,
+        last: number(last)?,
+    };
+    if blocks.last < blocks.first {
+        return Err(format!("{last} is before {first}"));
+    }
+    if blocks.last - blocks.first >= BLOCKS_MAX {
+        return Err(format!(
+            "more than {BLOCKS_MAX} blocks: ask for fewer at a time"
+        ));
+    }
+    Ok(blocks)
+}
 
 fn stage_and_count(text: &str) -> Result<(String, usize), String> {
     let (stage, count) = text

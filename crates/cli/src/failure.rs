@@ -36,6 +36,14 @@ impl Failure {
         }
     }
 
+    /// A question could not be answered, where the exit code 1 is an answer: exit code 3.
+    pub(crate) fn unanswered(message: impl Into<String>) -> Self {
+        Self {
+            code: 3,
+            ..Self::new(message)
+        }
+    }
+
     /// Stopped by a signal before the end: exit code 130.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
         Self {

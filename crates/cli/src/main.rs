@@ -4,6 +4,7 @@ mod access;
 mod args;
 mod bus;
 mod commands;
+mod content;
 mod demo;
 mod devices;
 mod failure;
@@ -17,6 +18,7 @@ mod provers;
 mod signals;
 mod stages;
 mod state;
+mod supervise;
 mod threads;
 
 use std::process::ExitCode;
@@ -32,6 +34,7 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    supervise::begin();
     let format = match cli.global.log_format {
         Format::Human => proofmill_telemetry::LogFormat::Human,
         Format::Json => proofmill_telemetry::LogFormat::Json,
@@ -63,6 +66,7 @@ fn run(command: Command) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format!("cannot start: {error}")))?;
     let result = runtime.block_on(async {
         match command {
+            Command::SupervisePrograms => supervise::run().await,
             Command::Demo(args) => demo::run(args).await,
             Command::Run(args) => commands::run::run(args).await,
             Command::Coordinator(args) => commands::cluster::coordinator(args).await,
@@ -75,6 +79,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Status(args) => commands::look::status(args).await,
             Command::Queues(args) => commands::look::queues(args).await,
             Command::Tasks(args) => commands::look::tasks(args).await,
+            Command::Block(args) => commands::block::run(args).await,
             Command::Dlq { command } => commands::dlq::run(command).await,
             Command::Cancel(args) => commands::cancel::run(args).await,
             Command::Submit(args) => commands::submit::run(args).await,

@@ -142,6 +142,14 @@ pub(crate) fn span(duration: Duration) -> String {
     }
 }
 
+/// Names a span of blocks, and the verb of what they have done: `block 8`, `has`.
+pub(crate) fn blocks((first, last): (u64, u64)) -> (String, &'static str) {
+    match first == last {
+        true => (format!("block {first}"), "has"),
+        false => (format!("blocks {first} to {last}"), "have"),
+    }
+}
+
 /// So many of something, in words: `1 proof`, `3 proofs`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     if count == 1 {

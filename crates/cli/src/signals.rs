@@ -1,23 +1,60 @@
 //! Ctrl-C: once to finish what is under way, twice to stop.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use proofmill_orchestrator::executor::process::running_programs;
 use proofmill_orchestrator::shutdown::{Level, Shutdown, Trigger, channel};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
 
+use crate::args::DrainArg;
 use crate::failure::Failure;
-use crate::progress::Screen;
+use crate::progress::{Screen, counted, span};
 
-/// From now on SIGINT and SIGTERM drain first, and stop when they come again.
-pub(crate) fn listen(screen: Screen) -> Result<Shutdown, Failure> {
+/// How often a drain says what it waits for: soon for the first time, as somebody may be looking.
+const SAID: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(15));
+
+/// Things that are listed by name; of more, there is only a count.
+const LISTED: usize = 3;
+
+/// Tells what a drain waits for, in words; nothing if it does not know.
+pub(crate) type Waits = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
+
+/// From now on SIGINT and SIGTERM drain first, and stop when they come again or the drain has taken as
+/// long as it may. While it drains it says what programs it waits for.
+pub(crate) fn listen(screen: Screen, drain: DrainArg) -> Result<Shutdown, Failure> {
+    listen_and_tell(screen, drain, Arc::new(|| Box::pin(async { None })))
+}
+
+/// As [`listen`]; `waits` knows more than which programs run.
+pub(crate) fn listen_and_tell(
+    screen: Screen,
+    drain: DrainArg,
+    waits: Waits,
+) -> Result<Shutdown, Failure> {
     let (trigger, shutdown) = channel();
+    let trigger = Arc::new(trigger);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let raising = (trigger.clone(), screen.clone());
     tokio::spawn(async move {
         loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
-            raise(&trigger, &screen);
+            raise(&raising.0, &raising.1);
+        }
+    });
+    let mut draining = shutdown.clone();
+    tokio::spawn(async move {
+        draining.reached(Level::Drain).await;
+        let ended = bound(&trigger, &screen, drain.drain_timeout, waits);
+        tokio::select! {
+            () = ended => {}
+            () = draining.reached(Level::Stop) => {}
         }
     });
     Ok(shutdown)
@@ -34,5 +71,64 @@ fn raise(trigger: &Trigger, screen: &Screen) {
             trigger.raise(Level::Stop);
         }
         Level::Stop => std::process::exit(130),
+    }
+}
+
+/// Says what a drain waits for, and stops once it has taken so long.
+async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, waits: Waits) {
+    let until = Instant::now() + longest;
+    let mut next = Instant::now() + SAID.0;
+    loop {
+        tokio::time::sleep_until(next.min(until)).await;
+        let what = waits().await.or_else(programs);
+        let what = what.unwrap_or_else(|| "what is under way".to_owned());
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            screen.note(&format!(
+                "not finished within {} (--drain-timeout): stopping now, {what} is handed back",
+                span(longest)
+            ));
+            trigger.raise(Level::Stop);
+            return;
+        }
+        screen.note(&format!("waiting for {what}; stopping in {}", span(left)));
+        next += SAID.1;
+    }
+}
+
+/// The programs that this process runs, in words.
+fn programs() -> Option<String> {
+    let running = running_programs();
+    let listed = running.iter().map(|program| {
+        let since = span(program.elapsed);
+        format!("{} (for {since})", program.task)
+    });
+    several("program", running.len(), listed)
+}
+
+/// So many things, the first of them by name; nothing if there are none.
+pub(crate) fn several(
+    noun: &str,
+    count: usize,
+    named: impl Iterator<Item = String>,
+) -> Option<String> {
+    let listed: Vec<String> = named.take(LISTED).collect();
+    let more = match count.saturating_sub(listed.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (count > 0).then(|| format!("{}: {}{more}", counted(count, noun), listed.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::several;
+
+    #[test]
+    fn the_first_are_named_and_the_rest_counted() {
+        let named = |count: usize| several("task", count, (0..count).map(|n| format!("t{n}")));
+        assert_eq!(named(0), None);
+        assert_eq!(named(1).as_deref(), Some("1 task: t0"));
+        assert_eq!(named(5).as_deref(), Some("5 tasks: t0, t1, t2 and 2 more"));
     }
 }

@@ -1,7 +1,6 @@
 //! State directories, and the workflow that each belongs to.
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -9,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use proofmill_bus::{OpenError, check_private_directory};
 use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry};
+use proofmill_r1cs::iden3::Visibility;
 use proofmill_workflow::{Workflow, render};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::files;
 
 /// Where state directories are by default.
 pub(crate) const ROOT: &str = ".proofmill";
@@ -81,6 +82,7 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
         let name = entry?.file_name();
         let ours = OURS.iter().any(|ours| name == **ours)
             || name.as_bytes().starts_with(b".new-")
+            || name.as_bytes().starts_with(b".proofmill-")
             || name.as_bytes().starts_with(b"headers-");
         if !ours {
             return Err(Failure::usage(format!(
@@ -119,7 +121,7 @@ pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(),
         file: hex::encode(file.as_os_str().as_bytes()),
         text: workflow.document().text().to_owned(),
     })?;
-    write_whole(&state.join(FILE), &saved)
+    files::write(&state.join(FILE), Visibility::Private, &saved)
 }
 
 fn read(state: &Path) -> Result<Option<Saved>, Failure> {
@@ -204,21 +206,4 @@ pub(crate) fn choose(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
             .help("name one with --state"))
         }
     }
-}
-
-/// Writes a file whole: a temporary file, synced, then renamed.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let directory = path.parent().unwrap_or_else(|| Path::new("."));
-    let failed =
-        |error: std::io::Error| Failure::new(format!("cannot write {}: {error}", path.display()));
-    let mut file = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(directory)
-        .map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    std::fs::File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)
 }

@@ -9,7 +9,7 @@ use crate::events::unix_ms;
 use crate::generator::Generator;
 use crate::inputs::{Inputs, Staged};
 use crate::interface::{
-    CircuitRef, Error, Input, Owner, Partition, Priority, Registration, Submission,
+    CircuitRef, Error, Input, Mib, Owner, Partition, Priority, Registration, Submission, listed,
 };
 use crate::key::KeyPolicy;
 use crate::pipeline::{Env, Prepared, PreparedPartition};
@@ -56,17 +56,38 @@ impl Front {
                     Error::Invalid(why) => Error::Invalid(format!("partition {number}: {why}")),
                     error => error,
                 })?;
-            let work = self.work_bytes(&circuit, &partition.input)?;
-            self.residency
-                .check_possible(circuit.id, work)
-                .map_err(|error| error.about(&partition.circuit))?;
+            let generator = self.generator_bytes(&partition.input)?;
+            let work = circuit.footprint(self.residency.form()).peak() + generator;
+            let possible = self.residency.check_possible(circuit.id, work);
+            possible.map_err(|error| {
+                let mut error = error.about(&partition.circuit);
+                if let (Error::Impossible { what, .. }, 1..) = (&mut error, generator) {
+                    let bytes = Mib(generator);
+                    what.push_str(&format!(
+                        " and {bytes} for its generator (--generator-memory),"
+                    ));
+                }
+                error
+            })?;
         }
         Ok(())
+    }
+
+    /// The names of the generators that there are.
+    fn generators(&self) -> Vec<String> {
+        self.env.generators.keys().cloned().collect()
     }
 
     fn check_input(&self, circuit: &Registered, input: &Input) -> Result<(), Error> {
         let expected = circuit.variables * SCALAR_BYTES;
         match input {
+            Input::Wtns(content) if is_json(content) => {
+                return Err(Error::Invalid(format!(
+                    "JSON, where a witness (.wtns) is expected: to have the witness made of a circuit's \
+                     inputs, name a generator, as `engine prove --generator NAME` does; {}",
+                    listed(&self.generators())
+                )));
+            }
             Input::Wtns(content) => {
                 let header = *WtnsFile::parse(content)
                     .map_err(|error| Error::Invalid(error.to_string()))?
@@ -99,18 +120,19 @@ impl Front {
         Ok(())
     }
 
-    fn work_bytes(&self, circuit: &Registered, input: &Input) -> Result<u64, Error> {
-        let generator = match input {
-            Input::Inputs { generator, .. } => {
-                let found = self.env.generators.get(generator);
-                match found.ok_or_else(|| Error::UnknownGenerator(generator.clone()))? {
-                    Generator::Program(program) => program.memory,
-                    Generator::Native(_) => 0,
-                }
-            }
-            _ => 0,
+    /// The bytes that are reserved for the program that makes an input's witness.
+    fn generator_bytes(&self, input: &Input) -> Result<u64, Error> {
+        let Input::Inputs { generator, .. } = input else {
+            return Ok(0);
         };
-        Ok(circuit.footprint(self.residency.form()).peak() + generator)
+        match self.env.generators.get(generator) {
+            Some(Generator::Program(program)) => Ok(program.memory),
+            Some(Generator::Native(_)) => Ok(0),
+            None => Err(Error::UnknownGenerator {
+                name: generator.clone(),
+                known: self.generators(),
+            }),
+        }
     }
 
     /// The most bytes that partitions of one circuit take together.
@@ -168,16 +190,18 @@ impl Front {
             pinned: 0,
         })?;
         let (pool, folder) = (self.env.pool.clone(), self.precompiled.clone());
-        let policy = self.policy;
+        let (policy, residency) = (self.policy, self.residency.clone());
         let circuit = blocking(move || {
             let circuit = pool.install(|| inspect(&inspection, policy, &folder));
             drop(reservation);
-            circuit
+            let circuit = circuit?;
+            residency.remember_points(&circuit);
+            Ok::<_, Error>(circuit)
         })
         .await??;
         // A circuit that would never fit is told now.
         let work = circuit.footprint(self.residency.form()).peak();
-        let needed = work + self.residency.loading(&circuit);
+        let needed = self.residency.needed(circuit.clone(), work);
         let total = budget.total();
         if needed > total {
             return Err(Error::Impossible {
@@ -201,6 +225,11 @@ impl Front {
         }
         Ok(())
     }
+}
+
+/// Whether an input begins as an object in JSON does.
+fn is_json(content: &[u8]) -> bool {
+    content.trim_ascii_start().starts_with(b"{")
 }
 
 /// Puts an input on disk, with the name of its generator.

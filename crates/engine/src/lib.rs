@@ -45,8 +45,9 @@
 //! # Memory
 //!
 //! Whatever is large is reserved before it is allocated, from one budget. With m variables, a domain of
-//! n points, and g₁ and g₂ the bytes that a product takes for each point of its query (see
-//! [`proofmill_groth16::stages`]), a partition holds at most, beside its key:
+//! n points, q₁ points in the longest query of the first group (n at least) and q₂ in that of the second,
+//! points at infinity not counted, and g₁ and g₂ the bytes that a product takes for each point of its query
+//! (see [`proofmill_groth16::stages`]), a partition holds at most, beside its key:
 //!
 //! | stage | bytes |
 //! |---|---|
@@ -55,25 +56,35 @@
 //! | prove | 32·m + 32·n |
 //! | finish, verify | 32·m |
 //!
-//! and until it is finished, g₁ times the larger of m and n and g₂·m, which the products of the prove and
-//! the finish stage take and the kernels keep for the next ones. With accelerators the prove stage takes
+//! and until it is finished, g₁·q₁ + g₂·q₂, which the products of the prove and the finish stage take and the
+//! kernels keep for the next ones. With accelerators the prove stage takes
 //! 160·m + 192·n, or 160·m + 128·n with a key of ours: the scalars of four queries, and the transforms'
 //! vectors on their way there and back. A partition reserves the most of these at once, which
 //! [`CircuitView::work_bytes`] tells, and gives back at each stage's end what no later one needs.
-//! `partition_workers` may be under way, and `express_workers` more while they are critical. A hot key
-//! reserves what it takes, which [`CircuitView::bytes`] tells, and while it is loaded for the first time,
-//! [`CircuitView::hot_bytes`].
+//! `partition_workers` may be under way, and `express_workers` more while they are critical.
+//!
+//! A hot key reserves what it takes, which [`CircuitView::bytes`] tells; [`CircuitView::hot_bytes`] is that
+//! before it is loaded, from the points counted when it was registered, or as it was measured the last time.
+//! Loading takes more for a while: all points of the file, and the larger of a section of it that is being
+//! read, the matrices while they are sorted, and, for a key that was never checked, the test of its points.
+//! As a partition begins when its key is there, the two together reserve the larger of what loading takes
+//! and what key and partition take: [`CircuitView::needed_bytes`]. Of that the partition gets what it is
+//! still missing when the key is loaded. Should a key take more than was thought, which can be found only
+//! once, its partition goes back into the line. Points and measured sizes are kept in the file `figures` of
+//! the state directory; one that is damaged or of another version is as good as none.
 //!
 //! That is what is reserved. As there are only so many devices and workers, less is used: what the
 //! kernels keep, once for each device and each worker of the finish stage, and of the stages' bytes those
 //! of the partitions under way, of which no more are in a stage than it has workers. One that is alone has
 //! nothing kept before its own first product.
 //! [`Handle::together_bytes`] tells how much that is, and `proofmill-bench engine memory` puts what is
-//! measured beside it. The process has no more than that only if its allocator gives back what is freed,
+//! measured beside it; `proofmill-bench engine estimates` does so with [`CircuitView::needed_bytes`].
+//! The process has no more than that only if its allocator gives back what is freed,
 //! as `proofmill engine serve` has glibc's do with [`proofmill_kernels::return_large_allocations`].
 //!
-//! A reservation never grows, and one partition at a time waits for one: everyone else who holds memory
-//! has all that he needs. So nobody waits for ever.
+//! A reservation never grows by what others hold, and one partition at a time waits for one: everyone else
+//! who holds memory has all that he needs, or a key that is being loaded has the rest of it. So nobody waits
+//! for ever.
 
 mod budget;
 // Declared here: the budget's folder is also compiled into the test that model-checks it.

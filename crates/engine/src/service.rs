@@ -17,13 +17,13 @@ use crate::events::Events;
 use crate::front::Front;
 use crate::handle::Handle;
 use crate::inputs::Inputs;
-use crate::interface::{Error, Stage};
+use crate::interface::{Error, Mib, Stage};
 use crate::key::KeyPolicy;
 use crate::memory::default_budget;
 use crate::options::{AcceleratorOptions, DeviceOptions, KeyForm, Options};
 use crate::pipeline::{Device, Env, Scheduler, pool};
 use crate::queue::{Journal, Recovered};
-use crate::residency::{CheckedMemory, Residency};
+use crate::residency::{CheckedMemory, Figures, Remembered, Residency};
 
 /// Commands that may wait for the service before their senders wait.
 const COMMANDS: usize = 1024;
@@ -85,7 +85,12 @@ impl Service {
                 .is_some()
                 .then(|| state.join("checked-keys"));
             let checked = options.checked_keys.clone().or(durable);
-            let checked = CheckedMemory::new(checked.map(CheckedKeys::in_directory));
+            let figures = options.state_dir.is_some().then(|| state.join("figures"));
+            let ids: Vec<_> = recovered.circuits.iter().map(|it| it.id).collect();
+            let remembered = Remembered {
+                checked: CheckedMemory::new(checked.map(CheckedKeys::in_directory)),
+                figures: Figures::open(figures, &ids),
+            };
             let policy = KeyPolicy {
                 allow_insecure: options.allow_insecure_keys,
             };
@@ -93,13 +98,13 @@ impl Service {
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
-                checked,
+                remembered,
                 key_form(&options),
                 policy,
                 options.limits.circuits,
             );
             for circuit in &recovered.circuits {
-                residency.insert(circuit.clone())?;
+                residency.insert_known(circuit.clone())?;
             }
             let env = Arc::new(Env {
                 events,
@@ -217,8 +222,10 @@ fn without_accelerators(total: u64, options: &Options) -> Result<u64, Error> {
         .filter(|left| *left > 0)
         .ok_or_else(|| {
             Error::Invalid(format!(
-                "the accelerators keep {kept} bytes of the host's memory, and the budget is {total}: \
-                 set a larger one, or use fewer of them"
+                "the accelerators keep {} of the host's memory, and the budget is {}: set a larger one, \
+                 or use fewer of them",
+                Mib(kept),
+                Mib(total)
             ))
         })
 }

@@ -11,11 +11,11 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, write_whole};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
 use crate::encoding::{READING_WINDOW, read_points, uncompressed_size, write_points};
-use crate::keys::{ProvingKey, SparseQuery, VerifyingKey};
+use crate::keys::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
 use crate::{Curve, Engine, InsecureKey, PointGroup, with_curve};
 
 /// The largest key file that is read: 64 GiB.
@@ -130,6 +130,8 @@ pub struct ProvingKeyInfo {
     pub instance: usize,
     /// The size of the domain.
     pub domain: usize,
+    /// The points of its queries.
+    pub points: QueryPoints,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -586,7 +588,7 @@ impl ProvingKeyInfo {
             path: path.to_owned(),
             source,
         };
-        let mut file = File::open(path).map_err(io)?;
+        let mut file = open_regular(path).map_err(io)?;
         let total = file.metadata().map_err(io)?.len();
         let bytes = read_head(&mut file).map_err(io)?;
         let named = bytes.get(CURVE_AT..CURVE_AT + CURVE_BYTES);
@@ -607,6 +609,12 @@ impl ProvingKeyInfo {
             variables: head.variables,
             instance: head.instance,
             domain: head.h,
+            points: QueryPoints {
+                a: head.a as u64,
+                b_g1: head.b as u64,
+                b_g2: head.b as u64,
+                l: head.l as u64,
+            },
         })
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use ark_ec::AffineRepr;
 use proofmill_kernels::Domain;
 use proofmill_r1cs::R1cs;
+use serde::{Deserialize, Serialize};
 
 use crate::{Engine, ProveError, stages};
 
@@ -33,6 +34,20 @@ pub struct SparseQuery<A: AffineRepr> {
     pub indices: Vec<u32>,
     /// A point for each of them.
     pub points: Vec<A>,
+}
+
+/// How many points the queries of a proving key have, without those at infinity: what a resident key
+/// and the products over it take memory for. The H query has a point for each one of the domain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueryPoints {
+    /// Of the A query.
+    pub a: u64,
+    /// Of the B query in the first group.
+    pub b_g1: u64,
+    /// Of the B query in the second group.
+    pub b_g2: u64,
+    /// Of the L query; a `.zkey` calls it C.
+    pub l: u64,
 }
 
 /// What the prover needs.
@@ -70,6 +85,32 @@ pub struct ProvingKey<E: Engine> {
     pub l: SparseQuery<E::G1Affine>,
     /// L'ᵢ(τ)·Z(τ)/Z(g)/δ for each point of the coset.
     pub h: Vec<E::G1Affine>,
+}
+
+// === impl QueryPoints ===
+
+impl QueryPoints {
+    /// The most there can be with so many variables, of which so many are in the instance.
+    pub const fn at_most(variables: u64, instance: u64) -> Self {
+        Self {
+            a: variables,
+            b_g1: variables,
+            b_g2: variables,
+            l: variables.saturating_sub(instance),
+        }
+    }
+
+    /// The bytes that points, and the indices of their variables, take in memory as they are, with a
+    /// domain of so many points and so many instance variables.
+    pub fn plain_bytes<E: Engine>(&self, domain: u64, instance: u64) -> u64 {
+        let g1 = self.a + self.b_g1 + self.l + domain + instance;
+        // Where the queries of B have different variables each has its own indices.
+        let own_indices = if self.b_g1 == self.b_g2 { 0 } else { self.b_g2 };
+        let indices = self.a + self.b_g1 + own_indices + self.l;
+        g1 * size_of::<E::G1Affine>() as u64
+            + self.b_g2 * size_of::<E::G2Affine>() as u64
+            + indices * size_of::<u32>() as u64
+    }
 }
 
 // === impl SparseQuery ===

@@ -42,7 +42,7 @@ pub use device::{DeviceKey, Evaluated, Offload, PartialProducts, Placement, Star
 pub use encoding::READING_WINDOW;
 pub use engine::{Curve, Engine, PointGroup};
 pub use key_file::{Check, KeyError, MAX_KEY_BYTES, ProvingKeyInfo};
-pub use keys::{ProvingKey, SparseQuery, VerifyingKey};
+pub use keys::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
 pub use proof::{Proof, ProofError};
 pub use prove::{ProveError, Timings, prove};
 pub use resident::{Residency, ResidentKey};

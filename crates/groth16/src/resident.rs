@@ -12,7 +12,7 @@ use crate::bases::{HeldBases, share};
 use crate::products::ProductMatrices;
 use crate::snarkjs::Zkey;
 use crate::stages::{Circuit, Prover};
-use crate::{Engine, ProveError, ProvingKey, SparseQuery, VerifyingKey};
+use crate::{Engine, ProveError, ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
 
 /// A key with its circuit, held for many proofs, whether it is one of ours or from a `.zkey`.
 ///
@@ -188,6 +188,16 @@ impl<E: Engine> ResidentKey<E> {
     /// The verifying key.
     pub const fn vk(&self) -> &VerifyingKey<E> {
         &self.vk
+    }
+
+    /// The points of its queries.
+    pub fn points(&self) -> QueryPoints {
+        QueryPoints {
+            a: self.a.len() as u64,
+            b_g1: self.b_g1.len() as u64,
+            b_g2: self.b_g2.len() as u64,
+            l: self.l.len() as u64,
+        }
     }
 
     /// The bytes it takes in memory: points, indices and matrices.

@@ -15,14 +15,24 @@
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
 //! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
+//! | `past.SLOT` | [`PastRecord`] | what one append has ended; the slots are used again in turn, so that the history is bounded |
+//! | `count.STAGE` | numbers | the counters of a stage, as of this append |
+//! | `totals` | numbers | the counters of the whole, as of this append |
 //!
-//! A value is one version byte and the record in postcard's encoding. Records of version 1 are read
-//! too: what the log of an earlier release holds is taken over as it is, and written anew in today's
-//! version when it changes.
+//! A value is one version byte and the record in postcard's encoding. Records of versions 1 and 2 are
+//! read too: what the log of an earlier release holds is taken over as it is, and written anew in
+//! today's version when it changes.
 
+mod past;
 mod version1;
+mod version2;
 
 use std::sync::Arc;
+
+pub use past::{
+    FailedStep, Outcome, PAST_FAILURES_MAX, PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, Past, PastRecord,
+    StepRecord,
+};
 
 use bytes::Bytes;
 use proofmill_bus::{InvalidKey, Key};
@@ -35,7 +45,7 @@ use crate::payload::Payload;
 use crate::plan::Needs;
 
 /// Version of the encoding of values.
-pub const RECORD_VERSION: u8 = 2;
+pub const RECORD_VERSION: u8 = 3;
 
 /// The key of the record that holds the key of leases.
 const LEASE_KEY: &str = "lease-key";
@@ -69,6 +79,12 @@ pub enum RecordKey {
     Since(Arc<str>, Part),
     /// The mark of a log that was empty.
     Opened,
+    /// A slot of the history.
+    Past(u64),
+    /// The counters of a stage.
+    Counts(Arc<str>),
+    /// The counters of the whole.
+    Totals,
 }
 
 /// One record.
@@ -101,6 +117,10 @@ pub enum Record {
     Since(u64),
     /// When a coordinator began with nothing in the log, milliseconds since 1970-01-01 UTC.
     Opened(u64),
+    /// See [`PastRecord`].
+    Past(PastRecord),
+    /// Counters, in an order to which later releases only add.
+    Counts(Vec<u64>),
 }
 
 /// A task, as accepted.
@@ -145,7 +165,7 @@ impl TaskRecord {
     }
 }
 
-/// How a task was finished.
+/// How a task was finished. New kinds are added at the end: logs hold their numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Finish {
     /// A worker completed it.
@@ -167,6 +187,13 @@ pub enum Finish {
     },
     /// An operator dropped it from the dead-letter queue.
     Dropped,
+    /// It came to its collector too late, and did not go to the dead-letter queue.
+    Late {
+        /// What it came too late for.
+        why: String,
+        /// Whether it was passed on alone.
+        passed_on: bool,
+    },
 }
 
 /// The mark of a finished task.
@@ -179,6 +206,9 @@ pub struct DoneRecord {
     pub last: u64,
     /// When, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
+    /// The first half of [`TaskRecord::content`]: tells what comes again from something else under
+    /// the same id. `None` if an earlier release wrote the mark.
+    pub content: Option<[u8; 16]>,
 }
 
 /// A stage that groups by a field, and the value there, or why there is none.
@@ -285,6 +315,8 @@ pub struct DeadRecord {
     pub attempts: Vec<Attempt>,
     /// Since when, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
+    /// Whether it came to its collector after its group, or its blocks, had been emitted.
+    pub late: bool,
 }
 
 /// A record of the log that cannot be read.
@@ -335,8 +367,16 @@ impl RecordKey {
             Self::Run(id) => task_key("run", id),
             Self::Since(stage, key) => format!("since.{stage}.{key}"),
             Self::Opened => "opened".to_owned(),
+            Self::Past(slot) => format!("past.{slot}"),
+            Self::Counts(stage) => format!("count.{stage}"),
+            Self::Totals => "totals".to_owned(),
         };
         Key::new(text)
+    }
+
+    /// Whether the record goes beside others, in their appends.
+    pub(crate) fn is_beside(&self) -> bool {
+        matches!(self, Self::Past(_) | Self::Counts(_) | Self::Totals)
     }
 
     /// Reads a key of the log.
@@ -354,7 +394,16 @@ impl RecordKey {
         if text == "opened" {
             return Some(Self::Opened);
         }
+        if text == "totals" {
+            return Some(Self::Totals);
+        }
         let (kind, rest) = text.split_once('.')?;
+        if kind == "past" {
+            return Some(Self::Past(rest.parse().ok()?));
+        }
+        if kind == "count" {
+            return (!rest.contains('.')).then(|| Self::Counts(rest.into()));
+        }
         if kind == "source" {
             return Some(Self::Source(rest.into()));
         }
@@ -445,7 +494,9 @@ impl Record {
             | (RecordKey::LeaseKey, Self::LeaseKey(_))
             | (RecordKey::Run(_), Self::Run(_))
             | (RecordKey::Since(..), Self::Since(_))
-            | (RecordKey::Opened, Self::Opened(_)) => Ok(()),
+            | (RecordKey::Opened, Self::Opened(_))
+            | (RecordKey::Past(_), Self::Past(_))
+            | (RecordKey::Counts(_) | RecordKey::Totals, Self::Counts(_)) => Ok(()),
             _ => Err("it is of another kind than its key"),
         }
     }
@@ -461,6 +512,9 @@ impl Record {
             [RECORD_VERSION, rest @ ..] => {
                 postcard::from_bytes(rest).map_err(|error| malformed(&error.to_string()))
             }
+            [version2::VERSION, rest @ ..] => postcard::from_bytes::<version2::Record2>(rest)
+                .map(Self::from)
+                .map_err(|error| malformed(&error.to_string())),
             [version1::VERSION, rest @ ..] => postcard::from_bytes::<version1::Record1>(rest)
                 .map(Self::from)
                 .map_err(|error| malformed(&error.to_string())),
@@ -500,6 +554,9 @@ mod tests {
             RecordKey::Run(id()),
             RecordKey::Since("batch".into(), Part::from_text("α")),
             RecordKey::Opened,
+            RecordKey::Past(19_999),
+            RecordKey::Counts("batch".into()),
+            RecordKey::Totals,
         ] {
             let text = key.to_key().expect("valid");
             assert_eq!(RecordKey::parse(text.as_str()).expect("ours"), key);
@@ -517,6 +574,9 @@ mod tests {
             "task.a.1.",
             "part.a.1.0",
             "part.a.1.0.b.c",
+            "past.x",
+            "count.a.b",
+            "totals.a",
         ] {
             assert!(RecordKey::parse(text).is_err(), "{text:?}");
         }

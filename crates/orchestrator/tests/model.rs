@@ -92,7 +92,8 @@ struct Model {
     now: u64,
     counter: u64,
     tasks: Vec<Task>,
-    done: Vec<u64>,
+    /// What each finished task carried.
+    done: Vec<(u64, u8)>,
     dead: Vec<(u64, u8, usize)>,
     workers: Vec<Worker>,
 }
@@ -106,13 +107,14 @@ impl Model {
         };
         if let Some(live) = self.tasks.iter().find(|task| task.block == block) {
             return if live.content == content {
-                Reply::Duplicate
+                Reply::Duplicate { same: Some(true) }
             } else {
                 Reply::Differs { task }
             };
         }
-        if self.done.contains(&block) {
-            return Reply::Duplicate;
+        if let Some((_, of)) = self.done.iter().find(|(done, _)| *done == block) {
+            let same = Some(*of == content);
+            return Reply::Duplicate { same };
         }
         if self
             .dead
@@ -511,8 +513,9 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     ran: Duration::ZERO,
                 }));
                 model.hear(worker);
+                let task = model.tasks.iter().find(|task| task.block == block);
+                model.done.extend(task.map(|task| (block, task.content)));
                 model.tasks.retain(|task| task.block != block);
-                model.done.push(block);
             }
             Step::Fail { nth, permanent } => {
                 let Some((block, worker, number)) = at(nth) else {
@@ -555,7 +558,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 model.enter(block, content);
             }
             Step::DropDead { nth } => {
-                let Some((block, ..)) = dead_at(nth) else {
+                let Some((block, content, _)) = dead_at(nth) else {
                     continue;
                 };
                 real.tell(Event::DropDead {
@@ -563,7 +566,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     task: task(block),
                 });
                 model.dead.retain(|(other, ..)| *other != block);
-                model.done.push(block);
+                model.done.push((block, content));
             }
             Step::Pass { ms } => {
                 let to = model.now + ms;
@@ -594,7 +597,12 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
         prop_assert_eq!(delayed, model.tasks.iter().filter(is_delayed).count());
         for block in 0..12 {
             let finished = real.core.has_finished(&task(block), block);
-            prop_assert_eq!(finished, model.done.contains(&block), "block {}", block);
+            prop_assert_eq!(
+                finished,
+                model.done.iter().any(|(done, _)| *done == block),
+                "block {}",
+                block
+            );
         }
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! Why a role cannot run.
 
+use std::net::SocketAddr;
+
 use proofmill_bus::ConnectError;
 use proofmill_orchestrator::executor::process::ProcessError;
 use proofmill_orchestrator::http::HttpError;
@@ -49,10 +51,12 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// Metrics cannot be served.
-    #[error("cannot serve metrics on 127.0.0.1:{port}: {source}; choose another METRICS_PORT")]
+    #[error(
+        "cannot serve metrics on {address}: {source}; choose another METRICS_PORT or METRICS_BIND"
+    )]
     Metrics {
-        /// `METRICS_PORT`.
-        port: u16,
+        /// `METRICS_PORT` at `METRICS_BIND`.
+        address: SocketAddr,
         /// Why.
         source: std::io::Error,
     },

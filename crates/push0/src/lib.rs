@@ -6,12 +6,14 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
 //! use proofmill_orchestrator::shutdown;
 //! use proofmill_push0::{Environment, dispatcher};
 //!
 //! let config = Environment::read(|name| std::env::var(name).ok())?;
 //! let (_trigger, shutdown) = shutdown::channel();
-//! dispatcher::run(config, shutdown).await?;
+//! dispatcher::run(config, shutdown, Arc::new(|text| println!("{text}"))).await?;
 //! # Ok(()) }
 //! ```
 //!
@@ -26,6 +28,7 @@ mod error;
 pub mod import;
 mod metrics;
 mod payload;
+mod port;
 mod queues;
 pub mod source;
 
@@ -34,3 +37,6 @@ pub use environment::{
     Strategy,
 };
 pub use error::RunError;
+
+/// Where a role says, in a line for a person, that it is ready.
+pub type Notices = std::sync::Arc<dyn Fn(&str) + Send + Sync>;

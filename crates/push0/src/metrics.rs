@@ -1,6 +1,6 @@
 //! What a role counts, and the page on METRICS_PORT that shows it.
 
-use std::net::Ipv4Addr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,10 +9,11 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use proofmill_telemetry::{CONTENT_TYPE, Kind, Page};
+use proofmill_telemetry::{CONTENT_TYPE, FRONT_PAGE_TYPE, FrontPage, Kind, Page};
 use tokio::net::TcpListener;
 
 use crate::error::RunError;
+use crate::port::Bounded;
 
 /// One count.
 #[derive(Debug, Default)]
@@ -135,17 +136,18 @@ impl Metrics {
     /// Runs `role`, and serves the page meanwhile if there is a port for it.
     pub(crate) async fn beside(
         self: Arc<Self>,
-        port: Option<u16>,
+        address: Option<SocketAddr>,
         role: impl Future<Output = Result<(), RunError>>,
     ) -> Result<(), RunError> {
-        let Some(port) = port else {
+        let Some(address) = address else {
             return role.await;
         };
-        let fault = |source| RunError::Metrics { port, source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-            .await
-            .map_err(fault)?;
+        let fault = |source| RunError::Metrics { address, source };
+        let listener = TcpListener::bind(address).await.map_err(fault)?;
+        let listener = Bounded::new(listener);
+        tracing::info!("metrics at http://{address}/metrics");
         let app = Router::new()
+            .route("/", get(front))
             .route("/metrics", get(metrics))
             .route("/healthz", get(|| async { "ok\n" }))
             .with_state(self);
@@ -154,6 +156,21 @@ impl Metrics {
             served = async { axum::serve(listener, app).await } => served.map_err(fault),
         }
     }
+}
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill in push0's place: the metrics of a role",
+    about: "A dispatcher or collector with push0's environment variables counts here what it does.",
+    links: &[
+        ("/metrics", "counters and gauges, for Prometheus"),
+        ("/healthz", "whether the process runs"),
+    ],
+    calls: &[],
+    document: "push0.md",
+};
+
+async fn front() -> Response {
+    ([(header::CONTENT_TYPE, FRONT_PAGE_TYPE)], FRONT.html()).into_response()
 }
 
 async fn metrics(State(metrics): State<Arc<Metrics>>) -> Response {

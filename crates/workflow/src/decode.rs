@@ -9,7 +9,9 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::document::{Document, Field};
 use crate::ethereum::ethereum;
 use crate::fields::{Faults, Fields, MAX_COUNT};
+use crate::history::History;
 use crate::inner::{executor, path, queue_name, speculation, strategy, text, word};
+use crate::late::late;
 use crate::model::{
     Backoff, Collector, Deadline, Defaults, Dispatcher, OnMissed, Policy, Queue, Sequencer, Sink,
     Source, SourceKind, Workflow, Writers,
@@ -131,6 +133,9 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
     let deadline = top
         .table("deadline", "{ slot = \"12s\" }")
         .and_then(deadline);
+    let history = top
+        .table("history", "{ steps = 20000 }")
+        .map_or_else(History::default, History::read);
     let trust_verifiers = top.boolean("trust_verifiers").unwrap_or(false);
     top.finish();
 
@@ -152,6 +157,7 @@ fn workflow(faults: &mut Faults, root: &DeTable<'_>, folder: PathBuf) -> Workflo
         collectors,
         sequencer,
         deadline,
+        history,
         trust_verifiers,
         document: faults.document.clone(),
     }
@@ -319,7 +325,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
         Some("range") => {
             let (start, end, chunk) = span(&mut fields);
             let payload = match fields.json("payload", "{ height = \"{block}\" }") {
-                Some(payload) => Template::new(payload),
+                Some(payload) => Template::new(payload.into()),
                 None if chunk == 1 => Template::default(),
                 None => Template::span(),
             };
@@ -467,6 +473,7 @@ fn collector(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Collecto
     let outputs = outputs(&mut fields, "\"batches\"");
     let t_collect = fields.duration("t_collect");
     let partial = fields.boolean("partial").unwrap_or(false);
+    let late = late(&mut fields);
     let policy = policy(&mut fields, &defaults.policy);
     let example = "{ kind = \"sequential\", n = 4 }";
     if !fields.has("strategy") {
@@ -481,6 +488,7 @@ fn collector(mut fields: Fields<'_, '_>, defaults: &Defaults) -> Option<Collecto
         strategy: strategy?,
         t_collect,
         partial,
+        late,
         policy,
     })
 }

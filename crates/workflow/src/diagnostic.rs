@@ -1,7 +1,7 @@
 //! What is wrong with a workflow file, where, and how to mend it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
@@ -176,6 +176,8 @@ codes! {
     BatchWithCopies = "batch-with-copies",
     /// Blocks are dropped that the sequencer would wait for.
     DropWithSequencer = "drop-with-sequencer",
+    /// A chain's messages with a payload of their own, and the whole block too.
+    PayloadWithFull = "payload-with-full",
     /// A secret that is said to be in two places.
     TwoSecrets = "two-secrets",
     /// Batches for a program or an engine, which take one task at a time.
@@ -238,6 +240,13 @@ impl fmt::Display for Severity {
 impl Diagnostic {
     /// Longest piece of a source line that is shown, in characters.
     const MAX_SNIPPET: usize = 160;
+
+    /// The fault that a file is no workflow file at all.
+    pub fn of_file(file: &Path, message: impl Into<String>, help: impl Into<String>) -> Self {
+        let document = Document::new(file, "");
+        let field = Field::root();
+        Self::new(&document, Code::Unreadable, &field, message, help)
+    }
 
     pub(crate) fn new(
         document: &Document,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::diagnostic::Code;
 use crate::fields::Fields;
 use crate::model::{ChainStart, SourceKind};
+use crate::template::Template;
 use crate::url::HttpUrl;
 
 /// Most endpoints.
@@ -50,6 +51,12 @@ pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
     let confirmations = fields.number("confirmations", 0..=most).unwrap_or(0);
     let poll = fields.duration("poll").unwrap_or(POLL);
     let full = fields.boolean("full").unwrap_or(false);
+    let payload = fields.any_json("payload").map(Template::new);
+    if full && payload.is_some() {
+        let message = "the payload is said in full, and the whole block would be left out";
+        let help = "remove `full`, or remove `payload` to have the whole block as `block`";
+        fields.bad(Code::PayloadWithFull, "payload", message.to_owned(), help);
+    }
     let reorg_depth = fields.number32("reorg_depth", 1..=MAX_DEPTH);
     let complete = urls.len() == rpc.len() && !urls.is_empty();
     complete.then_some(SourceKind::Ethereum {
@@ -58,6 +65,7 @@ pub(crate) fn ethereum(fields: &mut Fields<'_, '_>) -> Option<SourceKind> {
         confirmations,
         poll,
         full,
+        payload,
         reorg_depth: reorg_depth.unwrap_or(REORG_DEPTH),
     })
 }

@@ -504,14 +504,21 @@ impl<'d, 't> Fields<'d, 't> {
 
     /// Free-form JSON: a TOML table. Dates become strings.
     pub(crate) fn json(&mut self, key: &'static str, example: &str) -> Option<Map<String, Value>> {
-        let value = self.take(key)?;
-        if !value.is_table() {
+        if self.has(key) && !self.is_table(key) {
+            let value = self.take(key)?;
             self.wrong_type(key, value, "a table", example);
             return None;
         }
-        match to_json(value) {
-            Ok(Value::Object(fields)) => Some(fields),
-            Ok(_) => None,
+        match self.any_json(key)? {
+            Value::Object(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// Free-form JSON of any type: a TOML value. Dates become strings.
+    pub(crate) fn any_json(&mut self, key: &'static str) -> Option<Value> {
+        match to_json(self.take(key)?) {
+            Ok(value) => Some(value),
             Err(InvalidValue(what)) => {
                 self.bad(
                     Code::OutOfRange,

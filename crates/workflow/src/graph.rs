@@ -10,6 +10,7 @@
 
 use std::fmt::Write as _;
 
+use crate::late::Late;
 use crate::model::{
     ChainStart, Collector, Defaults, Dispatcher, Executor, MatchCount, Program, Sequencer, Source,
     SourceKind, Strategy, Workflow,
@@ -221,6 +222,11 @@ fn collector_label(lines: &mut Vec<String>, stage: &Collector) {
             "dead-letter"
         };
         lines.push(format!("after {}: {then}", format_duration(t_collect)));
+    }
+    match stage.late {
+        Late::Dead => {}
+        Late::Emit => lines.push("late: emit alone".to_owned()),
+        Late::Skip => lines.push("late: skip".to_owned()),
     }
 }
 

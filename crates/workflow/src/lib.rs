@@ -48,8 +48,10 @@ mod engine;
 mod ethereum;
 mod fields;
 pub mod graph;
+mod history;
 mod host;
 mod inner;
+mod late;
 mod model;
 mod plan;
 mod sinks;
@@ -63,7 +65,9 @@ pub use check::{check, validate, validate_file};
 pub use decode::{MAX_FILE_SIZE, MAX_STAGES};
 pub use diagnostic::{Code, Diagnostic, Severity, render};
 pub use document::Document;
+pub use history::History;
 pub use host::{Host, LocalHost, ProgramFault};
+pub use late::Late;
 pub use model::{
     Backoff, ChainStart, Collector, Deadline, Defaults, Dispatcher, EngineAddress, EngineExecutor,
     EnginePriority, ExecInput, Executor, Hedge, MatchCount, OnMissed, Policy, ProcessExecutor,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::document::Document;
+use crate::history::History;
+use crate::late::Late;
 use crate::template::Template;
 use crate::url::HttpUrl;
 use crate::value::{JsonPointer, Rate};
@@ -36,6 +38,8 @@ pub struct Workflow {
     pub sequencer: Option<Sequencer>,
     /// How long a block may take; not counted if absent.
     pub deadline: Option<Deadline>,
+    /// How much is remembered of blocks that have ended.
+    pub history: History,
     /// Whether what stages with [`verify`](Dispatcher::verify) pass leaves without being checked
     /// again by the process that emits.
     pub trust_verifiers: bool,
@@ -176,6 +180,9 @@ pub enum SourceKind {
         poll: Duration,
         /// Whether a message holds the whole block.
         full: bool,
+        /// The payload of each message, instead of an object with the block's number, hash, parent
+        /// and time.
+        payload: Option<Template>,
         /// Blocks that are remembered, at least 1: a reorganisation of so many is found exactly.
         reorg_depth: u32,
     },
@@ -383,6 +390,8 @@ pub struct Collector {
     pub t_collect: Option<Duration>,
     /// After `t_collect`: emit what there is (`true`) or dead-letter the members (`false`).
     pub partial: bool,
+    /// What becomes of a message that comes after its group was emitted.
+    pub late: Late,
     /// Leases and retries.
     pub policy: Policy,
 }

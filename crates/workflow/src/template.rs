@@ -1,9 +1,9 @@
-//! Payloads made from a block's number.
+//! Payloads made from what a source knows of a block.
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
-/// The payload of a range source's messages. In its strings `{block}`, `{first}` and `{last}`
-/// stand for the span's numbers; a string that is nothing but one of them becomes a number.
+/// The payload of a source's messages. In its strings names in braces stand for what the source
+/// knows; a string that is nothing but one of them becomes that value, such as a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template(Value);
 
@@ -20,9 +20,9 @@ impl Default for Template {
 }
 
 impl Template {
-    /// A template, as it stands in the file. `payload` is a JSON object.
-    pub(crate) fn new(payload: Map<String, Value>) -> Self {
-        Self(Value::Object(payload))
+    /// A template, as it stands in the file.
+    pub(crate) fn new(payload: Value) -> Self {
+        Self(payload)
     }
 
     /// `{"first": first, "last": last}`, which is what a source without a `payload` produces when
@@ -34,29 +34,55 @@ impl Template {
         ])))
     }
 
-    /// The payload of the message that spans `first..=last`.
+    /// The payload of the message that spans `first..=last`: `{block}` and `{first}` stand for the
+    /// first block, `{last}` for the last.
     pub fn render(&self, first: u64, last: u64) -> Value {
-        fill(&self.0, first, last)
+        fill(
+            &self.0,
+            &[
+                ("{block}", first.into()),
+                ("{first}", first.into()),
+                ("{last}", last.into()),
+            ],
+        )
+    }
+
+    /// The payload of the message about one block of a chain: `{block}` stands for its number,
+    /// `{hash}` and `{parent}` for its hash and its parent's, `{timestamp}` for its time in seconds
+    /// since 1970.
+    pub fn render_block(&self, number: u64, hash: &str, parent: &str, timestamp: u64) -> Value {
+        fill(
+            &self.0,
+            &[
+                ("{block}", number.into()),
+                ("{hash}", hash.into()),
+                ("{parent}", parent.into()),
+                ("{timestamp}", timestamp.into()),
+            ],
+        )
     }
 }
 
-fn fill(value: &Value, first: u64, last: u64) -> Value {
+/// `value` with each name in its strings replaced by what stands for it.
+fn fill(value: &Value, known: &[(&str, Value)]) -> Value {
     match value {
-        Value::String(text) => match text.as_str() {
-            "{block}" | "{first}" => Value::Number(Number::from(first)),
-            "{last}" => Value::Number(Number::from(last)),
-            text if text.contains('{') => Value::String(
-                text.replace("{block}", &first.to_string())
-                    .replace("{first}", &first.to_string())
-                    .replace("{last}", &last.to_string()),
-            ),
-            text => Value::String(text.to_owned()),
-        },
-        Value::Array(items) => items.iter().map(|item| fill(item, first, last)).collect(),
+        Value::String(text) => {
+            if let Some((_, alone)) = known.iter().find(|(name, _)| name == text) {
+                return alone.clone();
+            }
+            let filled = known.iter().fold(text.clone(), |text, (name, value)| {
+                let shown = value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned);
+                text.replace(name, &shown)
+            });
+            Value::String(filled)
+        }
+        Value::Array(items) => items.iter().map(|item| fill(item, known)).collect(),
         Value::Object(fields) => Value::Object(
             fields
                 .iter()
-                .map(|(key, value)| (key.clone(), fill(value, first, last)))
+                .map(|(key, value)| (key.clone(), fill(value, known)))
                 .collect(),
         ),
         other => other.clone(),
@@ -71,11 +97,8 @@ mod tests {
 
     #[test]
     fn numbers_stand_where_the_template_names_them() {
-        let Value::Object(fields) =
-            json!({"n": "{block}", "name": "b{first}-{last}", "deep": [{"x": "{last}"}], "k": 3})
-        else {
-            panic!("an object")
-        };
+        let fields =
+            json!({"n": "{block}", "name": "b{first}-{last}", "deep": [{"x": "{last}"}], "k": 3});
         assert_eq!(
             Template::new(fields).render(8, 15),
             json!({"n": 8, "name": "b8-15", "deep": [{"x": 15}], "k": 3})
@@ -84,6 +107,17 @@ mod tests {
         assert_eq!(
             Template::span().render(4, 7),
             json!({"first": 4, "last": 7})
+        );
+    }
+
+    #[test]
+    fn a_block_of_a_chain_is_told_as_the_template_says() {
+        let render =
+            |payload| Template::new(payload).render_block(19, "0xab", "0xcd", 1_700_000_000);
+        assert_eq!(render(json!("{block}")), json!(19));
+        assert_eq!(
+            render(json!({"id": "{block}-{hash}", "at": "{timestamp}", "up": ["{parent}"]})),
+            json!({"id": "19-0xab", "at": 1_700_000_000, "up": ["0xcd"]})
         );
     }
 }

@@ -652,6 +652,8 @@ fn chains() {
         ("reorg_depth = 0", Code::OutOfRange),
         ("confirmations = 5000", Code::OutOfRange),
         ("poll = \"0s\"", Code::OutOfRange),
+        ("payload = \"{block}\"\nfull = true", Code::PayloadWithFull),
+        ("payload = nan", Code::OutOfRange),
     ] {
         spoiled(range, &at(&format!("{rpc}\n{more}")), code);
     }
@@ -666,6 +668,8 @@ fn chains() {
         format!("{rpc}\nfrom = 8"),
         format!("{rpc}\nfrom = -3\nfull = true\npoll = \"1s\"\nconfirmations = 12"),
         "rpc = [\"https://a/k\", \"http://b\"]\nfrom = \"head\"\nreorg_depth = 4096".to_owned(),
+        format!("{rpc}\npayload = \"{{block}}\""),
+        format!("{rpc}\npayload = {{ height = \"{{block}}\", id = \"{{hash}}\" }}"),
     ] {
         let text = SOUND.replace(range, &at(&sound));
         let text = text.replace("input = \"groups\"", "input = \"groups\"\nstart = 8");
@@ -746,4 +750,36 @@ fn the_reference_explains_every_code() {
             "docs/workflow.md lacks {code}"
         );
     }
+}
+
+#[test]
+fn late_messages() {
+    let n4 = "strategy = { kind = \"sequential\", n = 4 }";
+    let with = |late: &str| SOUND.replacen(n4, &format!("{n4}\nlate = {late}"), 1);
+    for sound in ["\"dead\"", "\"skip\""] {
+        assert_eq!(codes(&with(sound)), [], "{sound}");
+    }
+    let wrong = fault(&with("\"emitt\""), Code::UnknownKind);
+    assert_eq!(
+        (&*wrong.field, &*wrong.help),
+        ("collector \"gather\".late", "did you mean \"emit\"?")
+    );
+    let wrong = fault(&with("true"), Code::WrongType);
+    assert_eq!(wrong.field, "collector \"gather\".late");
+    // The sequencer emits one message for each block.
+    let wrong = fault(&with("\"emit\""), Code::SequencerNotChain);
+    assert!(
+        wrong
+            .message
+            .contains("`gather` passes on alone what comes late"),
+        "{wrong}"
+    );
+    assert!(wrong.help.contains("\"dead\""), "{wrong}");
+    let gathered = with("\"emit\"").replacen(
+        "[sequencer]\ninput = \"groups\"",
+        "[[collector]]\nname = \"pairs\"\ninputs = [\"groups\"]\noutput = \"pairs\"\n\
+         strategy = { kind = \"match\", k = 2, group_by = \"/id\" }\n[sequencer]\ninput = \"pairs\"",
+        1,
+    );
+    assert_eq!(codes(&gathered), []);
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use super::proto::partition::Input;
 use super::proto::proving_engine_client::ProvingEngineClient;
 use super::proto::submit_stream_request::Part;
 use super::server::WITNESS_MESSAGE_MAX;
+use super::unreachable::unreachable;
 use crate::access::AccessError;
 use crate::grpc::retry_after;
 use crate::socket;
@@ -102,6 +105,8 @@ pub struct Credentials {
 pub struct Client {
     calls: ProvingEngineClient<InterceptedService<Channel, Bearer>>,
     address: Address,
+    /// Whether an engine ever answered there.
+    answered: Arc<AtomicBool>,
 }
 
 /// Adds the token to each call.
@@ -157,11 +162,8 @@ impl Client {
         address: &Address,
         credentials: &Credentials,
     ) -> Result<Self, ClientError> {
-        let unreachable = |why: String| ClientError::Unreachable {
-            address: address.clone(),
-            why,
-        };
-        let failed = |error: tonic::transport::Error| unreachable(with_sources(&error));
+        let failed =
+            |error: tonic::transport::Error| unreachable(address, with_sources(&error), false);
         let channel = match address {
             Address::Socket(path) => {
                 // The host is not looked at.
@@ -190,7 +192,13 @@ impl Client {
         Ok(Self {
             calls,
             address: address.clone(),
+            answered: Arc::default(),
         })
+    }
+
+    /// Where the engine is.
+    pub const fn address(&self) -> &Address {
+        &self.address
     }
 
     /// The client of the engine that listens on a Unix socket, or nothing if none does.
@@ -367,6 +375,11 @@ impl Client {
     }
 
     fn told<T>(&self, answer: Result<tonic::Response<T>, Status>) -> Result<T, ClientError> {
+        let answered = match &answer {
+            Ok(_) => true,
+            Err(status) => std::error::Error::source(status).is_none(),
+        };
+        self.answered.fetch_or(answered, Ordering::Relaxed);
         match answer {
             Ok(answer) => Ok(answer.into_inner()),
             Err(status) => Err(self.refused(status)),
@@ -376,10 +389,10 @@ impl Client {
     fn refused(&self, status: Status) -> ClientError {
         // Only what did not come from the engine has a cause on this side.
         match std::error::Error::source(&status) {
-            Some(cause) => ClientError::Unreachable {
-                address: self.address.clone(),
-                why: with_sources(cause),
-            },
+            Some(cause) => {
+                let answered = self.answered.load(Ordering::Relaxed);
+                unreachable(&self.address, with_sources(cause), answered)
+            }
             None => ClientError::Refused {
                 code: status.code(),
                 retry_after: retry_after(&status),

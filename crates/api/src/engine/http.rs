@@ -10,13 +10,35 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use proofmill_engine::{Handle, Status};
-use proofmill_telemetry::CONTENT_TYPE;
+use proofmill_telemetry::{CONTENT_TYPE, FrontPage};
 
 use super::convert;
 use super::history::History;
 use super::metrics;
 use super::timeline;
-use crate::page::PageGate;
+use crate::page::{PageGate, front};
+
+const LINKS: &[(&str, &str)] = &[
+    ("/metrics", "counters and histograms, for Prometheus"),
+    ("/healthz", "whether it takes new jobs"),
+    (
+        "/status",
+        "stages, devices, memory, circuits and jobs, as JSON",
+    ),
+    (
+        "/timeline",
+        "what was done lately, as a trace for Perfetto or Chrome",
+    ),
+];
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill engine",
+    about: "A proving engine shows here what it does. Proofs are asked for elsewhere: over gRPC, on its \
+            Unix socket and on the port of --listen.",
+    links: LINKS,
+    calls: &[("proofmill engine top", "the same on a terminal")],
+    document: "engine.md",
+};
 
 #[derive(Clone)]
 struct Site {
@@ -28,10 +50,14 @@ struct Site {
 /// which name jobs, clients and files.
 /// Pages in a browser are refused.
 pub(crate) fn router(handle: Handle, history: Arc<History>, address: Option<SocketAddr>) -> Router {
+    let is_local = address.is_some_and(|address| address.ip().is_loopback());
+    // Others are not pointed to what they are not shown.
+    let links = if is_local { LINKS } else { &LINKS[..2] };
     let mut router = Router::new()
+        .route("/", get(async || front(&FrontPage { links, ..FRONT })))
         .route("/metrics", get(page))
         .route("/healthz", get(health));
-    if address.is_some_and(|address| address.ip().is_loopback()) {
+    if is_local {
         router = router
             .route("/status", get(status))
             .route("/timeline", get(trace));

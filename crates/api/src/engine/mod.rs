@@ -19,6 +19,7 @@ mod server;
 mod service;
 mod streaming;
 pub mod timeline;
+mod unreachable;
 
 pub use access::Tokens;
 pub use answer::{AnswerError, AnswerKey, ProofTexts, check_answer, check_answer_of_any_curve};

@@ -11,7 +11,7 @@ pub(crate) fn of(error: Error) -> Status {
     let code = match error {
         Error::Exhausted { retry_after, .. } => return try_again(text, retry_after),
         Error::Invalid(_) | Error::Name(_) | Error::TooLarge { .. } => Code::InvalidArgument,
-        Error::UnknownCircuit(_) | Error::UnknownGenerator(_) | Error::UnknownJob(_) => {
+        Error::UnknownCircuit { .. } | Error::UnknownGenerator { .. } | Error::UnknownJob(_) => {
             Code::NotFound
         }
         Error::Conflict { .. } | Error::NameTaken { .. } => Code::AlreadyExists,

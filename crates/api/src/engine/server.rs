@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::serve::Listener;
+use futures_util::future::{Either, ready};
+use hyper::Method;
 use proofmill_engine::{Error as EngineError, Handle, Service};
 use proofmill_shutdown::{Level, Shutdown};
+use proofmill_telemetry::FrontPage;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tonic::body::Body;
@@ -26,6 +29,7 @@ use crate::access::AccessError;
 use crate::connections::{Address, ConnectionLimits};
 use crate::grpc::{Bounds, MESSAGE_MAX, MessageLimit, reflection};
 use crate::pace::Pressure;
+use crate::page::front;
 use crate::port::{Port, PortError, TlsFiles, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
@@ -42,6 +46,23 @@ pub(super) const WITNESS_MESSAGE_MAX: usize = 4 << 20;
 const ROOM_KIB: usize = 8 * WITNESS_MESSAGE_MAX / 1024;
 
 type Api = ProvingEngineServer<EngineService>;
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill engine",
+    about: "A proving engine takes jobs here over gRPC, which a browser does not speak.",
+    links: &[],
+    calls: &[
+        (
+            "proofmill.engine.v1.ProvingEngine",
+            "the service; the server has reflection, and grpc.health.v1",
+        ),
+        (
+            "proofmill engine status --engine URL",
+            "the same from a terminal; with --ca and --token where they are needed",
+        ),
+    ],
+    document: "engine.md",
+};
 
 /// Where an engine is offered.
 #[derive(Clone, Debug, Default)]
@@ -308,8 +329,13 @@ async fn serve(
     // Who may call is known before a call takes a place.
     let services = gate.layer(services);
     let answer = move |request: hyper::Request<hyper::body::Incoming>| {
+        // Whoever looks with a browser is told what this is; it needs no token, and tells of no job.
+        if request.method() == Method::GET && request.uri().path() == "/" {
+            let page = front(&FRONT).map(Body::new);
+            return Either::Left(ready(Ok(page)));
+        }
         // Routes are always ready.
-        services.clone().call(request.map(Body::new))
+        Either::Right(services.clone().call(request.map(Body::new)))
     };
     serve::serve(listener, terms, answer, reached(end)).await;
 }
@@ -338,7 +364,8 @@ async fn bind_tcp(options: &TcpOptions) -> Result<(Port, Gate, ConnectionLimits)
         tokens,
         connections,
     } = options;
-    let port = Port::open(*address, Versions::Two, tls.as_ref(), tokens.is_some()).await?;
+    // Of version 1 there is only the page that says what this is.
+    let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
     let gate = match tokens {
         Some(path) => Gate::Tokens(Tokens::read(path).await?),
         None => Gate::Local,

@@ -21,6 +21,9 @@ pub struct Options {
     pub tokens: Option<PathBuf>,
     /// How long a message may wait for room in its queue before its producer is told to ask again.
     pub patience: Duration,
+    /// Whether a message whose blocks are finished, and which carries something else than they did, is
+    /// refused (409, `ALREADY_EXISTS`) instead of being answered as a duplicate that is not the same.
+    pub exact: bool,
     /// Connections at a time, and how long one is kept that asks nothing.
     pub connections: ConnectionLimits,
 }

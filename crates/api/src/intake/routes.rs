@@ -17,6 +17,7 @@ use futures_util::StreamExt;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::source::parse_message;
+use proofmill_telemetry::FrontPage;
 use tokio::time::Instant;
 
 use super::calls::Calls;
@@ -25,6 +26,7 @@ use super::queues::Caller;
 use super::taker::{AT_ONCE, Room, Taker, Told};
 use crate::control::BODY_MAX;
 use crate::pace::{Pace, Paced, TooSlow};
+use crate::page::front;
 use crate::refused::Refused;
 
 /// Longest time that the body of a request may take; less while others wait.
@@ -53,7 +55,27 @@ pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Gate) -> Router {
         .fallback(others)
         .layer(middleware::from_fn_with_state(gate, Gate::pass))
         .with_state(taker)
+        // It tells nothing of the workflow, and so needs no token.
+        .route("/", get(async || front(&FRONT)))
 }
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill: the intake of a workflow",
+    about: "Messages for the queues of a workflow are taken here, over HTTP and gRPC. Where tokens are \
+            configured, show one: Authorization: Bearer TOKEN.",
+    links: &[("/v1/status", "what becomes of the workflow, as JSON")],
+    calls: &[
+        (
+            "POST /v1/queues/NAME/messages",
+            "takes a message, or one on each line",
+        ),
+        (
+            "proofmill.mill.v1.Intake",
+            "the same over gRPC; the server has reflection",
+        ),
+    ],
+    document: "submit.md",
+};
 
 async fn status(State(taker): State<Arc<Taker>>) -> Answer {
     let status = tokio::time::timeout_at(taker.until(), taker.operations.status()).await;

@@ -22,12 +22,13 @@ pub struct Intake {
     port: Port,
     gate: Gate,
     patience: Duration,
+    exact: bool,
     connections: ConnectionLimits,
 }
 
 /// Router of an intake without tokens and without a port, for calls from within the same process.
 pub async fn in_process(operations: Operations, patience: Duration) -> axum::Router {
-    let taker = Arc::new(Taker::new(operations, patience, Pressure::default()));
+    let taker = Arc::new(Taker::new(operations, patience, false, Pressure::default()));
     let calls = Calls::new(&taker).await;
     router(taker, calls, Gate::local())
 }
@@ -45,6 +46,7 @@ impl Intake {
             tls,
             tokens,
             patience,
+            exact,
             connections,
         } = options;
         let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
@@ -56,6 +58,7 @@ impl Intake {
             port,
             gate,
             patience: *patience,
+            exact: *exact,
             connections: *connections,
         })
     }
@@ -69,7 +72,8 @@ impl Intake {
     pub async fn serve(self, operations: Operations, stop: impl Future<Output = ()>) {
         self.gate.warn_of_unknown_queues(operations.plan());
         let pressure = Pressure::default();
-        let taker = Arc::new(Taker::new(operations, self.patience, pressure.clone()));
+        let taker = Taker::new(operations, self.patience, self.exact, pressure.clone());
+        let taker = Arc::new(taker);
         let calls = Calls::new(&taker).await;
         let answer = serve::answers(router(taker, calls.clone(), self.gate));
         let (listener, terms) = self

@@ -87,9 +87,9 @@ async fn take(
         message(request).map_err(|why| Status::invalid_argument(format!("the message: {why}")))?;
     let room = taker.room(message.bytes.len()).await?;
     let (_, answer) = taker.take(queue, message, room, taker.until()).await?;
-    let outcome = match answer {
-        SubmitAnswer::Accepted => Outcome::Accepted,
-        SubmitAnswer::Duplicate => Outcome::Duplicate,
+    let (outcome, same) = match answer {
+        SubmitAnswer::Accepted => (Outcome::Accepted, None),
+        SubmitAnswer::Duplicate { same } => (Outcome::Duplicate, same),
         SubmitAnswer::Rejected { why } => {
             return Err(Status::failed_precondition(format!(
                 "it is in the dead-letter queue: {why}"
@@ -103,6 +103,7 @@ async fn take(
     };
     Ok(SubmitResponse {
         outcome: outcome.into(),
+        same,
     })
 }
 

@@ -29,6 +29,7 @@ const ROOM_KIB: usize = 4 * BODY_MAX / 1024;
 pub(super) struct Taker {
     pub(super) operations: Operations,
     patience: Duration,
+    exact: bool,
     waiting: Arc<Semaphore>,
     /// A permit is for a KiB.
     pub(super) room: Arc<Semaphore>,
@@ -45,10 +46,16 @@ pub(super) type Told = Result<(StatusCode, SubmitAnswer), Refused>;
 // === impl Taker ===
 
 impl Taker {
-    pub(super) fn new(operations: Operations, patience: Duration, pressure: Pressure) -> Self {
+    pub(super) fn new(
+        operations: Operations,
+        patience: Duration,
+        exact: bool,
+        pressure: Pressure,
+    ) -> Self {
         Self {
             operations,
             patience,
+            exact,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             pressure,
@@ -97,9 +104,9 @@ impl Taker {
         let Ok(Ok(place)) = place else {
             return Err(self.overdue().await);
         };
-        let operations = self.operations.clone();
+        let (operations, exact) = (self.operations.clone(), self.exact);
         let bringing = tokio::spawn(async move {
-            let brought = bring(&operations, queue, message).await;
+            let brought = bring(&operations, queue, message, exact).await;
             drop((place, room));
             brought
         });
@@ -129,11 +136,23 @@ impl Taker {
     }
 }
 
-async fn bring(operations: &Operations, queue: QueueIx, message: SourceMessage) -> Told {
+async fn bring(
+    operations: &Operations,
+    queue: QueueIx,
+    message: SourceMessage,
+    exact: bool,
+) -> Told {
     let answer = operations.bring(queue, message).await?;
     let status = match &answer {
         SubmitAnswer::Accepted => StatusCode::CREATED,
-        SubmitAnswer::Duplicate => StatusCode::OK,
+        SubmitAnswer::Duplicate { same: Some(false) } if exact => {
+            return Err(Refused::new(
+                StatusCode::CONFLICT,
+                "its blocks are finished, and their message carried something else: use another \
+                 part, or another block",
+            ));
+        }
+        SubmitAnswer::Duplicate { .. } => StatusCode::OK,
         SubmitAnswer::Rejected { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         SubmitAnswer::Dead { .. } => StatusCode::CONFLICT,
     };

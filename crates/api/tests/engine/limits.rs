@@ -101,7 +101,7 @@ async fn what_would_never_fit_is_refused_with_what_it_needs() {
         source: Some(Source::Zkey(path.into_os_string().into_string().unwrap())),
     };
     let refused = client.register(registration).await;
-    assert_refused(refused, Code::FailedPrecondition, "bytes of memory");
+    assert_refused(refused, Code::FailedPrecondition, "MiB of memory");
     site.stop().await;
 }
 

@@ -151,7 +151,7 @@ async fn many_messages_are_answered_in_their_order() {
     for number in 0..300 {
         let answer = answers.next().await.expect("one for each").expect("no end");
         match (number % 3, answer.told) {
-            (0, Some(Told::Taken(SubmitResponse { outcome }))) => {
+            (0, Some(Told::Taken(SubmitResponse { outcome, .. }))) => {
                 assert_eq!(outcome, i32::from(Outcome::Accepted), "{number}");
             }
             (1, Some(Told::Refused(refusal))) => {
@@ -221,7 +221,10 @@ async fn what_is_too_large_or_no_message_is_refused() {
     raw.ready().await.expect("it listens");
     let path = "/proofmill.mill.v1.Intake/Submit".parse().expect("a path");
     let codec = tonic_prost::ProstCodec::<SubmitResponse, SubmitResponse>::default();
-    let request = Request::new(SubmitResponse { outcome: 1 });
+    let request = Request::new(SubmitResponse {
+        outcome: 1,
+        same: None,
+    });
     let refused = raw.unary(request, path, codec).await;
     assert_status(
         refused.map(drop),

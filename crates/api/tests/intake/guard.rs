@@ -100,6 +100,7 @@ async fn beyond_loopback_tls_and_a_token_are_required() {
         tls: tls.then(|| files.tls()),
         tokens: token.then(|| files.token.clone()),
         patience: Options::PATIENCE,
+        exact: false,
         connections: ConnectionLimits::default(),
     };
     for (tls, token) in [(false, false), (true, false), (false, true)] {

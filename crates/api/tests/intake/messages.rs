@@ -70,8 +70,14 @@ async fn what_becomes_of_a_message_is_said_by_the_status() {
         ),
         (200, &"taken".into(), &3.into(), &1.into()),
     );
+    let page = site.get("/").await;
+    assert!(
+        page.status == 200 && page.body.contains("POST /v1/queues/NAME/messages"),
+        "{}",
+        page.body
+    );
     // What an operator may do is not done here.
-    for path in ["/", "/v1/queues", "/v1/tasks", "/v1/dead", "/v1/queues/in"] {
+    for path in ["/v1/queues", "/v1/tasks", "/v1/dead", "/v1/queues/in"] {
         assert_eq!(site.get(path).await.status, 404, "{path}");
     }
     assert_eq!(site.get("/v1/queues/in/messages").await.status, 405);

@@ -291,6 +291,7 @@ pub(crate) fn options_on_loopback() -> Options {
         tls: None,
         tokens: None,
         patience: Options::PATIENCE,
+        exact: false,
         connections: ConnectionLimits::default(),
     }
 }

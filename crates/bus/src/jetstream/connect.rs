@@ -10,6 +10,7 @@ use super::connection::{ANSWER_TIMEOUT, Connected, with_sources};
 use super::options::{ConnectError, Credentials, NatsOptions};
 use super::refusal::Refusals;
 use super::role::Role;
+use crate::certificate::certificate_remedy;
 use crate::secret::read_secret;
 
 /// Connects; `connected` and `refusals` are told what happens to the connection.
@@ -58,18 +59,11 @@ fn remedy(options: &NatsOptions, kind: ConnectErrorKind, why: &str) -> Option<St
                 _ => None,
             };
         }
-        _ if why.contains("not valid for name") => {
-            "connect to it by a name that its certificate has"
-        }
-        _ if why.contains("invalid peer certificate") => {
-            "its certificate is not of an authority that is trusted here: name the certificate of \
-             its authority with --bus-ca"
-        }
         _ if why.contains("received fatal alert") => {
             "it wants a certificate of an authority that it trusts: name one with --bus-cert and \
              --bus-key"
         }
-        _ => return None,
+        _ => return certificate_remedy(why, "--bus-ca"),
     };
     Some(remedy.into())
 }

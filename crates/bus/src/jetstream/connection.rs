@@ -36,6 +36,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// may: it is asked again, see [`Patience`].
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Answers that are taken of those who are all asked at once.
+const ANSWERS_MAX: usize = 1024;
+
 /// Room for what a message has beside its payload: subject, headers.
 pub(super) const HEADERS: usize = 1024;
 
@@ -250,6 +253,44 @@ impl Connection {
                 },
             }),
         }
+    }
+
+    /// Asks everybody who listens on `subject`: the answers that come within `wait`, 1024 at most. None
+    /// at once if nobody listens.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub async fn request_all(
+        &self,
+        subject: &str,
+        payload: Bytes,
+        wait: Duration,
+    ) -> Result<Vec<Bytes>, RequestError> {
+        let failed = |why: String| RequestError::Failed {
+            subject: subject.into(),
+            why,
+        };
+        let inbox = self.client.new_inbox();
+        let subscribed = self.client.subscribe(inbox.clone()).await;
+        let mut answers = subscribed.map_err(|error| failed(with_sources(&error)))?;
+        let asked = self
+            .client
+            .publish_with_reply(subject.to_owned(), inbox, payload);
+        asked.await.map_err(|error| failed(with_sources(&error)))?;
+        let mut found = Vec::new();
+        let gather = async {
+            while let Some(answer) = answers.next().await {
+                if answer.status.is_some() || found.len() == ANSWERS_MAX {
+                    break;
+                }
+                found.push(answer.payload);
+            }
+        };
+        // Nobody knows how many there are: time ends it.
+        let _ = self
+            .unless_refused(tokio::time::timeout(wait, gather))
+            .await?;
+        Ok(found)
     }
 
     /// Tells whoever listens on `subject`, without waiting for anyone.

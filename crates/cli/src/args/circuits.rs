@@ -18,8 +18,8 @@ Examples:
   proofmill verify --vk verification_key.json proof.json public.json
   proofmill verify --vk verification_key.json a/proof.json a/public.json b/proof.json b/public.json
 
-Exit codes: 0 every proof is valid; 1 one is not, or a file cannot be used; 2 the command line is
-wrong.";
+Exit codes: 0 every proof is valid; 1 one is not, or the key is insecure; 2 the command line is
+wrong; 3 a file cannot be read or is cut short, so that there is no verdict.";
 
 const ZKEY_EXAMPLES: &str = "\
 Examples:
@@ -144,6 +144,9 @@ pub(crate) struct ZkeyExport {
     /// Where the verifying key is written.
     #[arg(value_name = "VK")]
     pub(crate) output: PathBuf,
+    /// Overwrite another key there.
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// `proofmill setup`
@@ -166,6 +169,9 @@ pub(crate) struct Setup {
     /// Where the proving key is written.
     #[arg(short, long, value_name = "ZKEY")]
     pub(crate) output: PathBuf,
+    /// Overwrite the file that is there.
+    #[arg(long)]
+    pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Print a summary as one JSON object on the last line of standard output.

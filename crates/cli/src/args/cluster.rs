@@ -7,7 +7,7 @@ use clap::Args;
 use proofmill_workflow::parse_duration;
 
 use super::intake::IntakeArgs;
-use super::{KeysArg, MetricsArg, WorkersArg};
+use super::{DrainArg, KeysArg, MetricsArg, WorkersArg};
 
 const BUS_HELP: &str = "Bus";
 
@@ -171,9 +171,10 @@ pub(crate) struct SourceRole {
 /// `proofmill import-env`
 #[derive(Debug, Args)]
 pub(crate) struct ImportEnv {
-    /// A directory of `.env` files, or a compose file.
-    #[arg(value_name = "DIR_OR_COMPOSE")]
-    pub(crate) from: PathBuf,
+    /// Compose files, merged in their order as `docker compose -f A -f B` does; files NAME.env, one for
+    /// each process; or a directory of either.
+    #[arg(value_name = "FILE_OR_DIR", required = true)]
+    pub(crate) from: Vec<PathBuf>,
     /// Write the workflow to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -188,4 +189,6 @@ pub(crate) struct RoleArgs {
     /// How this process is called in logs [default: the machine's name].
     #[arg(long, env = "PROOFMILL_NAME", value_name = "NAME")]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) drain: DrainArg,
 }

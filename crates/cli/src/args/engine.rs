@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use proofmill_api::engine::Address;
 use proofmill_workflow::parse_size;
 
+use super::DrainArg;
 use super::circuits::{DevicesArg, KeySafety, Threads};
 
 /// Where an engine keeps its state, and its socket, by default.
@@ -49,6 +50,16 @@ Examples:
   proofmill engine timeline --out trace.json          open it at https://ui.perfetto.dev
   proofmill engine timeline --svg waterfall.svg --last 60";
 
+const WAIT_EXAMPLES: &str = "\
+Examples:
+  proofmill engine wait 00112233445566778899aabbccddeeff
+  proofmill engine wait 00112233445566778899aabbccddeeff --timeout 60";
+
+const GET_EXAMPLES: &str = "\
+Examples:
+  proofmill engine get 00112233445566778899aabbccddeeff -o proof.json --public public.json
+  proofmill engine get 00112233445566778899aabbccddeeff --partition 2 -o third.json";
+
 /// `proofmill engine`
 #[derive(Debug, Subcommand)]
 #[command(after_help = ENGINE_EXAMPLES)]
@@ -61,6 +72,16 @@ pub(crate) enum Engine {
     Circuits(EngineLook),
     /// Its jobs: those under way, and those that ended lately.
     Jobs(EngineLook),
+    /// One job: how far it is, and if it failed, all that is known of why.
+    Job(OneJob),
+    /// Wait for a job's end.
+    ///
+    /// Exit status 0 if it is done; 1 if it failed, was cancelled or expired, or is not at its end in time.
+    Wait(WaitJob),
+    /// Write the proof of a job that is done: of one whose client has gone, say.
+    ///
+    /// Results are kept for --result-seconds of `engine serve`, an hour unless said otherwise.
+    Get(GetProof),
     /// Make a circuit known.
     Register(Register),
     /// Forget a circuit; its files stay.
@@ -79,10 +100,10 @@ pub(crate) enum Engine {
     /// snarkjs's format.
     Prove(EngineProve),
     /// Stop a job.
-    Cancel(CancelJob),
+    Cancel(OneJob),
     /// Watch an engine: stages, devices, memory, jobs.
     ///
-    /// q or Esc ends it.
+    /// q or Esc ends it, the space bar holds it still. It fits into 80 columns and 24 rows.
     Top(Top),
     /// When each partition was in which stage, as a trace or a picture.
     Timeline(TimelineArgs),
@@ -174,6 +195,8 @@ pub(crate) struct Serve {
     pub(crate) generator_seconds: u32,
     #[command(flatten)]
     pub(crate) key_safety: KeySafety,
+    #[command(flatten)]
+    pub(crate) drain: DrainArg,
     /// Make the beginning of what a generator writes on standard error a part of the error when it fails.
     /// It may quote the inputs, and errors are kept with the job.
     #[arg(long)]
@@ -331,11 +354,47 @@ pub(crate) enum Urgency {
     Critical,
 }
 
-/// `proofmill engine cancel`
+/// What is about one job.
 #[derive(Debug, Args)]
-pub(crate) struct CancelJob {
+pub(crate) struct OneJob {
     /// The job's id.
     pub(crate) job: String,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// `proofmill engine wait`
+#[derive(Debug, Args)]
+#[command(after_help = WAIT_EXAMPLES)]
+pub(crate) struct WaitJob {
+    /// The job's id.
+    pub(crate) job: String,
+    /// Seconds to wait, at most [default: until the job's end].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u32>,
+    #[command(flatten)]
+    pub(crate) look: EngineLook,
+}
+
+/// `proofmill engine get`
+#[derive(Debug, Args)]
+#[command(after_help = GET_EXAMPLES)]
+pub(crate) struct GetProof {
+    /// The job's id.
+    pub(crate) job: String,
+    /// Where the proof is written.
+    #[arg(short, long, value_name = "PROOF")]
+    pub(crate) output: PathBuf,
+    /// Where the public signals are written.
+    #[arg(long, value_name = "PUBLIC")]
+    pub(crate) public: Option<PathBuf>,
+    /// The circuit's verifying key, as `proofmill zkey export-vk` writes it: the proof is verified with it
+    /// before anything is written. Without it the engine is believed.
+    #[arg(long, value_name = "VK")]
+    pub(crate) vk: Option<PathBuf>,
+    /// Which proof of a job of several partitions, from 0.
+    #[arg(long, value_name = "N")]
+    pub(crate) partition: Option<usize>,
     #[command(flatten)]
     pub(crate) look: EngineLook,
 }
@@ -360,10 +419,12 @@ pub(crate) struct TimelineArgs {
     /// Where the trace is written, in the format of Chrome and Perfetto.
     #[arg(long, value_name = "FILE", required_unless_present_any = ["svg", "json"])]
     pub(crate) out: Option<PathBuf>,
-    /// Where the waterfall is written.
+    /// Where the waterfall is written, an SVG with the time in seconds from left to right; where nothing was
+    /// done for long, it is cut.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Only the last so many seconds [default: all that is remembered].
+    /// Only the so many seconds before the last event, which may be long ago [default: all that is
+    /// remembered: the last 65,536 events].
     #[arg(long, value_name = "SECONDS")]
     pub(crate) last: Option<u32>,
     /// Partitions in the waterfall, at most: the last ones.

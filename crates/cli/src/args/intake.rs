@@ -28,6 +28,11 @@ pub(crate) struct IntakeArgs {
     #[arg(long, env = "PROOFMILL_SUBMIT_TOKEN", value_name = "FILE", help_heading = INTAKE_HELP,
           requires = "submit")]
     pub(crate) submit_token: Option<PathBuf>,
+    /// Answer 409 to a message whose block is finished and that carries something else; without this it
+    /// is answered 200, as a duplicate with "same": false.
+    #[arg(long, env = "PROOFMILL_SUBMIT_EXACT", help_heading = INTAKE_HELP, requires = "submit",
+          value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) submit_exact: bool,
 }
 
 // === impl IntakeArgs ===
@@ -41,6 +46,7 @@ impl IntakeArgs {
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             tokens: self.submit_token.clone(),
             patience: intake::Options::PATIENCE,
+            exact: self.submit_exact,
             connections: ConnectionLimits::default(),
         })
     }

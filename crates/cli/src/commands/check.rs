@@ -1,11 +1,14 @@
 //! `proofmill check`
 
+use std::io::ErrorKind;
 use std::path::Path;
 
+use proofmill_r1cs::iden3::is_inherited;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{Diagnostic, LocalHost, Workflow, graph, render, validate_file};
 
 use crate::args::{Check, Graph};
+use crate::content::Content;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::counted;
@@ -43,11 +46,41 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
 
 /// Checks a workflow file with the provers of this program.
 pub(crate) fn validate(file: &Path) -> Result<(Workflow, Vec<Diagnostic>), Vec<Diagnostic>> {
+    if let Some(fault) = another_kind(file) {
+        return Err(vec![fault]);
+    }
     let registry = provers::registry(Path::new(""));
     let host = LocalHost::new(registry.prover_names())
         .with_strategies(registry.strategy_names())
         .with_emission_checks(registry.emission_check_names());
     validate_file(file, &host)
+}
+
+/// What is said of a file that is no workflow file, but one of those that other commands take.
+fn another_kind(file: &Path) -> Option<Diagnostic> {
+    let found = match Content::of_file(file) {
+        Ok(found) => found?,
+        Err(error) if error.kind() == ErrorKind::InvalidInput && !is_inherited(file) => {
+            let message = format!("the file cannot be read: {error}");
+            let help = "give the path of a workflow file (TOML)";
+            return Some(Diagnostic::of_file(file, message, help));
+        }
+        // Whoever reads it says what is wrong.
+        Err(_) => return None,
+    };
+    let message = format!("the file is {}, not a workflow (TOML)", found.named());
+    let shown = file.display();
+    let help = match found {
+        Content::Zkey => format!(
+            "`proofmill zkey check {shown}` checks a proving key; `proofmill engine serve --circuits \
+             {shown}` proves with it"
+        ),
+        Content::VerifyingKey => {
+            format!("`proofmill verify --vk {shown} PROOF PUBLIC` verifies proofs with it")
+        }
+        _ => "give the path of a workflow file, such as examples/fan-out/workflow.toml".to_owned(),
+    };
+    Some(Diagnostic::of_file(file, message, help))
 }
 
 /// Shows warnings on standard error.

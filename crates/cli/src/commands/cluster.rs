@@ -32,7 +32,7 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     let name = process_name(&args.role);
     let connection = bus::connect(&args.bus, Role::Coordinator, &name).await?;
     let screen = Screen::open();
-    let shutdown = signals::listen(screen.clone())?;
+    let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     let leading = Leading::default();
     let mut roles = JoinSet::new();
     let mut serving = JoinSet::new();
@@ -67,6 +67,7 @@ async fn control(site: Site, leading: Leading) {
                 &site.connection,
                 &site.blobs,
                 &site.plan.workflow,
+                &site.name,
                 operations,
             ) => {
                 if let Err(error) = served {
@@ -118,7 +119,8 @@ async fn until_forgotten(site: &Site, leading: &Leading) {
 
 pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
     let Some(file) = &args.file else {
-        return push0::run_dispatcher().await;
+        push0::refuse_workflow_options("dispatcher", &args.bus, &args.workers.workers)?;
+        return push0::run_dispatcher(args.role.drain).await;
     };
     let workflow = load(file)?;
     let name = process_name(&args.role);
@@ -133,7 +135,7 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
         None => first_free(&Path::new(state::ROOT).join(&workflow.name))?,
     };
     let site = site(&connection, &workflow, registry, Some(state), &name).await?;
-    let shutdown = signals::listen(screen.clone())?;
+    let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("dispatcher {name}: ready"));
     memory::settle();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
@@ -144,7 +146,8 @@ pub(crate) async fn dispatcher(args: Dispatcher) -> Result<(), Failure> {
 
 pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
     let Some(file) = &args.file else {
-        return push0::run_collector().await;
+        push0::refuse_workflow_options("collector", &args.bus, &[])?;
+        return push0::run_collector(args.role.drain).await;
     };
     let workflow = load(file)?;
     let name = process_name(&args.role);
@@ -152,7 +155,7 @@ pub(crate) async fn collector(args: Collector) -> Result<(), Failure> {
     let registry = provers::registry(Path::new(""));
     let site = site(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
-    let shutdown = signals::listen(screen.clone())?;
+    let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("collector {name}: ready"));
     memory::settle();
     let stages: BTreeSet<String> = args.stages.into_iter().collect();
@@ -167,7 +170,7 @@ pub(crate) async fn sequencer(args: Sequencer) -> Result<(), Failure> {
     let registry = provers::registry(&args.keys.keys);
     let site = site(&connection, &workflow, registry, args.state, &name).await?;
     let screen = Screen::open();
-    let shutdown = signals::listen(screen.clone())?;
+    let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("sequencer {name}: ready"));
     memory::settle();
     let handing_out = cluster::run_sequencer(site.clone(), Vec::new(), shutdown);
@@ -182,7 +185,7 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
     let site = site(&connection, &workflow, registry, None, &name).await?;
     let screen = Screen::open();
     let intake = intake::open(&args.intake, &screen).await?;
-    let shutdown = signals::listen(screen.clone())?;
+    let shutdown = signals::listen(screen.clone(), args.role.drain)?;
     screen.note(&format!("source {name}: ready"));
     memory::settle();
     let bringing = async {

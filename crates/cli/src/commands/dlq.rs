@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use proofmill_api::DeadLetter;
+use proofmill_api::{DeadLetter, Gap};
+use proofmill_telemetry::console_line;
 
 use crate::access::Access;
 use crate::args::{Dlq, DlqTask, DlqTasks, Look};
 use crate::commands::look::{ago, print_table};
 use crate::failure::Failure;
 use crate::output;
-use crate::progress::counted;
+use crate::progress::{blocks, counted};
 
 pub(crate) async fn run(command: Dlq) -> Result<(), Failure> {
     match command {
@@ -89,10 +90,18 @@ fn described(letter: &DeadLetter) -> String {
     lines.join("\n")
 }
 
+/// Blocks named in a warning, at most.
+const GAPS_SHOWN: usize = 5;
+
 /// What became of the tasks that were named.
+#[derive(Default)]
 struct Changed {
     tasks: Vec<String>,
+    /// What the sequencer waits for, now that its message has been dropped.
+    gaps: Vec<Gap>,
+    /// The first failure, and how many there were.
     failed: Option<Failure>,
+    failures: usize,
 }
 
 async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
@@ -107,7 +116,11 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
     let changed = result?;
     let count = changed.tasks.len();
     if args.look.json {
-        output::line(serde_json::json!({ "tasks": changed.tasks }).to_string())?;
+        let mut said = serde_json::json!({ "tasks": changed.tasks });
+        if !retry {
+            said["gaps"] = serde_json::to_value(&changed.gaps)?;
+        }
+        output::line(said.to_string())?;
     } else if count > 0 || changed.failed.is_none() {
         let tasks = counted(count, "task");
         output::line(match (retry, running) {
@@ -115,8 +128,45 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
             (true, false) => format!("{tasks} back in their queues; they run when the mill does"),
             (false, _) => format!("{tasks} dropped"),
         })?;
+        warn_of_gaps(&changed.gaps);
     }
-    changed.failed.map_or(Ok(()), Err)
+    let others = changed.failures.saturating_sub(1);
+    match changed.failed {
+        None => Ok(()),
+        Some(failure) if others == 0 => Err(failure),
+        Some(failure) => Err(failure.help(format!("{} failed too", counted(others, "other task")))),
+    }
+}
+
+/// Tells what the sequencer waits for, and what can be done about it.
+fn warn_of_gaps(gaps: &[Gap]) {
+    for gap in gaps.iter().take(GAPS_SHOWN) {
+        let Gap {
+            first,
+            last,
+            queue,
+            sequencer_queue,
+        } = gap;
+        let (block, are) = blocks((*first, *last));
+        let span = match first == last {
+            true => format!("--block {first}"),
+            false => format!("--block {first} --last {last}"),
+        };
+        let mut text = format!(
+            "warning: {block} {are} not been emitted, and the sequencer waits: nothing later leaves before\n  \
+             to fill the gap: proofmill submit --queue {queue} {span} PAYLOAD"
+        );
+        if queue != sequencer_queue {
+            text.push_str(&format!(
+                "\n  to skip it: proofmill submit --queue {sequencer_queue} {span} PLACEHOLDER, which is \
+                 emitted in its place"
+            ));
+        }
+        console_line(output::plain(&text));
+    }
+    if let Some(more) = gaps.len().checked_sub(GAPS_SHOWN).filter(|more| *more > 0) {
+        console_line(format!("warning: and {} more", counted(more, "such gap")));
+    }
 }
 
 async fn change_all(
@@ -137,23 +187,29 @@ async fn change_all(
     };
     let mut seen = BTreeSet::new();
     tasks.retain(|task| seen.insert(task.clone()));
-    let mut changed = Changed {
-        tasks: Vec::new(),
-        failed: None,
-    };
+    let mut changed = Changed::default();
     for task in tasks {
         let done = if retry {
-            access.retry(&task).await
+            access.retry(&task).await.map(|()| None)
         } else {
-            access.drop_dead(&task).await
+            access.drop_dead(&task).await.map(|dropped| dropped.gap)
         };
         match done {
-            Ok(()) => changed.tasks.push(task),
+            Ok(gap) => {
+                changed.tasks.push(task);
+                changed.gaps.extend(gap);
+            }
             Err(failure) => {
-                changed.failed = Some(failure);
-                break;
+                changed.failures += 1;
+                changed.failed.get_or_insert(failure);
+                // Of all there are, those that cannot be do not keep the others.
+                if !all {
+                    break;
+                }
             }
         }
     }
+    // Several tasks may be about one block.
+    changed.gaps.dedup();
     Ok(changed)
 }

@@ -4,12 +4,65 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proofmill_api::TasksQuery;
 
-use crate::access::Access;
+use crate::access::{self, Access};
 use crate::args::{Look, Tasks};
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::{blocks, counted};
+
+/// The workflows of a bus, and who works for them.
+async fn workflows(args: &Look) -> Result<(), Failure> {
+    let found = access::workflows(args).await?;
+    if args.json {
+        return output::line(serde_json::to_string(&found)?);
+    }
+    if found.is_empty() {
+        return output::line(
+            "no workflow is led on this bus; `proofmill coordinator FILE` leads one",
+        );
+    }
+    for led in &found {
+        let next = led
+            .next_block
+            .map_or_else(String::new, |next| format!("; next block to emit: {next}"));
+        output::line(format!(
+            "workflow {}: led by {}{next}; {} live, {} dead; {}",
+            output::plain(&led.workflow),
+            output::plain(&led.leader),
+            led.live,
+            led.dead,
+            counted(led.worker_count, "worker"),
+        ))?;
+    }
+    let workers = found.iter().flat_map(|led| {
+        led.workers.iter().map(|worker| {
+            [
+                led.workflow.clone(),
+                worker.worker.clone(),
+                worker.group.clone(),
+                worker.tasks.to_string(),
+            ]
+        })
+    });
+    let collectors = found.iter().flat_map(|led| {
+        let of = |host: &String| {
+            let group = "(collector)".to_owned();
+            [led.workflow.clone(), host.clone(), group, "-".to_owned()]
+        };
+        led.collectors.iter().map(of)
+    });
+    let rows: Vec<[String; 4]> = workers.chain(collectors).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    print_table(["WORKFLOW", "WORKER", "GROUP", "TASKS"], rows)
+}
 
 pub(crate) async fn status(args: Look) -> Result<(), Failure> {
+    if access::is_bus_meant(&args) {
+        return workflows(&args).await;
+    }
     let access = Access::look(&args).await?;
     let mut status = access.status().await?;
     let running = access.is_running();
@@ -58,7 +111,36 @@ pub(crate) async fn status(args: Look) -> Result<(), Failure> {
         ],
         rows,
     )?;
+    remarks(&status)?;
     paused(&status["paused"])
+}
+
+/// What the table does not show: messages that came late, and blocks that the sequencer waits for.
+fn remarks(status: &serde_json::Value) -> Result<(), Failure> {
+    let each = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let mut remarks = Vec::new();
+    for stage in each(&status["stages"]) {
+        if let Some(late @ 1..) = stage["counters"]["late"].as_u64() {
+            let messages = counted(usize::try_from(late).unwrap_or(usize::MAX), "message");
+            let name = text(&stage["stage"]);
+            remarks.push(format!(
+                "{messages} came late at {name}: after their group was emitted"
+            ));
+        }
+    }
+    for gap in each(&status["gaps"]) {
+        if let (Some(first), Some(last)) = (gap[0].as_u64(), gap[1].as_u64()) {
+            let (block, has) = blocks((first, last));
+            remarks.push(format!(
+                "{block} {has} not come to the sequencer, and later ones wait"
+            ));
+        }
+    }
+    if remarks.is_empty() {
+        return Ok(());
+    }
+    output::line("")?;
+    remarks.iter().try_for_each(output::line)
 }
 
 /// The workers that take nothing for now, and why.

@@ -25,9 +25,10 @@ use serde_json::json;
 use crate::args::circuits::Prove;
 use crate::commands::engine;
 use crate::commands::engine::prove::{drawn, with_key};
+use crate::content::Content;
 use crate::devices::Devices;
 use crate::failure::Failure;
-use crate::files::{check_folder, write_text};
+use crate::files::{Plan, Replace, write_together};
 use crate::output;
 use crate::progress::counted;
 use crate::stages::{Split, Stages, milliseconds, short};
@@ -64,8 +65,7 @@ struct Done {
 
 pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     let files = Files::of(args)?;
-    check_folder(files.proof)?;
-    check_folder(files.public)?;
+    files.check()?;
     if let Some((client, circuit)) = with_key(&args.engine, files.zkey).await? {
         return through_engine(args, &files, &client, circuit).await;
     }
@@ -121,10 +121,10 @@ async fn through_engine(
         }],
         ..SubmitRequest::default()
     };
-    let made = engine::prove::prove(client, request).await?;
+    let outputs = [("-o", files.proof), ("--public", files.public)];
+    let made = engine::prove::prove(client, request, &outputs).await?;
     let texts = with_curve!(key.curve(), E => check::<E>(files, &key, &witness, &made.proof))?;
-    write_text(files.public, &texts.public)?;
-    write_text(files.proof, &texts.proof)?;
+    files.write(&texts.public, &texts.proof)?;
     let total = began.elapsed();
     console_line(output::plain(&format!(
         "{}, {}: a proof, made by the engine as job {} and verified in {}",
@@ -206,9 +206,7 @@ fn prove<E: Engine>(
         return Err(unsatisfied(files, &error.to_string()));
     }
     stages.enter("write");
-    // A proof is never there without its signals.
-    write_text(files.public, &inputs_to_json(inputs))?;
-    write_text(files.proof, &proof_to_json(&proof))?;
+    files.write(&inputs_to_json(inputs), &proof_to_json(&proof))?;
     Ok(Done {
         header,
         checked,
@@ -366,5 +364,22 @@ impl<'a> Files<'a> {
                 "four files are needed: key, witness, proof, public signals",
             )),
         }
+    }
+
+    /// That the first two are what they should be, and the others can be written without loss.
+    fn check(&self) -> Result<(), Failure> {
+        Plan::default()
+            .reads("the key", self.zkey)
+            .reads("the witness", self.witness)
+            .writes("the proof", self.proof)
+            .writes("the public signals", self.public)
+            .check(Replace::NothingPrecious)?;
+        Content::Zkey.expect(self.zkey)?;
+        Content::Witness.expect(self.witness)
+    }
+
+    /// Writes proof and public signals, both or neither; a proof is never there without its signals.
+    fn write(&self, public: &str, proof: &str) -> Result<(), Failure> {
+        write_together(&[(self.public, public), (self.proof, proof)])
     }
 }

@@ -1,36 +1,93 @@
 //! `proofmill dispatcher` and `collector` by the environment alone, and `proofmill import-env`
 
-use proofmill_push0::import::Deployment;
-use proofmill_push0::{Environment, collector, dispatcher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::args::cluster::ImportEnv;
+use proofmill_push0::import::Deployment;
+use proofmill_push0::{Config, Environment, Notices, RunError, collector, dispatcher};
+use proofmill_r1cs::iden3::{Visibility, folder_of};
+use proofmill_telemetry::console_line;
+
+use crate::args::DrainArg;
+use crate::args::cluster::{BusArgs, ImportEnv};
 use crate::failure::Failure;
+use crate::files::{Plan, Replace};
 use crate::progress::Screen;
-use crate::{memory, output, signals, state};
+use crate::{files, memory, output, signals};
 
 const HELP: &str = "the variables are those of push0 (docs/push0.md); for a workflow on a cluster name \
                     its file and the bus";
 
 /// A dispatcher on plain queues.
-pub(crate) async fn run_dispatcher() -> Result<(), Failure> {
-    let config = Environment::read(|name| std::env::var(name).ok())
-        .map_err(|error| Failure::usage(error.to_string()).help(HELP))?;
-    let shutdown = signals::listen(Screen::open())?;
+pub(crate) async fn run_dispatcher(drain: DrainArg) -> Result<(), Failure> {
+    let config = environment()?;
+    let screen = Screen::open();
+    let shutdown = signals::listen(screen.clone(), drain)?;
     memory::settle();
-    Ok(dispatcher::run(config, shutdown).await?)
+    let ran = dispatcher::run(config, shutdown, notices(screen)).await;
+    ran.map_err(failure)
 }
 
 /// A collector on plain queues, or a source of blocks for them.
-pub(crate) async fn run_collector() -> Result<(), Failure> {
-    let config = Environment::read(|name| std::env::var(name).ok())
-        .map_err(|error| Failure::usage(error.to_string()).help(HELP))?;
-    let shutdown = signals::listen(Screen::open())?;
+pub(crate) async fn run_collector(drain: DrainArg) -> Result<(), Failure> {
+    let config = environment()?;
+    let screen = Screen::open();
+    let shutdown = signals::listen(screen.clone(), drain)?;
     memory::settle();
-    Ok(collector::run(config, shutdown).await?)
+    let ran = collector::run(config, shutdown, notices(screen)).await;
+    ran.map_err(failure)
+}
+
+/// Refuses what is for a workflow's role where no workflow is named: it would be passed over.
+pub(crate) fn refuse_workflow_options(
+    role: &str,
+    bus: &BusArgs,
+    workers: &[(String, usize)],
+) -> Result<(), Failure> {
+    let named = format!("name its file: proofmill {role} workflow.toml");
+    if let Some((stage, count)) = workers.first() {
+        let message = format!(
+            "--workers {stage}={count} is for the {role} of a workflow, and no workflow is named"
+        );
+        return Err(Failure::usage(message).help(named));
+    }
+    if bus.url.is_none() {
+        return Ok(());
+    }
+    if std::env::var_os("NATS_URL").is_some_and(|url| !url.is_empty()) {
+        // It may be in the environment of everything on this machine.
+        let instead = "what is used is NATS_URL";
+        console_line(format!(
+            "note: --bus (PROOFMILL_BUS) is for the {role} of a workflow, and not obeyed: {instead}"
+        ));
+        return Ok(());
+    }
+    let message = format!("--bus is for the {role} of a workflow, and no workflow is named");
+    Err(Failure::usage(message).help(format!(
+        "{named} --bus URL; in push0's place the server is in NATS_URL (docs/push0.md)"
+    )))
+}
+
+fn environment() -> Result<Config, Failure> {
+    Environment::read(|name| std::env::var(name).ok())
+        .map_err(|error| failure(RunError::Environment(error)))
+}
+
+/// What a role says of itself goes to the screen.
+fn notices(screen: Screen) -> Notices {
+    Arc::new(move |text| screen.note(text))
+}
+
+fn failure(error: RunError) -> Failure {
+    match error {
+        RunError::Environment(error) => Failure::usage(error.to_string()).help(HELP),
+        error => error.into(),
+    }
 }
 
 /// A deployment's environments as a workflow.
 pub(crate) fn import(args: &ImportEnv) -> Result<(), Failure> {
+    check_output(args)?;
     let deployment = Deployment::read(&args.from)?;
     let imported = proofmill_push0::import::to_workflow(&deployment)?;
     let screen = Screen::open();
@@ -39,11 +96,53 @@ pub(crate) fn import(args: &ImportEnv) -> Result<(), Failure> {
     }
     match &args.output {
         None => output::line(imported.workflow.trim_end()),
-        Some(path) if path.exists() && !args.force => Err(Failure::usage(format!(
-            "{} is there already",
-            path.display()
-        ))
-        .help("name another file with -o, or overwrite it with --force")),
-        Some(path) => state::write_whole(path, imported.workflow.as_bytes()),
+        Some(path) => files::write(
+            path,
+            visibility(&imported.workflow),
+            imported.workflow.as_bytes(),
+        ),
+    }
+}
+
+/// That the workflow file overwrites none of the files that it is made from, and nothing else unless
+/// that is wanted.
+fn check_output(args: &ImportEnv) -> Result<(), Failure> {
+    let Some(path) = &args.output else {
+        return Ok(());
+    };
+    let read: Vec<PathBuf> = args.from.iter().flat_map(|named| read_for(named)).collect();
+    let plan = Plan::default().writes("the workflow", path);
+    let plan = read.iter().fold(plan, |plan, file| {
+        plan.reads("a file of the deployment", file)
+    });
+    plan.check(if args.force {
+        Replace::Anything
+    } else {
+        Replace::Nothing
+    })
+}
+
+/// The files that are read for one that the command line names: it, what lies beside it, or in it.
+fn read_for(named: &Path) -> Vec<PathBuf> {
+    let folder = if named.is_dir() {
+        named
+    } else {
+        folder_of(named)
+    };
+    let beside = std::fs::read_dir(folder).into_iter().flatten();
+    let beside = beside.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_read = |file: &PathBuf| {
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        matches!(extension, Some("yml" | "yaml" | "env")) || file.ends_with(".env")
+    };
+    beside.filter(is_read).chain([named.to_owned()]).collect()
+}
+
+/// Who may read a workflow: what asks an endpoint has its address, and keys are often a part of that.
+fn visibility(workflow: &str) -> Visibility {
+    if workflow.contains("://") {
+        Visibility::Private
+    } else {
+        Visibility::Public
     }
 }

@@ -1,18 +1,18 @@
 //! `proofmill run`
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proofmill_api::{Operations, control, metrics};
 use proofmill_bus::Role;
 use proofmill_orchestrator::coordinator::Handle;
-use proofmill_orchestrator::core::Status;
+use proofmill_orchestrator::core::{StageStatus, Status, TaskPhase};
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
-use proofmill_workflow::SourceKind;
+use proofmill_workflow::{SourceKind, Workflow};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -20,8 +20,9 @@ use tokio::task::JoinHandle;
 use crate::args::{MetricsArg, Run};
 use crate::commands::check;
 use crate::failure::Failure;
-use crate::progress::{Bar, Screen, counted, span};
+use crate::progress::{Bar, Screen, blocks, counted, span};
 use crate::provers::{Keys, Note, Watcher};
+use crate::signals::{Waits, several};
 use crate::{bus, intake, output, provers, signals, state};
 
 /// Between two looks at the status.
@@ -75,7 +76,8 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     tell_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
 
-    let shutdown = signals::listen(screen.clone())?;
+    let waits = leased(mill.handle().clone());
+    let shutdown = signals::listen_and_tell(screen.clone(), args.drain, waits)?;
     let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
     let taking = intake.map(|intake| {
         let handle = mill.handle().clone();
@@ -99,10 +101,48 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     screen.close();
     let summary = result?;
     tell(&summary, began.elapsed());
+    let emitted = emitted(&workflow, &directory, &summary);
+    if let Some(emitted) = &emitted {
+        console_line(output::plain(&format!(
+            "emitted, in chain order: {}",
+            emitted.display()
+        )));
+    }
     if args.json {
-        output::line(serde_json::to_string(&summary)?)?;
+        let mut summary = serde_json::to_value(&summary)?;
+        summary["directory"] = serde_json::to_value(emitted)?;
+        output::line(summary.to_string())?;
     }
     verdict(&summary, &directory)
+}
+
+/// What workers have, in words.
+fn leased(handle: Handle) -> Waits {
+    Arc::new(move || {
+        let handle = handle.clone();
+        Box::pin(async move {
+            let at_work = handle.inspect(|core| {
+                let tasks = core.tasks(|_| true).into_iter();
+                let leased = tasks.filter(|task| task.phase == TaskPhase::Leased);
+                leased
+                    .map(|task| {
+                        let worker = task.worker.as_deref().unwrap_or("a worker");
+                        format!("{} at {worker}", task.record.id)
+                    })
+                    .collect::<Vec<_>>()
+            });
+            let at_work = at_work.await.ok()?;
+            several("task", at_work.len(), at_work.into_iter())
+        })
+    })
+}
+
+/// The folder with what the sequencer has emitted, if there is anything in it.
+fn emitted(workflow: &Workflow, state: &Path, summary: &Summary) -> Option<PathBuf> {
+    let sequencer = workflow.sequencer.as_ref()?;
+    let directory = state.join(sequencer.directory.as_ref()?);
+    let has_emitted = summary.status.next_block > Some(sequencer.start);
+    has_emitted.then_some(directory)
 }
 
 /// Lists what was missing from the state and is gone on without.
@@ -267,13 +307,52 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
         );
     }
     if status.live > 0 {
-        let held: usize = status.stages.iter().map(|stage| stage.held).sum();
-        return Err(Failure::new(format!(
-            "nothing moves any more, and {} messages wait for others that did not come ({held} in \
-             collectors)",
-            status.live
-        ))
-        .help(format!("proofmill tasks --state {shown}")));
+        let failure = Failure::new(stuck(status));
+        return Err(failure.help(format!(
+            "proofmill tasks --state {shown} lists them; a block that is missing can be submitted: \
+             proofmill submit --help"
+        )));
     }
     Ok(())
+}
+
+/// Gaps named at the end of a run, at most.
+const GAPS_SHOWN: usize = 5;
+
+/// What is left waits for, when nothing moves any more.
+fn stuck(status: &Status) -> String {
+    let mut text = "nothing moves any more".to_owned();
+    let gaps = &status.gaps;
+    if !gaps.is_empty() {
+        let named = gaps.iter().take(GAPS_SHOWN).map(|gap| blocks(*gap).0);
+        let mut named: Vec<String> = named.collect();
+        if gaps.len() > GAPS_SHOWN {
+            named.push("others".to_owned());
+        }
+        let are = match &gaps[..] {
+            [gap] => blocks(*gap).1,
+            _ => "have",
+        };
+        text.push_str(&format!(
+            ": {} {are} not come to the sequencer",
+            named.join(", ")
+        ));
+    }
+    let held = |stage: &&StageStatus| stage.held > 0;
+    let holding = status.stages.iter().filter(held).map(|stage| {
+        let messages = counted(stage.held, "message");
+        let lowest = stage.lowest;
+        let from = lowest.map_or_else(String::new, |lowest| format!(", from block {lowest} on"));
+        format!("{messages} in {}{from}", stage.stage)
+    });
+    let holding: Vec<String> = holding.collect();
+    let (messages, verb) = (
+        counted(status.live, "message"),
+        if status.live == 1 { "waits" } else { "wait" },
+    );
+    text.push_str(&format!("; {messages} {verb} for others that did not come"));
+    if !holding.is_empty() {
+        text.push_str(&format!(" ({})", holding.join("; ")));
+    }
+    text
 }

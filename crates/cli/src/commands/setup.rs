@@ -8,15 +8,14 @@ use proofmill_groth16::snarkjs::{
     Ptau, ZkeyFile, ZkeySetupError, setup_zkey, setup_zkey_from_ptau,
 };
 use proofmill_groth16::{Curve, Engine, with_curve};
-use proofmill_r1cs::iden3::{
-    FileError, MappedFile, R1csFile, R1csHeader, ScalarField, Visibility, write_whole,
-};
+use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, R1csHeader, ScalarField, Visibility};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::circuits::Setup;
+use crate::content::Content;
 use crate::failure::Failure;
-use crate::files::check_folder;
+use crate::files::{Plan, Replace, write_with};
 use crate::output;
 use crate::stages::{Split, Stages, milliseconds, short};
 
@@ -24,7 +23,7 @@ use crate::stages::{Split, Stages, milliseconds, short};
 const STAGES: usize = 7;
 
 pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
-    check_folder(&args.output)?;
+    check(args)?;
     let file = MappedFile::open(&args.r1cs)?;
     let circuit = R1csFile::parse(&file).map_err(|error| error.in_file(&args.r1cs))?;
     let header = *circuit.header();
@@ -42,6 +41,26 @@ pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
         .threads
         .run(|| with_curve!(curve, E => make::<E>(args, &circuit, powers.as_ref())))??;
     tell(args, curve, &header, &split)
+}
+
+/// That the files to read are what they should be, and that the key overwrites nothing.
+fn check(args: &Setup) -> Result<(), Failure> {
+    let mut plan = Plan::default()
+        .reads("the circuit", &args.r1cs)
+        .writes("the key", &args.output);
+    if let Some(ptau) = &args.ptau {
+        plan = plan.reads("the powers of tau", ptau);
+    }
+    plan.check(if args.force {
+        Replace::Anything
+    } else {
+        Replace::Nothing
+    })?;
+    Content::Circuit.expect(&args.r1cs)?;
+    match &args.ptau {
+        Some(ptau) => Content::PowersOfTau.expect(ptau),
+        None => Ok(()),
+    }
 }
 
 /// Makes the key and writes it.
@@ -69,7 +88,7 @@ fn make<E: Engine>(
     };
     // Only this writes to the file: an error of another kind must not pass for one of its own.
     let mut failed = None;
-    let written = write_whole(&args.output, Visibility::Public, |file| {
+    let written = write_with(&args.output, Visibility::Public, |file| {
         let made = match &powers {
             Some(powers) => {
                 setup_zkey_from_ptau(circuit, powers, Some(&args.name), &mut OsRng, file, &enter)

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use proofmill_api::{Submission, SubmitAnswer};
+use proofmill_r1cs::iden3::open_regular_or_inherited;
 use serde_json::value::RawValue;
 
 use crate::access::Access;
@@ -37,7 +38,13 @@ pub(crate) async fn run(args: Submit) -> Result<(), Failure> {
     let told = match &answer {
         SubmitAnswer::Accepted if running => "accepted".to_owned(),
         SubmitAnswer::Accepted => "accepted; it runs when the mill does".to_owned(),
-        SubmitAnswer::Duplicate => "known already: nothing to do".to_owned(),
+        SubmitAnswer::Duplicate { same: Some(true) } => "known already: nothing to do".to_owned(),
+        SubmitAnswer::Duplicate { same: Some(false) } => {
+            "finished already, with another payload: this one was not taken".to_owned()
+        }
+        SubmitAnswer::Duplicate { same: None } => {
+            "finished already: nothing to do (with which payload is not remembered)".to_owned()
+        }
         SubmitAnswer::Rejected { why } => {
             return Err(Failure::new(format!(
                 "rejected to the dead-letter queue: {why}"
@@ -67,7 +74,7 @@ fn read(path: &Path) -> Result<String, Failure> {
             .take(PAYLOAD_MAX + 1)
             .read_to_string(&mut text)
     } else {
-        let file = std::fs::File::open(path).map_err(failed)?;
+        let file = open_regular_or_inherited(path).map_err(failed)?;
         file.take(PAYLOAD_MAX + 1).read_to_string(&mut text)
     };
     if read.map_err(failed)? as u64 > PAYLOAD_MAX {

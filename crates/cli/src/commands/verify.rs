@@ -2,19 +2,32 @@
 
 use std::path::{Path, PathBuf};
 
+use ark_ec::pairing::Pairing;
 use ark_std::rand::rngs::OsRng;
 use proofmill_groth16::snarkjs::{
     JsonError, curve_of_json, inputs_from_json, proof_from_json, read_json, verifying_key_from_json,
 };
 use proofmill_groth16::{Engine, PreparedVerifyingKey, Proof, verify_batch, with_curve};
-use serde_json::json;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
 use crate::args::circuits::Verify;
+use crate::content::Content;
 use crate::failure::Failure;
 use crate::output;
 
-/// A proof and what it is said to prove, or why they are none.
-type Pair<E> = Result<(Vec<<E as ark_ec::pairing::Pairing>::ScalarField>, Proof<E>), String>;
+/// A proof and what it is said to prove.
+type Claim<E> = (Vec<<E as Pairing>::ScalarField>, Proof<E>);
+
+/// What is to be said of a proof.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Valid,
+    /// It proves nothing, and why.
+    Invalid(String),
+    /// There is no telling, since a file could not be read, and why.
+    Unread(String),
+}
 
 pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let (pairs, rest) = args.files.as_chunks::<2>();
@@ -24,111 +37,167 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
             args.files.len()
         )));
     }
-    let key = read_json(&args.vk)?;
+    let key = whole_document(&args.vk).map_err(|why| unusable(&args.vk, &why))?;
     let curve = curve_of_json(&key)
-        .map_err(|error| not_a_key(&args.vk, &error))?
-        .ok_or_else(|| Failure::new(format!("{} names no curve", args.vk.display())))?;
+        .map_err(|error| unusable(&args.vk, &error.to_string()))?
+        .ok_or_else(|| unusable(&args.vk, "it names no curve"))?;
     let verdicts = args
         .threads
         .run(|| with_curve!(curve, E => verdicts::<E>(args, &key, pairs)))??;
     tell(args, pairs, &verdicts)
 }
 
-/// A verdict for each pair: nothing, or why it is refused.
+/// A verdict for each pair: those that are claims are verified together.
 fn verdicts<E: Engine>(
     args: &Verify,
     key: &[u8],
     pairs: &[[PathBuf; 2]],
-) -> Result<Vec<Option<String>>, Failure> {
-    let key = verifying_key_from_json::<E>(key).map_err(|error| not_a_key(&args.vk, &error))?;
+) -> Result<Vec<Verdict>, Failure> {
+    let key = verifying_key_from_json::<E>(key)
+        .map_err(|error| unusable(&args.vk, &error.to_string()))?;
     args.key_safety.check(&args.vk, &key)?;
     let key = PreparedVerifyingKey::from(key);
-    let read = pairs
+    let mut claims: Vec<Claim<E>> = Vec::new();
+    let refused: Vec<Option<Verdict>> = pairs
         .iter()
-        .map(|[proof, public]| read_pair::<E>(proof, public))
-        .collect::<Result<Vec<Pair<E>>, Failure>>()?;
-    let checked: Vec<_> = read
+        .map(|[proof, public]| match claim::<E>(proof, public) {
+            Ok(claim) => {
+                claims.push(claim);
+                None
+            }
+            Err(verdict) => Some(verdict),
+        })
+        .collect();
+    let claims: Vec<_> = claims
         .iter()
-        .flatten()
         .map(|(inputs, proof)| (&inputs[..], proof))
         .collect();
-    let mut checked = verify_batch(&key, &checked, &mut OsRng).into_iter();
-    Ok(read
-        .iter()
-        .map(|pair| match pair {
-            Ok(_) => checked.next()?.err().map(|error| error.to_string()),
-            Err(why) => Some(why.clone()),
-        })
+    let mut checked = verify_batch(&key, &claims, &mut OsRng).into_iter();
+    let mut check = || match checked.next() {
+        Some(Ok(())) => Verdict::Valid,
+        Some(Err(error)) => Verdict::Invalid(error.to_string()),
+        None => Verdict::Unread("it was not verified".to_owned()),
+    };
+    Ok(refused
+        .into_iter()
+        .map(|refused| refused.unwrap_or_else(&mut check))
         .collect())
 }
 
-/// What is no proof is not valid; a file that cannot be read is nobody's verdict.
-fn read_pair<E: Engine>(proof: &Path, public: &Path) -> Result<Pair<E>, Failure> {
-    let (proof_text, public_text) = (read_json(proof), read_json(public));
-    let pair = || -> Result<Pair<E>, (&Path, JsonError)> {
-        let text = proof_text.map_err(|error| (proof, error))?;
-        // Where there is no telling, the proof's own reader says what is wrong, and at which field.
-        let curve = curve_of_json(&text).unwrap_or_default();
-        if let Some(other) = curve.filter(|curve| *curve != E::CURVE) {
-            return Ok(Err(format!(
-                "{}: a proof over {other}, where the key is over {}",
-                proof.display(),
-                E::CURVE
-            )));
-        }
-        let read = proof_from_json::<E>(&text).map_err(|error| (proof, error))?;
-        let text = public_text.map_err(|error| (public, error))?;
-        let inputs = inputs_from_json(&text).map_err(|error| (public, error))?;
-        Ok(Ok((inputs, read)))
+/// What a pair of files claims. What is whole and no proof is not valid; a file that cannot be read is
+/// nobody's verdict.
+fn claim<E: Engine>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
+    let document = |what: &'static str, path| {
+        whole_document(path).map_err(|why| Verdict::Unread(format!("{what}: {why}")))
     };
-    match pair() {
-        Ok(pair) => Ok(pair),
-        Err((_, error @ JsonError::Io { .. })) => Err(error.into()),
-        Err((path, error)) => Ok(Err(format!("{}: {error}", path.display()))),
+    let invalid =
+        |what: &'static str| move |error: JsonError| Verdict::Invalid(format!("{what}: {error}"));
+    // Both are read before either is judged: with one that cannot be read there is no verdict.
+    let proof = document("the proof", proof)?;
+    let public = document("the public signals", public)?;
+    // Where there is no telling, the proof's own reader says what is wrong, and at which field.
+    let curve = curve_of_json(&proof).unwrap_or_default();
+    if let Some(other) = curve.filter(|curve| *curve != E::CURVE) {
+        return Err(Verdict::Invalid(format!(
+            "a proof over {other}, where the key is over {}",
+            E::CURVE
+        )));
+    }
+    let read = proof_from_json::<E>(&proof).map_err(invalid("the proof"))?;
+    let inputs = inputs_from_json(&public).map_err(invalid("the public signals"))?;
+    Ok((inputs, read))
+}
+
+/// The content of a JSON file, if all of it is there; why not, without its path.
+fn whole_document(path: &Path) -> Result<Vec<u8>, String> {
+    let text = read_json(path).map_err(|error| match error {
+        JsonError::Io { source, .. } => source.to_string(),
+        error => error.to_string(),
+    })?;
+    if let Some(found) = Content::of(&text).filter(|found| !found.is_json()) {
+        return Err(format!("{}, not JSON", found.named()));
+    }
+    match serde_json::from_slice::<IgnoredAny>(&text) {
+        Ok(_) => Ok(text),
+        Err(error) if error.is_eof() => Err(format!("cut short: {error}")),
+        Err(error) => Err(format!("no JSON: {error}")),
     }
 }
 
-fn not_a_key(path: &Path, error: &JsonError) -> Failure {
-    Failure::new(format!("{}: {error}", path.display())).help(
+fn unusable(path: &Path, why: &str) -> Failure {
+    Failure::unanswered(format!("--vk {}: {why}", path.display())).help(
         "a verifying key is what `proofmill zkey export-vk` or `snarkjs zkey export \
          verificationkey` write",
     )
 }
 
-fn tell(args: &Verify, pairs: &[[PathBuf; 2]], verdicts: &[Option<String>]) -> Result<(), Failure> {
-    let invalid = verdicts.iter().flatten().count();
+fn tell(args: &Verify, pairs: &[[PathBuf; 2]], verdicts: &[Verdict]) -> Result<(), Failure> {
     if args.json {
-        let proofs: Vec<_> = pairs
-            .iter()
-            .zip(verdicts)
-            .map(|([proof, public], why)| {
-                json!({
-                    "proof": proof.to_string_lossy(),
-                    "public": public.to_string_lossy(),
-                    "valid": why.is_none(),
-                    "why": why,
-                })
-            })
-            .collect();
-        let valid = proofs.len() - invalid;
-        let answer = json!({ "valid": valid, "invalid": invalid, "proofs": proofs });
-        output::line(answer.to_string())?;
+        output::line(to_json(pairs, verdicts).to_string())?;
     } else {
-        for ([proof, public], why) in pairs.iter().zip(verdicts) {
+        for ([proof, public], verdict) in pairs.iter().zip(verdicts) {
             let (proof, public) = (proof.display(), public.display());
-            let line = match why {
-                None => format!("valid    {proof} with {public}"),
-                Some(why) => format!("INVALID  {proof} with {public}: {why}"),
+            let line = match verdict {
+                Verdict::Valid => format!("valid    {proof} with {public}"),
+                Verdict::Invalid(why) => format!("INVALID  {proof} with {public}: {why}"),
+                Verdict::Unread(why) => format!("unread   {proof} with {public}: {why}"),
             };
             output::line(output::plain(&line))?;
         }
     }
-    match (invalid, pairs.len()) {
-        (0, _) => Ok(()),
-        (_, 1) => Err(Failure::new("the proof is not valid")),
-        (1, all) => Err(Failure::new(format!("1 of {all} proofs is not valid"))),
-        (invalid, all) => Err(Failure::new(format!(
-            "{invalid} of {all} proofs are not valid"
+    let (all, invalid, unread) = (pairs.len(), invalid(verdicts), unread(verdicts));
+    let and_unread = match unread {
+        0 => String::new(),
+        unread => format!("; no verdict on {unread}, whose files cannot be read"),
+    };
+    match (invalid, unread, all) {
+        (0, 0, _) => Ok(()),
+        (0, _, 1) => Err(Failure::unanswered("no verdict: a file cannot be read")),
+        (0, unread, all) => Err(Failure::unanswered(format!(
+            "no verdict on {unread} of {all} proofs: their files cannot be read"
+        ))),
+        (_, _, 1) => Err(Failure::new("the proof is not valid")),
+        (1, _, all) => Err(Failure::new(format!(
+            "1 of {all} proofs is not valid{and_unread}"
+        ))),
+        (invalid, _, all) => Err(Failure::new(format!(
+            "{invalid} of {all} proofs are not valid{and_unread}"
         ))),
     }
+}
+
+fn invalid(verdicts: &[Verdict]) -> usize {
+    let invalid = |verdict: &&Verdict| matches!(verdict, Verdict::Invalid(_));
+    verdicts.iter().filter(invalid).count()
+}
+
+fn unread(verdicts: &[Verdict]) -> usize {
+    let unread = |verdict: &&Verdict| matches!(verdict, Verdict::Unread(_));
+    verdicts.iter().filter(unread).count()
+}
+
+fn to_json(pairs: &[[PathBuf; 2]], verdicts: &[Verdict]) -> Value {
+    let (invalid, unread) = (invalid(verdicts), unread(verdicts));
+    let proofs = pairs
+        .iter()
+        .zip(verdicts)
+        .map(|([proof, public], verdict)| {
+            let (valid, why) = match verdict {
+                Verdict::Valid => (Some(true), None),
+                Verdict::Invalid(why) => (Some(false), Some(why)),
+                Verdict::Unread(why) => (None, Some(why)),
+            };
+            json!({
+                "proof": proof.to_string_lossy(),
+                "public": public.to_string_lossy(),
+                "valid": valid,
+                "why": why,
+            })
+        });
+    json!({
+        "valid": verdicts.len() - invalid - unread,
+        "invalid": invalid,
+        "unread": unread,
+        "proofs": proofs.collect::<Vec<_>>(),
+    })
 }

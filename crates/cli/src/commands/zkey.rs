@@ -2,15 +2,18 @@
 
 use std::path::Path;
 
-use proofmill_groth16::snarkjs::{Trust, Zkey as Key, ZkeyFile, ZkeyInfo, verifying_key_to_json};
+use proofmill_groth16::snarkjs::{
+    Trust, Zkey as Key, ZkeyFile, ZkeyInfo, read_json, verifying_key_to_json,
+};
 use proofmill_groth16::with_curve;
-use proofmill_r1cs::iden3::{FileError, MappedFile};
+use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility};
 use serde_json::json;
 
 use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};
 use crate::commands::look::print_table;
+use crate::content::Content;
 use crate::failure::Failure;
-use crate::files::{check_folder, write_text};
+use crate::files::{Plan, Replace, write};
 use crate::key_safety::warn;
 use crate::output;
 use crate::progress::counted;
@@ -25,7 +28,7 @@ pub(crate) fn run(command: Zkey) -> Result<(), Failure> {
 }
 
 fn info(args: &InfoArgs) -> Result<(), Failure> {
-    let file = MappedFile::open(&args.zkey)?;
+    let file = open(&args.zkey)?;
     let info = parse(&args.zkey, &file)?
         .info()
         .map_err(|error| error.in_file(&args.zkey))?;
@@ -106,7 +109,7 @@ fn info_to_json(info: &ZkeyInfo) -> serde_json::Value {
 }
 
 fn check(args: &ZkeyCheck) -> Result<(), Failure> {
-    let file = MappedFile::open(&args.zkey)?;
+    let file = open(&args.zkey)?;
     let header = *parse(&args.zkey, &file)?.header();
     let mut stages = Stages::begin("check", 1);
     stages.enter("checking every point and coefficient");
@@ -132,8 +135,11 @@ fn check(args: &ZkeyCheck) -> Result<(), Failure> {
 }
 
 fn export(args: &ZkeyExport) -> Result<(), Failure> {
-    check_folder(&args.output)?;
-    let file = MappedFile::open(&args.zkey)?;
+    let plan = Plan::default()
+        .reads("the proving key", &args.zkey)
+        .writes("the verifying key", &args.output);
+    plan.check(Replace::Anything)?;
+    let file = open(&args.zkey)?;
     let curve = parse(&args.zkey, &file)?.curve();
     let mut stages = Stages::begin("export", 1);
     stages.enter("reading the key");
@@ -146,7 +152,20 @@ fn export(args: &ZkeyExport) -> Result<(), Failure> {
         verifying_key_to_json(&key)
     });
     drop(stages);
-    write_text(&args.output, &text)
+    // The same key again is no loss.
+    let is_there = || read_json(&args.output).is_ok_and(|found| found == text.as_bytes());
+    if !args.force && !is_there() {
+        let checked = plan.check(Replace::NothingPrecious);
+        checked
+            .map_err(|failure| failure.help("name another file, or overwrite it with --force"))?;
+    }
+    write(&args.output, Visibility::Public, text.as_bytes())
+}
+
+/// The bytes of a file that should be a proving key.
+fn open(path: &Path) -> Result<MappedFile, Failure> {
+    Content::Zkey.expect(path)?;
+    Ok(MappedFile::open(path)?)
 }
 
 /// Finds the parts of a key.

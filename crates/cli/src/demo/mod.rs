@@ -76,7 +76,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
         counted(args.chunk as usize, "header"),
     ));
 
-    let mut shutdown = signals::listen(screen.clone())?;
+    let mut shutdown = signals::listen(screen.clone(), args.drain)?;
     let work = Arc::new(Mutex::new(Work::default()));
     let watcher = watcher(&screen, &work);
     let keys = Keys::in_directory(&args.keys.keys);

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use proofmill_api::Client;
 use proofmill_bus::{EmbeddedLog, OpenError};
 use proofmill_circuits::bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
+use proofmill_r1cs::iden3::{Visibility, open_regular_or_inherited};
 use serde::{Deserialize, Serialize};
 
 use super::{ENGINE, PROOFS, WORKFLOW};
 use crate::args::Demo;
 use crate::failure::Failure;
-use crate::state;
+use crate::{files, state};
 
 /// The file in the state directory that says what the state is of.
 const MARK: &str = "demo.json";
@@ -68,7 +69,7 @@ impl Chain {
         self.headers
             .iter()
             .for_each(|header| bytes.extend_from_slice(header.as_bytes()));
-        state::write_whole(&state.join(&file), &bytes)?;
+        files::write(&state.join(&file), Visibility::Private, &bytes)?;
         Ok(file)
     }
 }
@@ -99,7 +100,7 @@ fn read_file(file: &Path) -> Result<Vec<Header>, Failure> {
     let shown = file.display();
     let failed = |error: std::io::Error| Failure::new(format!("cannot read {shown}: {error}"));
     let mut bytes = Vec::new();
-    let open = std::fs::File::open(file).map_err(failed)?;
+    let open = open_regular_or_inherited(file).map_err(failed)?;
     open.take(FILE_MAX + 1)
         .read_to_end(&mut bytes)
         .map_err(failed)?;
@@ -140,7 +141,7 @@ pub(super) async fn directory(args: &Demo, chain: &Chain) -> Result<(), Failure>
             .help("go on with the same --chunk, begin anew with --fresh, or name another --state"))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            state::write_whole(&path, &serde_json::to_vec(&mark)?)
+            files::write(&path, Visibility::Private, &serde_json::to_vec(&mark)?)
         }
         Err(error) => Err(Failure::new(format!(
             "cannot read {}: {error}",
@@ -237,5 +238,7 @@ pub(super) fn is_emitted(name: &str) -> bool {
 }
 
 fn is_headers(name: &str) -> bool {
-    name.starts_with("headers-") && name.ends_with(".bin") || name.starts_with(".new-")
+    let begun = [".new-", ".proofmill-"];
+    name.starts_with("headers-") && name.ends_with(".bin")
+        || begun.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -1,5 +1,6 @@
 //! A source of Bitcoin block headers, in chunks.
 
+use std::io::Read;
 use std::path::Path;
 
 use futures_util::future::BoxFuture;
@@ -8,6 +9,7 @@ use proofmill_orchestrator::core::Edition;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::source::{Brought, Source, SourceMessage};
+use proofmill_r1cs::iden3::open_regular_or_inherited;
 
 /// Chunks of consecutive headers; a message's payload is its headers, 80 bytes each. The position
 /// is the height of the next header.
@@ -32,7 +34,10 @@ impl Headers {
         let mut headers = match file {
             Some(file) => {
                 let shown = file.display();
-                let bytes = std::fs::read(file).map_err(|error| format!("{shown}: {error}"))?;
+                let mut bytes = Vec::new();
+                open_regular_or_inherited(file)
+                    .and_then(|mut file| file.read_to_end(&mut bytes))
+                    .map_err(|error| format!("{shown}: {error}"))?;
                 parse_headers(&bytes).map_err(|error| format!("{shown}: {error}"))?
             }
             None => mainnet_headers(),

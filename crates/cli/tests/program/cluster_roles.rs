@@ -153,3 +153,37 @@ fn a_role_with_the_user_of_another_says_what_is_refused() {
     let mut command = as_user(&server, folder.path(), "operator");
     finish(command.args(["status", "--workflow", "roles"])).failed(1, "start a coordinator");
 }
+
+#[test]
+fn a_bus_without_a_workflow_s_name_lists_what_is_led_there_and_by_whom() {
+    let server = Deployed::start();
+    let folder = prepare(0);
+    let ask = |args: &[&str]| finish(as_user(&server, folder.path(), "operator").args(args));
+    let coordinator = Running::start(
+        as_user(&server, folder.path(), "coordinator").args(["coordinator", "workflow.toml"]),
+    );
+    coordinator.line("ready");
+    let dispatcher = Running::start(as_user(&server, folder.path(), "prover").args([
+        "dispatcher",
+        "workflow.toml",
+        "--stage",
+        "prove",
+    ]));
+    dispatcher.line("ready");
+    let led = eventually("its workers are listed", || {
+        let listed = ask(&["status", "--json"]).succeeded().json();
+        (listed[0]["workers"].as_array().map(Vec::len) == Some(2)).then_some(listed)
+    });
+    assert_eq!(led[0]["workflow"], "roles");
+    assert_eq!(led[0]["worker_count"], 2);
+    assert_eq!(led[0]["workers"][0]["group"], "prove");
+    let table = ask(&["status"]).succeeded().stdout;
+    assert!(table.contains("workflow roles: led by "), "{table}");
+    assert!(table.contains("prove-1@prove.prover."), "{table}");
+    let ran = ask(&["tasks"]).failed(2, "which workflow? On this bus there are: roles");
+    assert!(ran.stderr.contains("--workflow"), "{ran:?}");
+    ask(&["dlq", "retry", "--all"]).failed(2, "which workflow?");
+    // A state directory that is named is what is meant.
+    ask(&["status", "--state", "nowhere"]).failed(1, "nowhere is no state directory");
+    drop((coordinator, dispatcher));
+}

@@ -159,7 +159,10 @@ fn files_that_hold_no_chain_are_refused_before_any_work() {
     std::fs::remove_file(here.join("headers")).expect("removed");
     demo(here, &[]).failed(1, "cannot read headers: No such file");
     std::fs::create_dir(here.join("headers")).expect("made");
-    demo(here, &[]).failed(1, "cannot read headers: Is a directory");
+    demo(here, &[]).failed(
+        1,
+        "cannot read headers: a directory, where a regular file is needed",
+    );
     assert!(!here.join("state").exists(), "nothing was begun");
 }
 

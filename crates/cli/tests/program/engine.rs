@@ -233,8 +233,13 @@ fn circuits_are_changed_and_refusals_say_what_to_do() {
         "proof.json",
     ];
     run(here, wrong).failed(1, "absent");
-    let no_witness = ["engine", "prove", "circuit", "vk.json", "-o", "proof.json"];
-    run(here, no_witness).failed(1, "another kind of file");
+    for (no_witness, why) in [
+        ("vk.json", "JSON, where a witness"),
+        ("keys/circuit.zkey", "another kind of file"),
+    ] {
+        let prove = ["engine", "prove", "circuit", no_witness, "-o", "proof.json"];
+        run(here, prove).failed(1, why);
+    }
     assert!(!here.join("proof.json").exists());
     let second = ["engine", "serve", "--state", "other", "--socket"];
     let second = second.into_iter().chain([".proofmill/engine/engine.sock"]);

@@ -163,7 +163,8 @@ fn an_insecure_key_is_not_proved_with_unless_it_is_allowed() {
     run(here, VERIFY.iter().chain(&[ALLOW])).succeeded();
 
     prove("good.zkey", &[]).succeeded();
-    run(here, ["zkey", "export-vk", "good.zkey", "vk.json"]).succeeded();
+    let args = ["zkey", "export-vk", "good.zkey", "vk.json", "--force"];
+    run(here, args).succeeded();
     run(here, VERIFY).succeeded();
 }
 

@@ -25,7 +25,7 @@ fn a_run_takes_messages_until_it_is_told_to_end() {
     );
     assert_eq!(
         post(url, "blocks", &message(1)),
-        (200, r#"{"outcome":"duplicate"}"#.to_owned())
+        (200, r#"{"outcome":"duplicate","same":true}"#.to_owned())
     );
     assert_eq!(post(url, "nowhere", &message(2)).0, 404);
     eventually("both have left", || {
@@ -36,6 +36,42 @@ fn a_run_takes_messages_until_it_is_told_to_end() {
     assert_eq!(ran.succeeded().json()["status"]["live"], 0);
     let address = url.split('/').nth(2).expect("an address");
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn another_payload_of_a_finished_block_is_told_from_the_same_one() {
+    let site = site(NONE, "");
+    let message = |block: u64, more: &str| {
+        format!(r#"{{"block": {block}, "payload": {{"block": {block}{more}}}}}"#)
+    };
+    let same = (200, r#"{"outcome":"duplicate","same":true}"#.to_owned());
+    let other = (200, r#"{"outcome":"duplicate","same":false}"#.to_owned());
+    let serve = |options: &[&str]| {
+        let options = [&["--submit", "127.0.0.1:0"], options].concat();
+        let mill = Running::start(&mut site.mill(&options));
+        let line = mill.line("messages on http");
+        (mill, url(&line).to_owned())
+    };
+    let (mill, url) = serve(&[]);
+    assert_eq!(post(&url, "blocks", &message(1, "")).0, 201);
+    eventually("it has left", || {
+        (site.proofs() == blocks(0..=1)).then_some(())
+    });
+    assert_eq!(post(&url, "blocks", &message(1, "")), same);
+    assert_eq!(post(&url, "blocks", &message(1, ", \"x\": 1")), other);
+    mill.signal(Signal::TERM);
+    mill.end().1.succeeded();
+
+    // The same after a restart, and a refusal if that is asked for.
+    let (mill, url) = serve(&["--submit-exact"]);
+    assert_eq!(post(&url, "blocks", &message(1, "")), same);
+    let (status, said) = post(&url, "blocks", &message(1, ", \"x\": 1"));
+    assert!(
+        status == 409 && said.contains("carried something else"),
+        "{status} {said}"
+    );
+    mill.signal(Signal::TERM);
+    mill.end().1.succeeded();
 }
 
 #[test]

@@ -193,6 +193,8 @@ fn a_stopped_mill_on_a_full_disk_can_be_looked_at() {
         (&["status"][..], "1 dead"),
         (&["queues"], "blocks"),
         (&["tasks"], ""),
+        (&["block", "1"], "block 1: dead"),
+        (&["block", "0-2"], "1      dead"),
         (&["dlq", "list"], "prove/1/0"),
         (&["dlq", "show", "prove/1/0"], "block 1 is bad"),
     ] {
@@ -201,6 +203,38 @@ fn a_stopped_mill_on_a_full_disk_can_be_looked_at() {
         assert_eq!(tree(&state), were, "{args:?} has changed the state");
     }
     without_room(&site, &["dlq", "retry", "prove/1/0"]).failed(1, "cannot");
+}
+
+#[test]
+fn a_stopped_mill_on_a_read_only_file_system_can_be_looked_at() {
+    let site = site(THREE, "");
+    site.mark("poison-1");
+    finish(&mut site.mill(&[])).failed(1, "1 task is in the dead-letter queue");
+    // Mounted anew, where only the program sees it.
+    let read_only = |args: &[&str]| {
+        let program = proofmill(site.path());
+        let mut command = std::process::Command::new("unshare");
+        let mount = r#"mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@""#;
+        command.args(["-rm", "sh", "-c", mount]).arg(site.path());
+        command.arg(program.get_program()).args(args);
+        finish(command.args(["--state"]).arg(site.file("state")))
+    };
+    let tried = read_only(&["status"]);
+    if tried.stderr.contains("unshare") || tried.stderr.contains("mount") {
+        eprintln!("not run: a mount of its own is not allowed here");
+        return;
+    }
+    for (args, says) in [
+        (&["status"][..], "1 dead"),
+        (&["dlq", "list"], "prove/1/0"),
+        (&["block", "0"], "block 0: emitted"),
+        (&["block", "1"], "block 1: dead"),
+        (&["block", "7"], "block 7: never seen"),
+    ] {
+        let ran = read_only(args).succeeded();
+        assert!(ran.stdout.contains(says), "{args:?}: {ran:?}");
+    }
+    read_only(&["dlq", "retry", "prove/1/0"]).failed(1, "");
 }
 
 #[test]

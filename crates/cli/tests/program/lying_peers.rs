@@ -251,7 +251,7 @@ fn a_provers_credentials_forge_no_stage() {
     }
     // What another role says.
     liar.says(vec![Said::AttachSink { term: u64::MAX }]);
-    liar.says(vec![Said::Emitted(lease("emit", 0, "0").task)]);
+    liar.says(vec![Said::Emitted(lease("emit", 0, "0").task, Vec::new())]);
     liar.says(vec![Said::HostLeave("host".into())]);
     mill.has_come_to_no_harm(liar);
 }

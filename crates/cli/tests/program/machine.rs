@@ -102,7 +102,7 @@ fn fill(folder: &Path) {
 }
 
 /// Whether a user may have mounts of its own here. A test that needs it says so if not.
-fn has_namespaces() -> bool {
+pub(crate) fn has_namespaces() -> bool {
     let mount = "mount -t tmpfs -o size=1m proofmill-test /tmp";
     let tried = Command::new("unshare")
         .args(["-rm", "sh", "-c", mount])

@@ -7,22 +7,30 @@
 )]
 
 mod attacks;
+mod block;
 mod cancel;
 mod circom;
 mod cluster_roles;
 mod demo_crashes;
 mod demo_headers;
 mod doctor;
+mod dropped;
+mod ending;
 mod engine;
 mod engine_crashes;
+mod engine_jobs;
+mod engine_network;
 mod examples;
+mod files;
 mod insecure_keys;
 mod intake;
+mod late;
 mod losses;
 mod lying_engines;
 mod lying_peers;
 mod machine;
 mod operate;
+mod push0;
 mod support;
 mod usage;
 mod waiting;

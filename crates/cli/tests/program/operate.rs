@@ -278,6 +278,11 @@ fn a_running_mill_is_asked_and_told() {
         .nth(1)
         .expect("an address")
         .trim_end_matches("/metrics");
+    let page = get_as(address, "/", "host: localhost");
+    assert!(
+        page.contains("href=\"/metrics\"") && page.contains("docs/operate.md"),
+        "{page}"
+    );
     site.when_begun(1);
 
     let socket = site.file("state/control.sock");

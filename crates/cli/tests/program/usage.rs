@@ -27,7 +27,7 @@ pub(crate) fn snapshot(name: &str, text: &str) {
 #[test]
 fn help_of_every_command() {
     let folder = folder();
-    let commands: [(&str, &[&str]); 45] = [
+    let commands: &[(&str, &[&str])] = &[
         ("proofmill", &[]),
         ("demo", &["demo"]),
         ("run", &["run"]),
@@ -41,6 +41,7 @@ fn help_of_every_command() {
         ("status", &["status"]),
         ("queues", &["queues"]),
         ("tasks", &["tasks"]),
+        ("block", &["block"]),
         ("dlq", &["dlq"]),
         ("dlq-list", &["dlq", "list"]),
         ("dlq-show", &["dlq", "show"]),
@@ -60,6 +61,9 @@ fn help_of_every_command() {
         ("engine-status", &["engine", "status"]),
         ("engine-circuits", &["engine", "circuits"]),
         ("engine-jobs", &["engine", "jobs"]),
+        ("engine-job", &["engine", "job"]),
+        ("engine-wait", &["engine", "wait"]),
+        ("engine-get", &["engine", "get"]),
         ("engine-register", &["engine", "register"]),
         ("engine-unregister", &["engine", "unregister"]),
         ("engine-preload", &["engine", "preload"]),
@@ -74,7 +78,7 @@ fn help_of_every_command() {
         ("completions", &["completions"]),
         ("version", &["--version"]),
     ];
-    for (name, command) in commands {
+    for &(name, command) in commands {
         let mut program = proofmill(folder.path());
         program.args(command);
         if name != "version" {

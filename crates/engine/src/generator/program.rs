@@ -169,7 +169,25 @@ impl Said {
         }
         // Whoever left the group may hold the pipe open for ever.
         let _ = tokio::time::timeout(LAST_WORDS, self.read()).await;
-        format!(": {}", String::from_utf8_lossy(&self.head).trim())
+        told(&String::from_utf8_lossy(&self.head))
+    }
+}
+
+/// What a program said, after the line that tells most: that is what a table shows of an error.
+fn told(said: &str) -> String {
+    let said = said.trim();
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let Some(first) = lines.next() else {
+        return "; it wrote nothing on standard error".to_owned();
+    };
+    let is_error = |line: &str| line.starts_with("Error") || line.contains("Error: ");
+    let telling = match is_error(first) {
+        true => first,
+        false => lines.find(|line| is_error(line)).unwrap_or(first),
+    };
+    match telling == said {
+        true => format!(": {said}"),
+        false => format!(": {telling}\n{said}"),
     }
 }
 
@@ -204,5 +222,24 @@ impl Drop for Group {
             // Most often the leader has exited alone, and there is nobody to kill.
             let _ = kill_process_group(leader, Signal::KILL);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn the_line_that_tells_most_comes_first() {
+        let stack = "/app/witness_calculator.js:167\n    throw new Error(err);\n    ^\n\n\
+                     Error: Assert Failed.\nError in template Main line: 4\n    at run (a.js:1)\n";
+        let text = told(stack);
+        assert!(text.starts_with(": Error: Assert Failed.\n/app/"), "{text}");
+        assert!(text.ends_with("at run (a.js:1)"), "{text}");
+        let python = told("Traceback (most recent call last):\n  line 1\nValueError: no\n");
+        assert!(python.starts_with(": ValueError: no\n"), "{python}");
+        assert_eq!(told("no such input\n"), ": no such input");
+        assert_eq!(told("one\ntwo"), ": one\none\ntwo");
+        assert_eq!(told(" \n"), "; it wrote nothing on standard error");
     }
 }

@@ -103,13 +103,16 @@ pub struct CircuitView {
     pub pinned: bool,
     /// The bytes it holds of the budget now.
     pub bytes: u64,
-    /// The bytes of its key when hot: measured if it ever was, and otherwise what loading it would
-    /// reserve.
+    /// The bytes of its key when hot: measured if it ever was, before a restart too, and otherwise
+    /// estimated from its points.
     pub hot_bytes: u64,
     /// Whether `hot_bytes` was measured.
     pub measured: bool,
     /// The bytes a partition needs beside the key.
     pub work_bytes: u64,
+    /// The bytes to make a proof while the key is not there: the most that loading it takes, or, if that is
+    /// more, the key and a partition. A smaller budget takes no proofs of it.
+    pub needed_bytes: u64,
     /// Partitions that hold the key now.
     pub users: u64,
     /// How often its key was loaded.

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use super::{CircuitRef, InvalidName, JobId, RequestId};
 
+/// The most names of circuits or generators that an error tells.
+const NAMES_MAX: usize = 20;
+
 /// What there is not enough of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
@@ -29,11 +32,27 @@ pub enum Error {
     #[error(transparent)]
     Name(#[from] InvalidName),
     /// No circuit of that name or digest is registered.
-    #[error("no circuit {0} is registered: register it, or look at the list of circuits")]
-    UnknownCircuit(CircuitRef),
+    #[error(
+        "no circuit {circuit} is registered: register it, or name another; {}",
+        listed(known)
+    )]
+    UnknownCircuit {
+        /// The one that was named.
+        circuit: CircuitRef,
+        /// The names of those that are registered.
+        known: Vec<String>,
+    },
     /// No witness generator of that name is configured.
-    #[error("no witness generator {0:?} is configured")]
-    UnknownGenerator(String),
+    #[error(
+        "no witness generator {name:?} is configured: start the engine with one, or name another; {}",
+        listed(known)
+    )]
+    UnknownGenerator {
+        /// The one that was named.
+        name: String,
+        /// The names of those that are configured.
+        known: Vec<String>,
+    },
     /// No such job is known: there never was, or its result was pruned.
     #[error("no job {0} is known: it was never submitted, or its result was kept long enough")]
     UnknownJob(JobId),
@@ -79,8 +98,11 @@ pub enum Error {
     },
     /// It would never fit into memory.
     #[error(
-        "{what} needs {needed} bytes of memory and the budget is {total}, {pinned} of them pinned: \
-         raise the budget, unpin keys, or prove elsewhere"
+        "{what} needs {} of memory and the budget is {}, {} of them pinned: raise the budget, unpin \
+         keys, or prove elsewhere",
+        Mib(*needed),
+        Mib(*total),
+        Mib(*pinned)
     )]
     Impossible {
         /// What.
@@ -109,6 +131,29 @@ pub enum Error {
     Storage(String),
 }
 
+/// A number of bytes, as people are told of it: in mebibytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mib(pub(crate) u64);
+
+/// Which names there are, as the end of a sentence: the first ones, if there are many.
+pub(crate) fn listed(names: &[String]) -> String {
+    let shown = names.len().min(NAMES_MAX);
+    match (names.len() - shown, &names[..shown]) {
+        (_, []) => "there is none".to_owned(),
+        (0, [only]) => format!("there is {only}"),
+        (0, some) => format!("there are {}", some.join(", ")),
+        (more, some) => format!("there are {} and {more} more", some.join(", ")),
+    }
+}
+
+// === impl Mib ===
+
+impl fmt::Display for Mib {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} MiB", self.0 as f64 / f64::from(1 << 20))
+    }
+}
+
 // === impl Resource ===
 
 impl fmt::Display for Resource {
@@ -119,5 +164,35 @@ impl fmt::Display for Resource {
             Self::InputBytes => "inputs take as many bytes on disk as they may",
             Self::Uploads => "as many uploads are open as may be",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_there_is_told() {
+        let names = |count: usize| (0..count).map(|it| format!("c{it}")).collect::<Vec<_>>();
+        assert_eq!(listed(&names(0)), "there is none");
+        assert_eq!(listed(&names(1)), "there is c0");
+        assert_eq!(listed(&names(2)), "there are c0, c1");
+        let many = listed(&names(NAMES_MAX + 3));
+        assert!(many.ends_with("c19 and 3 more"), "{many}");
+    }
+
+    #[test]
+    fn memory_is_told_in_mebibytes() {
+        let error = Error::Impossible {
+            what: "a proof".to_owned(),
+            needed: 3 << 19,
+            total: 1 << 20,
+            pinned: 0,
+        };
+        let text = error.to_string();
+        assert!(
+            text.contains("needs 1.5 MiB of memory and the budget is 1.0 MiB"),
+            "{text}"
+        );
     }
 }

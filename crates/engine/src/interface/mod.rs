@@ -14,6 +14,7 @@ pub use circuit::{
     Registration, Tier, check_name,
 };
 pub use error::{Error, Resource};
+pub(crate) use error::{Mib, listed};
 pub use event::{Event, EventKind, Span, Stage, StageEnd};
 pub use id::{CircuitId, InvalidId, JobId, RequestId};
 pub use input::{Input, Partition, Secret, Submission};

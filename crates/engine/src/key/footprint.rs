@@ -16,6 +16,10 @@ pub(crate) struct Sizes {
     pub(crate) variables: u64,
     /// Points of the domain.
     pub(crate) domain: u64,
+    /// Points of the longest query in the first group, the one of the domain's points included.
+    pub(crate) g1_points: u64,
+    /// Points of the query in the second group.
+    pub(crate) g2_points: u64,
     /// Whether the key is a `.zkey`, whose quotient takes a third vector.
     pub(crate) zkey: bool,
     /// How the key's points are held.
@@ -54,9 +58,7 @@ impl Footprint {
                 // The public inputs are a part of z.
                 z,
             ],
-            // No query has more points than there are variables, and the H query one for each point
-            // of the domain.
-            kept: [g1 * sizes.domain.max(sizes.variables), g2 * sizes.variables],
+            kept: [g1 * sizes.g1_points, g2 * sizes.g2_points],
         }
     }
 
@@ -145,6 +147,8 @@ mod tests {
                         curve,
                         variables,
                         domain,
+                        g1_points: variables.max(domain),
+                        g2_points: variables / 2,
                         zkey: true,
                         form,
                     });
@@ -162,6 +166,8 @@ mod tests {
             curve: Curve::Bn254,
             variables: 1000,
             domain: 1024,
+            g1_points: 1024,
+            g2_points: 700,
             zkey: true,
             form: KeyForm::Plain,
         });
@@ -170,7 +176,7 @@ mod tests {
         let evaluate = 32 * 1000 + 96 * 1024;
         let prove = 32 * 1000 + 32 * 1024;
         let witness = 64 * 1000;
-        let kept = 160 * 1024 + 320 * 1000;
+        let kept = 160 * 1024 + 320 * 700;
         assert_eq!(footprint.peak(), kept + evaluate);
         let workers = [1; 5];
         assert_eq!(footprint.together(1, workers), 32 * 1000 + kept);

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use proofmill_accelerator::Error;
-use proofmill_groth16::{DeviceKey, Engine, PreparedVerifyingKey, ProveError, ResidentKey};
+use proofmill_groth16::{
+    DeviceKey, Engine, PreparedVerifyingKey, ProveError, QueryPoints, ResidentKey,
+};
 
 use super::accelerator::{Accelerator, Resident};
 use super::traits::{Key, Work};
@@ -85,6 +87,10 @@ impl<E: Engine> HotKey<E> {
 impl<E: Engine> Key for HotKey<E> {
     fn bytes(&self) -> u64 {
         self.key.bytes() as u64
+    }
+
+    fn points(&self) -> QueryPoints {
+        self.key.points()
     }
 
     fn work(self: Arc<Self>) -> Box<dyn Work> {

@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use proofmill_groth16::QueryPoints;
 use tokio::sync::Notify;
 
 use super::accelerator::Accelerator;
@@ -13,6 +14,9 @@ use crate::interface::{CircuitId, PartitionProof};
 pub(crate) trait Key: Send + Sync {
     /// The bytes it takes, measured.
     fn bytes(&self) -> u64;
+
+    /// The points of its queries.
+    fn points(&self) -> QueryPoints;
 
     /// A partition's work with it.
     fn work(self: Arc<Self>) -> Box<dyn Work>;

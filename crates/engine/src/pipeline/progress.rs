@@ -38,7 +38,7 @@ impl Scheduler {
         };
         part.attempts += 1;
         part.state = PartState::Running;
-        let flight = Flight {
+        let mut flight = Flight {
             place,
             job: id,
             attempt: part.attempts,
@@ -75,6 +75,9 @@ impl Scheduler {
                 key = flight.held.ready() => key.map_err(StepError::Permanent),
                 () = flight.stop.raised() => Err(StepError::Stopped),
             };
+            if let Some(rest) = flight.held.take_rest() {
+                flight.reservation.merge(rest);
+            }
             // The receiver is there as long as anything is under way.
             let _ = back.send(Back::Key(Box::new(flight), key));
         });
@@ -82,6 +85,9 @@ impl Scheduler {
 
     pub(super) fn came_back(&mut self, back: Back) {
         match back {
+            Back::Key(flight, Ok(_)) if !flight.stop.is_raised() && self.is_short(&flight) => {
+                self.again(*flight);
+            }
             Back::Key(mut flight, Ok(key)) if !flight.stop.is_raised() => {
                 flight.knows_constraints = key.knows_constraints();
                 flight.work = Some(key.work());
@@ -96,6 +102,28 @@ impl Scheduler {
                 self.drop_flight(*flight);
             }
             Back::Stepped(stepped) => self.stepped(*stepped),
+        }
+    }
+
+    /// Whether a partition has less memory than it will take: its key, which was never loaded before, takes
+    /// more than was thought.
+    fn is_short(&self, flight: &Flight) -> bool {
+        let job = self.jobs.get(&flight.job);
+        let partition =
+            job.and_then(|job| job.record.partitions.get(flight.place.partition as usize));
+        partition.is_some_and(|it| flight.reservation.bytes() < self.work_bytes(it))
+    }
+
+    /// Puts a partition that has not begun back into the line. What its key takes is known by now.
+    fn again(&mut self, flight: Flight) {
+        let (id, place) = (flight.job, flight.place);
+        tracing::info!(job = %id, circuit = &*flight.circuit, "a key takes more than was thought");
+        self.drop_flight(flight);
+        let job = self.jobs.get_mut(&id);
+        if let Some(part) = job.and_then(|job| job.parts.get_mut(place.partition as usize)) {
+            part.attempts -= 1;
+            part.state = PartState::Waiting;
+            self.admission.push(place, id);
         }
     }
 

@@ -347,7 +347,7 @@ impl Scheduler {
     }
 
     /// The bytes that a partition takes beside the key; 0 if its circuit is gone, which the residency tells.
-    fn work_bytes(&self, partition: &PartitionRecord) -> u64 {
+    pub(super) fn work_bytes(&self, partition: &PartitionRecord) -> u64 {
         let circuit = CircuitRef::Id(partition.circuit);
         self.residency.circuit(&circuit).map_or(0, |circuit| {
             circuit.footprint(self.residency.form()).peak()

@@ -8,7 +8,8 @@ use super::scheduler::{Scheduler, Undurable};
 use crate::events::unix_ms;
 use crate::inputs::Staged;
 use crate::interface::{
-    CircuitId, Error, EventKind, JobId, JobState, Priority, RequestId, Resource, Submitted,
+    CircuitId, CircuitRef, Error, EventKind, JobId, JobState, Priority, RequestId, Resource,
+    Submitted,
 };
 use crate::queue::{InputRecord, JobRecord, PartitionRecord};
 
@@ -109,14 +110,8 @@ impl Scheduler {
             return Ok(());
         }
         let room = self.check_room(&prepared.request).and_then(|()| {
-            let gone = named
-                .iter()
-                .find(|(circuit, ..)| !self.residency.knows(circuit));
-            gone.map_or(Ok(()), |(circuit, ..)| {
-                Err(Error::UnknownCircuit(crate::interface::CircuitRef::Id(
-                    *circuit,
-                )))
-            })
+            let mut circuits = named.iter().map(|(circuit, ..)| CircuitRef::Id(*circuit));
+            circuits.try_for_each(|circuit| self.residency.circuit(&circuit).map(drop))
         });
         if let Err(error) = room {
             self.counts.refused += u64::from(matches!(error, Error::Exhausted { .. }));

@@ -9,7 +9,7 @@ use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW, with_
 use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
-use super::Registered;
+use super::{KeyPoints, Registered};
 use crate::interface::{CircuitSource, Error, Registration, check_name};
 use crate::key::KeyPolicy;
 
@@ -17,6 +17,14 @@ use crate::key::KeyPolicy;
 const ENTRY_BYTES: u64 = 24;
 /// Bytes for each point of the domain, while entries are counted.
 const ROW_BYTES: u64 = 16;
+/// Bytes of an entry of a sorted matrix: its column and the index of its value.
+const SORTED_ENTRY_BYTES: u64 = 8;
+/// Bytes of the beginnings of a point's rows in both sorted matrices.
+const SORTED_ROW_BYTES: u64 = 8;
+/// Values of entries that differ: circuits have few of them, among many more entries.
+const VALUES: u64 = 1 << 14;
+/// Bytes of such a value.
+const VALUE_BYTES: u64 = 32;
 
 /// A registration whose names and files are in order; what they hold is read by [`inspect`].
 #[derive(Clone, Debug)]
@@ -89,7 +97,7 @@ fn inspect_zkey(
     path: &Path,
 ) -> Result<Registered, Error> {
     let file = MappedFile::open(path).map_err(unusable)?;
-    let zkey = ZkeyFile::parse(&file).map_err(|error| unusable(error.in_file(path)))?;
+    let zkey = ZkeyFile::of_mapped(&file).map_err(|error| unusable(error.in_file(path)))?;
     with_curve!(zkey.curve(), E => {
         let vk = zkey
             .verifying_key::<E>(PointCheck::Full)
@@ -98,6 +106,21 @@ fn inspect_zkey(
     });
     let header = *zkey.header();
     let entries = u64::from(zkey.coefficients());
+    let rows = u64::from(header.domain_size);
+    let sorting = ENTRY_BYTES * entries + ROW_BYTES * rows;
+    // A section is read after the other, and what was read of one is given back.
+    let sections = zkey
+        .container()
+        .sections()
+        .map(|(_, content)| content.len());
+    let window = sections.max().unwrap_or(0).min(READING_WINDOW) as u64;
+    let queries = zkey.query_points();
+    let points = KeyPoints {
+        queries: queries.map_err(|error| unusable(error.in_file(path)))?,
+        matrices: SORTED_ENTRY_BYTES * entries
+            + SORTED_ROW_BYTES * rows
+            + VALUE_BYTES * entries.min(VALUES),
+    };
     let key_digest = CheckedKeys::digest(&file);
     file.check_unchanged().map_err(unusable)?;
     let bytes = file.len() as u64;
@@ -114,10 +137,9 @@ fn inspect_zkey(
         key_digest,
         precompiled: None,
         file_bytes: bytes,
-        load_bytes: in_memory(bytes)
-            + bytes.min(READING_WINDOW as u64)
-            + ENTRY_BYTES * entries
-            + ROW_BYTES * u64::from(header.domain_size),
+        // The matrices are sorted once everything is read.
+        load_bytes: in_memory(bytes) + window.max(sorting),
+        points: Some(points),
     })
 }
 
@@ -161,6 +183,9 @@ fn inspect_system(
     }
     let constraint_bytes = length(&precompiled)?;
     let key_bytes = length(key)?;
+    // The constraints are read, from the one file or the other, before the key is.
+    let read_bytes = constraint_bytes.max(length(constraints)?);
+    let reading_key = in_memory(key_bytes) + key_bytes.min(READING_WINDOW as u64);
     Ok(Registered {
         id: Registered::id_of(info.curve, &digest, &info.checksum),
         name: inspection.name.clone(),
@@ -173,10 +198,12 @@ fn inspect_system(
         key_digest: info.checksum,
         precompiled: Some(precompiled),
         file_bytes: key_bytes + constraint_bytes,
-        // Of the constraints there are the mapping and the matrices.
-        load_bytes: in_memory(key_bytes)
-            + key_bytes.min(READING_WINDOW as u64)
-            + 2 * constraint_bytes.max(length(constraints)?),
+        // Of the constraints there are the matrices, and before the key is read, the mapping.
+        load_bytes: read_bytes + read_bytes.max(reading_key),
+        points: Some(KeyPoints {
+            queries: info.points,
+            matrices: constraint_bytes,
+        }),
     })
 }
 

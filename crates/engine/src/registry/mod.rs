@@ -4,4 +4,4 @@ mod inspect;
 mod registered;
 
 pub(crate) use inspect::{Inspection, curve_of, inspect};
-pub(crate) use registered::Registered;
+pub(crate) use registered::{KeyPoints, Registered};

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use proofmill_groth16::Curve;
+use proofmill_groth16::{Curve, QueryPoints, with_curve};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::inspect::in_memory;
 use crate::interface::{CircuitId, CircuitSource};
 use crate::key::{Footprint, Sizes, checking_bytes};
 use crate::options::KeyForm;
@@ -37,8 +38,21 @@ pub(crate) struct Registered {
     pub(crate) precompiled: Option<PathBuf>,
     /// The bytes of the files that are mapped or read.
     pub(crate) file_bytes: u64,
-    /// The bytes that loading takes beside prepared points.
+    /// The bytes that loading takes beside prepared points, if no point is tested for the subgroup.
     pub(crate) load_bytes: u64,
+    /// What was counted in the key; without it, the most that there can be is assumed. Not in the log:
+    /// [`Figures`](crate::residency::Figures) remembers it.
+    #[serde(skip)]
+    pub(crate) points: Option<KeyPoints>,
+}
+
+/// What a hot key consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyPoints {
+    /// The points of its queries.
+    pub(crate) queries: QueryPoints,
+    /// The bytes of the circuit's matrices in memory, about.
+    pub(crate) matrices: u64,
 }
 
 // === impl Registered ===
@@ -57,10 +71,50 @@ impl Registered {
         CircuitId(hasher.finalize().into())
     }
 
-    /// The most bytes that the key takes while so many threads load it.
-    pub(crate) fn loading(&self, form: KeyForm, threads: usize) -> u64 {
-        let points = self.variables.max(self.domain);
-        self.load_bytes + self.prepared(form) + checking_bytes(self.curve, points, threads)
+    /// The most bytes that the key takes while so many threads load it. Points that were `checked` before
+    /// are not tested again; while some are, nothing else is under way that takes memory for a while.
+    pub(crate) fn loading(&self, form: KeyForm, threads: usize, checked: bool) -> u64 {
+        let testing = match checked {
+            true => 0,
+            false => {
+                let points = self.variables.max(self.domain);
+                in_memory(self.file_bytes) + checking_bytes(self.curve, points, threads)
+            }
+        };
+        self.load_bytes.max(testing) + self.prepared(form)
+    }
+
+    /// About the bytes of the hot key, before it was ever measured.
+    pub(crate) fn hot(&self, form: KeyForm) -> u64 {
+        let points = self.points();
+        let instance = self.public + 1;
+        let plain = with_curve!(self.curve, E => {
+            points.queries.plain_bytes::<E>(self.domain, instance)
+        });
+        points.matrices
+            + match form {
+                KeyForm::Plain | KeyForm::Shared => plain,
+                // The indices stay beside what is prepared.
+                KeyForm::Prepared { .. } => self.prepared(form) + plain / 8,
+            }
+    }
+
+    /// What was counted in the key, or the most that there can be.
+    fn points(&self) -> KeyPoints {
+        let (variables, instance) = (self.variables, self.public + 1);
+        let most = QueryPoints {
+            // Keys of ours have points for the instance in this query, too.
+            l: variables,
+            ..QueryPoints::at_most(variables, instance)
+        };
+        let possible = |points: &KeyPoints| {
+            let QueryPoints { a, b_g1, b_g2, l } = points.queries;
+            a.max(b_g1).max(b_g2).max(l) <= variables
+        };
+        self.points.filter(possible).unwrap_or(KeyPoints {
+            queries: most,
+            matrices: self.file_bytes,
+        })
     }
 
     /// The limit for prepared points.
@@ -75,10 +129,13 @@ impl Registered {
 
     /// What a partition takes beside the key.
     pub(crate) fn footprint(&self, form: KeyForm) -> Footprint {
+        let QueryPoints { a, b_g1, b_g2, l } = self.points().queries;
         Footprint::of(&Sizes {
             curve: self.curve,
             variables: self.variables,
             domain: self.domain,
+            g1_points: self.domain.max(a).max(b_g1).max(l),
+            g2_points: b_g2,
             zkey: matches!(self.source, CircuitSource::Zkey(_)),
             form,
         })

@@ -3,16 +3,22 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::load::{self, Loaded};
-use super::table::{Entry, Inner, Place, Residency};
+use proofmill_groth16::QueryPoints;
+use tokio::sync::oneshot;
+
+use super::load::{self, Loaded, MappedFiles};
+use super::table::{Entry, Inner, Place, Remembered, Residency};
 use crate::budget::{OverBudget, Reservation};
-use crate::interface::{CircuitId, CircuitRef, Error, Owner, Priority};
+use crate::interface::{CircuitId, CircuitRef, Error, Mib, Owner, Priority};
 use crate::key::Key;
+use crate::registry::{KeyPoints, Registered};
 
 /// A key that is not evicted as long as this is held.
 pub(crate) struct KeyUse {
     inner: Arc<Inner>,
     id: CircuitId,
+    /// What loading the key takes and work with it may have afterwards: it comes before the key is ready.
+    rest: Option<oneshot::Receiver<Reservation>>,
 }
 
 /// Why a key and the memory for work with it cannot be had.
@@ -32,8 +38,33 @@ pub(crate) enum AcquireError {
 struct Need {
     /// The bytes to reserve.
     bytes: u64,
-    /// Those of them that loading takes; none if the key is there or on its way.
-    loading: Option<u64>,
+    /// What loading takes of them; none if the key is there or on its way.
+    loading: Option<Loading>,
+}
+
+/// The memory that loading a key takes.
+#[derive(Clone, Copy)]
+struct Loading {
+    /// The bytes to reserve for it.
+    bytes: u64,
+    /// The bytes that are mapped of it, and reserved.
+    mapped: u64,
+}
+
+/// A key that is being loaded, what is reserved for that, and whom the rest of it is for.
+struct Load {
+    id: CircuitId,
+    reservation: Reservation,
+    began_us: u64,
+    began: Instant,
+    rest: Rest,
+}
+
+/// Bytes that were reserved for work with a key, and that loading it has first.
+struct Rest {
+    bytes: u64,
+    owner: Owner,
+    to: oneshot::Sender<Reservation>,
 }
 
 // === impl AcquireError ===
@@ -42,7 +73,10 @@ impl AcquireError {
     /// As an error about the circuit of this name.
     pub(crate) fn about(self, circuit: &CircuitRef) -> Error {
         match self {
-            Self::Unknown => Error::UnknownCircuit(circuit.clone()),
+            Self::Unknown => Error::UnknownCircuit {
+                circuit: circuit.clone(),
+                known: Vec::new(),
+            },
             Self::Impossible {
                 needed,
                 total,
@@ -63,9 +97,13 @@ impl Residency {
     /// Holds a key, and reserves `work` bytes for work with it and, if it is not there, what loading
     /// it takes; then begins to load it. The future may be dropped at any time.
     ///
+    /// Loading and work are not at the same time: what is reserved is the larger of what loading takes and
+    /// what the key and the work take. Of a key that is being loaded, less than `work` may be returned: the
+    /// rest is there when the key is, see [`KeyUse::take_rest`].
+    ///
     /// Who waits here holds a key that may be in memory and nothing else, so there must be only one
-    /// who waits with `work` above zero: everyone else who holds memory then has all that he needs,
-    /// and gives it back.
+    /// who waits with `work` above zero: everyone else who holds memory then has all that he needs, or gets
+    /// it when a key is loaded that nobody needs to give memory back for, and gives it back.
     ///
     /// # Errors
     ///
@@ -77,32 +115,37 @@ impl Residency {
         owner: Owner,
         priority: Priority,
     ) -> Result<(KeyUse, Reservation), AcquireError> {
-        let held = self.hold(id).ok_or(AcquireError::Unknown)?;
+        let mut held = self.hold(id).ok_or(AcquireError::Unknown)?;
         let mut changed = {
             let mut table = self.inner.lock();
             table.used(&id).changed.subscribe()
         };
-        let (mut reservation, need) = loop {
+        loop {
             changed.borrow_and_update();
             let need = self.inner.need(id, work)?;
-            tokio::select! {
+            let mut reservation = tokio::select! {
                 biased;
                 reserved = self.inner.budget.reserve(owner, need.bytes, priority) => {
-                    let OverBudget { needed, total } = match reserved {
-                        Ok(reservation) => break (reservation, need),
-                        Err(over) => over,
-                    };
-                    return Err(AcquireError::Impossible { needed, total, pinned: 0 });
+                    reserved.map_err(|OverBudget { needed, total }| {
+                        AcquireError::Impossible { needed, total, pinned: 0 }
+                    })?
                 }
                 // It came, or another failed to load it: what is needed is another amount.
-                _ = changed.changed() => {}
+                _ = changed.changed() => continue,
+            };
+            let Some(loading) = need.loading else {
+                return Ok((held, reservation));
+            };
+            let key = reservation.split(loading.bytes, Owner::Key(id));
+            let (to, rest) = oneshot::channel();
+            let bytes = work.saturating_sub(reservation.bytes());
+            let rest_of = Rest { bytes, owner, to };
+            if self.inner.clone().begin_loading(id, key, loading, rest_of) {
+                held.rest = Some(rest);
+                return Ok((held, reservation));
             }
-        };
-        if let Some(loading) = need.loading {
-            let key = reservation.split(loading, Owner::Key(id));
-            self.inner.clone().begin_loading(id, key);
+            // Meanwhile another began to load it, or its mapping was taken: other bytes are needed.
         }
-        Ok((held, reservation))
     }
 
     /// Whether a partition that takes `work` bytes would ever get them.
@@ -114,7 +157,7 @@ impl Residency {
         let mut table = self.inner.lock();
         let entry = table.entries.get_mut(&id).ok_or(AcquireError::Unknown)?;
         // Once it was loaded it may have to be loaded again.
-        let needed = work + self.inner.loading(&entry.circuit);
+        let needed = self.inner.needed(entry, work);
         self.inner.check_pinned(&table, id, needed)
     }
 
@@ -122,15 +165,15 @@ impl Residency {
     pub(crate) fn has(&self, id: CircuitId) -> bool {
         let table = self.inner.lock();
         let entry = table.entries.get(&id);
-        entry.is_some_and(|entry| self.inner.to_load(entry).is_none())
+        entry.is_some_and(|entry| matches!(entry.place, Place::Hot(..) | Place::Loading))
     }
 
     /// Whether loading a key, and `work` bytes of work with it, take more than is free.
     pub(crate) fn must_evict_for(&self, id: CircuitId, work: u64) -> bool {
         let table = self.inner.lock();
         let entry = table.entries.get(&id);
-        let loading = entry.and_then(|entry| self.inner.to_load(entry));
-        loading.is_some_and(|loading| loading + work > self.inner.budget.free())
+        let need = entry.map(|entry| self.inner.need_of(entry, work));
+        need.is_some_and(|need| need.loading.is_some() && need.bytes > self.inner.budget.free())
     }
 
     /// Keeps a key from being evicted; nothing if the circuit is not known.
@@ -143,6 +186,7 @@ impl Residency {
         Some(KeyUse {
             inner: self.inner.clone(),
             id,
+            rest: None,
         })
     }
 }
@@ -153,24 +197,27 @@ impl Inner {
     /// What it takes to work with a key that is held.
     fn need(&self, id: CircuitId, work: u64) -> Result<Need, AcquireError> {
         let mut table = self.lock();
-        let loading = self.to_load(table.used(&id));
-        let need = Need {
-            bytes: work + loading.unwrap_or(0),
-            loading,
-        };
+        let need = self.need_of(table.used(&id), work);
         self.check_pinned(&table, id, need.bytes)?;
         Ok(need)
     }
 
-    /// The bytes that loading a key takes beside what is mapped of it; none if it is there or on its way.
-    fn to_load(&self, entry: &Entry) -> Option<u64> {
-        match entry.place {
-            Place::Hot(..) | Place::Loading => None,
-            Place::Cold | Place::Warm(..) => {
-                // What is mapped becomes a part of what loading takes.
-                let mapped = entry.place.bytes();
-                Some(self.loading(&entry.circuit).saturating_sub(mapped))
-            }
+    fn need_of(&self, entry: &Entry, work: u64) -> Need {
+        if matches!(entry.place, Place::Hot(..) | Place::Loading) {
+            let loading = None;
+            return Need {
+                bytes: work,
+                loading,
+            };
+        }
+        // What is mapped becomes a part of what loading takes.
+        let mapped = entry.place.bytes();
+        Need {
+            bytes: self.needed(entry, work).saturating_sub(mapped),
+            loading: Some(Loading {
+                bytes: self.loading(entry).saturating_sub(mapped),
+                mapped,
+            }),
         }
     }
 
@@ -198,58 +245,97 @@ impl Inner {
         })
     }
 
-    /// Loads a key with what was reserved for it, unless someone did meanwhile.
-    fn begin_loading(self: Arc<Self>, id: CircuitId, mut reservation: Reservation) {
+    /// Loads a key with what was reserved for it; not if it is not as it was when that was found to be
+    /// enough.
+    fn begin_loading(
+        self: Arc<Self>,
+        id: CircuitId,
+        mut reservation: Reservation,
+        loading: Loading,
+        rest: Rest,
+    ) -> bool {
         let (circuit, files) = {
             let mut table = self.lock();
             let entry = table.used(&id);
+            let is_as_it_was = match &entry.place {
+                Place::Cold => loading.mapped == 0,
+                Place::Warm(_, mapped) => loading.mapped == mapped.bytes(),
+                Place::Loading | Place::Hot(..) => false,
+            };
+            if !is_as_it_was {
+                // The reservation is given back after the lock is.
+                drop(table);
+                return false;
+            }
             let files = match std::mem::replace(&mut entry.place, Place::Loading) {
-                Place::Cold => None,
                 Place::Warm(files, mapped) => {
                     reservation.merge(mapped);
                     Some(files)
                 }
-                there @ (Place::Loading | Place::Hot(..)) => {
-                    entry.place = there;
-                    // The reservation is given back when the lock is.
-                    return;
-                }
+                _ => None,
             };
             entry.users += 1;
             entry.changed.send_replace(());
             (entry.circuit.clone(), files)
         };
-        let began = (self.events.now(), Instant::now());
+        let load = Load {
+            id,
+            reservation,
+            began_us: self.events.now(),
+            began: Instant::now(),
+            rest,
+        };
         // Nobody's request: whoever asked first may go, the others still want it.
         tokio::spawn(async move {
             let (inner, work) = (self.clone(), circuit.clone());
-            let loaded = tokio::task::spawn_blocking(move || {
-                let pool = &inner.pool;
-                pool.install(|| load::load(&work, inner.form, inner.policy, &inner.checked, files))
-            });
+            let loaded = tokio::task::spawn_blocking(move || inner.load(&work, files));
             let loaded = loaded
                 .await
                 .unwrap_or_else(|error| Err(format!("loading the key ended early: {error}")));
-            self.loaded(id, loaded, reservation, began);
+            self.loaded(load, loaded);
         });
+        true
     }
 
-    fn loaded(
-        &self,
-        id: CircuitId,
-        loaded: Result<Loaded, String>,
-        mut reservation: Reservation,
-        (began_us, began): (u64, Instant),
-    ) {
+    /// Loads a key, and remembers what it takes.
+    fn load(&self, circuit: &Registered, files: Option<MappedFiles>) -> Result<Loaded, String> {
+        let Remembered { checked, figures } = &self.remembered;
+        let load = || load::load(circuit, self.form, self.policy, checked, files);
+        let loaded = self.pool.install(load)?;
+        if let Some(points) = counted(circuit, loaded.key.points()).points {
+            figures.counted(&circuit.id, points);
+        }
+        figures.measured(&circuit.id, self.form, loaded.key.bytes());
+        Ok(loaded)
+    }
+
+    fn loaded(&self, load: Load, loaded: Result<Loaded, String>) {
+        let Load {
+            id,
+            mut reservation,
+            began_us,
+            began,
+            rest,
+        } = load;
         let reserved = reservation.bytes();
         let loaded = loaded.and_then(|loaded| match loaded.key.bytes() {
             bytes if bytes <= reserved => Ok((loaded, bytes)),
             // Never seen; without it the budget would be wrong from here on.
             bytes => Err(format!(
-                "the key takes {bytes} bytes of memory, more than the {reserved} reserved for it"
+                "the key takes {} of memory, more than the {} reserved for it",
+                Mib(bytes),
+                Mib(reserved)
             )),
         });
-        // What loading took and the key does not: without the lock, and before anyone is told.
+        // What loading took and the key does not, without the lock and before anyone is told: first for whom
+        // it was reserved. Whoever waited for it may have gone.
+        if let Ok((_, bytes)) = &loaded {
+            let spare = reserved - bytes;
+            drop(
+                rest.to
+                    .send(reservation.split(spare.min(rest.bytes), rest.owner)),
+            );
+        }
         reservation.shrink_to(loaded.as_ref().map_or(0, |(_, bytes)| *bytes));
         let mut table = self.lock();
         let now = table.tick();
@@ -261,6 +347,8 @@ impl Inner {
                 entry.loads += 1;
                 entry.last_used = now;
                 entry.measured = Some(bytes);
+                entry.checked = true;
+                entry.circuit = Arc::new(counted(&entry.circuit, loaded.key.points()));
                 entry.load_ms =
                     Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
                 entry.from = loaded.from;
@@ -277,6 +365,15 @@ impl Inner {
         entry.changed.send_replace(());
         drop(table);
         self.budget.reconsider();
+    }
+}
+
+/// A circuit whose key has these points.
+fn counted(circuit: &Registered, queries: QueryPoints) -> Registered {
+    let matrices = circuit.points.map_or(circuit.file_bytes, |it| it.matrices);
+    Registered {
+        points: Some(KeyPoints { queries, matrices }),
+        ..circuit.clone()
     }
 }
 
@@ -310,6 +407,11 @@ impl KeyUse {
             // The sender is in the table, which outlives this.
             let _ = changed.changed().await;
         }
+    }
+
+    /// What was reserved for work with the key, and loading it had first: once, when the key is ready.
+    pub(crate) fn take_rest(&mut self) -> Option<Reservation> {
+        self.rest.take()?.try_recv().ok()
     }
 }
 

@@ -24,12 +24,17 @@ impl CheckedMemory {
         }
     }
 
+    /// Whether a key was checked; once it is said, it stays so in this process: memory is reserved by it.
     pub(crate) fn contains(&self, digest: &[u8; 32]) -> bool {
-        self.lock().contains(digest)
-            || self
-                .directory
-                .as_ref()
-                .is_some_and(|directory| directory.contains(digest))
+        if self.lock().contains(digest) {
+            return true;
+        }
+        let directory = self.directory.as_ref();
+        let found = directory.is_some_and(|directory| directory.contains(digest));
+        if found {
+            self.lock().insert(*digest);
+        }
+        found
     }
 
     pub(crate) fn remember(&self, digest: &[u8; 32], key: &Path) -> Result<(), FileError> {

@@ -3,6 +3,7 @@
 
 mod acquire;
 mod checked;
+mod figures;
 mod load;
 mod reclaim;
 mod table;
@@ -10,4 +11,5 @@ mod tiers;
 
 pub(crate) use acquire::{AcquireError, KeyUse};
 pub(crate) use checked::CheckedMemory;
-pub(crate) use table::Residency;
+pub(crate) use figures::Figures;
+pub(crate) use table::{Remembered, Residency};

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::CheckedMemory;
 use super::load::MappedFiles;
 use super::reclaim::Reclaimer;
+use super::{CheckedMemory, Figures};
 use crate::budget::{Budget, Reclaim, Reservation};
 use crate::events::Events;
 use crate::interface::{
@@ -24,11 +24,20 @@ pub(crate) struct Residency {
     pub(super) inner: Arc<Inner>,
 }
 
+/// What is known of keys from before.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    /// Those whose points were checked.
+    pub(crate) checked: CheckedMemory,
+    /// What they take in memory.
+    pub(crate) figures: Figures,
+}
+
 pub(super) struct Inner {
     pub(super) budget: Budget,
     pub(super) events: Events,
     pub(super) pool: Arc<rayon::ThreadPool>,
-    pub(super) checked: CheckedMemory,
+    pub(super) remembered: Remembered,
     pub(super) form: KeyForm,
     pub(super) policy: KeyPolicy,
     /// The most circuits.
@@ -59,7 +68,10 @@ pub(super) struct Entry {
     pub(super) from: ConstraintsFrom,
     /// Why loading it failed, the last time.
     pub(super) failure: Option<String>,
+    /// The bytes of the hot key, if it was ever measured.
     pub(super) measured: Option<u64>,
+    /// Whether the key's points were checked before.
+    pub(super) checked: bool,
     pub(super) loads: u64,
     pub(super) load_ms: Option<u64>,
     pub(super) evictions: u64,
@@ -98,13 +110,16 @@ impl Place {
 // === impl Entry ===
 
 impl Entry {
-    fn new(circuit: Registered) -> Self {
+    fn new(circuit: Registered, inner: &Inner) -> Self {
+        let remembered = &inner.remembered;
         let from = match &circuit.source {
             CircuitSource::Zkey(_) => ConstraintsFrom::Zkey,
             CircuitSource::System { .. } => ConstraintsFrom::Precompiled,
         };
         Self {
             name: circuit.name.as_str().into(),
+            measured: remembered.figures.hot(&circuit.id, inner.form),
+            checked: remembered.checked.contains(&circuit.key_digest),
             circuit: Arc::new(circuit),
             place: Place::Cold,
             users: 0,
@@ -113,7 +128,6 @@ impl Entry {
             last_used: 0,
             from,
             failure: None,
-            measured: None,
             loads: 0,
             load_ms: None,
             evictions: 0,
@@ -128,8 +142,14 @@ impl Entry {
         !self.pinned && (self.users == 0 || matches!(self.place, Place::Warm(..)))
     }
 
+    /// The bytes of the hot key: as they were measured, or about.
+    fn hot(&self, form: KeyForm) -> u64 {
+        self.measured.unwrap_or_else(|| self.circuit.hot(form))
+    }
+
     fn view(&self, inner: &Inner) -> CircuitView {
         let circuit = &self.circuit;
+        let work = circuit.footprint(inner.form).peak();
         CircuitView {
             name: circuit.name.clone(),
             id: circuit.id,
@@ -143,9 +163,10 @@ impl Entry {
             loading: matches!(self.place, Place::Loading),
             pinned: self.pinned,
             bytes: self.place.bytes(),
-            hot_bytes: self.measured.unwrap_or_else(|| inner.loading(circuit)),
+            hot_bytes: self.hot(inner.form),
             measured: self.measured.is_some(),
-            work_bytes: circuit.footprint(inner.form).peak(),
+            work_bytes: work,
+            needed_bytes: inner.needed(self, work),
             users: self.users,
             loads: self.loads,
             load_ms: self.load_ms,
@@ -163,8 +184,13 @@ impl Table {
             CircuitRef::Id(id) => Some(*id),
             CircuitRef::Name(name) => self.names.get(name).copied(),
         };
-        id.and_then(|id| self.entries.get_mut(&id))
-            .ok_or_else(|| Error::UnknownCircuit(circuit.clone()))
+        match id {
+            Some(id) if self.entries.contains_key(&id) => Ok(self.used(&id)),
+            _ => Err(Error::UnknownCircuit {
+                circuit: circuit.clone(),
+                known: self.names.keys().cloned().collect(),
+            }),
+        }
     }
 
     /// The entry of a circuit that is used, and so cannot be gone.
@@ -187,7 +213,7 @@ impl Residency {
         budget: Budget,
         events: Events,
         pool: Arc<rayon::ThreadPool>,
-        checked: CheckedMemory,
+        remembered: Remembered,
         form: KeyForm,
         policy: KeyPolicy,
         limit: usize,
@@ -200,7 +226,7 @@ impl Residency {
                 budget,
                 events,
                 pool,
-                checked,
+                remembered,
                 form,
                 policy,
                 limit,
@@ -239,10 +265,20 @@ impl Residency {
             });
         }
         table.names.insert(circuit.name.clone(), circuit.id);
-        let entry = Entry::new(circuit);
+        let entry = Entry::new(circuit, &self.inner);
         let view = entry.view(&self.inner);
         table.entries.insert(view.id, entry);
         Ok((view, true))
+    }
+
+    /// Makes a circuit known again that was before a restart, with what was found out about it then.
+    ///
+    /// # Errors
+    ///
+    /// As for [`insert`](Self::insert).
+    pub(crate) fn insert_known(&self, mut circuit: Registered) -> Result<(), Error> {
+        circuit.points = self.inner.remembered.figures.points(&circuit.id);
+        self.insert(circuit).map(drop)
     }
 
     /// Forgets a circuit; tells its precompiled file if no other circuit has it.
@@ -323,11 +359,6 @@ impl Residency {
         Some(entry.name.clone())
     }
 
-    /// Whether a circuit is known.
-    pub(crate) fn knows(&self, circuit: &CircuitId) -> bool {
-        self.inner.lock().entries.contains_key(circuit)
-    }
-
     /// Counts such a partition less.
     pub(crate) fn job_ended(&self, circuit: &CircuitId) {
         if let Some(entry) = self.inner.lock().entries.get_mut(circuit) {
@@ -352,17 +383,34 @@ impl Residency {
         self.inner.form
     }
 
-    /// The most bytes that a circuit's key takes while it is loaded.
-    pub(crate) fn loading(&self, circuit: &Registered) -> u64 {
-        self.inner.loading(circuit)
+    /// Remembers what was counted in a circuit's key. It writes a file: not to be called where nobody may
+    /// wait.
+    pub(crate) fn remember_points(&self, circuit: &Registered) {
+        if let Some(points) = circuit.points {
+            self.inner.remembered.figures.counted(&circuit.id, points);
+        }
+    }
+
+    /// The bytes without which no proof for a circuit that takes `work` bytes is made, if its key is not
+    /// there.
+    pub(crate) fn needed(&self, circuit: Registered, work: u64) -> u64 {
+        self.inner.needed(&Entry::new(circuit, &self.inner), work)
     }
 }
 
 // === impl Inner ===
 
 impl Inner {
-    pub(super) fn loading(&self, circuit: &Registered) -> u64 {
-        circuit.loading(self.form, self.pool.current_num_threads())
+    /// The most bytes that a key takes while it is loaded.
+    pub(super) fn loading(&self, entry: &Entry) -> u64 {
+        let threads = self.pool.current_num_threads();
+        entry.circuit.loading(self.form, threads, entry.checked)
+    }
+
+    /// The most bytes that loading a key and then `work` bytes of work with it take at once: the work
+    /// begins when what only loading takes has been given back.
+    pub(super) fn needed(&self, entry: &Entry, work: u64) -> u64 {
+        self.loading(entry).max(entry.hot(self.form) + work)
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {

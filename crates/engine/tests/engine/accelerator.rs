@@ -360,7 +360,7 @@ async fn what_accelerators_keep_of_the_hosts_memory_is_no_ones_budget() {
     };
     let refused = Service::open(small).await.map(drop).unwrap_err();
     assert!(
-        refused.to_string().contains("accelerators keep 1048576"),
+        refused.to_string().contains("accelerators keep 1.0 MiB"),
         "{refused}"
     );
 }

@@ -307,17 +307,23 @@ async fn what_cannot_be_is_refused_before_it_is_kept() {
         circuit: CircuitRef::Name("nothing".to_owned()),
         ..BN254.partition(1)
     };
-    assert!(matches!(
-        refused(vec![unknown]).await,
-        Error::UnknownCircuit(_)
-    ));
+    let unknown = refused(vec![unknown]).await;
+    assert!(matches!(unknown, Error::UnknownCircuit { .. }));
+    let unknown = unknown.to_string();
+    assert!(unknown.contains(&BN254.name()), "{unknown}");
+    let json = Input::Wtns(Secret::new(b" \n{\"a\": 3}".to_vec()));
+    let json = refused(vec![partition(json)]).await.to_string();
+    assert!(
+        json.contains("JSON") && json.contains("generator") && !json.contains("\"a\""),
+        "{json}"
+    );
     let no_generator = Input::Inputs {
         generator: "none".to_owned(),
         json: Secret::default(),
     };
     assert!(matches!(
         refused(vec![partition(no_generator)]).await,
-        Error::UnknownGenerator(_)
+        Error::UnknownGenerator { .. }
     ));
     running.stop(Level::Drain).await;
 }

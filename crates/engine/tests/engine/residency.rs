@@ -27,16 +27,7 @@ pub(crate) fn chains(count: usize) -> Vec<Chain> {
 pub(crate) async fn budget_for(chains: &[Chain], hot: u64) -> u64 {
     let running = Running::with(options(), chains).await;
     let circuits = running.handle.circuits().await.unwrap();
-    let load = circuits
-        .iter()
-        .map(|circuit| circuit.hot_bytes)
-        .max()
-        .unwrap();
-    let work = circuits
-        .iter()
-        .map(|circuit| circuit.work_bytes)
-        .max()
-        .unwrap();
+    let needed = circuits.iter().map(|circuit| circuit.needed_bytes).max();
     for chain in chains {
         running
             .handle
@@ -47,7 +38,7 @@ pub(crate) async fn budget_for(chains: &[Chain], hot: u64) -> u64 {
     let circuits = running.handle.circuits().await.unwrap();
     let key = circuits.iter().map(|circuit| circuit.bytes).max().unwrap();
     running.stop(Level::Stop).await;
-    load + work + hot * key
+    needed.unwrap() + hot * key
 }
 
 /// How often keys are loaded for three jobs each of two circuits, in turns, with memory for one key.
@@ -115,6 +106,93 @@ async fn the_key_used_longest_ago_goes_first() {
     let status = running.handle.status().await.unwrap();
     assert!(status.budget.evictions >= 1);
     assert!(status.budget.peak <= status.budget.total);
+    running.stop(Level::Drain).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_key_will_take_is_known_from_its_points() {
+    for chain in [BN254, BLS12_381, FROM_R1CS, chains(1)[0]] {
+        let running = Running::with(options(), &[chain]).await;
+        let before = running.handle.circuits().await.unwrap().remove(0);
+        running.prove(chain, "1", 1).await;
+        let after = running.handle.circuits().await.unwrap().remove(0);
+        let name = chain.name();
+        assert!(!before.measured && after.measured, "{name}");
+        assert!(after.hot_bytes == after.bytes && after.bytes > 0, "{name}");
+        let (estimate, measured) = (before.hot_bytes, after.hot_bytes);
+        assert!(
+            (measured..=measured * 3 / 2 + (16 << 10)).contains(&estimate),
+            "{name}: {estimate} bytes were expected, {measured} measured"
+        );
+        running.stop(Level::Drain).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proof_is_made_in_what_is_needed_and_not_in_less() {
+    for chain in [BN254, BLS12_381, chains(1)[0]] {
+        let needed = budget_for(&[chain], 0).await;
+        let enough = Options {
+            memory: Some(needed),
+            ..options()
+        };
+        let running = Running::with(enough, &[chain]).await;
+        // The second one finds the key measured, and the third one has to load it again.
+        running.prove(chain, "1", 1).await;
+        running.prove(chain, "2", 2).await;
+        running.handle.evict(chain.circuit()).await.unwrap();
+        running.prove(chain, "3", 3).await;
+        let budget = running.handle.status().await.unwrap().budget;
+        assert!(budget.peak <= needed, "{} of {needed}", budget.peak);
+        running.stop(Level::Drain).await;
+        let too_little = Options {
+            memory: Some(needed - 1),
+            ..options()
+        };
+        let running = Running::start(too_little).await;
+        let registration = Registration {
+            name: chain.name(),
+            source: chain.source(),
+        };
+        let refused = running.handle.register(registration).await.unwrap_err();
+        assert!(refused.to_string().contains("MiB"), "{refused}");
+        running.stop(Level::Drain).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_measured_is_known_after_a_restart_and_damage_is_harmless() {
+    let state = tempfile::tempdir().unwrap();
+    let options = || Options {
+        state_dir: Some(state.path().to_owned()),
+        ..options()
+    };
+    let running = Running::with(options(), &[BN254]).await;
+    running.prove(BN254, "1", 1).await;
+    let measured = running.handle.circuits().await.unwrap().remove(0);
+    running.stop(Level::Drain).await;
+
+    let running = Running::start(options()).await;
+    let again = running.handle.circuits().await.unwrap().remove(0);
+    assert!(again.measured && again.bytes == 0);
+    assert_eq!(again.hot_bytes, measured.hot_bytes);
+    assert_eq!(again.work_bytes, measured.work_bytes);
+    running.stop(Level::Drain).await;
+
+    let figures = state.path().join("figures");
+    let mut bytes = std::fs::read(&figures).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&figures, &bytes).unwrap();
+    let running = Running::start(options()).await;
+    let damaged = running.handle.circuits().await.unwrap().remove(0);
+    assert!(!damaged.measured && damaged.hot_bytes >= measured.hot_bytes);
+    running.prove(BN254, "2", 2).await;
+    let healed = running.handle.circuits().await.unwrap().remove(0);
+    assert_eq!(healed.hot_bytes, measured.hot_bytes);
+    running.stop(Level::Drain).await;
+    let running = Running::start(options()).await;
+    assert!(running.handle.circuits().await.unwrap()[0].measured);
     running.stop(Level::Drain).await;
 }
 
@@ -298,7 +376,7 @@ async fn a_circuit_is_forgotten_only_when_nobody_needs_it() {
         .preload(BN254.circuit(), Tier::Hot)
         .await
         .unwrap_err();
-    assert!(matches!(unknown, Error::UnknownCircuit(_)));
+    assert!(matches!(unknown, Error::UnknownCircuit { .. }));
     running.stop(Level::Drain).await;
 }
 

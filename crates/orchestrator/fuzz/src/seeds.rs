@@ -16,8 +16,8 @@ use proofmill_orchestrator::origin::Origins;
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::record::{
-    Attempt, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, PartRecord, Record, RecordKey,
-    SlotRecord, TaskRecord,
+    Attempt, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, Outcome as Ended, PartRecord,
+    Past, PastRecord, Record, RecordKey, SlotRecord, StepRecord, TaskRecord,
 };
 use proofmill_orchestrator::remote::{Call, Notice, Said, Tell, Told, What};
 
@@ -197,7 +197,10 @@ pub fn calls() -> Vec<Vec<u8>> {
     }
     whats.push((2, "source.s", What::SourceNext("blocks".into())));
     whats.push((2, "source.s", What::Status));
-    let emitted = vec![Said::AttachSink { term: 3 }, Said::Emitted(id("emit", 0))];
+    let emitted = vec![
+        Said::AttachSink { term: 3 },
+        Said::Emitted(id("emit", 0), vec!["file 0".into()]),
+    ];
     whats.push((3, "sequencer.s", events(emitted)));
     for asked in [
         Asked::Cancel(Target::All),
@@ -291,6 +294,7 @@ pub fn logs() -> Vec<Vec<u8>> {
             finish,
             last: 1,
             at_ms: 1,
+            content: Some([3; 16]),
         })
     };
     let completed = Finish::Completed {
@@ -303,6 +307,7 @@ pub fn logs() -> Vec<Vec<u8>> {
         reason: "r".into(),
         attempts: vec![failed.clone()],
         at_ms: 1,
+        late: true,
     };
     let mut work = Vec::new();
     record(&mut work, &RecordKey::LeaseKey, &Record::LeaseKey([5; 32]));
@@ -358,5 +363,26 @@ pub fn logs() -> Vec<Vec<u8>> {
     );
     let out = task("emit", 1);
     record(&mut ends, &RecordKey::Task(id_of(&out)), &Record::Task(out));
+    let step = StepRecord {
+        task: id("prove", 1),
+        last: 1,
+        accepted_ms: 1,
+        begun_ms: Some(2),
+        ran_ms: Some(3),
+        ended_ms: 5,
+        failed: 0,
+        failures: Vec::new(),
+        outcome: Ended::Emitted {
+            places: vec!["file 0".into()],
+        },
+    };
+    let past = PastRecord {
+        number: 7,
+        entries: vec![Past::Step(step)],
+    };
+    record(&mut ends, &RecordKey::Past(7), &Record::Past(past));
+    let counts = Record::Counts(vec![2, 1, 1]);
+    record(&mut ends, &RecordKey::Counts("prove".into()), &counts);
+    record(&mut ends, &RecordKey::Totals, &Record::Counts(vec![1]));
     vec![work, ends]
 }

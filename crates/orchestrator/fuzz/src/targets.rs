@@ -15,7 +15,7 @@ use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{
-    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
     QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 use proofmill_orchestrator::remote::{Call, Notice, Said, What, admit, parse};
@@ -67,6 +67,7 @@ pub static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
         settings: "gather".into(),
         group_by: Some("/g".into()),
         t_collect: Some(Duration::from_secs(1)),
+        late: Late::Emit,
     };
     let stage = |name: &str, input, outputs: &[usize], kind| StagePlan {
         name: name.into(),

@@ -12,7 +12,7 @@ use super::error::ClusterError;
 use super::site::Site;
 use crate::coordinator::{Coordinator, CoordinatorError, Handle, Options};
 use crate::core::CoreOptions;
-use crate::mill::sweep_blobs;
+use crate::mill::{history_options, sweep_blobs};
 use crate::plan::Plan;
 use crate::remote::{Leadership, Server};
 use crate::shutdown::{self, Level, Shutdown};
@@ -146,6 +146,7 @@ async fn lead_once(
         core: CoreOptions {
             adopt_grace: ADOPT_GRACE,
             routing: site.routing,
+            history: history_options(&site.workflow),
             ..CoreOptions::default()
         },
     };

@@ -18,8 +18,9 @@ pub enum Expected {
 /// A group is complete with the expected number of messages of one grouping value; where the
 /// stage has no grouping pointer, the value is the message's first block.
 ///
-/// A barrier fires once: the core skips messages that come for a group already emitted, and those
-/// of a queue that has brought more than its share.
+/// A barrier fires once: messages that come for a group already emitted are late, and so are those of
+/// a queue that has brought more than its share. What becomes of them is the stage's
+/// [`Late`](crate::plan::Late).
 #[derive(Clone, Debug)]
 pub struct Match {
     /// What completes a group.

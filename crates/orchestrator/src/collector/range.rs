@@ -10,7 +10,8 @@ use crate::id::TaskId;
 /// A message of queue `by` (a batch committed by a proposer, say) spans blocks `first..=last`; its
 /// group is complete when each of the other queues covers all of that range with messages that lie
 /// inside it. When a message has waited for T_collect and no range has come that it lies inside,
-/// it is given up.
+/// it is given up. One that lies inside a range that was emitted has come too late: ranges do not
+/// overlap.
 #[derive(Clone, Debug)]
 pub struct Range {
     /// The queue whose messages set the ranges.
@@ -36,10 +37,20 @@ impl StrategyFactory for Range {
         })
     }
 
+    /// What lies inside a range that was emitted, and inside none that waits, has come too late.
+    fn missed(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
+        let first = emitted.split(':').next().and_then(|it| it.parse().ok());
+        let is_inside = |first: u64| first <= message.first && message.last <= last;
+        waits_in.starts_with(ORPHAN) && message.queue != self.by && first.is_some_and(is_inside)
+    }
+
     fn reads_payloads(&self) -> bool {
         false
     }
 }
+
+/// Begins the key of messages that lie inside no range yet.
+const ORPHAN: char = '?';
 
 // === impl RangeState ===
 
@@ -62,7 +73,10 @@ impl RangeState {
     }
 
     fn give_up_orphans(&mut self, key: &str) -> Overdue {
-        let Some(first) = key.strip_prefix('?').and_then(|first| first.parse().ok()) else {
+        let Some(first) = key
+            .strip_prefix(ORPHAN)
+            .and_then(|first| first.parse().ok())
+        else {
             return Overdue::Gone;
         };
         let inside = |boundary: &Member, member: &Member| {
@@ -107,7 +121,7 @@ impl RangeState {
 
 /// The key of messages from block `first` that lie inside no range yet.
 fn orphan_key(first: u64) -> String {
-    format!("?{first}")
+    format!("{ORPHAN}{first}")
 }
 
 fn key_of(boundary: &Member) -> String {

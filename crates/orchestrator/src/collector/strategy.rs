@@ -105,6 +105,15 @@ pub trait StrategyFactory: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether a message that waits under the key `waits_in` would have belonged to a group that was
+    /// emitted: the one with the key `emitted`, as far as a part can hold it, and the last block
+    /// `last`. Asked of the groups that end first among those that end with the message's last block
+    /// or later. Not asked where `waits_in` itself was emitted: then it is late in any case.
+    fn missed(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
+        let _ = (message, waits_in, emitted, last);
+        false
+    }
+
     /// Whether its strategies look at what messages carry.
     fn reads_payloads(&self) -> bool {
         true

@@ -249,9 +249,9 @@ impl Handle {
         self.send(Command::AttachSink(sink)).await
     }
 
-    /// The sink has it, durably.
-    pub async fn emitted(&self, task: TaskId) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Emitted { task }).await
+    /// The sinks have it, durably, in these places.
+    pub async fn emitted(&self, task: TaskId, places: Vec<String>) -> Result<(), CoordinatorGone> {
+        self.hear(Event::Emitted { task, places }).await
     }
 
     /// Receives every task that ends from now on, once its end is durable.

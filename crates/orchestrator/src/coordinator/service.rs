@@ -18,8 +18,8 @@ use crate::core::{
     Action, Core, CoreOptions, Event, Lease, Now, ReplayError, Reply, RequestId, Settled, Time,
     Token,
 };
-use crate::id::WorkerId;
-use crate::plan::Plan;
+use crate::id::{TaskId, WorkerId};
+use crate::plan::{Late, Plan};
 use crate::record::{Record, RecordKey};
 use crate::shutdown::{Level, Shutdown};
 
@@ -262,7 +262,7 @@ impl Coordinator {
                 Event::Join(join)
             }
             Command::Worker(event) => {
-                if let Event::Emitted { task } = &event {
+                if let Event::Emitted { task, .. } = &event {
                     self.unconfirmed
                         .retain(|emission| emission.task.id != *task);
                 }
@@ -386,6 +386,7 @@ impl Coordinator {
                 Action::Defect { why } => {
                     tracing::error!(why, "the coordinator cannot record something");
                 }
+                Action::Late { task, why, became } => tell_late(&task, &why, became),
                 Action::Settle { after, settled } => {
                     if !self.observers.is_empty() {
                         self.answer(after, Answer::Settled(settled));
@@ -539,6 +540,15 @@ async fn mark_as_opened(log: &dyn Log) -> Seq {
         tracing::warn!(%error, "the log does not take a record");
         Seq(0)
     })
+}
+
+/// Late messages that need somebody's decision are warnings; the others do as the workflow says.
+fn tell_late(task: &TaskId, why: &str, became: Late) {
+    match became {
+        Late::Dead => tracing::warn!(%task, why, "a late message is in the dead-letter queue"),
+        Late::Emit => tracing::info!(%task, why, "a late message is passed on alone"),
+        Late::Skip => tracing::info!(%task, why, "a late message is skipped"),
+    }
 }
 
 fn wall_ms() -> u64 {

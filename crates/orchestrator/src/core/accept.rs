@@ -162,7 +162,7 @@ impl Core {
         let mut changes = vec![
             (
                 RecordKey::Done(id.clone()),
-                self.done(finish, task.record.last),
+                self.done(finish, task.record.last, &task.content),
             ),
             (RecordKey::Task(id.clone()), Change::Delete),
         ];
@@ -189,6 +189,7 @@ impl Core {
             at: self.now.mono,
         };
         self.history[stage.0].note(ran);
+        self.note_result(no, complete);
         self.end_copies(no, Some((&complete.worker, complete.lease.attempt)));
         self.set_phase(no, Phase::Finishing);
         self.append(
@@ -274,8 +275,12 @@ impl Core {
             {
                 let (Ok(record) | Err((record, _))) = &task;
                 let id = record.id.clone();
-                let known = self.by_id.contains_key(&id) || self.dead.contains_key(&id);
-                if known || self.will_be_finished(reader, &id, record.last) {
+                let is_live_or_dead = self.by_id.contains_key(&id) || self.dead.contains_key(&id);
+                if is_live_or_dead || self.mark(reader, &id).is_some() {
+                    continue;
+                }
+                if self.will_be_finished(reader, &id, record.last) {
+                    self.pass_over(reader, record.clone(), changes);
                     continue;
                 }
                 changes.push(match task {
@@ -287,6 +292,7 @@ impl Core {
                             reason,
                             attempts: Vec::new(),
                             at_ms,
+                            late: false,
                         };
                         (RecordKey::Dead(id), Change::put_new(Record::Dead(dead)))
                     }

@@ -8,14 +8,18 @@ use crate::record::RecordKey;
 
 impl Core {
     /// Queues an append, to be applied when it is accepted. Returns what its acceptance is told by.
-    pub(super) fn append(&mut self, changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
+    pub(super) fn append(&mut self, mut changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
         let token = Token(self.next_token);
         self.next_token += 1;
+        self.remember(&mut changes);
+        self.count_changes(&changes, true);
+        self.write_counts(&mut changes);
         let ops = match ops_of(&changes) {
             Ok(ops) => ops,
             // What comes from elsewhere is measured where it comes in: this is a defect, and one
             // append less is better than a log that refuses and a coordinator that stops.
             Err(why) => {
+                self.uncount(&changes);
                 self.refuse_append(then, why);
                 return token;
             }

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proofmill_bus::Seq;
 
+use super::counts::Replayed;
+use super::marks::Mark;
+use super::past::Ending;
 use super::ready::TaskNo;
 use super::state::{Core, Gathered, Phase, Task};
 use super::tag::LeaseKey;
 use crate::id::TaskId;
 use crate::origin;
-use crate::plan::StageIx;
-use crate::record::{Record, RecordError, RecordKey, TaskRecord};
+use crate::plan::Late;
+use crate::record::{Finish, Record, RecordError, RecordKey, TaskRecord};
 
 /// The log does not fit the workflow, or is not ours.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -86,27 +89,6 @@ impl Core {
         self.lease_key.is_some()
     }
 
-    /// Whether the task is finished, as far as is remembered.
-    pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        self.is_finished_below(self.cursor, stage, id, last)
-    }
-
-    /// As [`Core::is_finished`], once every append on its way has been accepted.
-    pub(super) fn will_be_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        self.is_finished_below(self.cursor_ahead, stage, id, last)
-    }
-
-    fn is_finished_below(&self, cursor: u64, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        if self.leads[stage.0] && last < cursor {
-            return true;
-        }
-        let finished = &self.finished[stage.0];
-        finished
-            .by_block
-            .get(&id.block)
-            .is_some_and(|parts| parts.contains_key(&id.part))
-    }
-
     /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
     pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
         match (key, record) {
@@ -139,6 +121,7 @@ impl Core {
                     lost: Vec::new(),
                     retry_at_ms: None,
                     run_recorded: false,
+                    ending: Ending::default(),
                     replayed: !self.started,
                     no,
                     stage,
@@ -150,10 +133,10 @@ impl Core {
                     attempts: Vec::new(),
                 };
                 self.count_in_slots(&task.record, true);
+                self.count_replayed(stage, Replayed::Live);
                 self.tasks.insert(no, task);
                 self.present[stage.0].add(id.block);
                 self.moving += 1;
-                self.counters[stage.0].accepted += 1;
                 return Some(no);
             }
             (RecordKey::Tries(id), Record::Tries(attempts)) => {
@@ -202,11 +185,13 @@ impl Core {
                     .by_block
                     .entry(id.block)
                     .or_default()
-                    .insert(id.part.clone(), done.last);
+                    .insert(id.part.clone(), Mark::of(&done));
                 finished.newest = finished.newest.max(id.block);
-                let counters = &mut self.counters[stage.0];
-                counters.count(&done.finish);
-                counters.accepted += u64::from(!self.started);
+                self.count_replayed(stage, Replayed::Done(&done.finish));
+                if let Finish::Late { why, passed_on } = done.finish {
+                    let became = if passed_on { Late::Emit } else { Late::Skip };
+                    self.tell_late(id, why, became);
+                }
                 self.forget(id);
                 if !self.leads[stage.0] {
                     self.note_outdated();
@@ -214,8 +199,10 @@ impl Core {
             }
             (RecordKey::Dead(id), Record::Dead(dead)) => {
                 let stage = self.stage_of(id)?;
-                self.counters[stage.0].died += 1;
-                self.counters[stage.0].accepted += u64::from(!self.started);
+                self.count_replayed(stage, Replayed::Dead { late: dead.late });
+                if dead.late {
+                    self.tell_late(id, dead.reason.clone(), Late::Dead);
+                }
                 self.forget(id);
                 self.deciding.remove(id);
                 if self.dead.insert(id.clone(), (dead, seq)).is_none() {
@@ -225,12 +212,7 @@ impl Core {
             (RecordKey::Group(stage, key), Record::Group(group)) => {
                 let stage = *self.stage_ix.get(stage)?;
                 let collector = self.collectors[stage.0].as_mut()?;
-                collector.fired.insert(key.clone(), group.last);
-                collector
-                    .fired_by_last
-                    .entry(group.last)
-                    .or_default()
-                    .insert(key.clone());
+                collector.note_fired(key, group.last);
             }
             (RecordKey::Cursor, Record::Cursor(next)) => {
                 self.cursor = self.cursor.max(next);
@@ -248,6 +230,12 @@ impl Core {
             (RecordKey::Source(name), Record::Source(next)) => {
                 self.sources.insert(name.clone(), next);
             }
+            (RecordKey::Past(slot), Record::Past(past)) => self.put_past(*slot, past),
+            (RecordKey::Counts(stage), Record::Counts(numbers)) => {
+                let stage = *self.stage_ix.get(stage)?;
+                self.put_counts(stage, &numbers);
+            }
+            (RecordKey::Totals, Record::Counts(numbers)) => self.put_totals(&numbers),
             // `Record::fits` is asked before.
             _ => {}
         }
@@ -302,7 +290,10 @@ impl Core {
                     }
                 }
             }
-            RecordKey::Tries(_)
+            RecordKey::Past(slot) => self.delete_past(*slot),
+            RecordKey::Counts(_)
+            | RecordKey::Totals
+            | RecordKey::Tries(_)
             | RecordKey::Run(_)
             | RecordKey::Since(..)
             | RecordKey::Opened

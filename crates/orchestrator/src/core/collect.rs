@@ -77,14 +77,13 @@ impl Core {
                 }
             }
             (_, None) => {}
-            (Outcome::InProgress { key }, Some(no)) => {
-                if self.has_fired(stage, &key) {
+            (Outcome::InProgress { key }, Some(no)) => match self.emitted_group(no, &key) {
+                Some(emitted) => {
                     self.forget_late(no);
-                    self.skip(no, format!("group {key:?} was already emitted"));
-                } else {
-                    self.hold(no, stage, key.into());
+                    self.late(no, &emitted);
                 }
-            }
+                None => self.hold(no, stage, key.into()),
+            },
             (Outcome::Postpone(delay), Some(no)) => {
                 let until = self.now.mono.plus(delay.max(SHORTEST_POSTPONEMENT));
                 self.set_phase(no, Phase::Delayed { until });
@@ -92,11 +91,6 @@ impl Core {
             }
             (Outcome::Skip(why), Some(no)) => self.skip(no, why),
         }
-    }
-
-    fn has_fired(&self, stage: StageIx, key: &str) -> bool {
-        let collector = self.collectors[stage.0].as_ref();
-        collector.is_some_and(|collector| collector.fired.contains_key(&Part::from_text(key)))
     }
 
     /// The strategy is not to count on a message any more, which is removed from outside.
@@ -246,7 +240,7 @@ impl Core {
         }
         if collector.fired.contains_key(&key) {
             for no in &held {
-                self.skip(*no, format!("group {:?} was already emitted", group.key));
+                self.late(*no, &group.key);
             }
             return held.len();
         }
@@ -343,9 +337,10 @@ impl Core {
                 key: group.key.clone(),
             };
             changes.push((RecordKey::Task(task.id.clone()), Change::Delete));
+            let content = task.content();
             changes.push((
                 RecordKey::Done(task.id.clone()),
-                self.done(finish, task.last),
+                self.done(finish, task.last, &content),
             ));
         }
         let origins = origin::together(members.iter().map(|(_, task)| &task.origins));
@@ -358,7 +353,7 @@ impl Core {
         }
         // Known from now on, so that a late member cannot fire it again while this is on its way.
         if let Some(collector) = self.collectors[stage.0].as_mut() {
-            collector.fired.insert(key, last);
+            collector.note_fired(&key, last);
         }
         let ids = members.iter().map(|(_, task)| task.id.clone()).collect();
         self.append(changes, Then::Settled(ids));
@@ -372,13 +367,11 @@ impl Core {
             return;
         };
         let (id, last) = (task.record.id.clone(), task.record.last);
+        let done = self.done(Finish::Skipped { why }, last, &task.content);
         self.set_phase(no, Phase::Finishing);
         let changes = vec![
             (RecordKey::Task(id.clone()), Change::Delete),
-            (
-                RecordKey::Done(id.clone()),
-                self.done(Finish::Skipped { why }, last),
-            ),
+            (RecordKey::Done(id.clone()), done),
         ];
         self.append(changes, Then::Settled(vec![id]));
     }

@@ -3,7 +3,8 @@
 use super::event::{Reply, RequestId};
 use super::state::{Change, Core, Then};
 use crate::id::TaskId;
-use crate::record::{Finish, Record, RecordKey};
+use crate::plan::{Late, StageIx};
+use crate::record::{Finish, Record, RecordKey, TaskRecord};
 
 impl Core {
     pub(super) fn retry_dead(&mut self, request: RequestId, id: &TaskId) {
@@ -11,6 +12,10 @@ impl Core {
             self.reply_in_turn(request, Reply::NotFound);
             return;
         };
+        if let Some(why) = self.is_too_late(id, &task, stage) {
+            self.reply_in_turn(request, Reply::Invalid { why });
+            return;
+        }
         let collector = self.plan.stage(stage).collector();
         if let Some(pointer) = collector.and_then(|plan| plan.group_by.as_ref())
             && task.group.is_none()
@@ -25,7 +30,7 @@ impl Core {
         let mut changes = vec![(RecordKey::Dead(id.clone()), Change::Delete)];
         let reply = if self.will_be_finished(stage, id, task.last) {
             // The sequencer has passed its blocks: there is nothing left to do.
-            Reply::Duplicate
+            Reply::Duplicate { same: None }
         } else {
             let put = Change::put_new(Record::Task(task));
             changes.push((RecordKey::Task(id.clone()), put));
@@ -44,7 +49,7 @@ impl Core {
             (RecordKey::Dead(id.clone()), Change::Delete),
             (
                 RecordKey::Done(id.clone()),
-                self.done(Finish::Dropped, task.last),
+                self.done(Finish::Dropped, task.last, &task.content()),
             ),
         ];
         self.deciding.insert(id.clone());
@@ -57,8 +62,30 @@ impl Core {
         );
     }
 
+    /// Why a retry would not help a dead letter that came too late, if it is one: its group has left
+    /// without it.
+    fn is_too_late(&self, id: &TaskId, task: &TaskRecord, stage: StageIx) -> Option<String> {
+        let (dead, _) = self.dead.get(id).filter(|(dead, _)| dead.late)?;
+        let becomes = self.plan.stage(stage).collector().map(|plan| plan.late)?;
+        let remedy = if self.will_be_finished(stage, id, task.last) {
+            "what it carries is shown by `proofmill dlq show`; drop it".to_owned()
+        } else if becomes == Late::Dead {
+            format!(
+                "drop it; or give collector {:?} of the workflow file `late = \"emit\"`, run it again, \
+                 and retry: then the message is passed on alone",
+                &*id.stage
+            )
+        } else {
+            return None;
+        };
+        Some(format!(
+            "a retry cannot bring {id} into its group: {}; {remedy}",
+            dead.reason
+        ))
+    }
+
     /// The task of a dead letter about which no decision is on its way to the log.
-    fn decidable(&self, id: &TaskId) -> Option<(crate::record::TaskRecord, crate::plan::StageIx)> {
+    fn decidable(&self, id: &TaskId) -> Option<(TaskRecord, StageIx)> {
         let (dead, _) = self.dead.get(id)?;
         let stage = self.stage_of(id)?;
         (!self.deciding.contains(id)).then(|| (dead.task.clone(), stage))

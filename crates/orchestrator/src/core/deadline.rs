@@ -8,7 +8,7 @@ use super::event::{Now, Time};
 use super::forget::FORGET_MAX;
 use super::ready::TaskNo;
 use super::state::{Change, Core, Task, Then, Timer};
-use crate::record::{Record, RecordKey, SlotRecord, TaskRecord};
+use crate::record::{DeadRecord, Past, Record, RecordKey, SlotRecord, TaskRecord};
 
 /// Why what was left of a block is in the dead-letter queue.
 const REASON: &str = "its block has missed its deadline";
@@ -123,6 +123,7 @@ impl Core {
         let record = slot.record.clone();
         let last = record.last;
         self.blocks_missed += 1;
+        self.note_deadline(first, last, true);
         let change = Change::put(Record::Slot(record));
         self.append(vec![(RecordKey::Slot(first), change)], Then::Nothing);
         if self.drops_missed() {
@@ -191,7 +192,10 @@ impl Core {
             }
             if let Some(slot) = self.slots.remove(&first) {
                 self.timers.remove(&(slot.due, Timer::Slot(first)));
-                self.blocks_met += u64::from(!slot.record.missed);
+                if !slot.record.missed {
+                    self.blocks_met += 1;
+                    self.note_deadline(first, slot.record.last, false);
+                }
             }
             changes.push((RecordKey::Slot(first), Change::Delete));
         }
@@ -208,11 +212,30 @@ impl Core {
         let coming = self.incoming.iter().any(|count| count.has(&within));
         // A dead letter may be retried while there is time.
         let about = |task: &TaskRecord| task.id.block <= *within.end() && task.last >= first;
-        let dead = || self.dead.values().any(|(dead, _)| about(&dead.task));
+        // What came after its group was emitted is nothing that the block waits for.
+        let awaited = |dead: &DeadRecord| !dead.late && about(&dead.task);
+        let dead = || self.dead.values().any(|(dead, _)| awaited(dead));
         slot.live == 0 && !coming && (slot.record.missed || !dead())
     }
 
-    /// Deadlines kept and missed since the core was made.
+    /// Remembers whether a deadline was met.
+    fn note_deadline(&mut self, first: u64, last: u64, missed: bool) {
+        self.note_past(Past::Deadline {
+            first,
+            last,
+            at_ms: self.now.wall_ms,
+            missed,
+        });
+    }
+
+    /// Whether the deadline of a block that has not ended has passed; `None` if none is counted.
+    pub(super) fn is_missed(&self, block: u64) -> Option<bool> {
+        let mut slots = self.slots.range(..=block).rev();
+        let about = slots.find(|(_, slot)| slot.record.last >= block);
+        about.map(|(_, slot)| slot.record.missed)
+    }
+
+    /// Deadlines kept and missed.
     pub(super) fn deadlines(&self) -> (u64, u64) {
         (self.blocks_met, self.blocks_missed)
     }

@@ -12,7 +12,7 @@ use crate::collector::{HostJoin, ToHost, Verdicts};
 use crate::id::{TaskId, WorkerId};
 use crate::message::Message;
 use crate::payload::Payload;
-use crate::plan::{QueueIx, StageIx};
+use crate::plan::{Late, QueueIx, StageIx};
 use crate::record::{Failure, TaskRecord};
 
 /// Bytes of the reason for which a worker is paused, at most: the core cuts a longer one.
@@ -115,6 +115,8 @@ pub enum Event {
     Emitted {
         /// Which task.
         task: TaskId,
+        /// The sinks that have it, each by what it is and where: a file, an address, a subject.
+        places: Vec<String>,
     },
     /// Put a dead letter back into its queue, with its attempts forgotten.
     RetryDead {
@@ -186,6 +188,9 @@ pub enum Edition {
     /// The same, but if nothing of the block is known nothing is recorded: it is
     /// [`Reply::Duplicate`].
     Recalled,
+    /// As [`Edition::Any`], and what an operator has dropped from the dead-letter queue is taken once
+    /// more: somebody submits it on purpose.
+    Anew,
 }
 
 /// A message for a queue, from outside the workflow or from one of its sources.
@@ -342,6 +347,15 @@ pub enum Action {
         /// In words.
         why: String,
     },
+    /// Tell the operator: a message has come to a collector too late for its group.
+    Late {
+        /// The message, as a task of the collector.
+        task: TaskId,
+        /// What it came too late for.
+        why: String,
+        /// What became of it.
+        became: Late,
+    },
     /// For observers, once the log is durable up to `after`: a task has ended.
     Settle {
         /// What has to be durable first.
@@ -381,7 +395,10 @@ pub enum Reply {
     /// Recorded.
     Accepted,
     /// Every task that this message becomes is known already, or finished: nothing to do.
-    Duplicate,
+    Duplicate {
+        /// Whether they carried the same; `None` if that is not known of all any more.
+        same: Option<bool>,
+    },
     /// A live task of this id carries something else, or a task of another part is known where there
     /// is only one to be.
     Differs {

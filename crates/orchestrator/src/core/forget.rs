@@ -2,10 +2,14 @@
 
 use super::state::{Change, Core, Then};
 use crate::id::TaskId;
+use crate::plan::StageIx;
 use crate::record::RecordKey;
 
 /// Marks removed in one append, at most: a batch of the log is bounded.
 pub(super) const FORGET_MAX: usize = 500;
+
+/// Blocks below the cursor of which it is remembered what was submitted.
+const ANSWERED_BLOCKS: u64 = 1000;
 
 /// Marks are looked for after so many ends of work, so that removing them costs few appends.
 const FORGET_EVERY: usize = 32;
@@ -37,7 +41,9 @@ impl Core {
     }
 
     /// For a stage whose work ends up at the sequencer, the marks below the cursor: whatever comes
-    /// for those blocks is answered by the cursor. For others, those older than is remembered.
+    /// for those blocks is answered by the cursor. Where it comes from outside, what it carried is
+    /// remembered a while longer, for the answer to what is submitted again. For other stages, the
+    /// marks that are older than is remembered.
     fn outdated_marks(&self) -> Vec<(RecordKey, Change)> {
         let mut marks = Vec::new();
         for (ix, stage) in self.plan.stages.iter().enumerate() {
@@ -47,17 +53,24 @@ impl Core {
             } else {
                 finished.newest.saturating_sub(self.plan.retain_blocks)
             };
-            let ids = finished.by_block.range(..below).flat_map(|(block, parts)| {
-                let passed = parts.iter().filter(|(_, last)| **last < below);
-                passed.map(|(part, _)| {
-                    let part = part.clone();
-                    RecordKey::Done(TaskId {
-                        stage: stage.name.clone(),
-                        block: *block,
-                        part,
+            let old = match self.leads[ix] && self.is_entrance(StageIx(ix)) {
+                true => below.saturating_sub(ANSWERED_BLOCKS.min(self.plan.retain_blocks)),
+                false => below,
+            };
+            let ids = finished
+                .by_block
+                .range(..old)
+                .flat_map(move |(block, parts)| {
+                    let passed = parts.iter().filter(move |(_, mark)| mark.last < old);
+                    passed.map(|(part, _)| {
+                        let part = part.clone();
+                        RecordKey::Done(TaskId {
+                            stage: stage.name.clone(),
+                            block: *block,
+                            part,
+                        })
                     })
-                })
-            });
+                });
             let collector = self.collectors[ix].as_ref();
             let groups = collector.into_iter().flat_map(|collector| {
                 let keys = collector
@@ -74,5 +87,11 @@ impl Core {
             );
         }
         marks
+    }
+
+    /// Whether a stage reads a queue that no stage writes.
+    fn is_entrance(&self, stage: StageIx) -> bool {
+        let mut inputs = self.plan.stage(stage).inputs.iter();
+        inputs.any(|queue| self.writers[queue.0].is_empty())
     }
 }

@@ -26,7 +26,7 @@ impl Core {
             Event::Verdicts(verdicts) => self.verdicts(verdicts),
             Event::Accepted { token, seq } => self.accepted(token, seq),
             Event::Conflicted { token, key } => self.conflicted(token, &key),
-            Event::Emitted { task } => self.emitted(&task),
+            Event::Emitted { task, places } => self.emitted(&task, places),
             Event::RetryDead { request, task } => self.retry_dead(request, &task),
             Event::DropDead { request, task } => self.drop_dead(request, &task),
             Event::Cancel { request, target } => self.cancel(request, target),
@@ -44,6 +44,7 @@ impl Core {
             }
         }
         self.resume_deferred();
+        self.flush_counts();
     }
 
     pub(super) fn run_timers(&mut self) {
@@ -67,6 +68,7 @@ impl Core {
                 Timer::Silent(worker) => self.silent(worker),
                 Timer::Host(host) => self.host_due(host),
                 Timer::Adopted => self.adopting_until = None,
+                Timer::Counts => self.counts_due(),
             }
         }
     }
@@ -95,6 +97,9 @@ impl Core {
             return;
         };
         self.note_incoming(&pending.changes, false);
+        self.uncount(&pending.changes);
+        // What is appended again gets these anew.
+        pending.changes.retain(|(key, _)| !key.is_beside());
         let parsed = RecordKey::parse(key);
         let at = pending.changes.iter().position(|(other, change)| {
             let is_put = matches!(change, Change::Put { .. });
@@ -132,11 +137,28 @@ impl Core {
                         self.deciding.remove(id);
                     }
                 }
-                self.reply(request, self.applied, known.unwrap_or(Reply::Duplicate));
+                self.reply(
+                    request,
+                    self.applied,
+                    known.unwrap_or(Reply::Duplicate { same: None }),
+                );
                 self.resume_deferred();
                 return;
             }
         }
+        // What came first may have brought the others of its tasks too, and they may have ended since.
+        let replaced: Vec<RecordKey> = (pending.changes.iter())
+            .filter(|(_, change)| matches!(change, Change::Delete))
+            .map(|(key, _)| key.clone())
+            .collect();
+        pending.changes.retain(|(key, change)| match (key, change) {
+            (RecordKey::Task(id), Change::Put { .. }) => {
+                let dead = RecordKey::Dead(id.clone());
+                let is_dead = self.dead.contains_key(id) && !replaced.contains(&dead);
+                !self.by_id.contains_key(id) && !is_dead
+            }
+            _ => true,
+        });
         self.append(pending.changes, pending.then);
     }
 }

@@ -350,7 +350,18 @@ impl Core {
     }
 
     /// Moves a live task to the dead-letter queue.
-    pub(super) fn bury(&mut self, no: TaskNo, mut reason: String, attempts: Vec<Attempt>) {
+    pub(super) fn bury(&mut self, no: TaskNo, reason: String, attempts: Vec<Attempt>) {
+        self.bury_as(no, reason, attempts, false);
+    }
+
+    /// As [`Core::bury`]; `late` if it came too late for its group.
+    pub(super) fn bury_as(
+        &mut self,
+        no: TaskNo,
+        mut reason: String,
+        attempts: Vec<Attempt>,
+        late: bool,
+    ) {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
@@ -361,6 +372,7 @@ impl Core {
             reason,
             attempts,
             at_ms: self.now.wall_ms,
+            late,
         };
         let mut changes = vec![
             (RecordKey::Dead(id.clone()), Change::put(Record::Dead(dead))),

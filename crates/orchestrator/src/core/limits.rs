@@ -11,6 +11,12 @@ use crate::record::{Attempt, PartRecord, Record, RecordKey, TaskRecord};
 /// Bytes of a task's record, at most: its dead letter has to hold its attempts too.
 pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
 
+/// Records that an append may get beside those that it is for: its part of the history, and counters.
+pub(super) const BESIDE_MAX: usize = 8;
+
+/// Records that an append is for, at most.
+const CHANGES_MAX: usize = MAX_BATCH_OPS - BESIDE_MAX;
+
 /// Bytes of the attempts of a task, at most.
 const ATTEMPTS_MAX: usize = 128 * 1024;
 
@@ -23,9 +29,9 @@ const ATTEMPT_OVERHEAD: usize = 64;
 
 /// Why the log would refuse these changes, if it would.
 pub(super) fn excess(changes: &[(RecordKey, Change)]) -> Option<String> {
-    if changes.len() > MAX_BATCH_OPS {
+    if changes.len() > CHANGES_MAX {
         return Some(format!(
-            "{} records would have to be written at once; the log takes {MAX_BATCH_OPS}: \
+            "{} records would have to be written at once; the log takes {CHANGES_MAX}: \
              make fewer messages at a time, in two stages",
             changes.len()
         ));

@@ -17,10 +17,12 @@
 mod accept;
 mod append;
 mod apply;
+mod blocks;
 mod cancel;
 #[cfg(debug_assertions)]
 mod check;
 mod collect;
+mod counts;
 mod dead;
 mod deadline;
 mod event;
@@ -28,8 +30,11 @@ mod forget;
 mod handle;
 mod hedge;
 mod hosts;
+mod late;
 mod lease;
 mod limits;
+mod marks;
+mod past;
 mod phase;
 mod progress;
 mod ready;
@@ -42,14 +47,17 @@ mod tag;
 mod view;
 
 pub use apply::ReplayError;
+pub use blocks::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep};
 pub use collect::{GROUP_MAX, KEY_MAX};
 pub use event::{
     Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, PAUSE_REASON_MAX,
     Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
+pub use past::HistoryOptions;
 pub use state::{Core, CoreOptions, Routing};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 pub use view::{
-    Counters, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
+    Counters, GAPS_MAX, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView,
+    WorkerView,
 };

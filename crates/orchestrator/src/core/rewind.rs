@@ -9,7 +9,7 @@ use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Task, Then};
 use crate::id::TaskId;
 use crate::plan::{QueueIx, StageIx};
-use crate::record::{Record, RecordKey, TaskRecord};
+use crate::record::{Past, Record, RecordKey, TaskRecord};
 
 /// What is found of the blocks that are taken back.
 #[derive(Default)]
@@ -17,6 +17,8 @@ struct Found {
     tasks: Vec<TaskNo>,
     /// Marks and dead letters.
     records: Vec<RecordKey>,
+    /// The last block of all that.
+    last: Option<u64>,
     /// Whether something is on its way to the log, of which more may follow.
     moves: bool,
 }
@@ -25,7 +27,12 @@ impl Core {
     pub(super) fn rewind(&mut self, rewind: Rewind) {
         let stages = self.reached(&rewind.queues);
         let emitted = self.emitted_of(&stages);
-        self.blocks_stale += emitted.saturating_sub(rewind.from);
+        let stale = emitted.saturating_sub(rewind.from);
+        self.blocks_stale += stale;
+        if stale > 0 {
+            self.note_taken_back(&rewind, emitted - 1, true);
+            self.append(Vec::new(), Then::Nothing);
+        }
         self.rewind_round(rewind);
     }
 
@@ -49,6 +56,9 @@ impl Core {
             self.reply(rewind.request, self.applied, Reply::Rewound { from });
             return;
         }
+        if let Some(last) = found.last {
+            self.note_taken_back(&rewind, last, false);
+        }
         let mut dropped = Vec::with_capacity(found.tasks.len());
         let mut changes = Vec::new();
         // First, so that a source that is started anew in between goes on from there.
@@ -67,6 +77,17 @@ impl Core {
             self.append(part, Then::Nothing);
         }
         self.append(changes, Then::Rewind { rewind, dropped });
+    }
+
+    /// Remembers that the blocks from where a rewind begins were taken back.
+    fn note_taken_back(&mut self, rewind: &Rewind, last: u64, emitted: bool) {
+        self.note_past(Past::TakenBack {
+            source: rewind.producer.clone(),
+            first: rewind.from,
+            last,
+            emitted,
+            at_ms: self.now.wall_ms,
+        });
     }
 
     /// Answers the source's messages that wait at a door.
@@ -130,7 +151,7 @@ impl Core {
             let dead = self.dead_of(stages).map(|task| (task.id.block, task.last));
             let marks = stages.iter().flat_map(|stage| {
                 let below = self.finished[stage.0].by_block.range(..from);
-                below.flat_map(|(block, parts)| parts.values().map(|last| (*block, *last)))
+                below.flat_map(|(block, parts)| parts.values().map(|mark| (*block, mark.last)))
             });
             let across = live.chain(dead).chain(marks);
             let across = across.filter(|(first, last)| *first < from && *last >= from);
@@ -160,21 +181,30 @@ impl Core {
                 // The sink has it.
                 Phase::Emitting => {}
                 Phase::Finishing => found.moves = true,
-                _ => found.tasks.push(task.no),
+                _ => {
+                    found.tasks.push(task.no);
+                    found.last = found.last.max(Some(task.record.last));
+                }
             }
         }
         found.tasks.sort_unstable();
         for task in self.dead_of(stages).filter(|task| task.last >= from) {
             match self.deciding.contains(&task.id) {
                 true => found.moves = true,
-                false => found.records.push(RecordKey::Dead(task.id.clone())),
+                false => {
+                    found.records.push(RecordKey::Dead(task.id.clone()));
+                    found.last = found.last.max(Some(task.last));
+                }
             }
         }
         for stage in stages {
             let name = &self.plan.stage(*stage).name;
             let marks = self.finished[stage.0].by_block.iter();
+            let lasts = self.finished[stage.0].by_block.values();
+            let lasts = lasts.flat_map(|parts| parts.values().map(|mark| mark.last));
+            found.last = found.last.max(lasts.filter(|last| *last >= from).max());
             found.records.extend(marks.flat_map(|(block, parts)| {
-                let touched = parts.iter().filter(|(_, last)| **last >= from);
+                let touched = parts.iter().filter(|(_, mark)| mark.last >= from);
                 touched.map(|(part, _)| {
                     RecordKey::Done(TaskId {
                         stage: name.clone(),
@@ -223,7 +253,7 @@ impl Core {
         stage: StageIx,
         record: &TaskRecord,
     ) -> Option<Reply> {
-        if edition == Edition::Any {
+        if matches!(edition, Edition::Any | Edition::Anew) {
             return None;
         }
         let id = &record.id;
@@ -257,6 +287,7 @@ impl Core {
         let is_known = self.by_id.contains_key(id)
             || self.dead.contains_key(id)
             || self.is_finished(stage, id, record.last);
-        (edition == Edition::Recalled && !is_known).then_some(Reply::Duplicate)
+        let is_nothing = edition == Edition::Recalled && !is_known;
+        is_nothing.then_some(Reply::Duplicate { same: None })
     }
 }

@@ -60,12 +60,15 @@ impl Core {
 
     /// The sink has it. The cursor moves over what is confirmed without a gap: a confirmation that
     /// overtakes another waits for it, or the cursor would pass what the sink does not have.
-    pub(super) fn emitted(&mut self, id: &TaskId) {
-        let Some(no) = self.by_id.get(id) else { return };
-        let Some(emission) = self.emitting.iter_mut().find(|emission| emission.no == *no) else {
+    pub(super) fn emitted(&mut self, id: &TaskId, places: Vec<String>) {
+        let Some(&no) = self.by_id.get(id) else {
+            return;
+        };
+        let Some(emission) = self.emitting.iter_mut().find(|emission| emission.no == no) else {
             return;
         };
         emission.confirmed = true;
+        self.note_places(no, places);
         while self
             .emitting
             .front()

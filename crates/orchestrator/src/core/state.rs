@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use proofmill_bus::{Expect, Seq};
 
+use super::counts::Counted;
 use super::deadline::Slot;
 use super::event::{
     Action, Event, Now, Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
+use super::marks::Finished;
+use super::past::{Chronicle, Ending, HistoryOptions};
 use super::progress::Unrecorded;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
 use super::sequence::Emission;
@@ -19,9 +22,7 @@ use super::view::Counters;
 use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
-use crate::record::{
-    Attempt, Begun, DeadRecord, DoneRecord, Finish, PartRecord, Record, RecordKey, TaskRecord,
-};
+use crate::record::{Attempt, Begun, DeadRecord, PartRecord, Record, RecordKey, TaskRecord};
 
 /// Settings of a core that no workflow file holds.
 #[derive(Clone, Default)]
@@ -35,6 +36,8 @@ pub struct CoreOptions {
     /// The key that leases are tagged with, if the log has none: random bytes, which whoever runs the
     /// core has recorded if leases outlive it.
     pub fresh_lease_key: [u8; LEASE_KEY_BYTES],
+    /// How much of the past of blocks is remembered.
+    pub history: HistoryOptions,
 }
 
 impl std::fmt::Debug for CoreOptions {
@@ -43,6 +46,7 @@ impl std::fmt::Debug for CoreOptions {
         f.debug_struct("CoreOptions")
             .field("adopt_grace", &self.adopt_grace)
             .field("routing", &self.routing)
+            .field("history", &self.history)
             .finish_non_exhaustive()
     }
 }
@@ -149,6 +153,8 @@ pub struct Core {
     pub(super) reopened: bool,
     pub(super) started_at: Time,
     pub(super) unrecorded: Unrecorded,
+    pub(super) chronicle: Chronicle,
+    pub(super) counted: Counted,
 }
 
 pub(super) struct Task {
@@ -188,6 +194,8 @@ pub(super) struct Task {
     pub(super) run_recorded: bool,
     /// Whether it was in the log at the start.
     pub(super) replayed: bool,
+    /// What is known of its end before that is recorded.
+    pub(super) ending: Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -239,14 +247,6 @@ pub(super) struct Worker {
     pub(super) last_used: u64,
 }
 
-/// The finished tasks of a stage, as far back as they are remembered.
-#[derive(Default)]
-pub(super) struct Finished {
-    /// By first block and part: the last block.
-    pub(super) by_block: BTreeMap<u64, BTreeMap<Part, u64>>,
-    pub(super) newest: u64,
-}
-
 pub(super) struct Collector {
     pub(super) gathering: Gathering,
     /// Keys of the groups that fired, with the last block of each.
@@ -284,6 +284,8 @@ pub(super) enum Timer {
     Silent(WorkerId),
     Host(WorkerId),
     Adopted,
+    /// Counters have changed and are to be written.
+    Counts,
 }
 
 #[expect(
@@ -429,6 +431,8 @@ impl Core {
             reopened: false,
             started_at: Time::default(),
             unrecorded: Unrecorded::default(),
+            chronicle: Chronicle::default(),
+            counted: Counted::new(stages),
             plan,
             options,
         }
@@ -465,6 +469,8 @@ impl Core {
             self.resume_attempts(no);
         }
         self.forget_groups();
+        self.trim_past();
+        self.take_over_counts();
         self.settle_down();
         std::mem::take(&mut self.actions)
     }
@@ -495,6 +501,7 @@ impl Core {
         self.forget_outdated();
         self.end_slots();
         self.record_progress();
+        self.arm_counts();
     }
 
     pub(super) fn stage_of(&self, id: &TaskId) -> Option<StageIx> {
@@ -603,14 +610,6 @@ impl Core {
         };
         Some((*group, class))
     }
-
-    pub(super) fn done(&self, finish: Finish, last: u64) -> Change {
-        Change::put_new(Record::Done(DoneRecord {
-            finish,
-            last,
-            at_ms: self.now.wall_ms,
-        }))
-    }
 }
 
 fn block_counts(stages: usize) -> Vec<BlockCount> {
@@ -629,6 +628,13 @@ impl Collector {
             deadlines: BTreeMap::new(),
             began: BTreeMap::new(),
         }
+    }
+
+    /// A group has been emitted, or will have been once that is in the log.
+    pub(super) fn note_fired(&mut self, key: &Part, last: u64) {
+        self.fired.insert(key.clone(), last);
+        let keys = self.fired_by_last.entry(last).or_default();
+        keys.insert(key.clone());
     }
 }
 

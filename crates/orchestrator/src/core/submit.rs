@@ -1,12 +1,21 @@
 //! Messages from producers: idempotent, and made to wait when a queue is full.
 
-use super::event::{Reply, Submit};
+use super::event::{Edition, Reply, Submit};
 use super::limits::excess_of_task;
 use super::state::{Change, Core, Then};
+use crate::id::TaskId;
 use crate::message::tasks_of;
 use crate::origin::submitted;
 use crate::plan::{QueueIx, StageIx};
 use crate::record::{DeadRecord, Record, RecordKey, TaskRecord};
+
+/// What is to be recorded of a message, and what its producer is told.
+struct Admission {
+    changes: Vec<(RecordKey, Change)>,
+    /// Dead letters that it replaces.
+    replaced: Vec<TaskId>,
+    reply: Reply,
+}
 
 impl Core {
     pub(super) fn submit(&mut self, submit: Submit) {
@@ -115,61 +124,18 @@ impl Core {
             source_next,
             ..
         } = submit;
-        let mut changes = Vec::new();
-        let mut replaced = Vec::new();
-        let mut reply = Reply::Duplicate;
+        let mut admission = Admission::default();
         for (reader, task) in tasks {
-            let (Ok(record) | Err((record, _))) = &task;
-            if let Some(why) = excess_of_task(record) {
-                self.reply(request, self.applied, Reply::Invalid { why });
+            if let Err(refused) = self.admit_task(edition, reader, task, &mut admission) {
+                self.reply(request, self.applied, refused);
                 return;
             }
-            if let Some(other) = self.another_edition(edition, reader, record) {
-                if matches!(other, Reply::Differs { .. }) {
-                    self.reply(request, self.applied, other);
-                    return;
-                }
-                continue;
-            }
-            if let Some(known) = self.known(reader, record) {
-                if matches!(known, Reply::Differs { .. }) {
-                    self.reply(request, self.applied, known);
-                    return;
-                }
-                if reply == Reply::Duplicate {
-                    reply = known;
-                }
-                continue;
-            }
-            let id = record.id.clone();
-            let replaces_dead = self.dead.contains_key(&id);
-            if replaces_dead {
-                replaced.push(id.clone());
-            }
-            match task {
-                Ok(record) => {
-                    if !matches!(reply, Reply::Rejected { .. }) {
-                        reply = Reply::Accepted;
-                    }
-                    let put = Change::put_new(Record::Task(record));
-                    changes.push((RecordKey::Task(id.clone()), put));
-                    if replaces_dead {
-                        changes.push((RecordKey::Dead(id), Change::Delete));
-                    }
-                }
-                Err((task, why)) => {
-                    let at_ms = self.now.wall_ms;
-                    let dead = DeadRecord {
-                        task,
-                        reason: why.clone(),
-                        attempts: Vec::new(),
-                        at_ms,
-                    };
-                    changes.push((RecordKey::Dead(id), Change::put(Record::Dead(dead))));
-                    reply = Reply::Rejected { why };
-                }
-            }
         }
+        let Admission {
+            mut changes,
+            replaced,
+            reply,
+        } = admission;
         if let Some(next) = source_next {
             let moves = self
                 .sources
@@ -194,6 +160,69 @@ impl Core {
         self.append(changes, Then::Reply { request, reply });
     }
 
+    /// Adds what is to be recorded of a message at one of its readers.
+    ///
+    /// # Errors
+    /// The reply, where nothing of the message is to be recorded.
+    fn admit_task(
+        &self,
+        edition: Edition,
+        reader: StageIx,
+        task: Result<TaskRecord, (TaskRecord, String)>,
+        admission: &mut Admission,
+    ) -> Result<(), Reply> {
+        let (Ok(record) | Err((record, _))) = &task;
+        if let Some(why) = excess_of_task(record) {
+            return Err(Reply::Invalid { why });
+        }
+        let is_revived = edition == Edition::Anew
+            && !self.by_id.contains_key(&record.id)
+            && self.is_dropped(reader, record);
+        let known = match self.another_edition(edition, reader, record) {
+            None if is_revived => None,
+            None => self.known(reader, record),
+            other => other,
+        };
+        if let Some(known) = known {
+            return admission.is_known(known);
+        }
+        let id = record.id.clone();
+        if is_revived {
+            // Ahead of the task: a finished one is not taken.
+            let mark = RecordKey::Done(id.clone());
+            admission.changes.push((mark, Change::Delete));
+        }
+        let replaces_dead = self.dead.contains_key(&id);
+        if replaces_dead {
+            admission.replaced.push(id.clone());
+        }
+        let changes = &mut admission.changes;
+        match task {
+            Ok(record) => {
+                if !matches!(admission.reply, Reply::Rejected { .. }) {
+                    admission.reply = Reply::Accepted;
+                }
+                let put = Change::put_new(Record::Task(record));
+                changes.push((RecordKey::Task(id.clone()), put));
+                if replaces_dead {
+                    changes.push((RecordKey::Dead(id), Change::Delete));
+                }
+            }
+            Err((task, why)) => {
+                let dead = DeadRecord {
+                    task,
+                    reason: why.clone(),
+                    attempts: Vec::new(),
+                    at_ms: self.now.wall_ms,
+                    late: false,
+                };
+                changes.push((RecordKey::Dead(id), Change::put(Record::Dead(dead))));
+                admission.reply = Reply::Rejected { why };
+            }
+        }
+        Ok(())
+    }
+
     /// What is known of a task that a message would become; `None` if it is new, or would replace
     /// a dead letter that carries something else.
     pub(super) fn known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
@@ -202,13 +231,14 @@ impl Core {
         if let Some(task) = live {
             let same = task.record.payload == record.payload && task.record.last == record.last;
             return Some(if same {
-                Reply::Duplicate
+                Reply::Duplicate { same: Some(true) }
             } else {
                 Reply::Differs { task: id.clone() }
             });
         }
         if self.is_finished(reader, id, record.last) {
-            return Some(Reply::Duplicate);
+            let same = self.carried_same(reader, record);
+            return Some(Reply::Duplicate { same });
         }
         let (dead, _) = self.dead.get(id)?;
         let same = dead.task.payload == record.payload && dead.task.last == record.last;
@@ -216,5 +246,37 @@ impl Core {
             task: id.clone(),
             why: dead.reason.clone(),
         })
+    }
+}
+
+// === impl Admission ===
+
+impl Admission {
+    /// Takes into account what is known of the message at one of its readers.
+    fn is_known(&mut self, known: Reply) -> Result<(), Reply> {
+        match (&mut self.reply, known) {
+            (_, differs @ Reply::Differs { .. }) => return Err(differs),
+            (Reply::Duplicate { same }, Reply::Duplicate { same: here }) => {
+                *same = match (*same, here) {
+                    (Some(false), _) | (_, Some(false)) => Some(false),
+                    (Some(true), Some(true)) => Some(true),
+                    _ => None,
+                };
+            }
+            (reply @ Reply::Duplicate { .. }, known) => *reply = known,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Default for Admission {
+    /// Nothing is to be recorded.
+    fn default() -> Self {
+        Self {
+            changes: Vec::new(),
+            replaced: Vec::new(),
+            reply: Reply::Duplicate { same: Some(true) },
+        }
     }
 }

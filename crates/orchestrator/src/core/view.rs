@@ -8,12 +8,16 @@ use serde::{Deserialize, Serialize};
 
 use super::event::Time;
 use super::ready::ReadyQueue;
-use super::state::{Change, Core, Phase, Worker};
+use super::state::{Change, Core, Phase, Task, Worker};
 use crate::id::TaskId;
 use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Finish, TaskRecord};
 
-/// What a stage has seen since the core was made; replayed marks count too.
+/// Spans in [`Status::gaps`], at most.
+pub const GAPS_MAX: usize = 16;
+
+/// What a stage has seen since the log was new. After a crash `leased`, `retried`, `expired`, `hedged` and
+/// `stale_results` may lack their last seconds; the others are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Tasks accepted.
@@ -26,6 +30,9 @@ pub struct Counters {
     pub grouped: u64,
     /// Tasks consumed without effect.
     pub skipped: u64,
+    /// Messages that came to a collector after their group, or their blocks, had been emitted. They
+    /// are dead, passed on alone or skipped, as the stage says.
+    pub late: u64,
     /// Tasks that an operator dropped.
     pub dropped: u64,
     /// Failed attempts.
@@ -106,16 +113,18 @@ pub struct Status {
     pub paused: Vec<PausedWorker>,
     /// The next block that the sequencer will emit.
     pub next_block: Option<u64>,
+    /// Blocks, first and last, that have not come to the sequencer while it has later ones: the
+    /// lowest [`GAPS_MAX`] of such spans.
+    pub gaps: Vec<(u64, u64)>,
     /// Processes that keep partitions of collectors; none: the coordinator does.
     pub hosts: Vec<HostStatus>,
     /// Producers that wait for room in a queue.
     pub producers_waiting: usize,
-    /// Blocks that were done within their deadline, since the coordinator started.
+    /// Blocks that were done within their deadline.
     pub blocks_met: u64,
     /// Blocks that were not.
     pub blocks_missed: u64,
-    /// Blocks that had been emitted when the chain that their source follows was reorganised, since
-    /// the coordinator started.
+    /// Blocks that had been emitted when the chain that their source follows was reorganised.
     pub blocks_stale: u64,
     /// Whether the core leases nothing more.
     pub draining: bool,
@@ -248,9 +257,26 @@ impl Core {
             paused: self.paused_workers(),
             hosts: self.hosts_status(),
             next_block: self.plan.sequencer().map(|_| self.cursor),
+            gaps: self.gaps(),
             producers_waiting: self.parked.values().map(BTreeMap::len).sum(),
             draining: self.draining,
         }
+    }
+
+    fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut next = self.emit_next;
+        let mut gaps = Vec::new();
+        for ((first, _), no) in &self.emission {
+            if gaps.len() == GAPS_MAX {
+                break;
+            }
+            if *first > next {
+                gaps.push((next, *first - 1));
+            }
+            let last = self.tasks.get(no).map_or(*first, |task| task.record.last);
+            next = next.max(last.saturating_add(1));
+        }
+        gaps
     }
 
     fn paused_workers(&self) -> Vec<PausedWorker> {
@@ -272,36 +298,7 @@ impl Core {
             .tasks
             .values()
             .filter(|task| keep(&task.record))
-            .map(|task| TaskView {
-                record: task.record.clone(),
-                phase: match &task.phase {
-                    Phase::Ready | Phase::Delayed { .. } | Phase::Recording
-                        if !task.copies.is_empty() =>
-                    {
-                        TaskPhase::Leased
-                    }
-                    Phase::New | Phase::Ready => TaskPhase::Waiting,
-                    Phase::Delayed { .. } => TaskPhase::Delayed,
-                    Phase::Leased => TaskPhase::Leased,
-                    Phase::Held => TaskPhase::Held,
-                    Phase::Queued | Phase::Emitting => TaskPhase::Queued,
-                    Phase::Recording | Phase::Finishing => TaskPhase::Recording,
-                },
-                worker: task.copies.first().map(|held| held.worker.clone()),
-                workers: task
-                    .copies
-                    .iter()
-                    .map(|held| (held.worker.clone(), held.attempt))
-                    .collect(),
-                results: task.parts.keys().cloned().collect(),
-                result_workers: task
-                    .parts
-                    .values()
-                    .map(|part| part.worker.clone())
-                    .collect(),
-                claimable: task.phase == Phase::Ready,
-                attempts: task.attempts.clone(),
-            })
+            .map(task_view)
             .collect();
         views.sort_by(|a, b| a.record.id.cmp(&b.record.id));
         views
@@ -391,15 +388,56 @@ impl Core {
     }
 }
 
+pub(super) fn task_view(task: &Task) -> TaskView {
+    TaskView {
+        record: task.record.clone(),
+        phase: match &task.phase {
+            Phase::Ready | Phase::Delayed { .. } | Phase::Recording if !task.copies.is_empty() => {
+                TaskPhase::Leased
+            }
+            Phase::New | Phase::Ready => TaskPhase::Waiting,
+            Phase::Delayed { .. } => TaskPhase::Delayed,
+            Phase::Leased => TaskPhase::Leased,
+            Phase::Held => TaskPhase::Held,
+            Phase::Queued | Phase::Emitting => TaskPhase::Queued,
+            Phase::Recording | Phase::Finishing => TaskPhase::Recording,
+        },
+        worker: task.copies.first().map(|held| held.worker.clone()),
+        workers: task
+            .copies
+            .iter()
+            .map(|held| (held.worker.clone(), held.attempt))
+            .collect(),
+        results: task.parts.keys().cloned().collect(),
+        result_workers: task
+            .parts
+            .values()
+            .map(|part| part.worker.clone())
+            .collect(),
+        claimable: task.phase == Phase::Ready,
+        attempts: task.attempts.clone(),
+    }
+}
+
 // === impl Counters ===
 
 impl Counters {
-    pub(super) fn count(&mut self, finish: &Finish) {
+    /// The counter of those that ended so.
+    pub(super) fn of(&mut self, finish: &Finish) -> [Option<&mut u64>; 2] {
         match finish {
-            Finish::Completed { .. } => self.completed += 1,
-            Finish::Grouped { .. } => self.grouped += 1,
-            Finish::Skipped { .. } => self.skipped += 1,
-            Finish::Dropped => self.dropped += 1,
+            Finish::Completed { .. } => [Some(&mut self.completed), None],
+            Finish::Grouped { .. } => [Some(&mut self.grouped), None],
+            Finish::Skipped { .. } => [Some(&mut self.skipped), None],
+            Finish::Dropped => [Some(&mut self.dropped), None],
+            Finish::Late {
+                passed_on: true, ..
+            } => [Some(&mut self.late), None],
+            Finish::Late { .. } => [Some(&mut self.late), Some(&mut self.skipped)],
         }
+    }
+
+    /// The counters of those that died, as members that came too late, or otherwise.
+    pub(super) fn of_dead(&mut self, late: bool) -> [Option<&mut u64>; 2] {
+        [Some(&mut self.died), late.then_some(&mut self.late)]
     }
 }

@@ -7,13 +7,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use proofmill_workflow as file;
 
 use super::options::MillError;
 use crate::core::Core;
+use crate::whole_file;
 
 /// In the state directory: the block below which files that the log does not know are accepted.
 const ACCEPTED: &str = "accepted-emissions";
@@ -125,14 +126,11 @@ fn accepted_below(state: &Path) -> io::Result<u64> {
 }
 
 fn accept_below(state: &Path, block: u64) -> io::Result<()> {
-    let mut file = tempfile::Builder::new()
-        .prefix(".new-")
-        .tempfile_in(state)?;
-    writeln!(file, "{block}")?;
-    file.as_file().sync_all()?;
-    let path: PathBuf = state.join(ACCEPTED);
-    file.persist(path).map_err(|error| error.error)?;
-    fs::File::open(state)?.sync_all()
+    whole_file::write_durably(
+        &state.join(ACCEPTED),
+        format!("{block}\n").as_bytes(),
+        ".new-",
+    )
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 mod checks;
 mod emitted;
 mod options;
+mod presence;
 mod registry;
 mod roles;
 mod run;
@@ -29,7 +30,7 @@ pub use options::{MillError, Options, SourceSummary, Summary};
 pub use registry::{CheckMaker, EndpointMaker, ExecutorMaker, Registry, SourceMaker};
 pub(crate) use roles::Roles;
 pub use run::Mill;
-pub(crate) use run::make_private;
+pub(crate) use run::{history_options, make_private};
 pub(crate) use sinks::{sinks, sweep_sink_programs};
 pub use sweep::BlobSweep;
 pub(crate) use sweep::sweep_blobs;

@@ -100,6 +100,16 @@ pub enum MillError {
         #[source]
         source: std::io::Error,
     },
+    /// The state directory was removed while the mill ran.
+    #[error(
+        "{} was removed or replaced while the mill ran, and with it what was not finished; start it again \
+         to begin anew, or restore the state directory from a copy first",
+        path.display()
+    )]
+    StateLost {
+        /// The state directory, or the log in it.
+        path: PathBuf,
+    },
     /// The log cannot be opened.
     #[error(transparent)]
     Open(#[from] bus::OpenError),

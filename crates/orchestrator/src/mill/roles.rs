@@ -153,6 +153,7 @@ impl Roles<'_> {
                 confirmations,
                 poll,
                 full,
+                payload,
                 reorg_depth,
             } => {
                 let options = source::ethereum::Options {
@@ -161,6 +162,7 @@ impl Roles<'_> {
                     confirmations: *confirmations,
                     poll: *poll,
                     full: *full,
+                    payload: payload.clone(),
                     reorg_depth: *reorg_depth as usize,
                 };
                 let made = source::ethereum::Ethereum::new(options);

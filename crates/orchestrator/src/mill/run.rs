@@ -4,6 +4,7 @@ use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proofmill_bus::{BlobStore, check_private_directory, make_private_directory};
 use proofmill_workflow as file;
@@ -12,18 +13,22 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::checks::checks;
 use super::emitted;
 use super::options::{MillError, Options, SourceSummary, Summary};
+use super::presence::Presence;
 use super::registry::Registry;
 use super::roles::Roles;
 use super::sinks::{sinks, sweep_sink_programs};
 use super::store::Store;
 use super::sweep::{sweep_at_end, sweep_blobs};
 use crate::coordinator::{self, Coordinator, CoordinatorError, CoordinatorGone, Handle};
-use crate::core::CoreOptions;
+use crate::core::{CoreOptions, HistoryOptions};
 use crate::plan::Plan;
 use crate::remote::Server;
 use crate::shutdown::{self, Level, Shutdown, Trigger};
 use crate::sink::{self, SinkStopped};
 use crate::source;
+
+/// How long a mill whose state directory is gone may take to close what it had open there.
+const CLOSE_LOST: Duration = Duration::from_secs(5);
 
 /// A workflow that is open: its coordinator runs, so that it can be asked and told. Nothing is
 /// proved before [`Mill::run`].
@@ -70,6 +75,7 @@ impl Mill {
             let settings = coordinator::Options {
                 core: CoreOptions {
                     routing: options.routing,
+                    history: history_options(workflow),
                     ..CoreOptions::default()
                 },
             };
@@ -117,11 +123,23 @@ impl Mill {
         &self.blobs
     }
 
-    /// Runs every role until the sources have ended and nothing moves, or until `shutdown`.
+    /// Runs every role until the sources have ended and nothing moves, or until `shutdown`; or until the
+    /// state directory is removed, within a second.
     pub fn run(mut self, shutdown: Shutdown) -> BoxFuture<'static, Result<Summary, MillError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
-            let ran = self.run_roles(shutdown).await;
+            let presence = Presence::of(&self.options.state);
+            let ran = tokio::select! {
+                ran = self.run_roles(shutdown) => ran,
+                // Whatever runs is dropped: nothing that it makes could be kept.
+                () = presence.until_lost() => Err(CoordinatorGone.into()),
+            };
+            if let (Err(_), Some(lost)) = (&ran, presence.lost()) {
+                let path = lost.to_owned();
+                // How that ends does not matter any more.
+                let _ = tokio::time::timeout(CLOSE_LOST, self.close()).await;
+                return Err(MillError::StateLost { path });
+            }
             // If the coordinator stopped, everything else only says so: its reason is the reason.
             let closed = self.close().await;
             match ran {
@@ -292,6 +310,14 @@ impl Mill {
             stopped?;
             closed.map_err(|failure| CoordinatorError::Log(failure).into())
         })
+    }
+}
+
+/// How much of the past of blocks a workflow remembers.
+pub(crate) fn history_options(workflow: &file::Workflow) -> HistoryOptions {
+    HistoryOptions {
+        steps: usize::try_from(workflow.history.steps).unwrap_or(usize::MAX),
+        keep: workflow.history.keep,
     }
 }
 

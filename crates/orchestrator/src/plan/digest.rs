@@ -119,6 +119,8 @@ fn collector(identity: &mut Identity, plan: &CollectorPlan) {
         settings,
         group_by,
         t_collect,
+        // It is among the settings, unless it is the default.
+        late: _,
     } = plan;
     identity.text(settings);
     identity.option(group_by.as_ref(), |identity, pointer| {
@@ -179,7 +181,7 @@ start = 7
 directory = "out"
 "#;
 
-    const CHANGES: [(&str, &str); 16] = [
+    const CHANGES: [(&str, &str); 17] = [
         ("\"pinned\"", "\"other\""),
         ("\"12s\"", "\"13s\""),
         ("\"gpus\"", "\"cpus\""),
@@ -195,6 +197,7 @@ directory = "out"
         ("k = 2", "k = 3"),
         ("\"/id\"", "\"/no\""),
         ("t_collect = \"1m\"", "t_collect = \"2m\""),
+        ("t_collect = \"1m\"", "t_collect = \"1m\"\nlate = \"skip\""),
         ("start = 7", "start = 8"),
     ];
 

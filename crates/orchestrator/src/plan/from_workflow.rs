@@ -7,7 +7,7 @@ use proofmill_workflow as file;
 use serde_json::json;
 
 use super::model::{
-    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
     QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 use crate::collector::{Expected, Match, Range, Sequential, StrategyFactory};
@@ -209,6 +209,11 @@ fn collector_plan(
         settings,
         group_by,
         t_collect: collector.t_collect,
+        late: match collector.late {
+            file::Late::Dead => Late::Dead,
+            file::Late::Emit => Late::Emit,
+            file::Late::Skip => Late::Skip,
+        },
     })
 }
 
@@ -231,5 +236,12 @@ fn settings_of(collector: &file::Collector) -> serde_json::Value {
             json!({ "custom": { "name": name, "params": params } })
         }
     };
-    json!({ "partial": collector.partial, "strategy": strategy })
+    let mut settings = json!({ "partial": collector.partial, "strategy": strategy });
+    // Plans without the setting keep the identity that they had before there was one.
+    match collector.late {
+        file::Late::Dead => {}
+        file::Late::Emit => settings["late"] = json!("emit"),
+        file::Late::Skip => settings["late"] = json!("skip"),
+    }
+    settings
 }

@@ -6,6 +6,6 @@ mod model;
 
 pub use from_workflow::{PlanError, StrategyMaker};
 pub use model::{
-    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
     QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };

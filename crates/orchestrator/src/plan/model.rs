@@ -137,6 +137,18 @@ pub struct Hedge {
     pub min: Duration,
 }
 
+/// What becomes of a message that comes to a collector after the group that it belongs to was emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Late {
+    /// It goes to the dead-letter queue.
+    #[default]
+    Dead,
+    /// It is passed on alone, as a group of one.
+    Emit,
+    /// It is consumed without effect.
+    Skip,
+}
+
 /// How a collector stage groups its messages.
 #[derive(Clone, Debug)]
 pub struct CollectorPlan {
@@ -149,6 +161,8 @@ pub struct CollectorPlan {
     pub group_by: Option<Arc<str>>,
     /// A group is given up, or emitted as it is, this long after its first message (T_collect).
     pub t_collect: Option<Duration>,
+    /// What becomes of a message that comes too late for its group.
+    pub late: Late,
 }
 
 /// What a worker must offer to run a task.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{
-    Attempt, DeadRecord, DoneRecord, GroupRecord, PartRecord, Record, SlotRecord, TaskRecord,
-};
+use super::version2::DoneRecord2;
+use super::{Attempt, DeadRecord, GroupRecord, PartRecord, Record, SlotRecord, TaskRecord};
 use crate::id::TaskId;
 use crate::origin::Origins;
 use crate::payload::Payload;
@@ -22,7 +21,7 @@ pub(super) const VERSION: u8 = 1;
 pub(super) enum Record1 {
     Task(TaskRecord1),
     Tries(Vec<Attempt>),
-    Done(DoneRecord),
+    Done(DoneRecord2),
     Dead(DeadRecord1),
     Group(GroupRecord),
     Cursor(u64),
@@ -57,12 +56,13 @@ impl From<Record1> for Record {
         match record {
             Record1::Task(task) => Self::Task(task.into()),
             Record1::Tries(attempts) => Self::Tries(attempts),
-            Record1::Done(done) => Self::Done(done),
+            Record1::Done(done) => Self::Done(done.into()),
             Record1::Dead(dead) => Self::Dead(DeadRecord {
                 task: dead.task.into(),
                 reason: dead.reason,
                 attempts: dead.attempts,
                 at_ms: dead.at_ms,
+                late: false,
             }),
             Record1::Group(group) => Self::Group(group),
             Record1::Cursor(next) => Self::Cursor(next),

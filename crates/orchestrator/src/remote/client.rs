@@ -377,7 +377,7 @@ fn said(event: Event) -> Option<Said> {
         Event::Release { worker, lease } => Said::Release(worker, lease),
         Event::HostBeat { host } => Said::HostBeat(host),
         Event::Verdicts(verdicts) => Said::Verdicts(verdicts),
-        Event::Emitted { task } => Said::Emitted(task),
+        Event::Emitted { task, places } => Said::Emitted(task, places),
         _ => return None,
     })
 }

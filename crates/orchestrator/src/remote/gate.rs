@@ -35,6 +35,10 @@ const SLOTS_MAX: usize = 1 << 16;
 /// Grouping values of one message, at most.
 const GROUPINGS_MAX: usize = 256;
 
+/// Sinks that an emission has gone to, at most, and bytes of the name of each: longer than what is kept.
+const SINKS_MAX: usize = 256;
+const SINK_MAX: usize = 16 * 1024;
+
 /// Leases that one heartbeat names, at most.
 const RUNNING_MAX: usize = 1 << 16;
 
@@ -148,7 +152,13 @@ impl Gate<'_> {
                 let mut stages = verdicts.verdicts.iter().map(|verdict| verdict.at.stage);
                 stages.try_for_each(|stage| self.stage(stage))
             }
-            Said::AttachSink { .. } | Said::Emitted(_) => self.only(Role::Sequencer),
+            Said::AttachSink { .. } => self.only(Role::Sequencer),
+            Said::Emitted(_, places) => {
+                self.only(Role::Sequencer)?;
+                bounded("the sinks of an emission", places.len(), SINKS_MAX)?;
+                let mut places = places.iter();
+                places.try_for_each(|place| bounded("the bytes of a sink", place.len(), SINK_MAX))
+            }
         }
     }
 

@@ -309,7 +309,7 @@ impl Server {
                 handle.attach_sink(sender).await
             }
             other => {
-                if matches!(other, Said::Emitted(_)) {
+                if matches!(other, Said::Emitted(..)) {
                     let mut clients = self.lock();
                     *sink_unknown |= !self.client(&mut clients, name).has_sink;
                 }

@@ -15,7 +15,7 @@ use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
 /// The version of what follows.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// Bytes of a message, at most: one that is kept as a blob is not fetched if it is larger.
 const MESSAGE_MAX: u64 = 256 << 20;
@@ -101,8 +101,8 @@ pub enum Said {
         /// The term of the sequencer's lease.
         term: u64,
     },
-    /// See [`Event::Emitted`].
-    Emitted(TaskId),
+    /// See [`Event::Emitted`]: the task, and the sinks that have it.
+    Emitted(TaskId, Vec<String>),
 }
 
 impl Said {
@@ -130,7 +130,7 @@ impl Said {
             Self::HostBeat(host) => Event::HostBeat { host },
             Self::HostLeave(host) => Event::HostLeave { host },
             Self::Verdicts(verdicts) => Event::Verdicts(verdicts),
-            Self::Emitted(task) => Event::Emitted { task },
+            Self::Emitted(task, places) => Event::Emitted { task, places },
             Self::AttachSink { .. } => return None,
         })
     }
@@ -148,7 +148,7 @@ impl Said {
     pub(super) fn matters(&self) -> bool {
         matches!(
             self,
-            Self::Complete(_) | Self::Fail(_) | Self::Release(..) | Self::Emitted(_)
+            Self::Complete(_) | Self::Fail(_) | Self::Release(..) | Self::Emitted(..)
         )
     }
 }

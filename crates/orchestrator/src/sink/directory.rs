@@ -1,13 +1,13 @@
 //! A directory with one file for each emitted message.
 
 use std::fmt::Display;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use futures_util::future::BoxFuture;
 
 use super::service::{Emitted, Sink, SinkError};
 use crate::payload::Encoding;
+use crate::whole_file;
 
 /// Writes `FIRST-LAST.json` (or `.bin`), block numbers padded to ten digits so that names sort in
 /// chain order. A file is whole or absent, and one that is there already is left as it is.
@@ -40,13 +40,7 @@ impl Directory {
         if target.try_exists()? {
             return Ok(());
         }
-        let mut file = tempfile::Builder::new()
-            .prefix(".emit-")
-            .tempfile_in(path)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        file.persist(&target).map_err(|error| error.error)?;
-        std::fs::File::open(path)?.sync_all()
+        whole_file::write_durably(&target, bytes, ".emit-")
     }
 }
 
@@ -55,6 +49,12 @@ fn failed(path: &Path, why: impl Display) -> SinkError {
 }
 
 impl Sink for Directory {
+    fn place(&self, emitted: &Emitted) -> String {
+        let path = self.path.join(Self::file_name(emitted));
+        let path = std::path::absolute(&path).unwrap_or(path);
+        format!("file {}", path.display())
+    }
+
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
         let name = Self::file_name(emitted);
         let (path, bytes) = (self.path.clone(), emitted.bytes.clone());

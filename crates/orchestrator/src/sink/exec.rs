@@ -48,7 +48,7 @@ impl Exec {
         };
         let run = program.run(&context, &emitted.bytes, std::future::pending());
         let attempt = run.await;
-        let place = format!("program {}", self.program.spec().program.display());
+        let place = self.place(emitted);
         match attempt.outcome {
             Outcome::Succeeded(_) => {
                 self.tried = None;
@@ -61,6 +61,10 @@ impl Exec {
 }
 
 impl Sink for Exec {
+    fn place(&self, _emitted: &Emitted) -> String {
+        format!("program {}", self.program.spec().program.display())
+    }
+
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
         Box::pin(self.run(emitted))
     }

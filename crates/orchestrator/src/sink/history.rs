@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::whole_file;
 
 /// Emissions that are remembered, at most: more than a crash brings again.
 const KEPT: usize = 128;
@@ -123,11 +125,7 @@ fn read(path: &Path) -> Result<VecDeque<Entry>, String> {
 }
 
 fn write(path: &Path, entries: &VecDeque<Entry>) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::with_prefix_in(".new-", folder)?;
-    file.write_all(&serde_json::to_vec(entries)?)?;
-    file.persist(path)?;
-    Ok(())
+    whole_file::write(path, &serde_json::to_vec(entries)?, ".new-")
 }
 
 #[cfg(test)]

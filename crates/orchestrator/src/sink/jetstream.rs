@@ -54,11 +54,15 @@ fn capitalized(word: &str) -> String {
 }
 
 impl Sink for JetStream {
+    fn place(&self, _emitted: &Emitted) -> String {
+        format!("subject {}", self.publisher.subject())
+    }
+
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
         Box::pin(async move {
             let published = self.publish(emitted).await;
             published.map_err(|error| {
-                let place = format!("subject {}", self.publisher.subject());
+                let place = self.place(emitted);
                 match error {
                     error @ PublishError::Failed(_) => SinkError::new(place, error),
                     error => SinkError::refused(place, error),

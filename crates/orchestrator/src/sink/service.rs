@@ -56,6 +56,12 @@ pub trait Sink: Send {
     /// Takes one; it is durable when this returns.
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>>;
 
+    /// Where a message goes that it takes: what the sink is, and a file, an address or the like, for people
+    /// who ask what became of a block. No secrets.
+    fn place(&self, _emitted: &Emitted) -> String {
+        "a sink of the program itself".to_owned()
+    }
+
     /// Waits between attempts at a message that it does not take. What it [refuses] is tried again
     /// after the longest wait.
     ///
@@ -138,11 +144,11 @@ pub fn run(
                 () = shutdown.reached(Level::Stop) => return Ok(()),
             };
             for (task, resolved) in ready {
-                tokio::select! {
-                    () = deliver(options, &workflow, &task, resolved) => {}
+                let places = tokio::select! {
+                    places = deliver(options, &workflow, &task, resolved) => places,
                     () = shutdown.reached(Level::Stop) => return Ok(()),
-                }
-                coordinator.emitted(task.id.clone()).await?;
+                };
+                coordinator.emitted(task.id.clone(), places).await?;
             }
             match then {
                 Then::All => {}
@@ -212,13 +218,13 @@ fn size_of_batch(waiting: &VecDeque<Emission>) -> usize {
     fitting.max(1).min(waiting.len())
 }
 
-/// Hands a message to every sink, each until it takes it.
+/// Hands a message to every sink, each until it takes it. Returns where it went.
 async fn deliver(
     options: &mut Options,
     workflow: &Arc<str>,
     task: &TaskRecord,
     resolved: Resolved,
-) {
+) -> Vec<String> {
     let mut attempt = 0;
     let emitted = loop {
         attempt += 1;
@@ -227,18 +233,21 @@ async fn deliver(
             Err(error) => wait(&EACH_SECOND, attempt, task.id.block, &error).await,
         }
     };
+    let mut places = Vec::with_capacity(options.sinks.len());
     for sink in &mut options.sinks {
         let mut attempt = 0;
         while let Err(error) = sink.put(&emitted).await {
             attempt += 1;
             wait(&sink.backoff(), attempt, emitted.first, &error).await;
         }
+        places.push(sink.place(&emitted));
     }
     if let Some(stream) = &options.stream
         && stream.send(emitted).await.is_err()
     {
         options.stream = None;
     }
+    places
 }
 
 /// Fetches what a message carries, again until it is there.

@@ -54,7 +54,7 @@ impl Webhook {
     }
 
     async fn post(&self, emitted: &Emitted) -> Result<(), SinkError> {
-        let place = format!("webhook {}", self.client.url());
+        let place = self.place(emitted);
         let headers = self.headers(emitted, SystemTime::now());
         let headers = headers.map_err(|why| SinkError::refused(&place, why))?;
         let body = emitted.bytes.clone();
@@ -110,6 +110,10 @@ impl Webhook {
 }
 
 impl Sink for Webhook {
+    fn place(&self, _emitted: &Emitted) -> String {
+        format!("webhook {}", self.client.url())
+    }
+
     fn put<'a>(&'a mut self, emitted: &'a Emitted) -> BoxFuture<'a, Result<(), SinkError>> {
         Box::pin(self.post(emitted))
     }

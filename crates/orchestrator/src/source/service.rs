@@ -402,7 +402,7 @@ impl Window {
         };
         match reply {
             Reply::Accepted => self.summary.accepted += 1,
-            Reply::Duplicate | Reply::IsDead { .. } => self.summary.duplicates += 1,
+            Reply::Duplicate { .. } | Reply::IsDead { .. } => self.summary.duplicates += 1,
             Reply::Rejected { .. } => self.summary.rejected += 1,
             Reply::Differs { .. } if edition != Edition::Any => {
                 self.changed = Some(self.changed.map_or(block, |known| known.min(block)));

@@ -60,7 +60,9 @@ fn a_retried_dead_letter_begins_anew_and_a_dropped_one_is_finished() {
     mill.fail("w", "prove/0/0", 1, true);
     assert_eq!(mill.drop_dead("prove/0/0"), Some(Reply::Accepted));
     assert_eq!(mill.drop_dead("prove/0/0"), Some(Reply::NotFound));
-    assert_eq!(mill.block("in", 0), Some(Reply::Duplicate));
+    // A source that brings it again does not bring it back.
+    let same = Some(true);
+    assert_eq!(mill.block("in", 0), Some(Reply::Duplicate { same }));
     assert!(mill.core.has_finished(&id("prove/0/0"), 0));
     assert_eq!(mill.core.status().stages[0].counters.dropped, 1);
 }
@@ -172,5 +174,7 @@ fn a_resubmission_waits_for_what_an_operator_has_just_decided() {
     let task = id("prove/0/0");
     assert_eq!(decided(Mill::retry), (Some(Reply::Differs { task }), true));
     // It was dropped, so the block is finished: a task accepted now would never run.
-    assert_eq!(decided(Mill::drop_dead), (Some(Reply::Duplicate), false));
+    let same = Some(false);
+    let reply = Some(Reply::Duplicate { same });
+    assert_eq!(decided(Mill::drop_dead), (reply, false));
 }

@@ -35,7 +35,7 @@ fn kept(mill: &Mill) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn barriers_fire_by_a_host_s_verdict_and_what_comes_late_is_skipped() {
+fn barriers_fire_by_a_host_s_verdict_and_what_comes_late_is_dead() {
     let mut mill = pairs(None);
     mill.host("a");
     send(&mut mill, 1, "x");
@@ -47,7 +47,8 @@ fn barriers_fire_by_a_host_s_verdict_and_what_comes_late_is_skipped() {
     send(&mut mill, 1, "z");
     mill.hosts_work();
     let counters = mill.core.status().stages[0].counters;
-    assert_eq!((counters.grouped, counters.skipped), (2, 1));
+    assert_eq!((counters.grouped, counters.late), (2, 1));
+    assert_eq!(mill.core.status().dead, 1);
     assert_eq!(mill.tasks(), ["next/1/1 Waiting"]);
 }
 

@@ -65,7 +65,10 @@ fn prove(mill: &mut Mill, block: u64, fork: char) {
 }
 
 fn emitted(mill: &mut Mill, task: &str) {
-    mill.tell(Event::Emitted { task: id(task) });
+    mill.tell(Event::Emitted {
+        task: id(task),
+        places: Vec::new(),
+    });
 }
 
 /// Blocks 0 and 1 have left, 2 and 3 are aggregated, 4 is held, 5 is proved.
@@ -209,7 +212,7 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
         }
         let same = bring(&mut mill, block, 'a', Edition::Recalled);
         assert!(
-            matches!(same, Some(Reply::Duplicate | Reply::IsDead { .. })),
+            matches!(same, Some(Reply::Duplicate { .. } | Reply::IsDead { .. })),
             "{same:?}"
         );
     }
@@ -221,7 +224,7 @@ fn another_message_of_a_block_is_told_wherever_the_known_one_is() {
     // Nothing is known of block 9, and nothing is recorded.
     assert_eq!(
         bring(&mut mill, 9, 'b', Edition::Recalled),
-        Some(Reply::Duplicate)
+        Some(Reply::Duplicate { same: None })
     );
     assert!(mill.core.tasks(|task| task.id.block == 9).is_empty());
     let any = bring(&mut mill, 6, 'c', Edition::Any);

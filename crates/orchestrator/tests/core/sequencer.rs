@@ -1,11 +1,14 @@
 //! Emission: in block order, once.
 
-use proofmill_orchestrator::core::Event;
+use proofmill_orchestrator::core::{Event, Reply};
 
 use crate::support::{Draft, Mill, id};
 
 fn emitted(mill: &mut Mill, task: &str) {
-    mill.tell(Event::Emitted { task: id(task) });
+    mill.tell(Event::Emitted {
+        task: id(task),
+        places: Vec::new(),
+    });
 }
 
 #[test]
@@ -59,14 +62,20 @@ fn marks_below_the_cursor_are_forgotten() {
         .sequence("out")
         .mill();
     mill.join("w", 1);
-    for block in 0..100 {
+    for block in 0..250 {
         mill.block("in", block);
         mill.complete("w", &format!("prove/{block}/0"), 1);
         emitted(&mut mill, &format!("emit/{block}/0"));
     }
+    // What came from outside is remembered a while longer, for the answer to who submits it again.
     assert!(!mill.has_key("done.prove.0.0"));
-    assert_eq!(
-        mill.block("in", 0),
-        Some(proofmill_orchestrator::core::Reply::Duplicate)
-    );
+    assert!(mill.has_key("done.prove.249.0"));
+    let mut again = |block, json| mill.send("in", Mill::message(block, block, json));
+    let known = |same| Some(Reply::Duplicate { same });
+    assert_eq!(again(0, r#"{"block":0}"#), known(None));
+    assert_eq!(again(249, r#"{"block":249}"#), known(Some(true)));
+    assert_eq!(again(249, r#"{"block":"other"}"#), known(Some(false)));
+    mill.restart(std::time::Duration::ZERO);
+    let mut again = |block, json| mill.send("in", Mill::message(block, block, json));
+    assert_eq!(again(249, r#"{"block":"other"}"#), known(Some(false)));
 }

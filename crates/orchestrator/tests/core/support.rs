@@ -1,4 +1,4 @@
-//! A core whose log accepts at once, and plans made in a few words.
+//! A core whose log accepts at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,19 +6,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
-use proofmill_orchestrator::collector::{Host, StrategyFactory, ToHost};
+use proofmill_orchestrator::collector::{Host, ToHost};
 use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag,
-    Now, Output, Reply, RequestId, Submit, Target, Time, Token,
+    Action, Complete, Core, CoreOptions, Edition, Event, Fail, HistoryOptions, Join, LeaseKey,
+    LeaseRef, LeaseTag, Now, Output, Reply, RequestId, Submit, Target, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
 use proofmill_orchestrator::payload::Payload;
-use proofmill_orchestrator::plan::{
-    Backoff, CollectorPlan, Deadline, DispatcherPlan, Needs, Plan, QueueIx, QueuePlan, StageIx,
-    StageKind, StagePlan,
-};
-use proofmill_orchestrator::record::Failure;
+use proofmill_orchestrator::plan::{Late, Plan, StageIx};
+use proofmill_orchestrator::record::{Failure, Record};
+
+pub(crate) use crate::draft::{Draft, dispatcher};
 
 pub(crate) struct Mill {
     pub(crate) core: Core,
@@ -36,11 +35,17 @@ pub(crate) struct Mill {
     pub(crate) emitted: Vec<TaskId>,
     pub(crate) cancelled: Vec<(String, LeaseRef)>,
     pub(crate) unknown: Vec<String>,
+    /// Late messages that the operator was told of.
+    pub(crate) late: Vec<(TaskId, Late)>,
     hosts: BTreeMap<String, Host>,
     /// What hosts have been told and have not looked at, with whom.
     pub(crate) told: Vec<(String, ToHost)>,
     sessions: u64,
     replies: BTreeMap<RequestId, Reply>,
+    /// From the next restart on.
+    pub(crate) history: HistoryOptions,
+    /// Appends that the log took, and the operations in them.
+    pub(crate) appends: (usize, usize),
     /// With a log that takes its time: appends on their way to it.
     pub(crate) on_the_way: Option<Vec<(Token, Vec<Op>)>>,
 }
@@ -71,10 +76,13 @@ impl Mill {
             emitted: Vec::new(),
             cancelled: Vec::new(),
             unknown: Vec::new(),
+            late: Vec::new(),
             hosts: BTreeMap::new(),
             told: Vec::new(),
             sessions: 0,
             replies: BTreeMap::new(),
+            history: HistoryOptions::default(),
+            appends: (0, 0),
             on_the_way: None,
         }
     }
@@ -126,6 +134,7 @@ impl Mill {
                 }
                 Action::Emit { task, .. } => self.emitted.push(task.id.clone()),
                 Action::Host { host, message } => self.told.push((host.to_string(), message)),
+                Action::Late { task, became, .. } => self.late.push((task, became)),
                 Action::Settle { .. } => {}
                 Action::Defect { why } => panic!("{why}"),
             }
@@ -175,6 +184,8 @@ impl Mill {
             "{} operations",
             ops.len()
         );
+        self.appends.0 += 1;
+        self.appends.1 += ops.len();
         for op in ops {
             self.last = self.last.next();
             match op {
@@ -197,6 +208,19 @@ impl Mill {
         self.log.contains_key(key)
     }
 
+    /// The records under keys that begin so.
+    pub(crate) fn records(&self, prefix: &str) -> Vec<Record> {
+        let found = self.log.iter().filter(|(key, _)| key.starts_with(prefix));
+        found
+            .map(|(key, (_, value))| Record::decode(key, value).expect("our own record"))
+            .collect()
+    }
+
+    /// The records under keys that begin so are gone, as if nobody had ever written them.
+    pub(crate) fn without(&mut self, prefix: &str) {
+        self.log.retain(|key, _| !key.starts_with(prefix));
+    }
+
     /// The process dies and comes back with what the log holds.
     pub(crate) fn restart(&mut self, adopt_grace: Duration) {
         self.set_wall_by(adopt_grace, 0);
@@ -207,6 +231,7 @@ impl Mill {
         self.wall_ahead_ms = ahead_ms;
         let options = CoreOptions {
             adopt_grace,
+            history: self.history,
             ..CoreOptions::default()
         };
         let mut core = Core::new(self.plan.clone(), options);
@@ -338,7 +363,16 @@ impl Mill {
         self.replies.remove(&request)
     }
 
-    pub(crate) fn begin(&mut self, queue: &str, mut message: Message) -> RequestId {
+    pub(crate) fn begin(&mut self, queue: &str, message: Message) -> RequestId {
+        self.begin_as(queue, message, Edition::Any)
+    }
+
+    pub(crate) fn begin_as(
+        &mut self,
+        queue: &str,
+        mut message: Message,
+        edition: Edition,
+    ) -> RequestId {
         self.requests += 1;
         let request = RequestId(self.requests);
         let queue = self.plan.queue_named(queue).expect("a queue of the plan");
@@ -350,7 +384,7 @@ impl Mill {
             producer: "test".into(),
             queue,
             message,
-            edition: Edition::Any,
+            edition,
             source_next: None,
         }));
         request
@@ -463,125 +497,5 @@ impl Mill {
             .iter()
             .map(|view| format!("{} {:?}", view.record.id, view.phase))
             .collect()
-    }
-}
-
-/// A plan in the making; queues come to be as they are named.
-#[derive(Default)]
-pub(crate) struct Draft {
-    stages: Vec<StagePlan>,
-    queues: Vec<QueuePlan>,
-    deadline: Option<Deadline>,
-}
-
-pub(crate) fn dispatcher() -> DispatcherPlan {
-    DispatcherPlan {
-        group: "g".into(),
-        needs: Needs::default(),
-        t_ack: Duration::from_secs(30),
-        r_max: 2,
-        backoff: Backoff {
-            initial: Duration::from_secs(1),
-            max: Duration::from_secs(60),
-            factor: 2.0,
-            jitter: 0.0,
-        },
-        batch: 1,
-        speculation: Default::default(),
-    }
-}
-
-impl Draft {
-    fn queue(&mut self, name: &str) -> QueueIx {
-        if let Some(ix) = self.queues.iter().position(|queue| &*queue.name == name) {
-            return QueueIx(ix);
-        }
-        self.queues.push(QueuePlan {
-            name: name.into(),
-            readers: Vec::new(),
-            many_writers: false,
-            q_max: 1000,
-        });
-        QueueIx(self.queues.len() - 1)
-    }
-
-    pub(crate) fn q_max(mut self, queue: &str, q_max: usize) -> Self {
-        let ix = self.queue(queue);
-        self.queues[ix.0].q_max = q_max;
-        self
-    }
-
-    pub(crate) fn stage(
-        mut self,
-        name: &str,
-        inputs: &[&str],
-        outputs: &[&str],
-        kind: StageKind,
-    ) -> Self {
-        let ix = StageIx(self.stages.len());
-        let inputs: Vec<QueueIx> = inputs.iter().map(|queue| self.queue(queue)).collect();
-        for queue in &inputs {
-            self.queues[queue.0].readers.push(ix);
-        }
-        let outputs = outputs.iter().map(|queue| self.queue(queue)).collect();
-        self.stages.push(StagePlan {
-            name: name.into(),
-            inputs,
-            outputs,
-            kind,
-        });
-        self
-    }
-
-    pub(crate) fn work(self, name: &str, input: &str, outputs: &[&str]) -> Self {
-        self.work_as(name, input, outputs, dispatcher())
-    }
-
-    pub(crate) fn work_as(
-        self,
-        name: &str,
-        input: &str,
-        outputs: &[&str],
-        plan: DispatcherPlan,
-    ) -> Self {
-        self.stage(name, &[input], outputs, StageKind::Dispatcher(plan))
-    }
-
-    pub(crate) fn collect(
-        self,
-        name: &str,
-        inputs: &[&str],
-        outputs: &[&str],
-        strategy: impl StrategyFactory + 'static,
-        group_by: Option<&str>,
-        t_collect: Option<u64>,
-    ) -> Self {
-        let plan = CollectorPlan {
-            settings: name.into(),
-            strategy: Arc::new(strategy),
-            group_by: group_by.map(Into::into),
-            t_collect: t_collect.map(Duration::from_secs),
-        };
-        self.stage(name, inputs, outputs, StageKind::Collector(plan))
-    }
-
-    pub(crate) fn sequence(self, input: &str) -> Self {
-        self.stage("emit", &[input], &[], StageKind::Sequencer { start: 0 })
-    }
-
-    pub(crate) fn deadline(mut self, slot: u64, drop_missed: bool) -> Self {
-        let slot = Duration::from_millis(slot);
-        self.deadline = Some(Deadline { slot, drop_missed });
-        self
-    }
-
-    pub(crate) fn mill(self) -> Mill {
-        Mill::new(Plan {
-            workflow: "test".into(),
-            stages: self.stages,
-            queues: self.queues,
-            retain_blocks: 100,
-            deadline: self.deadline,
-        })
     }
 }

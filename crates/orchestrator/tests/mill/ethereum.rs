@@ -138,6 +138,26 @@ async fn a_chain_that_changes_while_nobody_looks_is_found_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_payload_of_the_workflow_s_own_is_brought_instead() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let node = Node::start(10).await;
+    let template = r#"payload = { height = "{block}", id = "{block}-{hash}", of = ["{parent}"] }"#;
+    let text = workflow(&node, 8, &format!("from = 8\n{template}"));
+    let script = Script::open();
+    let mut mill = Background::start(&text, &script, dir.path(), true).await;
+    for block in 8..=10 {
+        let emitted = mill.next().await;
+        let (hash, parent) = (node.hash(block), node.hash(block - 1));
+        assert_eq!(
+            payload(&emitted),
+            json!({ "height": block, "id": format!("{block}-{hash}"), "of": [parent] })
+        );
+    }
+    mill.stop.raise(Level::Drain);
+    mill.ended().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn blocks_are_brought_when_enough_follow_them_and_whole_if_wanted() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let node = Node::start(10).await;

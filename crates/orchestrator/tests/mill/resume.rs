@@ -151,9 +151,10 @@ async fn what_was_finished_is_a_duplicate_after_a_crash_too() {
 
     let mill = Background::start(text, &script, dir.path(), true).await;
     for block in 0..3 {
+        let same = Some(true);
         assert_eq!(
             mill.submit("blocks", block, "{}").await,
-            Reply::Duplicate,
+            Reply::Duplicate { same },
             "block {block}"
         );
     }

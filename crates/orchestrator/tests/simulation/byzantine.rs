@@ -173,7 +173,7 @@ impl Liar {
                 let own = (join.worker.clone(), join.labels.clone());
                 self.is_hers(&join.worker) && !self.workers.contains(&own)
             }
-            Event::Emitted { task } => self.emitted.contains(task),
+            Event::Emitted { task, .. } => self.emitted.contains(task),
             Event::Complete(Complete {
                 worker,
                 lease,
@@ -397,7 +397,7 @@ impl Before {
                     Finish::Completed { .. } => !may.allows(liar, id),
                     Finish::Dropped => true,
                     // Barriers may fire in the core when her host goes.
-                    Finish::Grouped { .. } | Finish::Skipped { .. } => false,
+                    Finish::Grouped { .. } | Finish::Skipped { .. } | Finish::Late { .. } => false,
                 },
                 (RecordKey::Dead(id), Some(Record::Dead(dead))) => {
                     // One that nobody may try any more dies when a worker is free.
@@ -520,7 +520,7 @@ fn check_valid(scene: &Scene, event: &Event) -> Checked {
             let mut queues = rewind.queues.iter();
             queues.try_for_each(|queue| check_entrance(scene, *queue))?;
         }
-        Event::Emitted { task } => check_task(task)?,
+        Event::Emitted { task, .. } => check_task(task)?,
         _ => return Err("it is not for her to say".to_owned()),
     }
     Ok(())

@@ -10,6 +10,7 @@ use proofmill_orchestrator::plan::{Needs, Speculation, StageIx, StageKind};
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 
 use crate::given::{Given, is_of_group};
+use crate::late::Passed;
 use crate::plans::{Barrier, Scene, T_ACK_MS};
 use crate::several::has_voter;
 
@@ -52,6 +53,10 @@ pub(crate) struct Monitor {
     next_assignment: u64,
     /// Every lease that was ever given, and its worker.
     pub(super) given: Given,
+    /// What has been passed on.
+    pub(super) passed: Passed,
+    /// Messages that came too late for their group.
+    pub(crate) late: u64,
 }
 
 macro_rules! ensure {
@@ -109,7 +114,9 @@ impl Monitor {
                 RecordKey::Tries(id) => {
                     self.tries.remove(id);
                 }
-                RecordKey::Done(id) if self.is_taken_back(id) => {
+                RecordKey::Done(id)
+                    if self.is_taken_back(id) || self.passed.is_revived(id, &puts) =>
+                {
                     self.ended.remove(id);
                 }
                 RecordKey::Group(stage, key) if self.taken_back.is_some() => {
@@ -121,6 +128,7 @@ impl Monitor {
         self.given.check(scene, &puts, &deletes)?;
         self.check_results(scene, &puts, &deletes)?;
         self.check_slots(scene, &puts, &deletes)?;
+        self.check_passed(scene, &puts)?;
         for (key, record) in &puts {
             match (key, record) {
                 (RecordKey::Task(id), _) => {
@@ -223,6 +231,7 @@ impl Monitor {
                 self.workers.remove(worker);
             }
             Event::Rewind(rewind) => self.hears_rewind(rewind.from),
+            Event::Complete(complete) => self.passed.hears(complete),
             Event::Heartbeat {
                 worker,
                 retired,
@@ -330,7 +339,10 @@ impl Monitor {
                 lease.attempt,
                 dispatcher.r_max
             );
-            let again = self.ended.contains(id) && !self.is_forgotten(scene, id);
+            // What was dropped may be submitted again, which need not be durable yet.
+            let again = self.ended.contains(id)
+                && !self.is_forgotten(scene, id)
+                && !self.passed.is_dropped(id);
             ensure!(!again, "(b) {id} has ended and was leased again");
             for view in views {
                 let record = &view.record;

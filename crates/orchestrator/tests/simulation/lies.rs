@@ -158,7 +158,7 @@ impl Liar {
                 for _ in 0..self.rng.within(1, 3) {
                     said.push(match (role, self.rng.within(0, 9)) {
                         ("dispatcher", 0..9) | (_, 0) => self.of_workers(scene, names),
-                        ("sequencer", 1..8) => Said::Emitted(self.task()),
+                        ("sequencer", 1..8) => Said::Emitted(self.task(), vec!["file".to_owned()]),
                         ("collector", _) | ("dispatcher", _) => self.of_hosts(scene, names),
                         _ => Said::AttachSink { term: u64::MAX },
                     });

@@ -7,7 +7,9 @@
 //! (d) barriers fire once, (e) emission in order, (f) replay gives the same state, (g) bounds,
 //! (h) retries, (i) determinism, (j) indices, (k) several workers with one task,
 //! (l) deadlines, (m) of a chain that is reorganised, what was current last, (n) no record names a
-//! blob that was swept, (o) what somebody says who lies harms nobody else's work.
+//! blob that was swept, (o) what somebody says who lies harms nobody else's work, (p) what is passed on
+//! arrives and is counted, however late, (q) the history and the counters are the same after a crash, and
+//! bounded.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
 
@@ -18,6 +20,7 @@ mod chain;
 mod checks;
 mod given;
 mod hosts;
+mod late;
 mod lies;
 mod log;
 mod outside;
@@ -45,6 +48,7 @@ struct Lived {
     gathered: u64,
     reorganised: u64,
     swept: u64,
+    late: u64,
     /// Of the calls of the liar: those that could be read, were admitted, and were refused or could
     /// not be read; and what was told to the core.
     heard: u64,
@@ -102,6 +106,7 @@ fn live(seed: u64, print: bool) -> Lived {
         gathered: world.gathered,
         reorganised: world.chain.reorganised,
         swept: world.blobs.swept,
+        late: world.monitor.late,
     }
 }
 
@@ -140,6 +145,7 @@ fn histories_keep_the_invariants() {
                     sum.gathered += lived.gathered;
                     sum.reorganised += lived.reorganised;
                     sum.swept += lived.swept;
+                    sum.late += lived.late;
                     sum.heard += lived.heard;
                     sum.admitted += lived.admitted;
                     sum.refused += lived.refused;
@@ -149,7 +155,7 @@ fn histories_keep_the_invariants() {
             }
         };
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(run())).collect();
-        let mut seen = [0; 12];
+        let mut seen = [0; 13];
         for handle in handles {
             let sum = handle
                 .join()
@@ -163,6 +169,7 @@ fn histories_keep_the_invariants() {
                 sum.gathered,
                 sum.reorganised,
                 sum.swept,
+                sum.late,
                 sum.heard,
                 sum.admitted,
                 sum.refused,

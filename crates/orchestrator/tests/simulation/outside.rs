@@ -174,7 +174,7 @@ impl World {
         ) = self.requests.get(&request)
             && (matches!(reply, Reply::Accepted)
                 // Of a block that is recalled perhaps nothing is known.
-                || (matches!(reply, Reply::Duplicate) && !self.scene.chain))
+                || (matches!(reply, Reply::Duplicate { .. }) && !self.scene.chain))
         {
             for id in self.ids_of(*producer, *message, part) {
                 // A partial run may pass a block that has not come yet.
@@ -238,7 +238,7 @@ impl World {
                     Reply::Differs { .. } if self.scene.chain => self.chain.change(block),
                     reply => {
                         producer.known[message] = true;
-                        if has_left && reply == Reply::Duplicate {
+                        if has_left && matches!(reply, Reply::Duplicate { .. }) {
                             self.chain.has_left(block);
                         }
                     }
@@ -322,6 +322,9 @@ impl World {
         let twist: &[u8] = if self.rng.per_mille(200) { b" " } else { b"" };
         let mut submit = self.submission(ix, at, twist);
         submit.source_next = None;
+        if !self.scene.chain && self.rng.flip() {
+            submit.edition = Edition::Anew;
+        }
         let mut asker = Asker::Stranger {
             producer: ix,
             message: at,
@@ -398,6 +401,7 @@ impl World {
         self.sink.inbox.pop_front();
         let confirm = Event::Emitted {
             task: task.id.clone(),
+            places: vec![format!("file {}", task.id.block)],
         };
         let copies = if self.rng.per_mille(50) { 2 } else { 1 };
         for _ in 0..copies {
@@ -536,17 +540,19 @@ impl World {
         }
         self.chain.check_end()?;
         let status = core.status();
+        // Late ones stay until somebody drops them.
+        let dead = core.dead_letters().filter(|dead| !dead.late).count();
         let unsequenced = self.scene.plan.sequencer().is_none();
         let emitted = unsequenced || self.sink.next == self.scene.end;
-        if status.live > 0 || status.dead > 0 || !emitted {
+        if status.live > 0 || dead > 0 || !emitted {
             let rest: Vec<Arc<str>> = core
                 .tasks(|_| true)
                 .iter()
                 .map(|view| format!("{} {:?}", view.record.id, view.phase).into())
                 .collect();
             return Err(format!(
-                "(a) {} of {} blocks came out, {} are dead, left are {rest:?}",
-                self.sink.next, self.scene.end, status.dead
+                "(a) {} of {} blocks came out, {dead} are dead, left are {rest:?}",
+                self.sink.next, self.scene.end
             ));
         }
         Ok(())

@@ -9,7 +9,7 @@ use proofmill_orchestrator::collector::{
 };
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{
-    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Needs, Plan, QueueIx,
+    Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
     QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
 
@@ -172,13 +172,25 @@ impl Builder<'_> {
         group_by: Option<&str>,
         t_collect: Option<u64>,
     ) {
+        let late = [Late::Dead, Late::Skip][self.rng.below(2)];
         let plan = CollectorPlan {
             strategy,
             settings: name.into(),
             group_by: group_by.map(Into::into),
             t_collect: t_collect.map(Duration::from_millis),
+            late,
         };
         self.stage(name, inputs, output, StageKind::Collector(plan));
+    }
+
+    /// What comes late at a collector goes on alone.
+    fn pass_late_on(&mut self, name: &str) {
+        let stages = self.stages.iter_mut();
+        for stage in stages.filter(|stage| &*stage.name == name) {
+            if let StageKind::Collector(plan) = &mut stage.kind {
+                plan.late = Late::Emit;
+            }
+        }
     }
 
     fn sequencer(&mut self, input: &str) {
@@ -200,7 +212,7 @@ fn source(name: &'static str, queue: &'static str, spans: Vec<(u64, u64)>) -> So
 }
 
 /// How many scenes there are.
-pub(crate) const SCENES: usize = 11;
+pub(crate) const SCENES: usize = 12;
 
 pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     let mut end = rng.within(6, 20);
@@ -216,7 +228,11 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
     let mut sources = vec![source("headers", "blocks", singles(end))];
     let mut junk = false;
     let mut strict_restart = true;
-    let mut retain_blocks = 100_000;
+    // How long what was submitted is remembered, behind the sequencer too.
+    let mut retain_blocks = match b.rng.flip() {
+        true => 100_000,
+        false => b.rng.within(1, 4),
+    };
     let name = match which {
         0 => {
             b.dispatcher("witness", "blocks", &["witnesses"], "one");
@@ -379,6 +395,28 @@ pub(crate) fn scene(which: usize, rng: &mut Rng) -> Scene {
             };
             barriers.insert("runs", whole);
             "a chain"
+        }
+        10 => {
+            b.dispatcher("fast", "blocks", &["proofs"], "one");
+            b.dispatcher("slow", "blocks", &["proofs"], second);
+            let first = Match {
+                expected: Expected::Total(1),
+                partial: false,
+            };
+            let first = Arc::new(first);
+            b.collector("first", &["proofs"], &["firsts"], first, None, None);
+            let proofs = b.queue("proofs");
+            b.queues[proofs.0].many_writers = true;
+            if b.rng.flip() {
+                b.pass_late_on("first");
+                // Beside a sequencer's path, what is forgotten may be done again.
+                retain_blocks = 100_000;
+                b.dispatcher("archive", "firsts", &[], "one");
+            } else {
+                b.sequencer("firsts");
+            }
+            barriers.insert("first", Barrier::OfBlock(1));
+            "the first of two provers"
         }
         _ => {
             end = end / 2 * 2;

@@ -1,5 +1,6 @@
 //! Replay: the log alone gives the state again.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,7 +8,7 @@ use proofmill_bus::{Op, Seq};
 use proofmill_orchestrator::core::{Action, Core, TaskPhase, TaskView};
 use proofmill_orchestrator::record::Record;
 
-use crate::world::{Checked, World};
+use crate::world::{Checked, HISTORY, World};
 
 fn is_orphaned((_, key, value): &(Seq, String, Bytes)) -> bool {
     match Record::decode(key, value) {
@@ -58,6 +59,7 @@ impl World {
                 .map(|t| &t.results)
                 .eq(b.iter().map(|t| &t.results)),
         )?;
+        self.compare_history(core, &other)?;
         for source in &self.scene.sources {
             same(
                 "sources",
@@ -88,5 +90,46 @@ impl World {
             same("held messages", held(&a) == held(&b))?;
         }
         Ok(())
+    }
+
+    /// (q) What the counters count by records is exact after a crash, the history is the same, and
+    /// the log holds no more of it than it may.
+    fn compare_history(&self, core: &Core, other: &Core) -> Checked {
+        let exact = |core: &Core| {
+            let stages = core.status().stages.into_iter();
+            let counted = stages.map(|stage| {
+                let of = stage.counters;
+                let ends = [of.completed, of.grouped, of.skipped, of.dropped, of.emitted];
+                (stage.stage, of.accepted, ends, of.died)
+            });
+            counted.collect::<Vec<_>>()
+        };
+        let (a, b) = (exact(core), exact(other));
+        if a != b {
+            return Err(format!("(q) a replayed core counts {b:?}, not {a:?}"));
+        }
+        let blocks: BTreeSet<u64> = self.monitor.seen.iter().map(|id| id.block).collect();
+        for block in blocks {
+            let of = |core: &Core| core.block(block).past;
+            if of(core) != of(other) {
+                return Err(format!(
+                    "(q) a replayed core knows another past of block {block}"
+                ));
+            }
+        }
+        let records = self.log.replay();
+        let entries = records
+            .iter()
+            .map(|(_, key, value)| match Record::decode(key, value) {
+                Ok(Record::Past(past)) => past.entries.len(),
+                _ => 0,
+            });
+        let entries: usize = entries.sum();
+        match entries <= HISTORY.steps {
+            true => Ok(()),
+            false => Err(format!(
+                "(q) the log holds {entries} entries of the history"
+            )),
+        }
     }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::ToHost;
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, LEASE_KEY_BYTES, Lease, LeaseRef, Now, Reply, RequestId,
-    Time, Token,
+    Action, Core, CoreOptions, Event, HistoryOptions, LEASE_KEY_BYTES, Lease, LeaseRef, Now, Reply,
+    RequestId, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
@@ -22,6 +22,12 @@ use crate::hosts::{SimHost, finished_groups};
 use crate::log::SimLog;
 use crate::plans::{self, Scene};
 use crate::rng::Rng;
+
+/// Small, so that its slots are used many times.
+pub(crate) const HISTORY: HistoryOptions = HistoryOptions {
+    steps: 60,
+    keep: Duration::from_secs(1_000_000),
+};
 
 /// Something that is to happen.
 pub(crate) enum Ev {
@@ -362,6 +368,7 @@ impl World {
             adopt_grace,
             // Leases outlive a coordinator by the key that the log has, and not by this one.
             fresh_lease_key: [self.epoch as u8; LEASE_KEY_BYTES],
+            history: HISTORY,
             ..CoreOptions::default()
         };
         let mut core = Core::new(self.scene.plan.clone(), options);
@@ -515,6 +522,10 @@ impl World {
                     self.shown.push((after, Shown::Reply(request, reply)));
                 }
                 Action::Defect { why } => return Err(format!("(g) {why}")),
+                Action::Late { task, why, .. } => {
+                    self.note(|| format!("{task}: {why}"));
+                    self.monitor.late += 1;
+                }
                 Action::Settle { after, settled } => {
                     self.shown.push((after, Shown::Settled(settled.task)));
                 }

@@ -23,6 +23,7 @@ use std::time::Duration;
 use proofmill_bus::Leases;
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
 
+use crate::Notices;
 use crate::environment::{Config, Strategy};
 use crate::error::RunError;
 use crate::metrics::Metrics;
@@ -35,17 +36,21 @@ use session::{Ended, Session};
 ///
 /// # Errors
 /// [`RunError`]: it cannot begin. What goes wrong later is tried again.
-pub fn run(config: Config, shutdown: Shutdown) -> LocalBoxFuture<'static, Result<(), RunError>> {
+pub fn run(
+    config: Config,
+    shutdown: Shutdown,
+    notices: Notices,
+) -> LocalBoxFuture<'static, Result<(), RunError>> {
     // Boxed: compiled here, and not again in every program that calls it.
     Box::pin(async move {
         let (collection, output) = config.collection()?;
         if let Strategy::Block { .. } = collection.strategy {
-            return source::run(config, shutdown).await;
+            return source::run(config, shutdown, notices).await;
         }
         let name = config.consumer("collector");
         let metrics = Metrics::new("collector", name.clone());
-        let role = gather(&config, output, &name, metrics.clone(), shutdown);
-        metrics.clone().beside(config.metrics_port, role).await
+        let role = gather(&config, output, &name, metrics.clone(), shutdown, &notices);
+        metrics.clone().beside(config.metrics, role).await
     })
 }
 
@@ -55,6 +60,7 @@ async fn gather(
     name: &str,
     metrics: Arc<Metrics>,
     mut shutdown: Shutdown,
+    notices: &Notices,
 ) -> Result<(), RunError> {
     let Some((connection, context)) = connect(&config.nats_url, shutdown.clone()).await? else {
         return Ok(());
@@ -83,6 +89,10 @@ async fn gather(
         let session = Session::begin(config, name, &input, &streams, &outgoing, &metrics).await;
         let ended = match session {
             Ok(mut session) => {
+                if !began {
+                    let queues = config.input_queues.join(", ");
+                    notices(&format!("collector {name}: ready, reads {queues}"));
+                }
                 began = true;
                 backoff.reset();
                 let ended = session.run(shutdown.clone(), &lease).await;

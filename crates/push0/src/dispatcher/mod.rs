@@ -7,6 +7,7 @@
 mod scratch;
 
 use futures_util::future::BoxFuture;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +20,11 @@ use proofmill_orchestrator::executor::process::{
     Outcome, ProcessExecutor, ProcessSpec, TaskContext,
 };
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
+use proofmill_workflow::{self as file, Host as _, LocalHost, ProgramFault};
 use tokio::time::MissedTickBehavior;
 
-use crate::environment::Config;
+use crate::Notices;
+use crate::environment::{Config, EnvError};
 use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::payload;
@@ -46,10 +49,15 @@ const MAX_ACK_PENDING: i64 = 65_536;
 ///
 /// # Errors
 /// [`RunError`]: it cannot begin. What goes wrong later is tried again.
-pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), RunError>> {
+pub fn run(
+    config: Config,
+    shutdown: Shutdown,
+    notices: Notices,
+) -> BoxFuture<'static, Result<(), RunError>> {
     // Boxed: compiled here, and not again in every program that calls it.
     Box::pin(async move {
         let program = config.program()?.clone();
+        check_binary(&program.binary)?;
         let name = config.consumer("dispatcher");
         let metrics = Metrics::new("dispatcher", name.clone());
         let role = async {
@@ -82,6 +90,7 @@ pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), 
                 max_deliver: config.max_deliver.map_or(MAX_DELIVER, u64::from),
                 metrics: metrics.clone(),
                 shutdown: shutdown.clone(),
+                notices,
             };
             let consumers = config.consumers("dispatcher").into_iter();
             let loops = consumers.map(|(name, queues)| {
@@ -95,7 +104,7 @@ pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), 
             try_join_all(loops).await?;
             Ok(())
         };
-        metrics.clone().beside(config.metrics_port, role).await
+        metrics.clone().beside(config.metrics, role).await
     })
 }
 
@@ -107,6 +116,7 @@ struct Dispatcher {
     max_deliver: u64,
     metrics: Arc<Metrics>,
     shutdown: Shutdown,
+    notices: Notices,
 }
 
 /// What becomes of a message.
@@ -126,7 +136,11 @@ impl Dispatcher {
     /// Works on what one consumer delivers, one message at a time.
     async fn consume(&self, options: ConsumerOptions) -> Result<(), RunError> {
         let mut consumer = Consumer::ensure(&self.stream, &options).await?;
-        tracing::info!(consumer = options.name, queues = ?options.queues, "dispatcher ready");
+        (self.notices)(&format!(
+            "dispatcher {}: ready, reads {}",
+            options.name,
+            options.queues.join(", ")
+        ));
         let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
         while self.shutdown.level() == Level::Run {
             match consumer.next().await {
@@ -307,6 +321,28 @@ impl Dispatcher {
         self.metrics.failed.add(1);
         Verdict::Retry(why)
     }
+}
+
+/// Refuses a program that cannot be run now: whoever starts a dispatcher is told at once, not with the
+/// first message. One that vanishes later is waited for.
+fn check_binary(binary: &Path) -> Result<(), EnvError> {
+    let program = match binary.to_str() {
+        Some(name) if !name.contains('/') => file::Program::Search(name.to_owned()),
+        _ => file::Program::File(binary.to_owned()),
+    };
+    let found = LocalHost::new::<String>([]).program(&program);
+    let expected = match found {
+        Ok(()) => return Ok(()),
+        Err(ProgramFault::Missing) => {
+            "a program that is there: a path, from the folder that this is started in, or a name in PATH"
+        }
+        Err(ProgramFault::NotExecutable) => "a program that may be executed: chmod +x",
+    };
+    Err(EnvError::holds(
+        "BINARY",
+        binary.display().to_string(),
+        expected,
+    ))
 }
 
 /// How long a message rests whose attempt `number` failed.

@@ -6,6 +6,7 @@ mod tests;
 mod value;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,8 +44,8 @@ pub struct Config {
     pub ack_wait: Duration,
     /// `MAX_DELIVER`: deliveries after which a message that still fails is dead-lettered.
     pub max_deliver: Option<u32>,
-    /// `METRICS_PORT`, on 127.0.0.1.
-    pub metrics_port: Option<u16>,
+    /// `METRICS_PORT` at `METRICS_BIND`: where metrics are served.
+    pub metrics: Option<SocketAddr>,
     /// What a dispatcher needs, if `BINARY` is set.
     pub program: Option<Program>,
     /// What a collector needs, if `STRATEGY` is set.

@@ -1,5 +1,6 @@
 //! From variables to a [`Config`].
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +13,10 @@ use super::{
 
 /// What JetStream itself takes if it is told nothing.
 const ACK_WAIT: Duration = Duration::from_secs(30);
+
+/// Where `METRICS_PORT` is if `METRICS_BIND` does not say: where push0 has it. In a container nothing
+/// else is reached by a port that is mapped.
+const METRICS_BIND: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// Looks variables up. One that is empty counts as not set, as compose files leave them.
 struct Variables<F>(F);
@@ -46,11 +51,7 @@ impl Environment {
                 )?
                 .unwrap_or(ACK_WAIT),
             max_deliver: variables.parsed("MAX_DELIVER", positive, "a whole number from 1 up")?,
-            metrics_port: variables.parsed(
-                "METRICS_PORT",
-                |text| text.parse().ok().filter(|&port| port != 0),
-                "a port from 1 to 65535",
-            )?,
+            metrics: variables.metrics()?,
             program: variables.program()?,
             collection: variables.collection()?,
         };
@@ -174,6 +175,20 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
             |text| is_name(text).then(|| text.to_owned()),
             "a name: no spaces, and none of . * > / \\",
         )
+    }
+
+    fn metrics(&self) -> Result<Option<SocketAddr>, EnvError> {
+        let port = self.parsed(
+            "METRICS_PORT",
+            |text| text.parse().ok().filter(|&port| port != 0),
+            "a port from 1 to 65535",
+        )?;
+        let address = self.parsed(
+            "METRICS_BIND",
+            |text| text.parse().ok(),
+            "an address of this machine, as in 127.0.0.1, or 0.0.0.0 or :: for all of them",
+        )?;
+        Ok(port.map(|port| SocketAddr::new(address.unwrap_or(METRICS_BIND), port)))
     }
 
     fn program(&self) -> Result<Option<Program>, EnvError> {

@@ -38,7 +38,10 @@ fn a_dispatcher_of_the_demo() {
     ])
     .unwrap();
     assert_eq!(config.output_stream, "mo");
-    assert_eq!(config.metrics_port, Some(8888));
+    assert_eq!(config.metrics, Some("0.0.0.0:8888".parse().unwrap()));
+    let bound = read(&[("METRICS_PORT", "8888"), ("METRICS_BIND", "::1")]);
+    assert_eq!(bound.unwrap().metrics, Some("[::1]:8888".parse().unwrap()));
+    assert_eq!(read(&[("METRICS_BIND", "::1")]).unwrap().metrics, None);
     assert!(config.program().unwrap().multiple_output);
     assert_eq!(
         config.program().unwrap().inherit_env,
@@ -127,6 +130,10 @@ fn an_error_names_the_variable_what_it_holds_and_what_is_expected() {
         (&[("MULTIPLE_OUTPUT", "maybe")], "MULTIPLE_OUTPUT"),
         (&[("INHERIT_ENV", "A,B=c")], "INHERIT_ENV"),
         (&[("METRICS_PORT", "0")], "METRICS_PORT"),
+        (
+            &[("METRICS_PORT", "8888"), ("METRICS_BIND", "eth0")],
+            "METRICS_BIND",
+        ),
         (&[("MAX_DELIVER", "0")], "MAX_DELIVER"),
         (&[("STRATEGY", "Random")], "STRATEGY"),
         (
@@ -167,11 +174,11 @@ fn an_error_names_the_variable_what_it_holds_and_what_is_expected() {
 
 proptest! {
     #[test]
-    fn no_text_panics(values in proptest::collection::vec("\\PC{0,20}|-?[0-9]{0,25}|[a-zA-Z]{0,10}", 20)) {
-        const NAMES: [&str; 20] = [
+    fn no_text_panics(values in proptest::collection::vec("\\PC{0,20}|-?[0-9]{0,25}|[a-zA-Z]{0,10}", 21)) {
+        const NAMES: [&str; 21] = [
             "NATS_URL", "INPUT_STREAM", "OUTPUT_STREAM", "INPUT_QUEUE", "OUTPUT_QUEUE",
             "CONSUMER_NAME", "ONE_CONSUMER_PER_SUBJECT", "ACK_WAIT", "MAX_DELIVER", "METRICS_PORT",
-            "BINARY", "MULTIPLE_OUTPUT", "STRATEGY", "NUM_INPUTS", "GROUPING_FIELD", "NEXT_BLOCK",
+            "METRICS_BIND", "BINARY", "MULTIPLE_OUTPUT", "STRATEGY", "NUM_INPUTS", "GROUPING_FIELD", "NEXT_BLOCK",
             "SINGLE_OUTPUT", "COLLECT_TIMEOUT_PERIOD_MILLIS", "L1_RPC", "EXECUTOR_TYPE",
         ];
         for only in NAMES {

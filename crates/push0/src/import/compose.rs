@@ -28,6 +28,22 @@ pub(super) fn parse(text: &str) -> Result<Vec<Found>, String> {
         .collect()
 }
 
+/// Puts the services of a further file over those of the files before it, as compose does: what is
+/// one value is replaced, what is a list grows.
+pub(super) fn merge(services: &mut Vec<Found>, further: Vec<Found>) {
+    for over in further {
+        match services.iter_mut().find(|under| under.name == over.name) {
+            Some(under) => {
+                under.command = over.command.or(under.command.take());
+                under.env_files.extend(over.env_files);
+                // In order: the last value of a name is the one that counts.
+                under.variables.extend(over.variables);
+            }
+            None => services.push(over),
+        }
+    }
+}
+
 fn found(name: &str, service: &Value) -> Result<Found, String> {
     let fault = |what: &str| format!("the service {name}: {what}");
     let command = service.get("command").or(service.get("entrypoint"));
@@ -112,6 +128,31 @@ mod tests {
         assert_eq!(services[1].env_files, ["one.env", "two.env"]);
         let b = &services[1].variables;
         assert!(b.contains(&("N".into(), Some("10".into()))) && b.contains(&("E".into(), None)));
+    }
+
+    #[test]
+    fn a_further_file_adds_and_replaces() {
+        let mut services = parse(
+            "services:\n  a:\n    command: dispatcher\n    env_file: one.env\n    environment:\n      \
+             - X=1\n      - Y=1\n",
+        )
+        .unwrap();
+        let further = parse(
+            "services:\n  a:\n    env_file: two.env\n    environment:\n      X: 2\n  b:\n    \
+             command: collector\n",
+        )
+        .unwrap();
+        merge(&mut services, further);
+        let [a, b] = &services[..] else {
+            panic!("{services:?}")
+        };
+        assert_eq!(
+            (a.command.as_deref(), b.name.as_str()),
+            (Some("dispatcher"), "b")
+        );
+        assert_eq!(a.env_files, ["one.env", "two.env"]);
+        let one = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+        assert_eq!(a.variables, [one("X", "1"), one("Y", "1"), one("X", "2")]);
     }
 
     #[test]

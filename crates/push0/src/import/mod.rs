@@ -6,7 +6,7 @@
 //!
 //! use proofmill_push0::import::{Deployment, to_workflow};
 //!
-//! let deployment = Deployment::read(Path::new("compose/docker-compose.yml"))?;
+//! let deployment = Deployment::read(&[Path::new("compose/docker-compose.yml")])?;
 //! let imported = to_workflow(&deployment)?;
 //! for remark in &imported.remarks {
 //!     eprintln!("{remark}");
@@ -17,6 +17,8 @@
 
 mod compose;
 mod model;
+mod provers;
+mod sources;
 mod variables;
 mod write;
 
@@ -31,6 +33,7 @@ use std::path::{Path, PathBuf};
 pub use model::to_workflow;
 
 use crate::environment::EnvError;
+use compose::Found;
 
 /// Largest file that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
@@ -110,6 +113,15 @@ pub enum ImportError {
         /// What is wrong.
         source: EnvError,
     },
+    /// Several paths, of which one is a directory.
+    #[error(
+        "{} is a directory: several files are read as one deployment, a directory stands alone",
+        path.display()
+    )]
+    DirectoryAmongFiles {
+        /// The directory.
+        path: PathBuf,
+    },
     /// What the services do together is no workflow.
     #[error(
         "the services do not make a valid workflow:\n{faults}\nwhat was made of them:\n{workflow}"
@@ -125,40 +137,79 @@ pub enum ImportError {
 // === impl Deployment ===
 
 impl Deployment {
-    /// Reads a compose file, or every compose file (`*.yml`, `*.yaml`) and every environment
-    /// (`NAME.env`) of a directory. The variables of a file named `.env` are shared: compose files
-    /// substitute them, environments inherit them.
+    /// Reads a directory, or files.
+    ///
+    /// Of a directory: every compose file (`*.yml`, `*.yaml`) and every environment (`NAME.env`), each
+    /// with services of its own. Files: environments, and compose files that are merged in their order,
+    /// as `docker compose -f A -f B` does it: of a service that stands in several, the variables are
+    /// put together, the later value wins, and paths are relative to the first file's folder.
+    ///
+    /// The variables of a file named `.env` beside them are shared: compose files substitute them, and
+    /// the environments of a directory inherit them.
     ///
     /// # Errors
     /// A file cannot be read or understood, or there is nothing to import.
-    pub fn read(path: &Path) -> Result<Self, ImportError> {
-        let metadata = fs::metadata(path).map_err(|source| ImportError::File {
-            path: path.to_owned(),
-            source,
-        })?;
+    pub fn read<P: AsRef<Path>>(paths: &[P]) -> Result<Self, ImportError> {
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
         let mut deployment = Self::default();
-        if metadata.is_dir() {
-            let shared = shared(path)?;
-            for file in files(path)? {
-                let extension = file.extension().and_then(|extension| extension.to_str());
-                match extension {
-                    Some("yml" | "yaml") => deployment.add_compose(&file, &shared)?,
-                    Some("env") => deployment.add_environment(&file, &shared)?,
-                    _ => {}
-                }
-            }
-        } else if path.extension().is_some_and(|extension| extension == "env") {
-            deployment.add_environment(path, &BTreeMap::new())?;
-        } else {
-            let shared = shared(path.parent().unwrap_or(Path::new(".")))?;
-            deployment.add_compose(path, &shared)?;
+        match paths[..] {
+            [path] if is_directory(path)? => deployment.add_directory(path)?,
+            _ => deployment.add_files(&paths)?,
         }
         if deployment.services.is_empty() {
+            let path = paths.first().copied().unwrap_or(Path::new("."));
             return Err(ImportError::Empty {
                 path: path.to_owned(),
             });
         }
         Ok(deployment)
+    }
+
+    fn add_directory(&mut self, path: &Path) -> Result<(), ImportError> {
+        let shared = shared(path)?;
+        for file in files(path)? {
+            let extension = file.extension().and_then(|extension| extension.to_str());
+            match extension {
+                Some("yml" | "yaml") => {
+                    let found = compose_services(&file, &shared)?;
+                    self.add_compose(&file, path, &shared, found)?;
+                }
+                Some("env") => self.add_environment(&file, &shared)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add_files(&mut self, paths: &[&Path]) -> Result<(), ImportError> {
+        let mut merged: Option<(PathBuf, BTreeMap<String, String>, Vec<Found>)> = None;
+        for &path in paths {
+            if is_directory(path)? {
+                let path = path.to_owned();
+                return Err(ImportError::DirectoryAmongFiles { path });
+            }
+            if path.extension().is_some_and(|extension| extension == "env") {
+                self.add_environment(path, &BTreeMap::new())?;
+                continue;
+            }
+            match &mut merged {
+                Some((_, shared, services)) => {
+                    compose::merge(services, compose_services(path, shared)?);
+                }
+                None => {
+                    let folder = path.parent().unwrap_or(Path::new(".")).to_owned();
+                    let shared = shared(&folder)?;
+                    let services = compose_services(path, &shared)?;
+                    merged = Some((folder, shared, services));
+                }
+            }
+        }
+        if let Some((folder, shared, services)) = merged {
+            // Faults of services are told with the last file: it is the one that was added.
+            let file = paths.last().copied().unwrap_or(&folder);
+            self.add_compose(file, &folder, &shared, services)?;
+        }
+        Ok(())
     }
 
     fn add_environment(
@@ -180,14 +231,14 @@ impl Deployment {
         }
     }
 
+    /// Adds the services of `file`, which names files relative to `folder`.
     fn add_compose(
         &mut self,
         file: &Path,
+        folder: &Path,
         shared: &BTreeMap<String, String>,
+        services: Vec<Found>,
     ) -> Result<(), ImportError> {
-        let text = read(file)?;
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let services = compose::parse(&text).map_err(|why| content(file, why))?;
         for found in services {
             let mut variables = BTreeMap::new();
             for env_file in &found.env_files {
@@ -196,16 +247,9 @@ impl Deployment {
                 variables::parse(&text, &mut variables).map_err(|why| content(&path, why))?;
             }
             for (name, value) in &found.variables {
-                let value = match value {
-                    // Named without a value: taken from around, as compose does.
-                    None => shared.get(name).cloned(),
-                    Some(text) => {
-                        let resolved = variables::substitute(text, shared);
-                        Some(resolved.map_err(|why| content(file, format!("{name}: {why}")))?)
-                    }
-                };
-                if let Some(value) = value {
-                    variables.insert(name.clone(), value);
+                // Named without a value: taken from around, as compose does.
+                if let Some(value) = value.as_ref().or_else(|| shared.get(name)) {
+                    variables.insert(name.clone(), value.clone());
                 }
             }
             match Role::of(found.command.as_deref(), &variables) {
@@ -228,8 +272,8 @@ impl Deployment {
     ) -> Result<(), ImportError> {
         if self.services.iter().any(|service| service.name == name) {
             let why = format!(
-                "the service {name} is in another file too: put those that run together into a \
-                 directory of their own"
+                "the service {name} is in another file too: name the files that run together, in the \
+                 order in which `docker compose -f` gets them"
             );
             return Err(content(file, why));
         }
@@ -266,6 +310,31 @@ impl Role {
             }
         })
     }
+}
+
+fn is_directory(path: &Path) -> Result<bool, ImportError> {
+    let metadata = fs::metadata(path).map_err(|source| ImportError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(metadata.is_dir())
+}
+
+/// The services of a compose file, the variables in their values replaced.
+fn compose_services(
+    file: &Path,
+    shared: &BTreeMap<String, String>,
+) -> Result<Vec<Found>, ImportError> {
+    let text = read(file)?;
+    let mut services = compose::parse(&text).map_err(|why| content(file, why))?;
+    let values = services.iter_mut().flat_map(|found| &mut found.variables);
+    for (name, value) in values {
+        if let Some(text) = value {
+            let resolved = variables::substitute(text, shared);
+            *text = resolved.map_err(|why| content(file, format!("{name}: {why}")))?;
+        }
+    }
+    Ok(services)
 }
 
 fn content(path: &Path, why: String) -> ImportError {
@@ -305,6 +374,12 @@ fn read(path: &Path) -> Result<String, ImportError> {
         path: path.to_owned(),
         source,
     };
+    // A pipe that nobody writes to would be waited for; one that the program was started with, such
+    // as a shell's `<(…)`, is below /dev.
+    let is_file = fs::metadata(path).map_err(fault)?.is_file();
+    if !is_file && !path.starts_with("/dev") {
+        return Err(fault(std::io::Error::other("not a regular file")));
+    }
     let file = fs::File::open(path).map_err(fault)?;
     let mut text = String::new();
     file.take(MAX_FILE + 1)

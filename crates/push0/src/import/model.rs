@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use proofmill_workflow::{Diagnostic, Host, Program, ProgramFault, validate};
+use proofmill_workflow::{Diagnostic, Host, HttpUrl, Program, ProgramFault, validate};
 
+use super::provers::{one_of_each, provers_into, size_of_group};
+use super::sources::{address, endpoint};
 use super::write::Text;
 use super::{Deployment, ImportError, Imported, Role};
 use crate::environment::{Config, Environment, Start, Strategy};
@@ -19,20 +21,37 @@ const STAND_INS: [(&str, &str); 2] = [
 ];
 
 /// Processes with one consumer: one stage.
-struct Stage {
-    name: String,
-    role: Role,
+pub(super) struct Stage {
+    pub(super) name: String,
+    pub(super) role: Role,
     processes: u32,
-    config: Config,
+    pub(super) config: Config,
+    /// The chain's endpoint, of a source, if a workflow can ask it.
+    pub(super) endpoint: Option<HttpUrl>,
 }
 
 /// Choices that depend on the rest of the workflow: the first that is valid is taken.
 #[derive(Clone, Copy)]
-struct Choice {
+pub(super) struct Choice {
     /// What nobody reads is emitted in order.
     sequencer: bool,
     /// Proofs are gathered before they are joined with their block.
     gather: bool,
+    /// Sources follow their chain; otherwise blocks are submitted.
+    pub(super) follow: bool,
+}
+
+// === impl Choice ===
+
+impl Choice {
+    /// Every choice, the best first: order of what leaves, then sources that need nobody.
+    fn all() -> impl Iterator<Item = Self> {
+        (0..8).map(|bits| Self {
+            sequencer: bits & 4 == 0,
+            follow: bits & 2 == 0,
+            gather: bits & 1 != 0,
+        })
+    }
 }
 
 /// This workflow runs elsewhere: what is on this machine says nothing.
@@ -46,8 +65,7 @@ pub fn to_workflow(deployment: &Deployment) -> Result<Imported, ImportError> {
     let (stages, mut common) = stages(deployment)?;
     common.splice(0..0, deployment.passed_over.iter().cloned());
     let mut first_fault = None;
-    for (sequencer, gather) in [(true, false), (true, true), (false, false), (false, true)] {
-        let choice = Choice { sequencer, gather };
+    for choice in Choice::all() {
         let (text, remarks) = Writer::new(&stages, choice).write();
         match validate(&text, Path::new("workflow.toml"), &Anywhere) {
             Ok((_, warnings)) => {
@@ -78,9 +96,10 @@ fn stages(deployment: &Deployment) -> Result<(Vec<Stage>, Vec<String>), ImportEr
     let mut names = BTreeSet::from(["sequencer".to_owned()]);
     for service in &deployment.services {
         let variable = |name: &str| {
-            // The workflow's source does not ask the endpoint, so it may be one that this crate cannot.
+            // An endpoint that no source can ask is no reason to refuse all the rest.
             if name == "L1_RPC" && service.variables.contains_key(name) {
-                return Some("http://endpoint".to_owned());
+                let own = endpoint(&service.variables);
+                return Some(own.map_or("http://endpoint".to_owned(), |url| address(&url)));
             }
             let stand_in = STAND_INS.iter().find(|(known, _)| *known == name);
             let own = service
@@ -126,6 +145,7 @@ fn stages(deployment: &Deployment) -> Result<(Vec<Stage>, Vec<String>), ImportEr
             role: service.role,
             processes: 1,
             config,
+            endpoint: endpoint(&service.variables),
         };
         stages.push((consumer, stage));
     }
@@ -136,7 +156,7 @@ fn stages(deployment: &Deployment) -> Result<(Vec<Stage>, Vec<String>), ImportEr
 }
 
 /// A name that a workflow takes, and that is not taken.
-fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
+pub(super) fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut plain: String = name
         .to_ascii_lowercase()
         .chars()
@@ -161,19 +181,19 @@ fn unique(name: &str, taken: &mut BTreeSet<String>) -> String {
     candidate
 }
 
-struct Writer<'a> {
-    stages: &'a [Stage],
-    choice: Choice,
+pub(super) struct Writer<'a> {
+    pub(super) stages: &'a [Stage],
+    pub(super) choice: Choice,
     /// What queues are called in the workflow, by subject.
     queues: BTreeMap<&'a str, String>,
     /// How many stages write a queue.
-    writers: BTreeMap<&'a str, usize>,
-    read: BTreeSet<&'a str>,
+    pub(super) writers: BTreeMap<&'a str, usize>,
+    pub(super) read: BTreeSet<&'a str>,
     /// The queue that is emitted in order.
     last: Option<&'a str>,
-    names: BTreeSet<String>,
-    text: Text,
-    remarks: Vec<String>,
+    pub(super) names: BTreeSet<String>,
+    pub(super) text: Text,
+    pub(super) remarks: Vec<String>,
 }
 
 // === impl Writer ===
@@ -234,14 +254,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn queue(&self, subject: &str) -> String {
+    pub(super) fn queue(&self, subject: &str) -> String {
         self.queues.get(subject).cloned().unwrap_or_default()
     }
 
     fn write(mut self) -> (String, Vec<String>) {
         self.remarks.push(
-            "NATS_URL, the streams, CONSUMER_NAME and METRICS_PORT have no place in a workflow file: \
-             a workflow keeps its own log, and `proofmill run` serves its own metrics"
+            "NATS_URL, the streams, CONSUMER_NAME, METRICS_PORT and METRICS_BIND have no place in a \
+             workflow file: a workflow keeps its own log, and `proofmill run --metrics` serves its own metrics"
                 .to_owned(),
         );
         self.text
@@ -286,46 +306,6 @@ impl<'a> Writer<'a> {
             self.text.text("directory", "completed");
         }
         (self.text.finish(), self.remarks)
-    }
-
-    fn sources(&mut self) {
-        for stage in self.stages.iter().filter(|stage| stage.is_source()) {
-            let Some(output) = stage.config.output_queue.as_deref() else {
-                continue;
-            };
-            if !self.read.contains(output) {
-                self.remarks
-                    .push(format!("{}: nobody reads its queue; left out", stage.name));
-                continue;
-            }
-            self.remarks.push(format!(
-                "{}: takes blocks from `proofmill submit` and the API; a source with `kind = \"ethereum\"` \
-                 follows an endpoint by itself, but its messages are objects, not bare numbers",
-                stage.name
-            ));
-            self.text.table("source");
-            self.text.text("name", &stage.name);
-            self.text.text("kind", "submit");
-            self.text.text("output", &self.queue(output));
-        }
-        let fed: Vec<&str> = self
-            .read
-            .iter()
-            .copied()
-            .filter(|queue| !self.writers.contains_key(queue))
-            .collect();
-        for subject in fed {
-            let queue = self.queue(subject);
-            let name = unique(&format!("{queue}-in"), &mut self.names);
-            self.remarks.push(format!(
-                "{subject}: none of the services writes it; the source `{name}` takes its messages from \
-                 `proofmill submit` and the API"
-            ));
-            self.text.table("source");
-            self.text.text("name", &name);
-            self.text.text("kind", "submit");
-            self.text.text("output", &queue);
-        }
     }
 
     /// The output of a stage, if somebody reads it.
@@ -430,8 +410,12 @@ impl<'a> Writer<'a> {
                     },
                     crate::environment::Field::pointer,
                 );
+                let queues = stage.config.input_queues.iter().map(String::as_str);
+                let provers = provers_into(self.stages, &queues.collect::<Vec<_>>());
+                let (group, remark) = size_of_group(&stage.name, *size, provers);
+                self.remarks.extend(remark);
                 self.begin_collector(&stage.name, &inputs, output.as_deref());
-                self.text.matching(*size, &pointer);
+                self.text.matching(group, &pointer);
                 self.policy(&stage.config);
             }
             Strategy::Sequential { blocks, .. } => {
@@ -470,17 +454,21 @@ impl<'a> Writer<'a> {
             .filter(|subject| *subject != blocks)
             .map(|queue| self.queue(queue))
             .collect();
+        let queues = subjects.iter().map(String::as_str);
+        let queues: Vec<&str> = queues.filter(|subject| subject != blocks).collect();
+        let provers = provers_into(self.stages, &queues);
         let blocks = self.queue(blocks);
         let mut joined = others.clone();
         if (self.choice.gather || proofs > 1 || others.len() > 1) && !others.is_empty() {
             let name = unique(&format!("{}-proofs", stage.name), &mut self.names);
+            let group = provers.max(proofs);
             self.remarks.push(format!(
-                "{}: `{name}` gathers {proofs} proofs of a block by `{BLOCK}` before they are joined; \
-                 further proofs of the block begin another group",
-                stage.name
+                "{}: `{name}` gathers the proofs of a block by `{BLOCK}` before they are joined: {}",
+                stage.name,
+                one_of_each(proofs, group)
             ));
             self.begin_collector(&name, &others, Some(&name));
-            self.text.matching(proofs, BLOCK);
+            self.text.matching(group, BLOCK);
             joined = vec![name];
         }
         joined.push(blocks.clone());
@@ -506,11 +494,11 @@ impl<'a> Writer<'a> {
 // === impl Stage ===
 
 impl Stage {
-    fn is_source(&self) -> bool {
+    pub(super) fn is_source(&self) -> bool {
         self.start_of_source().is_some()
     }
 
-    fn start_of_source(&self) -> Option<Start> {
+    pub(super) fn start_of_source(&self) -> Option<Start> {
         match self.config.collection.as_ref()?.strategy {
             Strategy::Block { start, .. } => Some(start),
             _ => None,

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use proofmill_workflow::{SourceKind, Strategy, Workflow};
+use proofmill_workflow::{ChainStart, Late, MatchCount, SourceKind, Strategy, Workflow};
+use serde_json::json;
 
 use super::*;
 
@@ -51,7 +52,17 @@ fn import(files: &[(&str, &str)]) -> Result<Imported, ImportError> {
     for (name, text) in files {
         fs::write(folder.path().join(name), text).unwrap();
     }
-    to_workflow(&Deployment::read(folder.path())?)
+    to_workflow(&Deployment::read(&[folder.path()])?)
+}
+
+/// Imports the files `named`, in their order; the others only lie beside them.
+fn import_named(named: &[&str], files: &[(&str, &str)]) -> Result<Imported, ImportError> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let named: Vec<PathBuf> = named.iter().map(|name| folder.path().join(name)).collect();
+    to_workflow(&Deployment::read(&named)?)
 }
 
 fn workflow(imported: &Imported) -> Workflow {
@@ -86,7 +97,24 @@ fn the_demo_becomes_a_workflow() {
     );
     let imported = import(&[("core.yml", CORE), ("steps.yml", &steps), (".env", SHARED)]).unwrap();
     let workflow = workflow(&imported);
-    assert!(matches!(workflow.sources[0].kind, SourceKind::Submit));
+    let SourceKind::Ethereum {
+        rpc,
+        from,
+        poll,
+        payload: Some(payload),
+        reorg_depth,
+        ..
+    } = &workflow.sources[0].kind
+    else {
+        panic!("{:?}", workflow.sources[0])
+    };
+    assert_eq!(
+        (rpc[0].authority(), rpc[0].path()),
+        ("node.example", "/key")
+    );
+    assert_eq!(*from, ChainStart::At(23_818_220));
+    assert_eq!((poll.as_millis(), *reorg_depth), (500, 256));
+    assert_eq!(payload.render_block(7, "0xab", "0xcd", 1), json!(7));
     let provers = workflow.dispatcher("step-prover-1").unwrap();
     assert_eq!((provers.workers, provers.input.as_str()), (3, "steps"));
     assert_eq!(provers.policy.t_ack.as_secs(), 6);
@@ -108,13 +136,106 @@ fn the_demo_becomes_a_workflow() {
     let remarks = imported.remarks.join("\n");
     for part in [
         "nats: neither",
-        "submit",
+        "follows https://node.example;",
         "COLLECT_TIMEOUT_PERIOD_MILLIS",
         "/group_id",
     ] {
         assert!(remarks.contains(part), "{part} is not in {remarks}");
     }
-    assert!(!imported.workflow.contains("key"), "{}", imported.workflow);
+    assert!(!remarks.contains("/key"), "{remarks}");
+}
+
+#[test]
+fn a_source_that_a_workflow_cannot_follow_is_submitted_to() {
+    let dispatched = format!(
+        "services:\n{}",
+        dispatcher("p", "blocks", "block_proofs", "")
+    );
+    let imported = |shared: &str, more: &str| {
+        let files = [("core.yml", CORE), ("p.yml", &dispatched), (".env", shared)];
+        let mut files = files.to_vec();
+        files.push(("more.yml", more));
+        import(&files).unwrap()
+    };
+    let kind = |imported: &Imported| workflow(imported).sources[0].kind.clone();
+    let nothing = "services: {}\n";
+    for next_block in ["", "NEXT_BLOCK=-12\n"] {
+        let core = CORE.replace("${NEXT_BLOCK:-23818220}", "${NEXT_BLOCK}");
+        let shared = format!("{SHARED}{next_block}");
+        let followed = import(&[
+            ("core.yml", &core),
+            ("p.yml", &dispatched),
+            (".env", &shared),
+        ]);
+        let behind = if next_block.is_empty() { 0 } else { 12 };
+        assert!(matches!(kind(&followed.unwrap()),
+                SourceKind::Ethereum { from: ChainStart::Behind(blocks), .. } if blocks == behind));
+    }
+    let socket = SHARED.replace("https://", "wss://");
+    let submitted = imported(&socket, nothing);
+    assert_eq!(kind(&submitted), SourceKind::Submit);
+    let remarks = submitted.remarks.join("\n");
+    assert!(
+        remarks.contains("L1_RPC is left out: a workflow's source asks"),
+        "{remarks}"
+    );
+    assert!(!remarks.contains("/key"), "{remarks}");
+    // Whatever nobody writes is submitted, and what a reorganisation drops would include it.
+    let shared_stage = format!(
+        "services:\n{}",
+        dispatcher("q", "others,mo.blocks", "block_proofs", "")
+    );
+    let submitted = imported(SHARED, &shared_stage);
+    assert_eq!(kind(&submitted), SourceKind::Submit);
+    let remarks = submitted.remarks.join("\n");
+    assert!(
+        remarks.contains("another source reaches the same stages"),
+        "{remarks}"
+    );
+}
+
+#[test]
+fn files_are_merged_in_their_order() {
+    let steps = format!(
+        "services:\n{}",
+        dispatcher("p", "blocks", "block_proofs", "")
+    );
+    let over = "services:\n  block-collector:\n    environment:\n      NEXT_BLOCK: 7\n  p:\n    \
+                environment:\n      - BINARY=/provers/${WHICH}\n";
+    let shared = format!("{SHARED}WHICH=real\n");
+    let files = [
+        ("core.yml", CORE),
+        ("steps.yml", steps.as_str()),
+        ("over.yml", over),
+        ("unnamed.yml", "not read"),
+        (".env", shared.as_str()),
+    ];
+    let merged = import_named(&["core.yml", "steps.yml", "over.yml"], &files).unwrap();
+    let merged = workflow(&merged);
+    assert!(matches!(
+        merged.sources[0].kind,
+        SourceKind::Ethereum {
+            from: ChainStart::At(7),
+            ..
+        }
+    ));
+    assert!(
+        merged.document().text().contains("/provers/real"),
+        "{}",
+        merged.document().text()
+    );
+    // What comes first is overridden by what comes after it, not the other way round.
+    let other = import_named(&["over.yml", "core.yml", "steps.yml"], &files).unwrap();
+    assert!(matches!(
+        workflow(&other).sources[0].kind,
+        SourceKind::Ethereum {
+            from: ChainStart::At(23_818_220),
+            ..
+        }
+    ));
+    let told = |named: &[&str]| import_named(named, &files).unwrap_err().to_string();
+    assert!(told(&["core.yml", "."]).contains("is a directory"));
+    assert!(told(&["core.yml", "missing.yml"]).contains("missing.yml"));
 }
 
 #[test]
@@ -128,15 +249,23 @@ fn several_provers_of_each_block_are_gathered_first() {
             &format!("      - CONSUMER_NAME={name}\n"),
         );
     }
-    let core = CORE.replace("NUM_INPUTS: 1", "NUM_INPUTS: 2");
-    let imported = import(&[("core.yml", &core), ("p.yml", &provers), (".env", SHARED)]).unwrap();
-    let workflow = workflow(&imported);
-    assert_eq!(workflow.dispatchers.len(), 2);
-    assert!(
-        matches!(&workflow.collector("proof-collector-proofs").unwrap().strategy,
-        Strategy::Match { group_by, .. } if group_by.to_string() == "/block")
-    );
-    assert!(workflow.sequencer.is_some());
+    // Whatever push0 counts, a group holds a proof of each: none comes late.
+    for counted in ["NUM_INPUTS: 1", "NUM_INPUTS: 2"] {
+        let core = CORE.replace("NUM_INPUTS: 1", counted);
+        let files = [("core.yml", &*core), ("p.yml", &*provers), (".env", SHARED)];
+        let imported = import(&files).unwrap();
+        let workflow = workflow(&imported);
+        assert_eq!(workflow.dispatchers.len(), 2);
+        let gather = workflow.collector("proof-collector-proofs").unwrap();
+        let Strategy::Match { k, group_by } = &gather.strategy else {
+            panic!("{:?}", gather.strategy);
+        };
+        assert_eq!((k, group_by.as_str()), (&MatchCount::Total(2), "/block"));
+        assert_eq!(gather.late, Late::Dead);
+        assert!(workflow.sequencer.is_some());
+        let remarks = imported.remarks.join("\n");
+        assert!(remarks.contains("before they are joined: 2, "), "{remarks}");
+    }
 }
 
 #[test]

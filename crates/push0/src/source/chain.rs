@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::environment::Start;
 
 /// Blocks whose hashes are remembered: how deep a fork is found exactly.
-pub(super) const REMEMBERED: usize = 256;
+pub(crate) const REMEMBERED: usize = 256;
 
 /// What was emitted, and what is next.
 #[derive(Debug, Default)]

@@ -14,24 +14,30 @@ use proofmill_bus::Leases;
 use proofmill_orchestrator::shutdown::{Level, Shutdown};
 use proofmill_orchestrator::source::ethereum::{Rpc, RpcError};
 
+use crate::Notices;
 use crate::collector::lease_names;
 use crate::environment::{Config, Start, Strategy};
 use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::queues::{Backoff, Outgoing, PublishError, Streams, connect, message_id, tail};
+pub(crate) use chain::REMEMBERED;
 use chain::{Chain, Next};
 
 /// The header with a block's hash.
 const HASH: &str = "Proofmill-Block-Hash";
 
 /// How often the head of the chain is asked for, if COLLECT_TIMEOUT_PERIOD_MILLIS does not say.
-const PERIOD: Duration = Duration::from_secs(1);
+pub(crate) const PERIOD: Duration = Duration::from_secs(1);
 
 /// Follows the chain until `shutdown`. [`collector::run`](crate::collector::run) calls it.
 ///
 /// # Errors
 /// [`RunError`]: it cannot begin. What goes wrong later is tried again.
-pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), RunError>> {
+pub fn run(
+    config: Config,
+    shutdown: Shutdown,
+    notices: Notices,
+) -> BoxFuture<'static, Result<(), RunError>> {
     // Boxed: compiled here, and not again in every program that calls it.
     Box::pin(async move {
         let (collection, output) = config.collection()?;
@@ -70,7 +76,7 @@ pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), 
                 let read = tail(
                     &queue,
                     output,
-                    chain::REMEMBERED as u64 * 16,
+                    REMEMBERED as u64 * 16,
                     |headers, payload| {
                         let number = std::str::from_utf8(payload).ok();
                         let number = number.and_then(|text| text.trim().parse().ok());
@@ -84,6 +90,7 @@ pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), 
                 if let Err(why) = read {
                     tracing::warn!(output, why, "the blocks emitted before are not known");
                 }
+                notices(&format!("source {output}: ready, follows {}", rpc.url()));
                 let mut source = Source {
                     rpc: &rpc,
                     chain,
@@ -101,7 +108,7 @@ pub fn run(config: Config, shutdown: Shutdown) -> BoxFuture<'static, Result<(), 
             }
             Ok(())
         };
-        metrics.clone().beside(config.metrics_port, role).await
+        metrics.clone().beside(config.metrics, role).await
     })
 }
 

@@ -1,11 +1,12 @@
 //! Dispatchers.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use async_nats::jetstream;
 
-use crate::support::{Deployment, STREAM, scrape, subject};
+use crate::support::{Deployment, STREAM, scrape, scrape_at, subject};
 
 const ECHO: &str = r#"sleep 0.05; printf '{"who":"%s","block":%s}' "$WHO" "$input" > "$out""#;
 
@@ -323,7 +324,7 @@ async fn a_message_that_dispatchers_die_of_does_not_come_for_ever() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_machine_without_the_program_keeps_its_message_until_it_is_there() {
     let deployment = Deployment::with_stream().await;
-    let program = deployment.directory.path().join("later.sh");
+    let program = deployment.program("later.sh", "exit 1");
     let variables = [
         ("INPUT_QUEUE", "blocks"),
         ("OUTPUT_QUEUE", "proofs"),
@@ -331,6 +332,10 @@ async fn a_machine_without_the_program_keeps_its_message_until_it_is_there() {
         ("ACK_WAIT", "500ms"),
     ];
     let role = deployment.dispatcher(&program, &variables);
+    deployment
+        .until("it is ready", async || role.log().contains("ready, reads"))
+        .await;
+    std::fs::remove_file(&program).unwrap();
     deployment.publish("blocks", "7").await;
     deployment
         .until("it said so", async || role.log().contains("does not exist"))
@@ -374,4 +379,61 @@ async fn a_server_that_restarts_is_waited_for() {
         );
     }
     assert_eq!(deployment.look("proofs").await.len(), 3);
+}
+
+/// A container is reached by an address of its own, not by loopback: all of 127.0.0.0/8 are addresses
+/// of this machine, and only one of them is what a listener on 127.0.0.1 has.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_reached_by_every_address_unless_one_is_named() {
+    let deployment = Deployment::with_stream().await;
+    let program = deployment.program("same.sh", r#"printf '%s' "$input" > "$out""#);
+    for (bind, elsewhere) in [("", true), ("0.0.0.0", true), ("127.0.0.1", false)] {
+        let port = proofmill_nats_server::free_port();
+        let shown = port.to_string();
+        let variables = [
+            ("INPUT_QUEUE", "blocks"),
+            ("OUTPUT_QUEUE", "proofs"),
+            ("METRICS_PORT", shown.as_str()),
+            ("METRICS_BIND", bind),
+        ];
+        let role = deployment.dispatcher(&program, &variables);
+        deployment
+            .until("it serves metrics", async || scrape(port).await.is_some())
+            .await;
+        assert_eq!(
+            scrape_at("127.0.0.2", port).await.is_some(),
+            elsewhere,
+            "{bind:?}"
+        );
+        assert!(role.log().contains("/metrics"), "{}", role.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_is_told_before_any_message() {
+    let deployment = Deployment::with_stream().await;
+    let queues = [("INPUT_QUEUE", "blocks"), ("OUTPUT_QUEUE", "proofs")];
+    let missing = deployment.directory.path().join("missing");
+    let plain = deployment.directory.path().join("plain");
+    std::fs::write(&plain, "#!/bin/sh\n").unwrap();
+    for (binary, part) in [
+        (missing.as_path(), "expected a program that is there"),
+        (Path::new("no-such-program"), "or a name in PATH"),
+        (&plain, "chmod +x"),
+    ] {
+        let mut role = deployment.dispatcher(binary, &queues);
+        assert!(!role.ended().await.success());
+        let log = role.log();
+        assert!(log.contains("BINARY holds") && log.contains(part), "{log}");
+    }
+    let mut role = deployment.dispatcher(Path::new("true"), &queues);
+    deployment
+        .until("it is ready", async || {
+            role.log()
+                .contains("ready, reads modularorchestrator.blocks")
+        })
+        .await;
+    role.terminate();
+    assert!(role.ended().await.success(), "{}", role.log());
 }

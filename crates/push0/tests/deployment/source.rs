@@ -1,5 +1,11 @@
 //! `STRATEGY=Block`.
 
+use proofmill_orchestrator::mill::{Mill, Options, Registry};
+use proofmill_orchestrator::shutdown::{self, Level};
+use proofmill_push0::import::{Deployment as Imported, to_workflow};
+use proofmill_workflow::Workflow;
+use tokio::sync::mpsc;
+
 use crate::chain::Node;
 use crate::support::{Deployment, Role};
 
@@ -68,4 +74,56 @@ async fn a_source_begins_behind_the_head_or_at_it() {
         let _source = source(&deployment, &node, next_block);
         assert_eq!(numbers(&deployment, expected.len()).await, expected);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imported_source_makes_the_messages_that_it_made_before() {
+    let deployment = Deployment::with_stream().await;
+    let node = Node::start(10).await;
+    let _source = source(&deployment, &node, "8");
+    let before = deployment.read("blocks", 3).await;
+
+    // The program hands on what it is given.
+    let program = deployment.program("same.sh", r#"printf '%s' "$input" > "$out""#);
+    let compose = format!(
+        "services:\n  blocks:\n    command: collector\n    environment:\n      \
+         - STRATEGY=Block\n      - L1_RPC=${{L1_RPC}}\n      - NEXT_BLOCK=8\n      \
+         - OUTPUT_QUEUE=mo.blocks\n      - COLLECT_TIMEOUT_PERIOD_MILLIS=50\n  prove:\n    \
+         command: dispatcher\n    environment:\n      - INPUT_QUEUE=mo.blocks\n      \
+         - OUTPUT_QUEUE=mo.proofs\n      - BINARY={}\n",
+        program.display()
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("compose.yml");
+    std::fs::write(&file, compose).unwrap();
+    std::fs::write(folder.path().join(".env"), format!("L1_RPC={}\n", node.url)).unwrap();
+    let imported = to_workflow(&Imported::read(&[&file]).unwrap()).unwrap();
+    let workflow = Workflow::parse(&imported.workflow, folder.path().join("workflow.toml"));
+    let workflow = workflow.unwrap();
+
+    let (stream, mut emitted) = mpsc::channel(64);
+    let options = Options {
+        stream: Some(stream),
+        ..Options::in_directory(folder.path().join("state"))
+    };
+    let mill = Mill::open(&workflow, Registry::default(), options)
+        .await
+        .unwrap();
+    let (stop, shutdown) = shutdown::channel();
+    let running = tokio::spawn(mill.run(shutdown));
+    let mut after = Vec::new();
+    for block in 8..=11 {
+        if block == 11 {
+            node.extend(1);
+        }
+        let next = tokio::time::timeout(crate::support::LIMIT, emitted.recv()).await;
+        let next = next.expect("in time").expect("the mill runs");
+        assert_eq!(next.first, block);
+        after.push(String::from_utf8(next.bytes.to_vec()).unwrap());
+    }
+    stop.raise(Level::Drain);
+    running.await.unwrap().unwrap();
+    let before: Vec<String> = before.into_iter().map(|stored| stored.payload).collect();
+    assert_eq!(after[..3], before[..]);
+    assert_eq!(after[3], "11");
 }

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::{self, Context};
 use proofmill_nats_server::NatsServer;
 use proofmill_orchestrator::shutdown::{self, Level};
-use proofmill_push0::{Environment, collector, dispatcher};
+use proofmill_push0::{Environment, Notices, collector, dispatcher};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -33,9 +34,10 @@ pub(crate) async fn run_role(role: &str) {
         terminate.recv().await;
         trigger.raise(Level::Stop);
     });
+    let notices: Notices = Arc::new(|text| proofmill_telemetry::console_line(text.to_owned()));
     let ran = match Environment::read(|name| std::env::var(name).ok()) {
-        Ok(config) if role == "dispatcher" => dispatcher::run(config, shutdown).await,
-        Ok(config) => collector::run(config, shutdown).await,
+        Ok(config) if role == "dispatcher" => dispatcher::run(config, shutdown, notices).await,
+        Ok(config) => collector::run(config, shutdown, notices).await,
         Err(error) => Err(error.into()),
     };
     if let Err(error) = &ran {
@@ -285,10 +287,13 @@ impl Drop for Role {
 
 /// One answer of the metrics page.
 pub(crate) async fn scrape(port: u16) -> Option<String> {
+    scrape_at("127.0.0.1", port).await
+}
+
+/// The same, by another address of this machine.
+pub(crate) async fn scrape_at(address: &str, port: u16) -> Option<String> {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port))
-        .await
-        .ok()?;
+    let mut stream = tokio::net::TcpStream::connect((address, port)).await.ok()?;
     let request = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut text = String::new();

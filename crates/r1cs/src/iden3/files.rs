@@ -1,8 +1,8 @@
-//! Files: their bytes in memory, and writing them whole.
+//! Files that are read: opening them, and their bytes in memory.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::fs::{File, FileType, Metadata};
+use std::io::{self, Read};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -22,7 +22,7 @@ const READ_LIMIT: u64 = 1 << 20;
 /// under the reader, and if it shortens it, touching a page beyond the new end ends this process
 /// with `SIGBUS`; no program can rule that out for a mapping. So:
 ///
-/// * Files are to be replaced by renaming another over them, as [`write_whole`] does: the mapping
+/// * Files are to be replaced by renaming another over them, as [`write_whole`](super::write_whole) does: the mapping
 ///   then keeps the old content.
 /// * What others write in place, such as a witness, is read with [`read`](Self::read), which makes a
 ///   copy and notices a file that shrinks meanwhile.
@@ -61,19 +61,84 @@ struct Inode {
     changed: (i64, i64),
 }
 
-/// Who may read a file that is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Visibility {
-    /// Its owner alone: witnesses, anything secret.
-    Private,
-    /// Whoever the process's `umask` allows: keys, proofs, circuits.
-    Public,
+/// Opens a regular file to be read. A directory, a device, a socket or a pipe is refused with what it
+/// is, and not waited for: to open a pipe that nobody writes to would wait for ever.
+///
+/// # Errors
+///
+/// Those of the file system; [`io::ErrorKind::InvalidInput`] if it is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Looked at before it is opened too: to open a device may do something.
+    check_regular(&std::fs::metadata(path)?)?;
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Another file may be there by now.
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    check_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// As [`open_regular`], but what this process was started with may be a pipe: `/dev/stdin`, or
+/// `/dev/fd/63`, which a shell's `<(…)` is.
+///
+/// # Errors
+///
+/// Those of [`open_regular`].
+pub fn open_regular_or_inherited(path: &Path) -> io::Result<File> {
+    if is_inherited(path) {
+        File::open(path)
+    } else {
+        open_regular(path)
+    }
+}
+
+/// Whether a path names what this process was started with, by the number of its descriptor.
+pub fn is_inherited(path: &Path) -> bool {
+    let folders = ["/dev/fd", "/proc/self/fd"];
+    path == Path::new("/dev/stdin") || folders.iter().any(|folder| path.starts_with(folder))
+}
+
+/// That a file is a regular one.
+///
+/// # Errors
+///
+/// [`io::ErrorKind::InvalidInput`] with what it is instead.
+pub fn check_regular(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let what = kind(metadata.file_type());
+    let why = format!("{what}, where a regular file is needed");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+fn kind(found: FileType) -> &'static str {
+    if found.is_dir() {
+        return "a directory";
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if found.is_fifo() {
+            return "a pipe";
+        }
+        if found.is_socket() {
+            return "a socket";
+        }
+    }
+    "a device"
 }
 
 // === impl Stamp ===
 
 impl Stamp {
-    fn of(file: &File) -> std::io::Result<Self> {
+    fn of(file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         Ok(Self {
             length: metadata.len(),
@@ -120,18 +185,15 @@ impl MappedFile {
 
     fn with_limit(path: &Path, read_limit: u64) -> Result<Self, FileError> {
         let io = |source| FileError::io(path, source);
-        let mut file = File::open(path).map_err(io)?;
-        if !file.metadata().map_err(io)?.is_file() {
-            return Err(io(std::io::Error::other("not a regular file")));
-        }
+        let mut file = open_regular(path).map_err(io)?;
         let stamp = Stamp::of(&file).map_err(io)?;
         let bytes = if stamp.length <= read_limit {
             let size = usize::try_from(stamp.length)
-                .map_err(|_| io(std::io::ErrorKind::FileTooLarge.into()))?;
+                .map_err(|_| io(io::ErrorKind::FileTooLarge.into()))?;
             let mut bytes = Zeroizing::new(Vec::new());
             bytes
                 .try_reserve_exact(size)
-                .map_err(|_| io(std::io::ErrorKind::OutOfMemory.into()))?;
+                .map_err(|_| io(io::ErrorKind::OutOfMemory.into()))?;
             // Within the capacity: a vector that grew would leave a copy that is not erased.
             Read::by_ref(&mut file)
                 .take(stamp.length)
@@ -198,7 +260,7 @@ impl MappedFile {
 }
 
 #[expect(unsafe_code, reason = "keys of gigabytes are mapped, not copied")]
-fn map(file: &File) -> std::io::Result<Mmap> {
+fn map(file: &File) -> io::Result<Mmap> {
     // SAFETY: the mapping is shared with whoever else uses the file, and read-only here; the pages are
     // only ever read as plain bytes, each of whose values is valid. Whether another process changes or
     // shortens the file cannot be checked here: the type's documentation says what then happens (other bytes, which the parsers
@@ -243,47 +305,4 @@ impl fmt::Debug for MappedFile {
             .field("mapped", &matches!(self.bytes, Bytes::Mapped(_)))
             .finish()
     }
-}
-
-/// Writes a file whole or not at all: `write` fills a new file beside `path`, which is flushed to
-/// disk and then renamed over it. Whoever has the old file open or mapped keeps it.
-///
-/// # Errors
-///
-/// [`FileError::Io`] if the file system refuses or `write` fails; the file at `path` is then as it
-/// was.
-pub fn write_whole<T>(
-    path: &Path,
-    visibility: Visibility,
-    write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<T>,
-) -> Result<T, FileError> {
-    let io = |source| FileError::io(path, source);
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".proofmill-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = match visibility {
-            Visibility::Private => 0o600,
-            Visibility::Public => 0o666,
-        };
-        builder.permissions(std::fs::Permissions::from_mode(mode));
-    }
-    #[cfg(not(unix))]
-    let _ = visibility;
-    let file = builder.tempfile_in(directory).map_err(io)?;
-    let mut out = BufWriter::with_capacity(1 << 20, file.as_file());
-    let result = write(&mut out).map_err(io)?;
-    out.flush().map_err(io)?;
-    drop(out);
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(path).map_err(|error| io(error.error))?;
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(io)?;
-    Ok(result)
 }

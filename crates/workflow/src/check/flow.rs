@@ -2,6 +2,7 @@
 
 use super::cycles::order;
 use crate::decode::MAX_STAGES;
+use crate::late::Late;
 use crate::model::{ChainStart, SourceKind, Strategy};
 use crate::plan::{Plan, QueueId, StageId, StageKind};
 
@@ -21,6 +22,8 @@ pub(super) enum Scatter {
     FanOut(StageId),
     /// Two writers of the queue are fed by the same source.
     Writers(QueueId),
+    /// A collector passes on alone what comes after its group.
+    Late(StageId),
 }
 
 /// What can be said about the messages in a queue.
@@ -155,7 +158,7 @@ pub(super) fn flows(plan: &Plan) -> Vec<Flow> {
                     .inputs
                     .iter()
                     .for_each(|queue| flow.add(&flows[queue.0]));
-                flow.scatter = None;
+                flow.scatter = (collector.late == Late::Emit).then_some(Scatter::Late(id));
                 match &collector.strategy {
                     Strategy::Sequential { n } => {
                         flow.blocks

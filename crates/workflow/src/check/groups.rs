@@ -343,9 +343,8 @@ impl Group<'_> {
                 checker.queue_name(queue),
                 why(checker, scatter)
             );
-            let help = "gather them first, with a collector of the strategy \"match\"";
             let field = checker.input_field(self.stage.id, queue);
-            checker.push(Code::GroupAmbiguous, &field, message, help);
+            checker.push(Code::GroupAmbiguous, &field, message, mending(scatter));
         }
     }
 
@@ -360,8 +359,25 @@ impl Group<'_> {
     }
 }
 
+/// What to do where a queue holds several messages about the same block and must not.
+fn mending(scatter: Scatter) -> &'static str {
+    match scatter {
+        Scatter::FanOut(_) | Scatter::Writers(_) => {
+            "gather them first, with a collector of the strategy \"match\""
+        }
+        Scatter::Late(_) => {
+            "use `late = \"dead\"` or \"skip\"; a stage that wants every message can read the \
+             collector's inputs"
+        }
+    }
+}
+
 fn why(checker: &Checker<'_>, scatter: Scatter) -> String {
     match scatter {
+        Scatter::Late(stage) => format!(
+            "`{}` passes on alone what comes late (`late = \"emit\"`)",
+            checker.stage_name(stage)
+        ),
         Scatter::FanOut(stage) => format!("`{}` fans out", checker.stage_name(stage)),
         Scatter::Writers(queue) => {
             let writers: Vec<&str> = checker
@@ -391,8 +407,8 @@ fn sequence(checker: &mut Checker<'_>, stage: &PlanStage, sequencer: &Sequencer,
             "the sequencer needs one message for each block, and gets several: {}",
             why(checker, scatter)
         );
-        let help = "gather them first, with a collector of the strategy \"match\"";
-        checker.push(Code::SequencerNotChain, &at.child("input"), message, help);
+        let field = at.child("input");
+        checker.push(Code::SequencerNotChain, &field, message, mending(scatter));
     }
     if flow.unknown || flow.blocks.is_empty() {
         return;

@@ -114,6 +114,7 @@ pub(crate) fn circuit(circuit: &CircuitView) -> proto::Circuit {
         hot_bytes: circuit.hot_bytes,
         measured: circuit.measured,
         work_bytes: circuit.work_bytes,
+        needed_bytes: circuit.needed_bytes,
         users: circuit.users,
         loads: circuit.loads,
         load_ms: circuit.load_ms,

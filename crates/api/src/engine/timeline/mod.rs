@@ -4,6 +4,7 @@
 //! partition when it was in which stage, and for each worker when it had nothing to do.
 
 mod model;
+mod scale;
 mod trace;
 mod waterfall;
 

@@ -1,8 +1,10 @@
-//! A waterfall: each partition a row, time from left to right.
+//! A waterfall: each partition a row, time from left to right, in seconds from the first event. Long times
+//! in which nothing was done are left out, and marked.
 
 use std::fmt::Write;
 
 use super::model::{Row, Timeline};
+use super::scale::{CUT, Scale};
 use crate::engine::proto::{Stage, StageEnd, Tier};
 
 /// Pixels of the names at the left, of the time axis, and of the figures at the right.
@@ -13,7 +15,9 @@ const FIGURES: f64 = 190.0;
 const ROW: f64 = 16.0;
 const BAR: f64 = 11.0;
 /// Pixels above the first row.
-const HEAD: f64 = 44.0;
+const HEAD: f64 = 66.0;
+/// Pixels from one label of the axis to the next, at least.
+const LABEL: f64 = 48.0;
 
 /// What is waited for, and what is loaded.
 const WAIT: &str = "#d8dce2";
@@ -21,6 +25,7 @@ const LOAD: &str = "#b08a3e";
 
 struct Drawing<'a> {
     timeline: &'a Timeline,
+    scale: &'a Scale,
     out: String,
     y: f64,
 }
@@ -29,8 +34,10 @@ struct Drawing<'a> {
 pub fn waterfall(timeline: &Timeline, rows: usize) -> String {
     let left_out = timeline.rows.len().saturating_sub(rows);
     let shown = &timeline.rows[left_out..];
+    let scale = Scale::new(timeline, shown, AXIS);
     let mut drawing = Drawing {
         timeline,
+        scale: &scale,
         out: String::new(),
         y: HEAD,
     };
@@ -45,8 +52,9 @@ pub fn waterfall(timeline: &Timeline, rows: usize) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
         width = NAMES + AXIS + FIGURES,
     );
+    title(&mut out, timeline);
     head(&mut out, left_out, timeline.missed);
-    grid(&mut out, timeline, drawing.y);
+    grid(&mut out, &scale, drawing.y);
     out.push_str(&drawing.out);
     out.push_str("</svg>\n");
     out
@@ -61,6 +69,25 @@ fn colour(stage: Stage) -> &'static str {
         Stage::Finish => "#8064a2",
         Stage::Verify => "#5c6773",
     }
+}
+
+/// What is drawn.
+fn title(out: &mut String, timeline: &Timeline) {
+    let partitions = match timeline.rows.len() {
+        1 => "1 partition".to_owned(),
+        count => format!("{count} partitions"),
+    };
+    let text = format!(
+        "Proving engine: {partitions} over {}",
+        time(timeline.length_us())
+    );
+    let _ = writeln!(
+        out,
+        "<title>{text}</title>\
+         <text x=\"4\" y=\"16\" font-size=\"13\" font-weight=\"bold\">{text}</text>\
+         <text x=\"4\" y=\"{}\" fill=\"#444444\">seconds</text>",
+        HEAD - 10.0
+    );
 }
 
 /// The legend.
@@ -80,8 +107,8 @@ fn head(out: &mut String, left_out: usize, missed: u64) {
     for (colour, name) in entries {
         let _ = writeln!(
             out,
-            "<rect x=\"{x}\" y=\"8\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
-             <text x=\"{}\" y=\"17\">{name}</text>",
+            "<rect x=\"{x}\" y=\"26\" width=\"10\" height=\"10\" fill=\"{colour}\"/>\
+             <text x=\"{}\" y=\"35\">{name}</text>",
             x + 14.0
         );
         x += 34.0 + 6.5 * name.len() as f64;
@@ -95,28 +122,65 @@ fn head(out: &mut String, left_out: usize, missed: u64) {
     }
     let _ = writeln!(
         out,
-        "<text x=\"{x}\" y=\"17\" fill=\"#888888\">{}</text>",
+        "<text x=\"{x}\" y=\"35\" fill=\"#888888\">{}</text>",
         notes.join("; ")
     );
 }
 
-/// Lines at round times.
-fn grid(out: &mut String, timeline: &Timeline, bottom: f64) {
-    let length = timeline.length_us().max(1);
-    let step = round_step(length);
-    let mut at = 0;
-    while at <= length {
-        let x = NAMES + AXIS * at as f64 / length as f64;
-        let _ = writeln!(
-            out,
-            "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#eeeeee\"/>\
-             <text x=\"{x:.1}\" y=\"{}\" fill=\"#888888\">{}</text>",
-            HEAD - 6.0,
-            HEAD - 10.0,
-            time(at)
-        );
-        at += step;
+/// Lines at round times, and what is left out.
+fn grid(out: &mut String, scale: &Scale, bottom: f64) {
+    let step = round_step(scale.kept_us().max(1));
+    let mut labelled = f64::NEG_INFINITY;
+    for piece in scale.pieces() {
+        if piece.cut {
+            cut(out, NAMES + piece.left, piece.to_us - piece.from_us, bottom);
+            continue;
+        }
+        let from = piece.from_us - scale.zero_us();
+        let mut at = from.next_multiple_of(step);
+        while at <= piece.to_us - scale.zero_us() {
+            let x = NAMES + scale.x(scale.zero_us() + at);
+            let _ = write!(
+                out,
+                "<line x1=\"{x:.1}\" y1=\"{}\" x2=\"{x:.1}\" y2=\"{bottom}\" stroke=\"#eeeeee\"/>",
+                HEAD - 6.0,
+            );
+            if x - labelled >= LABEL {
+                labelled = x;
+                let _ = write!(
+                    out,
+                    "<text x=\"{x:.1}\" y=\"{}\" fill=\"#444444\">{}</text>",
+                    HEAD - 10.0,
+                    seconds(at, step)
+                );
+            }
+            out.push('\n');
+            at += step;
+        }
     }
+}
+
+/// A time that is left out.
+fn cut(out: &mut String, x: f64, length_us: u64, bottom: f64) {
+    let (top, middle) = (HEAD - 6.0, x + CUT / 2.0 + 3.0);
+    let _ = writeln!(
+        out,
+        "<rect x=\"{x:.1}\" y=\"{top}\" width=\"{CUT}\" height=\"{:.1}\" fill=\"#f4f4f4\"/>\
+         <line x1=\"{:.1}\" y1=\"{top}\" x2=\"{:.1}\" y2=\"{bottom}\" stroke=\"#aaaaaa\" \
+         stroke-dasharray=\"3 3\"/>\
+         <text transform=\"translate({middle:.1} {bottom}) rotate(-90)\" fill=\"#666666\">idle {}</text>",
+        bottom - top,
+        x + CUT / 2.0,
+        x + CUT / 2.0,
+        time(length_us)
+    );
+}
+
+/// A time on an axis with lines at multiples of `step`: seconds, to as many places as are needed.
+fn seconds(us: u64, step: u64) -> String {
+    let places = (0..6).find(|places| step.is_multiple_of(10u64.pow(6 - places)));
+    let places = places.unwrap_or(6) as usize;
+    format!("{:.places$}", us as f64 / 1e6)
 }
 
 /// A step of 1, 2 or 5 times a power of ten, of which there are at most ten in `length`.
@@ -153,9 +217,7 @@ fn escaped(text: &str) -> String {
 
 impl Drawing<'_> {
     fn x(&self, at: u64) -> f64 {
-        let length = self.timeline.length_us().max(1) as f64;
-        let since = at.saturating_sub(self.timeline.from_us) as f64;
-        NAMES + AXIS * (since / length).min(1.0)
+        NAMES + self.scale.x(at)
     }
 
     fn name(&mut self, name: &str) {
@@ -266,6 +328,69 @@ mod tests {
             "{short}"
         );
         assert!(!short.contains("0a0a0a0a/0"), "{short}");
+    }
+
+    #[test]
+    fn there_is_a_title_and_an_axis_in_seconds_from_zero() {
+        let svg = waterfall(&Timeline::of(&events()), 40);
+        for expected in [
+            "<title>Proving engine: 2 partitions over 300 µs</title>",
+            ">seconds</text>",
+            ">0.00000</text>",
+            ">0.00030</text>",
+        ] {
+            assert!(svg.contains(expected), "no {expected:?} in {svg}");
+        }
+        assert!(!svg.contains(">idle "), "{svg}");
+    }
+
+    #[test]
+    fn an_idle_hour_between_two_proofs_is_left_out_and_marked() {
+        use crate::engine::proto::event::Kind;
+        let hour = 3_600_000_000;
+        // Without the partition that is still being proved, the engine is idle in between.
+        let events = || {
+            events().into_iter().filter(|event| match &event.kind {
+                Some(Kind::Began(began)) => began.span.as_ref().is_some_and(|it| it.partition == 0),
+                _ => true,
+            })
+        };
+        let mut twice: Vec<_> = events().collect();
+        twice.extend(events().map(|event| {
+            let kind = event.kind.map(|kind| match kind {
+                Kind::Ended(mut ended) => {
+                    ended.began_us += hour;
+                    Kind::Ended(ended)
+                }
+                Kind::Key(mut key) => {
+                    key.began_us = key.began_us.map(|at| at + hour);
+                    Kind::Key(key)
+                }
+                kind => kind,
+            });
+            crate::engine::proto::Event {
+                at_us: event.at_us + hour,
+                kind,
+            }
+        }));
+        let svg = waterfall(&Timeline::of(&twice), 40);
+        assert!(svg.contains(">idle 3600 s</text>"), "{svg}");
+        // Without that, the work of a third of a millisecond would be narrower than a pixel.
+        let widths = svg
+            .split("width=\"")
+            .skip(1)
+            .filter_map(|it| it.split('"').next()?.parse().ok());
+        let wide: Vec<f64> = widths
+            .filter(|width: &f64| (100.0..AXIS).contains(width))
+            .collect();
+        assert!(wide.len() >= 4, "{wide:?} in {svg}");
+    }
+
+    #[test]
+    fn labels_have_as_many_places_as_they_need() {
+        let shown = [(0, 2_000_000), (1_500_000, 500_000), (20, 10), (3, 1)];
+        let shown = shown.map(|(at, step)| seconds(at, step));
+        assert_eq!(shown, ["0", "1.5", "0.00002", "0.000003"]);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use proofmill_api::engine::proto::register_request::Source;
 use proofmill_api::engine::proto::{Circuit, RegisterRequest, SystemFiles, Tier};
 use serde_json::json;
 
-use super::look::state;
+use super::failure::state;
 use super::{bytes, connect, refused};
-use crate::args::engine::{CancelJob, Near, OneCircuit, Preload, Register};
+use crate::args::engine::{Near, OneCircuit, OneJob, Preload, Register};
 use crate::failure::Failure;
 use crate::output;
 
@@ -84,7 +84,7 @@ pub(crate) async fn pin(args: &OneCircuit, pinned: bool) -> Result<(), Failure> 
     tell(&circuit.map_err(|error| refused(&error))?, args.look.json)
 }
 
-pub(crate) async fn cancel(args: &CancelJob) -> Result<(), Failure> {
+pub(crate) async fn cancel(args: &OneJob) -> Result<(), Failure> {
     let client = connect(&args.look.engine).await?;
     let job = client
         .cancel(&args.job)
@@ -101,7 +101,8 @@ fn tell(circuit: &Circuit, json: bool) -> Result<(), Failure> {
         return output::line(serde_json::to_string(circuit)?);
     }
     output::line(output::plain(&format!(
-        "{}: {}, {} variables, {} public; its key is {}{}, {} when hot, a proof takes {} more; id {}",
+        "{}: {}, {} variables, {} public; its key is {}{}, {} when hot, a proof takes {} more; {} are \
+         needed to load the key and prove; id {}",
         circuit.name,
         circuit.curve,
         circuit.variables,
@@ -110,6 +111,7 @@ fn tell(circuit: &Circuit, json: bool) -> Result<(), Failure> {
         if circuit.pinned { " and pinned" } else { "" },
         bytes(circuit.hot_bytes),
         bytes(circuit.work_bytes),
+        bytes(circuit.needed_bytes),
         circuit.id,
     )))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proofmill_api::engine::proto::owner_use::Owner;
 use proofmill_api::engine::proto::{
-    BudgetStatus, Circuit, EngineStatus, Job, Priority, Stage, Tier,
+    BudgetStatus, Circuit, EngineStatus, Job, JobState, Priority, Stage, Tier,
 };
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -13,82 +13,163 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Row, Table, Widget};
 
 use super::bytes;
-use super::look::{activity, state};
+use super::failure::{brief, state};
+use super::look::activity;
 use crate::output;
 use crate::progress::span;
 
 /// Owners of memory that are shown.
 const OWNERS: usize = 6;
+/// Circuits that are shown, and jobs that are not at their end.
+const CIRCUITS: usize = 10;
+const LIVE: usize = 10;
+/// Columns from which on every figure is shown.
+const WIDE: u16 = 108;
+/// Rows from which on there is an empty one between two tables.
+const TALL: u16 = 34;
+
+/// A column of a table.
+struct Column {
+    head: &'static str,
+    width: Constraint,
+    /// Whether it is left out where there is little room.
+    wide: bool,
+}
 
 /// The frame as text, for pipes.
 pub(super) fn text(status: &EngineStatus, columns: u16, rows: u16) -> String {
     let mut buffer = Buffer::empty(Rect::new(0, 0, columns, rows));
-    draw(status, None, buffer.area, &mut buffer);
-    let lines = buffer.content().chunks(columns.into()).map(|cells| {
-        let line: String = cells.iter().map(|cell| cell.symbol()).collect();
-        line.trim_end().to_owned()
-    });
+    draw(status, None, None, buffer.area, &mut buffer);
+    let lines = buffer
+        .content()
+        .chunks(usize::from(columns).max(1))
+        .map(|cells| {
+            let line: String = cells.iter().map(|cell| cell.symbol()).collect();
+            line.trim_end().to_owned()
+        });
     let lines: Vec<String> = lines.collect();
     lines.join("\n").trim_end().to_owned()
 }
 
-/// Draws an engine as it is `now`; how busy it is, since `before`, or since it began.
+/// Draws an engine as it is `now`; how busy it is, since `before`, or since it began; and in the last line
+/// what the `keys` do.
 pub(super) fn draw(
     now: &EngineStatus,
     before: Option<&EngineStatus>,
+    keys: Option<&str>,
     area: Rect,
     buffer: &mut Buffer,
 ) {
     let budget = now.budget.clone().unwrap_or_default();
     let since = before.map_or(0, |it| it.uptime_us);
     let window = now.uptime_us.saturating_sub(since).max(1);
-    let owners = budget.owners.len().clamp(1, OWNERS);
-    let live = now.jobs.len().clamp(1, 10);
-    let circuits = now.circuits.len().clamp(1, 10);
-    let height = |rows: usize| Constraint::Length(u16::try_from(rows + 3).unwrap_or(u16::MAX));
-    let [top, memory, middle, keys, queue, recent] = Layout::vertical([
+    let failed = last_failure(now);
+    let owners = budget.owners.len().min(OWNERS);
+    let wanted = [
+        owners.max(now.stages.len()).max(now.devices.len()),
+        now.circuits.len().min(CIRCUITS),
+        now.jobs.len().min(LIVE),
+        now.recent.len(),
+    ];
+    let lines = u16::from(keys.is_some()) + u16::from(failed.is_some());
+    let (gap, shown) = heights(area.height.saturating_sub(2 + lines), wanted);
+    let height = |rows: u16| Constraint::Length(rows + 2 + gap);
+    let [top, memory, middle, circuits, queue, recent, why, help] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
-        height(owners.max(now.stages.len()).max(now.devices.len())),
-        height(circuits),
-        height(live),
-        Constraint::Min(4),
+        height(shown[0]),
+        height(shown[1]),
+        height(shown[2]),
+        Constraint::Fill(1),
+        Constraint::Length(failed.is_some().into()),
+        Constraint::Length(keys.is_some().into()),
     ])
     .areas(area);
-    header(now).render(top, buffer);
+    let wide = area.width >= WIDE;
+    header(now, wide).render(top, buffer);
     gauge(&budget).render(memory, buffer);
-    let [stage_area, device_area, owner_area] = Layout::horizontal([
-        Constraint::Percentage(32),
-        Constraint::Percentage(28),
-        Constraint::Percentage(40),
-    ])
+    let sides = [27, 25].map(Constraint::Length);
+    let [stage_area, device_area, owner_area] = match wide {
+        true => Layout::horizontal([32, 28, 40].map(Constraint::Percentage)),
+        false => Layout::horizontal([sides[0], sides[1], Constraint::Fill(1)]),
+    }
     .areas(middle);
-    stages(now, before, window).render(stage_area, buffer);
-    devices(now, before, window).render(device_area, buffer);
-    memory_owners(now, &budget).render(owner_area, buffer);
-    circuit_table(&now.circuits).render(keys, buffer);
-    let title = match now.jobs.len() - now.jobs.len().min(live) {
-        0 => "queue".to_owned(),
-        more => format!("queue, and {more} more"),
+    stages(now, before, window, wide).render(stage_area, buffer);
+    devices(now, before, window, wide).render(device_area, buffer);
+    memory_owners(now, &budget, wide).render(owner_area, buffer);
+    let title = |name: &str, all: usize, rows: u16| match all.saturating_sub(rows.into()) {
+        0 => name.to_owned(),
+        more => format!("{name}, and {more} more"),
     };
-    job_table(title, now.jobs.iter().take(live)).render(queue, buffer);
-    job_table("recent".to_owned(), now.recent.iter()).render(recent, buffer);
+    let name = title("circuits", now.circuits.len(), shown[1]);
+    circuit_table(name, &now.circuits, wide).render(circuits, buffer);
+    let name = title("queue", now.jobs.len(), shown[2]);
+    job_table(name, &now.jobs, wide).render(queue, buffer);
+    job_table("recent".to_owned(), &now.recent, wide).render(recent, buffer);
+    let grey = Style::new().fg(Color::DarkGray);
+    if let Some(text) = failed {
+        let red = Style::new().fg(Color::Red);
+        Paragraph::new(text).style(red).render(why, buffer);
+    }
+    Paragraph::new(keys.unwrap_or_default())
+        .style(grey)
+        .render(help, buffer);
 }
 
-fn header(now: &EngineStatus) -> Paragraph<'static> {
+/// Why the job failed that failed last, if one did.
+fn last_failure(now: &EngineStatus) -> Option<String> {
+    let mut recent = now.recent.iter();
+    let job = recent.find(|job| job.state() == JobState::Failed)?;
+    Some(shown(&format!(
+        "{} failed: {}",
+        start(&job.id),
+        brief(job)?
+    )))
+}
+
+/// The empty rows after each of four tables, and the rows in them, of all that there is room for: what the
+/// first one wants, and of the rest the same for each as long as it wants more.
+fn heights(room: u16, wanted: [usize; 4]) -> (u16, [u16; 4]) {
+    let gap = u16::from(room >= TALL);
+    let mut left = room.saturating_sub(4 * (2 + gap));
+    let wanted = wanted.map(|rows| u16::try_from(rows.max(1)).unwrap_or(u16::MAX));
+    let mut rows = [wanted[0].min(left), 0, 0, 0];
+    left -= rows[0];
+    loop {
+        let before = left;
+        // Jobs before circuits: they change.
+        for table in [2, 3, 1] {
+            if left > 0 && rows[table] < wanted[table] {
+                rows[table] += 1;
+                left -= 1;
+            }
+        }
+        if left == before {
+            return (gap, rows);
+        }
+    }
+}
+
+fn header(now: &EngineStatus, wide: bool) -> Paragraph<'static> {
     let counts = now.counts.unwrap_or_default();
     let word = if now.draining { "draining" } else { "running" };
-    let text = format!(
-        "proofmill engine, {word} for {}   jobs: {} live, {} done, {} failed, {} cancelled, {} \
-         expired, {} refused",
+    let name = if wide { "proofmill engine, " } else { "" };
+    let mut text = format!(
+        "{name}{word} for {}   jobs: {} live, {} done, {} failed",
         span(Duration::from_micros(now.uptime_us)),
         now.jobs.len(),
         counts.done,
         counts.failed,
-        counts.cancelled,
-        counts.expired,
-        counts.refused,
     );
+    for (count, what) in [
+        (counts.cancelled, "cancelled"),
+        (counts.expired, "expired"),
+        (counts.refused, "refused"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {what}"));
+        }
+    }
     Paragraph::new(Line::from(text)).style(Style::new().add_modifier(Modifier::BOLD))
 }
 
@@ -108,52 +189,66 @@ fn gauge(budget: &BudgetStatus) -> Gauge<'static> {
         .gauge_style(Style::new().fg(Color::Blue))
 }
 
-fn stages(now: &EngineStatus, before: Option<&EngineStatus>, window: u64) -> Table<'static> {
+fn stages(
+    now: &EngineStatus,
+    before: Option<&EngineStatus>,
+    window: u64,
+    wide: bool,
+) -> Table<'static> {
     let rows = now.stages.iter().enumerate().map(|(index, it)| {
         let earlier = before.and_then(|it| it.stages.get(index));
         let capacity = window.saturating_mul(u64::from(it.workers.max(1)));
         let used = it
             .busy_us
             .saturating_sub(earlier.map_or(0, |it| it.busy_us));
-        Row::new([
+        [
             Stage::short_name(it.stage).to_owned(),
             format!("{}/{}", it.busy, it.workers),
             it.queued.to_string(),
             it.ended.to_string(),
             percent(used, capacity),
-        ])
+        ]
     });
-    table(
-        "stages".to_owned(),
-        ["stage", "busy", "wait", "ended", "used"],
-        [9, 5, 5, 7, 5],
-        rows,
-    )
+    let columns = [
+        Column::fixed("stage", 8),
+        Column::fixed("busy", 5),
+        Column::fixed("wait", 4),
+        Column::fixed("ended", 7).if_wide(),
+        Column::fixed("used", 5),
+    ];
+    table("stages".to_owned(), columns, wide, rows)
 }
 
-fn devices(now: &EngineStatus, before: Option<&EngineStatus>, window: u64) -> Table<'static> {
+fn devices(
+    now: &EngineStatus,
+    before: Option<&EngineStatus>,
+    window: u64,
+    wide: bool,
+) -> Table<'static> {
     let rows = now.devices.iter().enumerate().map(|(index, it)| {
         let earlier = before.and_then(|it| it.devices.get(index));
         let used = it
             .busy_us
             .saturating_sub(earlier.map_or(0, |it| it.busy_us));
-        Row::new([
+        [
             shown(&it.name),
             activity(it).to_owned(),
             it.products.to_string(),
             it.failures.to_string(),
             percent(used, window),
-        ])
+        ]
     });
-    table(
-        "devices".to_owned(),
-        ["device", "now", "made", "bad", "used"],
-        [8, 6, 6, 4, 5],
-        rows,
-    )
+    let columns = [
+        Column::fixed("device", 7),
+        Column::fixed("now", 6),
+        Column::fixed("made", 6).if_wide(),
+        Column::fixed("bad", 3),
+        Column::fixed("used", 5),
+    ];
+    table("devices".to_owned(), columns, wide, rows)
 }
 
-fn memory_owners(now: &EngineStatus, budget: &BudgetStatus) -> Table<'static> {
+fn memory_owners(now: &EngineStatus, budget: &BudgetStatus, wide: bool) -> Table<'static> {
     let rows = budget.owners.iter().take(OWNERS).map(|it| {
         let owner = match &it.owner {
             Some(Owner::Key(id)) => {
@@ -166,28 +261,28 @@ fn memory_owners(now: &EngineStatus, budget: &BudgetStatus) -> Table<'static> {
             Some(Owner::Registration(_)) => "registration".to_owned(),
             None => "unknown".to_owned(),
         };
-        Row::new([
+        [
             shown(&owner),
             bytes(it.bytes),
             percent(it.bytes, budget.total),
-        ])
+        ]
     });
-    table(
-        "memory".to_owned(),
-        ["owner", "bytes", "share"],
-        [22, 11, 5],
-        rows,
-    )
+    let columns = [
+        Column::rest("owner"),
+        Column::fixed("bytes", 10),
+        Column::fixed("share", 5),
+    ];
+    table("memory".to_owned(), columns, wide, rows)
 }
 
-fn circuit_table(circuits: &[Circuit]) -> Table<'static> {
+fn circuit_table(title: String, circuits: &[Circuit], wide: bool) -> Table<'static> {
     let rows = circuits.iter().map(|it| {
         let key = match (it.loading, it.pinned) {
             (true, _) => "loading".to_owned(),
             (false, true) => format!("{}, pinned", Tier::short_name(it.tier)),
             (false, false) => Tier::short_name(it.tier).to_owned(),
         };
-        Row::new([
+        [
             shown(&it.name),
             it.curve.clone(),
             it.variables.to_string(),
@@ -197,29 +292,25 @@ fn circuit_table(circuits: &[Circuit]) -> Table<'static> {
             it.loads.to_string(),
             it.evictions.to_string(),
             it.proofs.to_string(),
-        ])
+        ]
     });
-    table(
-        "circuits".to_owned(),
-        [
-            "circuit",
-            "curve",
-            "variables",
-            "key",
-            "holds",
-            "users",
-            "loads",
-            "evicted",
-            "proofs",
-        ],
-        [24, 10, 10, 12, 10, 6, 6, 8, 8],
-        rows,
-    )
+    let columns = [
+        Column::rest("circuit"),
+        Column::fixed("curve", 10).if_wide(),
+        Column::fixed("variables", 10).if_wide(),
+        Column::fixed("key", 12),
+        Column::fixed("holds", 10),
+        Column::fixed("users", 5),
+        Column::fixed("loads", 6).if_wide(),
+        Column::fixed("evicted", 7),
+        Column::fixed("proofs", 8),
+    ];
+    table(title, columns, wide, rows)
 }
 
-fn job_table<'a>(title: String, jobs: impl Iterator<Item = &'a Job>) -> Table<'static> {
-    let rows = jobs.map(|it| {
-        Row::new([
+fn job_table(title: String, jobs: &[Job], wide: bool) -> Table<'static> {
+    let rows = jobs.iter().map(|it| {
+        [
             start(&it.id),
             shown(&format!("{}/{}", it.client, it.request_id)),
             Priority::short_name(it.priority).to_owned(),
@@ -228,16 +319,19 @@ fn job_table<'a>(title: String, jobs: impl Iterator<Item = &'a Job>) -> Table<'s
             bytes(it.bytes),
             shown(&it.circuits.join(" ")),
             shown(&state(it)),
-        ])
+        ]
     });
-    table(
-        title,
-        [
-            "job", "request", "priority", "proven", "took", "holds", "circuits", "state",
-        ],
-        [8, 22, 8, 7, 9, 10, 18, 20],
-        rows,
-    )
+    let columns = [
+        Column::fixed("job", 8),
+        Column::fixed("request", if wide { 22 } else { 14 }),
+        Column::fixed("priority", 8).if_wide(),
+        Column::fixed("proven", 6),
+        Column::fixed("took", 8),
+        Column::fixed("holds", 10).if_wide(),
+        Column::fixed("circuits", if wide { 16 } else { 12 }),
+        Column::rest("state"),
+    ];
+    table(title, columns, wide, rows)
 }
 
 /// From its beginning to its end, or to now.
@@ -250,13 +344,45 @@ fn took(job: &Job) -> String {
 
 fn table<const N: usize>(
     title: String,
-    head: [&'static str; N],
-    widths: [u16; N],
-    rows: impl Iterator<Item = Row<'static>>,
+    columns: [Column; N],
+    wide: bool,
+    rows: impl Iterator<Item = [String; N]>,
 ) -> Table<'static> {
-    Table::new(rows, widths.map(Constraint::Length))
-        .header(Row::new(head).style(Style::new().fg(Color::DarkGray)))
+    let kept = columns.each_ref().map(|column| wide || !column.wide);
+    let rows = rows.map(|cells| {
+        let cells = cells.into_iter().zip(kept);
+        Row::new(cells.filter_map(|(cell, kept)| kept.then_some(cell)))
+    });
+    let columns: Vec<&Column> = columns.iter().filter(|it| wide || !it.wide).collect();
+    let head = Row::new(columns.iter().map(|column| column.head));
+    Table::new(rows, columns.iter().map(|column| column.width))
+        .header(head.style(Style::new().fg(Color::DarkGray)))
         .block(Block::new().borders(Borders::TOP).title(title))
+}
+
+// === impl Column ===
+
+impl Column {
+    const fn fixed(head: &'static str, width: u16) -> Self {
+        Self {
+            head,
+            width: Constraint::Length(width),
+            wide: false,
+        }
+    }
+
+    /// One that takes what the others leave.
+    const fn rest(head: &'static str) -> Self {
+        Self {
+            head,
+            width: Constraint::Fill(1),
+            wide: false,
+        }
+    }
+
+    const fn if_wide(self) -> Self {
+        Self { wide: true, ..self }
+    }
 }
 
 fn percent(part: u64, whole: u64) -> String {
@@ -344,6 +470,70 @@ mod tests {
         }
     }
 
+    /// What a terminal of 80 columns and 24 rows shows of an engine with much of everything.
+    fn small() -> Vec<String> {
+        let mut now = status();
+        now.stages = vec![now.stages[0]; 5];
+        now.circuits = vec![now.circuits[0].clone(); 12];
+        now.jobs = vec![now.jobs[0].clone(); 30];
+        let why = "partition 0 of circuit mul: node made no witness (exit status: 1): Error: Assert Failed.";
+        let failed = Job {
+            id: "0c".repeat(16),
+            state: JobState::Failed.into(),
+            failure: format!("{why}\nat a.js:1\nat b.js:2"),
+            partitions: 1,
+            circuits: vec!["mul".to_owned()],
+            ..Job::default()
+        };
+        now.recent = vec![failed; 9];
+        let area = Rect::new(0, 0, 80, 24);
+        let mut buffer = Buffer::empty(area);
+        draw(&now, None, Some("q: end"), area, &mut buffer);
+        let rows = buffer.content().chunks(80);
+        rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>())
+            .collect()
+    }
+
+    #[test]
+    fn a_small_terminal_has_room_for_everything_and_the_keys() {
+        let rows = small();
+        let whole = rows.join("\n");
+        for expected in [
+            "stages",
+            "devices",
+            "memory",
+            "circuits, and 1",
+            "queue, and 2",
+            "recent",
+            "95 %",
+            "key multipl",
+            "running",
+        ] {
+            assert!(whole.contains(expected), "no {expected:?} in\n{whole}");
+        }
+        for head in [
+            "stage ", "device ", "owner", "circuit ", "evicted", "proofs", "took",
+        ] {
+            assert!(whole.contains(head), "no {head:?} in\n{whole}");
+        }
+        assert!(rows[23].starts_with("q: end"), "{whole}");
+        // Why a job failed is told in one line.
+        assert!(
+            rows[22].starts_with("0c0c0c0c failed: node made no witness"),
+            "{whole}"
+        );
+        assert!(rows[22].contains("Error: Assert Failed."), "{whole}");
+        assert!(!whole.contains("b.js"), "{whole}");
+    }
+
+    #[test]
+    fn rows_go_to_those_who_want_them() {
+        assert_eq!(heights(21, [5, 12, 30, 9]), (0, [5, 2, 3, 3]));
+        assert_eq!(heights(21, [5, 1, 0, 9]), (0, [5, 1, 1, 6]));
+        assert_eq!(heights(3, [5, 1, 1, 1]), (0, [0, 0, 0, 0]));
+        assert_eq!(heights(42, [6, 10, 10, 50]).0, 1);
+    }
+
     #[test]
     fn a_window_is_what_happened_in_it() {
         let before = status();
@@ -352,7 +542,7 @@ mod tests {
         now.devices[0].busy_us += 250_000;
         let area = Rect::new(0, 0, 110, 40);
         let mut buffer = Buffer::empty(area);
-        draw(&now, Some(&before), area, &mut buffer);
+        draw(&now, Some(&before), None, area, &mut buffer);
         let text: String = buffer.content().iter().map(|it| it.symbol()).collect();
         assert!(text.contains("25 %"), "{text}");
     }
@@ -361,7 +551,13 @@ mod tests {
     fn a_tiny_terminal_is_no_reason_to_panic() {
         for (columns, rows) in [(1, 1), (0, 0), (20, 3)] {
             let area = Rect::new(0, 0, columns, rows);
-            draw(&status(), None, area, &mut Buffer::empty(area));
+            draw(
+                &status(),
+                None,
+                Some("q: end"),
+                area,
+                &mut Buffer::empty(area),
+            );
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use proofmill_api::engine::proto::{
-    self, Circuit, EngineStatus, Job, JobState, Priority, Stage, Tier,
-};
+use proofmill_api::engine::proto::{self, Circuit, EngineStatus, Job, Priority, Stage, Tier};
 
+use super::failure::state;
 use super::{bytes, connect, refused};
 use crate::args::engine::EngineLook;
 use crate::commands::look::{ago, print_table};
@@ -105,6 +104,7 @@ pub(crate) async fn circuits(args: &EngineLook) -> Result<(), Failure> {
             "HOLDS",
             "HOT",
             "PROVING",
+            "NEEDS",
             "USERS",
             "PROOFS",
         ],
@@ -112,7 +112,7 @@ pub(crate) async fn circuits(args: &EngineLook) -> Result<(), Failure> {
     )
 }
 
-fn circuit_row(it: &Circuit) -> [String; 10] {
+fn circuit_row(it: &Circuit) -> [String; 11] {
     let tier = Tier::short_name(it.tier);
     let key = match (it.loading, it.pinned) {
         (true, _) => format!("{tier}, loading"),
@@ -129,6 +129,7 @@ fn circuit_row(it: &Circuit) -> [String; 10] {
         bytes(it.bytes),
         format!("{about}{}", bytes(it.hot_bytes)),
         bytes(it.work_bytes),
+        bytes(it.needed_bytes),
         it.users.to_string(),
         it.proofs.to_string(),
     ]
@@ -160,16 +161,6 @@ pub(crate) async fn jobs(args: &EngineLook) -> Result<(), Failure> {
         ],
         rows,
     )
-}
-
-/// How far a job is, with why if it failed.
-pub(super) fn state(job: &Job) -> String {
-    let name = JobState::short_name(job.state);
-    if job.failure.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{name}: {}", job.failure)
-    }
 }
 
 fn seconds(us: u64) -> String {

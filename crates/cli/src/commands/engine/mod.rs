@@ -1,7 +1,9 @@
 //! `proofmill engine`
 
 mod change;
+mod failure;
 mod frame;
+mod job;
 mod look;
 pub(crate) mod prove;
 mod serve;
@@ -19,6 +21,9 @@ pub(crate) async fn run(command: Engine) -> Result<(), Failure> {
         Engine::Status(args) => look::status(&args).await,
         Engine::Circuits(args) => look::circuits(&args).await,
         Engine::Jobs(args) => look::jobs(&args).await,
+        Engine::Job(args) => job::show(&args).await,
+        Engine::Wait(args) => job::wait(&args).await,
+        Engine::Get(args) => job::get(&args).await,
         Engine::Register(args) => change::register(args).await,
         Engine::Unregister(args) => change::unregister(&args).await,
         Engine::Preload(args) => change::preload(&args).await,

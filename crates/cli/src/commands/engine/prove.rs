@@ -7,23 +7,30 @@ use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{
-    Circuit, GeneratorInputs, JobResult, JobState, Partition, Priority, Proof, SubmitRequest,
+    Circuit, GeneratorInputs, Partition, Priority, Proof, SubmitRequest,
 };
-use proofmill_api::engine::{AnswerKey, Client, Credentials, check_answer_of_any_curve};
+use proofmill_api::engine::{Address, AnswerKey, Client, Credentials};
 use proofmill_r1cs::iden3::MappedFile;
 use serde_json::json;
 
+use super::job::{checked, one_proof, write_files};
 use super::{connect, refused};
 use crate::args::engine::{EngineProve, Urgency, Which, default_socket};
 use crate::failure::Failure;
-use crate::files::{check_folder, write_text};
+use crate::files::{Plan, Replace};
 use crate::output;
 
 pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
-    check_folder(&args.output)?;
+    let mut plan = Plan::default()
+        .reads("the witness", &args.witness)
+        .writes("the proof", &args.output);
     if let Some(public) = &args.public {
-        check_folder(public)?;
+        plan = plan.writes("the public signals", public);
     }
+    if let Some(vk) = &args.vk {
+        plan = plan.reads("the verifying key", vk);
+    }
+    plan.check(Replace::NothingPrecious)?;
     let witness = MappedFile::read(&args.witness)?;
     let content = witness.to_vec();
     let input = match &args.generator {
@@ -57,15 +64,15 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
     let key = args.vk.as_deref().map(AnswerKey::load).transpose();
     let key = key.map_err(Failure::new)?;
     let client = connect(&args.look.engine).await?;
-    let made = prove(&client, request).await?;
-    // Of the answer only what was checked is written, and never its texts.
+    let credentials = &args.look.engine.credentials;
+    let mut files = vec![("-o", args.output.as_path())];
+    files.extend(args.public.as_deref().map(|path| ("--public", path)));
+    files.extend(credentials.ca.as_deref().map(|path| ("--ca", path)));
+    files.extend(credentials.token.as_deref().map(|path| ("--token", path)));
+    let made = prove(&client, request, &files).await?;
     let sent = args.generator.is_none().then_some(&witness[..]);
-    let texts = check_answer_of_any_curve(&made.proof, sent, key.as_ref());
-    let texts = texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
-    if let Some(public) = &args.public {
-        write_text(public, &texts.public)?;
-    }
-    write_text(&args.output, &texts.proof)?;
+    let texts = checked(&made.proof, sent, key.as_ref())?;
+    write_files(&texts, &args.output, args.public.as_deref())?;
     if args.look.json {
         let summary = json!({
             "job": made.job,
@@ -104,8 +111,13 @@ pub(crate) fn drawn() -> String {
     hex::encode(bytes)
 }
 
-/// Submits a job of one partition and waits for its proof.
-pub(crate) async fn prove(client: &Client, request: SubmitRequest) -> Result<Made, Failure> {
+/// Submits a job of one partition and waits for its proof. `files` are the options of `proofmill engine get`
+/// that would write it.
+pub(crate) async fn prove(
+    client: &Client,
+    request: SubmitRequest,
+    files: &[(&str, &Path)],
+) -> Result<Made, Failure> {
     let submitted = client
         .submit(request)
         .await
@@ -113,8 +125,10 @@ pub(crate) async fn prove(client: &Client, request: SubmitRequest) -> Result<Mad
     let job = submitted.job;
     let result = client.await_result(&job).await;
     let result = result.map_err(|error| {
+        let get = get_command(client.address(), &job, files);
         refused(&error).help(format!(
-            "the job is {job}; `proofmill engine jobs` tells of it"
+            "the engine has accepted job {job}, and goes on with it when it is started again: then \
+             `proofmill engine wait {job}` waits for it, and `{get}` writes the proof"
         ))
     })?;
     let proof = one_proof(result)?;
@@ -125,23 +139,25 @@ pub(crate) async fn prove(client: &Client, request: SubmitRequest) -> Result<Mad
     })
 }
 
-fn one_proof(result: JobResult) -> Result<Proof, Failure> {
-    let job = &result.job;
-    match result.state() {
-        JobState::Done => {}
-        JobState::Failed => {
-            return Err(Failure::new(format!(
-                "job {job} failed: {}",
-                result.failure
-            )));
-        }
-        _ => {
-            let state = JobState::short_name(result.state);
-            return Err(Failure::new(format!("job {job}: {state}")));
-        }
+/// The command that writes the proof of a job once it is done.
+fn get_command(address: &Address, job: &str, files: &[(&str, &Path)]) -> String {
+    let mut command = format!("proofmill engine get {job}");
+    for (option, path) in files {
+        command.push_str(&format!(" {option} {}", word(&path.to_string_lossy())));
     }
-    let none = || Failure::new(format!("job {job} has no proof"));
-    result.proofs.into_iter().next().ok_or_else(none)
+    if *address != Address::Socket(default_socket()) {
+        command.push_str(&format!(" --engine {}", word(&address.to_string())));
+    }
+    command
+}
+
+/// A word of a shell's command.
+fn word(text: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-:=+@".contains(it);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// The engine that `--engine` names, and what it calls the circuit of the key file `zkey`; nothing if
@@ -165,14 +181,37 @@ pub(crate) async fn with_key(
             let client = connected.map_err(|error| refused(&error))?;
             match circuit_of(&client, zkey).await? {
                 Some(id) => Ok(Some((client, id))),
-                None => Err(Failure::new(format!(
-                    "the engine at {address} takes no proofs for the key {}",
-                    zkey.display()
-                ))
-                .help("register it with `proofmill engine register`, or leave --engine out")),
+                None => Err(unknown_key(&client, address, zkey).await),
             }
         }
     }
+}
+
+/// What is said of a key that an engine makes no proofs for: what it has instead.
+async fn unknown_key(client: &Client, address: &Address, zkey: &Path) -> Failure {
+    let status = match client.status().await {
+        Ok(status) if status.draining => {
+            return Failure::new(format!(
+                "the engine at {address} is ending, and takes nothing new"
+            ))
+            .help("leave --engine out, or try again when it was started anew");
+        }
+        Ok(status) => status,
+        Err(error) => return refused(&error),
+    };
+    let known = status.circuits.into_iter();
+    let known: Vec<String> = known
+        .map(|it| format!("{} ({})", it.name, it.key_path))
+        .collect();
+    let known = match &known[..] {
+        [] => "it has no circuits yet".to_owned(),
+        known => format!("it has {}", known.join(", ")),
+    };
+    Failure::new(format!(
+        "the engine at {address} has no circuit with the key {}: {known}",
+        zkey.display()
+    ))
+    .help("register it with `proofmill engine register NAME --zkey FILE`, or leave --engine out")
 }
 
 /// The id of the circuit with that key file, unless the engine has none or takes nothing new.
@@ -184,4 +223,29 @@ async fn circuit_of(client: &Client, zkey: &Path) -> Result<Option<String>, Fail
     }
     let has_key = |it: &Circuit| it.key_path == path && it.constraints_path.is_empty();
     Ok(status.circuits.into_iter().find(has_key).map(|it| it.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_for_a_lost_proof_can_be_pasted() {
+        let files = [
+            ("-o", Path::new("my proof.json")),
+            ("--public", Path::new("u.json")),
+        ];
+        let here = Address::Socket(default_socket());
+        assert_eq!(
+            get_command(&here, "00ff", &files),
+            "proofmill engine get 00ff -o 'my proof.json' --public u.json"
+        );
+        let there: Address = "https://prover.example:7400/".parse().expect("an address");
+        let command = get_command(&there, "00ff", &[]);
+        assert!(
+            command.ends_with(" --engine https://prover.example:7400/"),
+            "{command}"
+        );
+        assert_eq!(word("it's"), "'it'\\''s'");
+    }
 }

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let mut listening = vec![format!("unix:{}", socket.display())];
     listening.extend(server.tcp_address().map(|it| it.to_string()));
     listening.extend(server.http_address().map(|it| format!("http://{it}")));
-    let shutdown = signals::listen(screen.clone())?;
+    let shutdown = signals::listen(screen.clone(), args.drain)?;
     let ready = async {
         prepare(&handle, circuits, &args.preload, &screen).await?;
         screen.note(&output::plain(&format!(
@@ -58,11 +58,13 @@ async fn prepare(
         let circuit = handle.register(registration).await;
         let circuit = circuit.map_err(|error| Failure::new(format!("circuit {name}: {error}")))?;
         screen.note(&output::plain(&format!(
-            "circuit {name}: {}, {} variables, {} when hot, {} for a proof",
+            "circuit {name}: {}, {} variables, {}{} when hot, {} for a proof, {} to load it and prove",
             circuit.curve,
             circuit.variables,
+            if circuit.measured { "" } else { "about " },
             bytes(circuit.hot_bytes),
             bytes(circuit.work_bytes),
+            bytes(circuit.needed_bytes),
         )));
     }
     for name in preload {
@@ -176,6 +178,23 @@ fn found(path: &Path) -> Result<PathBuf, Failure> {
     absolute.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
+/// What to say of a file where a folder, or a name and a file, is expected.
+fn a_file(path: &Path) -> Failure {
+    let shown = path.display();
+    let failure = Failure::usage(format!(
+        "--circuits {shown}: a file, where a folder of keys or NAME=FILE is expected"
+    ));
+    let is_name = |name: &&str| proofmill_engine::check_name(name).is_ok();
+    let stem = path.file_stem().and_then(OsStr::to_str);
+    let name = stem.filter(is_name).unwrap_or("NAME");
+    match path.extension().and_then(OsStr::to_str) {
+        Some("key") => failure.help(format!(
+            "for this key: --circuits {name}=CONSTRAINTS,{shown}, with the .r1cs or .pmcs it is of"
+        )),
+        _ => failure.help(format!("for this key: --circuits {name}={shown}")),
+    }
+}
+
 /// Every `NAME.zkey` of a folder, and every `NAME.key` with its constraints, `NAME.pmcs` (precompiled)
 /// or `NAME.r1cs`.
 fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
@@ -183,6 +202,9 @@ fn in_folder(folder: &Path) -> Result<Vec<Registration>, Failure> {
         Failure::new(format!("--circuits {}: {error}", folder.display()))
             .help("name a folder, NAME=KEY.zkey, or NAME=CONSTRAINTS,KEY")
     };
+    if folder.is_file() {
+        return Err(a_file(folder));
+    }
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let path = found(&entry.map_err(failed)?.path())?;

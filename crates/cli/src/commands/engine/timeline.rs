@@ -1,35 +1,46 @@
 //! `proofmill engine timeline`
 
+use std::time::Duration;
+
 use proofmill_api::engine::timeline::{Timeline, trace, waterfall};
 use serde_json::json;
 
 use super::{connect, refused};
 use crate::args::engine::TimelineArgs;
 use crate::failure::Failure;
-use crate::files::{check_folder, write_text};
+use crate::files::{Plan, Replace, write_together};
 use crate::output;
-use crate::progress::counted;
+use crate::progress::{counted, span};
 
 pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
     let files = [&args.out, &args.svg];
-    for path in files.into_iter().flatten() {
-        check_folder(path)?;
+    let mut plan = Plan::default();
+    for (what, path) in ["the trace", "the waterfall"].into_iter().zip(files) {
+        if let Some(path) = path {
+            plan = plan.writes(what, path);
+        }
     }
+    plan.check(Replace::NothingPrecious)?;
     let client = connect(&args.look.engine).await?;
     let events = client
         .past_events()
         .await
         .map_err(|error| refused(&error))?;
+    let uptime_us = client
+        .status()
+        .await
+        .map_err(|error| refused(&error))?
+        .uptime_us;
     let mut timeline = Timeline::of(&events);
     if let Some(last) = args.last {
         let from = timeline.to_us.saturating_sub(u64::from(last) * 1_000_000);
         timeline = timeline.since(from);
     }
     if let Some(path) = &args.out {
-        write_text(path, &trace(&timeline))?;
+        write_together(&[(path, &trace(&timeline))])?;
     }
     if let Some(path) = &args.svg {
-        write_text(path, &waterfall(&timeline, args.rows))?;
+        write_together(&[(path, &waterfall(&timeline, args.rows))])?;
     }
     if args.look.json {
         let workers = timeline.workers.iter().map(|worker| {
@@ -43,6 +54,7 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
         });
         let summary = json!({
             "length_ms": timeline.length_us() as f64 / 1e3,
+            "last_event_ms_ago": uptime_us.saturating_sub(timeline.to_us) as f64 / 1e3,
             "partitions": timeline.rows.len(),
             "key_loads": timeline.loads.len(),
             "missed_events": timeline.missed,
@@ -56,9 +68,16 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<(), Failure> {
         .map(|path| path.display().to_string())
         .collect();
     output::line(output::plain(&format!(
-        "{}: {} over {:.1} s",
+        "{}: {} over {:.1} s; {}the last event was {} ago",
         written.join(", "),
         counted(timeline.rows.len(), "partition"),
-        timeline.length_us() as f64 / 1e6
+        timeline.length_us() as f64 / 1e6,
+        match args.last {
+            Some(seconds) => format!("--last {seconds} counts from the last event; "),
+            None => String::new(),
+        },
+        span(Duration::from_micros(
+            uptime_us.saturating_sub(timeline.to_us)
+        )),
     )))
 }

@@ -16,6 +16,9 @@ use crate::output;
 
 /// Columns and rows of a frame that is printed.
 const PRINTED: (u16, u16) = (110, 44);
+/// What the keys do, in the last line.
+const KEYS_RUNNING: &str = "q, Esc: end   space: hold still";
+const KEYS_HELD: &str = "q, Esc: end   space: go on   (held still)";
 /// How long a key that is pressed may go unnoticed at the end.
 const KEYS: Duration = Duration::from_millis(100);
 
@@ -26,7 +29,14 @@ pub(crate) async fn run(args: &Top) -> Result<(), Failure> {
         return output::line(serde_json::to_string(&ask().await?)?);
     }
     if args.once || !std::io::stdout().is_terminal() {
-        return output::line(frame::text(&ask().await?, PRINTED.0, PRINTED.1));
+        let (columns, rows) = terminal::size().unwrap_or(PRINTED);
+        let is_terminal = std::io::stdout().is_terminal();
+        let (columns, rows) = if is_terminal {
+            (columns, rows)
+        } else {
+            PRINTED
+        };
+        return output::line(frame::text(&ask().await?, columns, rows));
     }
     let first = ask().await?;
     let mut terminal = ratatui::try_init()
@@ -51,13 +61,15 @@ async fn watch(
     let mut keys = keys();
     let mut frames = tokio::time::interval(every);
     let (mut before, mut now) = (None, first);
+    let mut held = false;
     loop {
         terminal.draw(|page| {
             let area = page.area();
-            frame::draw(&now, before.as_ref(), area, page.buffer_mut());
+            let keys = if held { KEYS_HELD } else { KEYS_RUNNING };
+            frame::draw(&now, before.as_ref(), Some(keys), area, page.buffer_mut());
         })?;
         tokio::select! {
-            _ = frames.tick() => {
+            _ = frames.tick(), if !held => {
                 let next = client.status().await.map_err(|error| refused(&error))?;
                 before = Some(std::mem::replace(&mut now, next));
             }
@@ -68,6 +80,7 @@ async fn watch(
                     if interrupted || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
                         return Ok(());
                     }
+                    held ^= key.code == KeyCode::Char(' ');
                 }
                 Some(_) => {}
                 None => return Ok(()),

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path as FilePath;
 
+use proofmill_r1cs::iden3::open_regular_or_inherited;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -19,7 +19,8 @@ pub const MAX_JSON_BYTES: u64 = 32 << 20;
 /// What snarkjs calls this proof system.
 pub(super) const PROTOCOL: &str = "groth16";
 
-/// The bytes of a JSON file, if they are not too many.
+/// The bytes of a JSON file, if they are not too many. A pipe is read if this process was started with
+/// it, as with a shell's `<(…)`; one that is named is refused, since nobody may be writing to it.
 ///
 /// # Errors
 ///
@@ -29,7 +30,7 @@ pub fn read_json(path: &FilePath) -> Result<Vec<u8>, JsonError> {
         path: path.to_owned(),
         source,
     };
-    let file = File::open(path).map_err(io)?;
+    let file = open_regular_or_inherited(path).map_err(io)?;
     let found = file.metadata().map_err(io)?.len();
     let mut bytes = Vec::with_capacity(found.min(MAX_JSON_BYTES) as usize);
     // A pipe has no length beforehand.

@@ -9,9 +9,9 @@ use super::format::{
     A, B_G1, B_G2, C, COEFFICIENTS, CONTRIBUTIONS, GROTH16, GROTH16_HEADER, H, HEADER, IC,
     ZKEY_FORMAT,
 };
-use super::points::{point_bytes, read_items, read_points};
+use super::points::{count_finite, point_bytes, read_items, read_points};
 use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
-use crate::{Curve, Engine, PointGroup, VerifyingKey, with_curve};
+use crate::{Curve, Engine, PointGroup, QueryPoints, VerifyingKey, with_curve};
 
 /// How far a key's points are checked when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +227,32 @@ impl<'a> ZkeyFile<'a> {
             delta_g1,
             delta_g2,
         })
+    }
+
+    /// How many points of the queries are not at infinity. All of them are looked at, none is decoded.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError`] as for [`read`](Self::read).
+    pub fn query_points(&self) -> Result<QueryPoints, FormatError> {
+        with_curve!(self.curve(), E => self.count_points::<E>())
+    }
+
+    fn count_points<E: Engine>(&self) -> Result<QueryPoints, FormatError> {
+        let g1 = |section| self.count_finite::<E::G1Affine>(section);
+        Ok(QueryPoints {
+            a: g1(A)?,
+            b_g1: g1(B_G1)?,
+            b_g2: self.count_finite::<E::G2Affine>(B_G2)?,
+            l: g1(C)?,
+        })
+    }
+
+    fn count_finite<G: PointGroup>(&self, section: u32) -> Result<u64, FormatError> {
+        let mut cursor = self.container.section(section)?;
+        let count = cursor.remaining() / point_bytes::<G>();
+        let bytes = cursor.items(count as u64, point_bytes::<G>())?;
+        Ok(count_finite::<G>(bytes, self.mapped))
     }
 
     /// The points that are the whole of a section.

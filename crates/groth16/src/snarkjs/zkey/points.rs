@@ -102,6 +102,24 @@ pub(super) fn read_items<T: Send>(
     Ok(())
 }
 
+/// How many of the points encoded in `bytes` are not at infinity. What was read of `mapped`, whose bytes
+/// they may be, is released.
+pub(super) fn count_finite<P: PointGroup>(bytes: &[u8], mapped: Option<&MappedFile>) -> u64 {
+    let size = point_bytes::<P>();
+    let finite = |point: &&[u8]| point.iter().any(|byte| *byte != 0);
+    let mut count = 0;
+    for window in bytes.chunks(window(size, CHUNK)) {
+        let chunks = window.par_chunks(CHUNK * size);
+        count += chunks
+            .map(|chunk| chunk.chunks_exact(size).filter(finite).count() as u64)
+            .sum::<u64>();
+        if let Some(file) = mapped {
+            file.release(window);
+        }
+    }
+    count
+}
+
 /// Fills `points`; the error has the index of the first that is refused.
 fn read_chunk<P: PointGroup>(
     points: &mut [P],

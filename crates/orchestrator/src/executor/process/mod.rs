@@ -11,8 +11,9 @@
 //!   cancelled, or its future is dropped, the whole process group ends: `SIGTERM`, a grace period,
 //!   `SIGKILL`. On Linux, descendants that left the group (`setsid`) are found by the
 //!   [`SCRATCH_VARIABLE`] in their environment and killed too.
-//! - **Nothing outlives a crash for long.** [`ProcessExecutor::sweep`] ends what a killed Proofmill
-//!   left running, before the next one starts work in the same scratch root.
+//! - **Nothing outlives a crash for long.** Where there is a helper for it ([`supervise_programs_with`]),
+//!   programs end when the process that runs them is killed; and [`ProcessExecutor::sweep`] ends what a
+//!   killed Proofmill left running, before the next one starts work in the same scratch root.
 //! - **No secret is handed on.** A program sees a short list of this process's variables, those that
 //!   describe its task, and those that its specification names. On Linux it gains no rights
 //!   (`no_new_privs`); under [`Sandbox::Strict`] it writes to its scratch directory only and has no
@@ -54,6 +55,7 @@ mod room;
 mod run;
 mod scratch;
 mod spec;
+mod supervised;
 mod sweep;
 mod verdict;
 
@@ -62,4 +64,7 @@ pub use capture::Captured;
 pub use run::ProcessExecutor;
 pub use scratch::SCRATCH_VARIABLE;
 pub use spec::{Handing, ProcessError, ProcessSpec, Sandbox};
+pub use supervised::{
+    RunningProgram, end_programs_left, running_programs, supervise_programs_with,
+};
 pub use sweep::Swept;

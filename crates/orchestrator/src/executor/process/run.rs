@@ -278,9 +278,10 @@ impl ProcessExecutor {
             move |error: io::Error| Outcome::Machine(MachineFailure::of_scratch(what, &error))
         };
         let root = self.scratch_root.display();
-        let scratch = Scratch::create(&self.scratch_root).map_err(scratch_failed(format!(
+        let mut scratch = Scratch::create(&self.scratch_root).map_err(scratch_failed(format!(
             "cannot make a scratch directory in `{root}`"
         )))?;
+        scratch.supervise(&task.id);
         let input_file = scratch.input();
         scratch
             .write_input(input)

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use rustix::process::Pid;
 
+use super::supervised::Supervised;
+
 /// The environment variable that holds the path of a run's scratch directory. Every descendant
 /// inherits it, so that on Linux it also marks those that left the process group.
 pub const SCRATCH_VARIABLE: &str = "PROOFMILL_SCRATCH";
@@ -35,6 +37,8 @@ const IN_PLACE: u64 = 256 << 10;
 #[derive(Debug)]
 pub(super) struct Scratch {
     path: PathBuf,
+    /// While a program may run in it.
+    supervised: Option<Supervised>,
 }
 
 /// The process group of a run, as its note tells it. One line of text: a name, a version, the
@@ -72,7 +76,7 @@ impl Scratch {
             let path = root.join(format!("{PREFIX}{own}-{number}"));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => {
-                    let scratch = Self { path };
+                    let scratch = Self::adopt(path);
                     scratch.reserve_note()?;
                     return Ok(scratch);
                 }
@@ -85,7 +89,15 @@ impl Scratch {
 
     /// A directory that an earlier process left.
     pub(super) fn adopt(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            supervised: None,
+        }
+    }
+
+    /// A program is about to run in it, for `task`: it ends with this process.
+    pub(super) fn supervise(&mut self, task: &str) {
+        self.supervised = Some(Supervised::begin(&self.path, task));
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -178,30 +190,6 @@ impl Scratch {
         note.write_all(line.as_bytes())
     }
 
-    /// The note, if there is one that was written since this machine started. A directory that
-    /// another user made is not believed.
-    pub(super) fn read_note(&self) -> Option<Note> {
-        let file = File::open(self.note()).ok()?;
-        if file.metadata().ok()?.uid() != rustix::process::geteuid().as_raw() {
-            return None;
-        }
-        let mut line = String::new();
-        file.take(NOTE_BYTES as u64)
-            .read_to_string(&mut line)
-            .ok()?;
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let ["proofmill-group", "1", leader, started, boot] = words[..] else {
-            return None;
-        };
-        // Numbers up to 1 name everybody or process 1, never a group of ours.
-        let leader = leader.parse::<i32>().ok().filter(|&pid| pid > 1)?;
-        let leader = Pid::from_raw(leader)?;
-        (boot == boot_id()).then_some(Note {
-            leader,
-            started: started.parse().ok()?,
-        })
-    }
-
     /// Removes the directory without blocking the runtime where that could take long.
     pub(super) async fn close(self) {
         if !self.remove_expected() {
@@ -240,6 +228,34 @@ impl Drop for Scratch {
     }
 }
 
+// === impl Note ===
+
+impl Note {
+    /// The note of the run in `scratch`, if it was written since this machine started. One that another
+    /// user wrote is not believed.
+    pub(super) fn read(scratch: &Path) -> Option<Self> {
+        let file = File::open(scratch.with_extension(NOTE)).ok()?;
+        if file.metadata().ok()?.uid() != rustix::process::geteuid().as_raw() {
+            return None;
+        }
+        let mut line = String::new();
+        file.take(NOTE_BYTES as u64)
+            .read_to_string(&mut line)
+            .ok()?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["proofmill-group", "1", leader, started, boot] = words[..] else {
+            return None;
+        };
+        // Numbers up to 1 name everybody or process 1, never a group of ours.
+        let leader = leader.parse::<i32>().ok().filter(|&pid| pid > 1)?;
+        let leader = Pid::from_raw(leader)?;
+        (boot == boot_id()).then_some(Self {
+            leader,
+            started: started.parse().ok()?,
+        })
+    }
+}
+
 /// What tells one boot of the machine from another; `-` where there is nothing that does.
 fn boot_id() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
@@ -259,10 +275,10 @@ mod tests {
     fn note_is_read_back_and_nonsense_is_not() {
         let root = tempfile::tempdir().unwrap();
         let scratch = Scratch::create(root.path()).unwrap();
-        assert_eq!(scratch.read_note(), None);
+        assert_eq!(Note::read(scratch.path()), None);
         let own = rustix::process::getpid();
         scratch.write_note(own).unwrap();
-        let note = scratch.read_note().unwrap();
+        let note = Note::read(scratch.path()).unwrap();
         assert_eq!(note.leader, own);
         assert_eq!(Some(note.started), super::super::program::start_time(own));
 
@@ -278,7 +294,7 @@ mod tests {
             "proofmill-group 1 77 5 another-boot".to_owned(),
         ] {
             fs::write(scratch.note(), &line).unwrap();
-            assert_eq!(scratch.read_note(), None, "{line}");
+            assert_eq!(Note::read(scratch.path()), None, "{line}");
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use super::confined::group_prefix;
 use super::marked::{find_marked, kill_marked};
 use super::program::{is_zombie, start_time};
-use super::scratch::{PREFIX, Scratch};
+use super::scratch::{Note, PREFIX, Scratch};
 use super::spec::ProcessError;
 
 /// How long to wait for killed processes to be gone.
@@ -57,7 +57,7 @@ pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
             continue;
         }
         let scratch = Scratch::adopt(entry.path());
-        killed.extend(end_run(&scratch).await);
+        killed.extend(end_run(scratch.path()).await);
         directories.push(scratch);
     }
     // What is in control groups of ours, whatever it has done to its environment.
@@ -79,13 +79,13 @@ pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
 }
 
 /// Kills what is left of one run, and says which processes that were.
-async fn end_run(scratch: &Scratch) -> HashSet<Pid> {
-    let mut killed: HashSet<Pid> = find_marked(scratch.path()).into_iter().collect();
+pub(super) async fn end_run(scratch: &Path) -> HashSet<Pid> {
+    let mut killed: HashSet<Pid> = find_marked(scratch).into_iter().collect();
     // First the group, in one call that no fork can escape.
     killed.extend(kill_group(scratch));
     // Then one by one those outside it, again as long as they make more.
     for _ in 0..ROUNDS {
-        let strays = kill_marked(scratch.path());
+        let strays = kill_marked(scratch);
         if strays.is_empty() {
             break;
         }
@@ -97,8 +97,8 @@ async fn end_run(scratch: &Scratch) -> HashSet<Pid> {
 
 /// Kills the group that the directory's note names, if its leader is still the process that the
 /// note means.
-fn kill_group(scratch: &Scratch) -> Option<Pid> {
-    let note = scratch.read_note()?;
+fn kill_group(scratch: &Path) -> Option<Pid> {
+    let note = Note::read(scratch)?;
     let same = start_time(note.leader) == Some(note.started) && !is_zombie(note.leader);
     (same && kill_process_group(note.leader, Signal::KILL).is_ok()).then_some(note.leader)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use proofmill_workflow::{ChainStart, HttpUrl};
-use serde_json::json;
+use proofmill_workflow::{ChainStart, HttpUrl, Template};
+use serde_json::{Value, json};
 
 use super::chain::Chain;
 use super::rpc::{Block, Rpc, RpcError, quantity};
@@ -40,6 +40,9 @@ pub struct Options {
     pub poll: Duration,
     /// Whether messages hold the whole block.
     pub full: bool,
+    /// The payload of each message, instead of an object with the block's number, hash, parent and
+    /// time.
+    pub payload: Option<Template>,
     /// Blocks that are remembered: a reorganisation of so many is found exactly.
     pub reorg_depth: usize,
 }
@@ -178,13 +181,8 @@ impl Ethereum {
         Ok(from.filter(|_| differs))
     }
 
-    fn message(&self, number: u64, block: &Block) -> Result<SourceMessage, RpcError> {
-        let unexpected = |why: &str| RpcError::Unexpected {
-            method: "eth_getBlockByNumber",
-            why: why.to_owned(),
-        };
-        let timestamp = block.object["timestamp"].as_str().and_then(quantity);
-        let timestamp = timestamp.ok_or_else(|| unexpected("`timestamp` is not a number"))?;
+    /// The payload where the workflow does not say another.
+    fn described(&self, number: u64, block: &Block, timestamp: u64) -> Value {
         let mut payload = json!({
             "number": number,
             "hash": block.hash,
@@ -194,6 +192,20 @@ impl Ethereum {
         if self.options.full {
             payload["block"] = block.object.clone();
         }
+        payload
+    }
+
+    fn message(&self, number: u64, block: &Block) -> Result<SourceMessage, RpcError> {
+        let unexpected = |why: &str| RpcError::Unexpected {
+            method: "eth_getBlockByNumber",
+            why: why.to_owned(),
+        };
+        let timestamp = block.object["timestamp"].as_str().and_then(quantity);
+        let timestamp = timestamp.ok_or_else(|| unexpected("`timestamp` is not a number"))?;
+        let payload = match &self.options.payload {
+            Some(template) => template.render_block(number, &block.hash, &block.parent, timestamp),
+            None => self.described(number, block, timestamp),
+        };
         let digits = block.hash.trim_start_matches("0x");
         let recalled = number < self.recalled_below;
         Ok(SourceMessage {

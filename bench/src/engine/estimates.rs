@@ -1,0 +1,166 @@
+//! The most memory of an engine that registers a circuit, loads its key and proves, beside what it expects
+//! that to take. It has proved another, small one before: what the program itself takes is not the circuit's.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use proofmill_api::engine::Client;
+use proofmill_api::engine::proto::partition::Input;
+use proofmill_api::engine::proto::register_request::Source;
+use proofmill_api::engine::proto::{JobState, Partition, RegisterRequest, SubmitRequest};
+use proofmill_groth16::Curve;
+
+use super::circuits::{Ready, arguments};
+use super::process::Site;
+use super::running::NAME;
+use crate::circom::CircuitArgs;
+use crate::groth16::Sized;
+use crate::harness::{Common, Place, Report, Target, memory, mib, peak, reset_peak, round};
+
+/// Proofs of each circuit, one after the other: the first one loads the key.
+const PROOFS: usize = 3;
+
+/// Arguments of `proofmill-bench engine estimates`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A folder with NAME.wtns for each NAME.zkey
+    folder: PathBuf,
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    circuit: CircuitArgs,
+}
+
+/// What an engine expects and takes, in bytes.
+struct Measured {
+    /// What key and proof are expected to take before the key was ever loaded, and afterwards.
+    expected: u64,
+    later: u64,
+    /// The most, of what was not there before the circuit was registered.
+    most: u64,
+    /// The key, expected and measured.
+    key: (u64, u64),
+}
+
+/// Measures and reports.
+pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
+    let place = Place::fresh(&args.common)?;
+    let program = args.circuit.program()?;
+    let mut report = Report::new(
+        "Engine: what a key and a proof take, and are expected to",
+        &place,
+    );
+    let small = Sized::Chain { constraints: 100 };
+    let small = [Ready::of_ours(
+        &args.circuit.folder()?,
+        Curve::Bn254,
+        small,
+    )?];
+    let mut runs = Vec::new();
+    for zkey in keys(&args.folder)? {
+        let stem = zkey.file_stem().context("a name")?.to_string_lossy();
+        let site = Site::new(&program, &place.state(&stem), arguments(&small));
+        let measured = measure(&site, &small[0], &zkey).await?;
+        let ratio = measured.expected as f64 / measured.most as f64;
+        let shown = [
+            ("most memory", mib(measured.most)),
+            ("expected at first", mib(measured.expected)),
+            ("expected once it was loaded", mib(measured.later)),
+            ("key", mib(measured.key.1)),
+            ("key, expected at first", mib(measured.key.0)),
+        ];
+        for (what, figure) in shown {
+            report.figure(&format!("{stem}: {what}"), figure, "MiB", Target::Open, "");
+        }
+        // Less than is taken must not be expected, and not much more.
+        report.figure("expected for each byte", ratio, "", Target::Least(0.9), "");
+        runs.push(serde_json::json!({
+            "circuit": stem,
+            "peak_bytes": measured.most,
+            "expected_bytes": measured.expected,
+            "expected_later_bytes": measured.later,
+            "key_bytes": measured.key.1,
+            "key_expected_bytes": measured.key.0,
+            "ratio": round(ratio),
+        }));
+    }
+    report.put("runs", runs);
+    report.finish(&args.common)
+}
+
+/// The keys of a folder that have a witness, by name.
+fn keys(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut keys = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path().canonicalize()?;
+        let is_key = path.extension().is_some_and(|it| it == "zkey");
+        if is_key && path.with_extension("wtns").is_file() {
+            keys.push(path);
+        }
+    }
+    keys.sort();
+    anyhow::ensure!(
+        !keys.is_empty(),
+        "{}: no NAME.zkey with NAME.wtns",
+        folder.display()
+    );
+    Ok(keys)
+}
+
+/// Has an engine of its own prove with a key.
+async fn measure(site: &Site, small: &Ready, zkey: &Path) -> anyhow::Result<Measured> {
+    let unknown = "the system does not say what memory the engine has";
+    let witness = std::fs::read(zkey.with_extension("wtns")).context("reading the witness")?;
+    let process = site.start_with(1).await?;
+    let (id, client) = (process.id()?, site.client().await?);
+    prove(&client, "small", || small.partition()).await?;
+    client.evict(&small.name).await?;
+    reset_peak(id).context(unknown)?;
+    let before = memory(id).context(unknown)?;
+    let registration = RegisterRequest {
+        name: NAME.to_owned(),
+        source: Some(Source::Zkey(zkey.to_string_lossy().into_owned())),
+    };
+    let registered = client.register(registration).await?;
+    let partition = || Partition {
+        circuit: NAME.to_owned(),
+        input: Some(Input::Wtns(witness.clone())),
+    };
+    prove(&client, "measured", partition).await?;
+    // The program's own pages, which it had not run before, are not the circuit's doing.
+    let after = memory(id).context(unknown)?;
+    let program =
+        (after.resident - after.anonymous).saturating_sub(before.resident - before.anonymous);
+    let most = peak(id)
+        .context(unknown)?
+        .saturating_sub(before.resident + program);
+    let circuits = client.circuits().await?;
+    let after = circuits.iter().find(|it| it.name == NAME);
+    let after = after.context("the circuit is gone")?;
+    process.kill().await?;
+    Ok(Measured {
+        expected: registered.needed_bytes,
+        later: after.needed_bytes,
+        most,
+        key: (registered.hot_bytes, after.hot_bytes),
+    })
+}
+
+/// Has an engine make some proofs, one after the other.
+async fn prove(
+    client: &Client,
+    what: &str,
+    partition: impl Fn() -> Partition,
+) -> anyhow::Result<()> {
+    for number in 0..PROOFS {
+        let request = SubmitRequest {
+            request_id: format!("{what}-{number}"),
+            partitions: vec![partition()],
+            ..SubmitRequest::default()
+        };
+        let job = client.submit(request).await?.job;
+        let result = client.await_result(&job).await?;
+        anyhow::ensure!(result.state() == JobState::Done, "{}", result.failure);
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Why a job failed, in one line.
+
+use proofmill_api::engine::proto::{Job, JobState};
+
+/// Characters of a failure in a table, at most.
+const BRIEF_MAX: usize = 100;
+
+/// How far a job is, with why if it failed, in one short line: `engine job` tells all of it.
+pub(super) fn state(job: &Job) -> String {
+    let name = JobState::short_name(job.state);
+    match brief(job) {
+        Some(why) => format!("{name}: {why}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Why a job failed, if it did: the first line, without what the job is about anyway.
+pub(super) fn brief(job: &Job) -> Option<String> {
+    let first = job.failure.lines().next()?;
+    let about = match (&job.circuits[..], job.partitions) {
+        ([circuit], 1) => format!("partition 0 of circuit {circuit}: "),
+        _ => String::new(),
+    };
+    let line = first.strip_prefix(&*about).unwrap_or(first).trim();
+    let more = line.chars().count() > BRIEF_MAX || job.failure.lines().count() > 1;
+    let shown: String = line.chars().take(BRIEF_MAX).collect();
+    Some(if more { format!("{shown} …") } else { shown })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(why: &str) -> Job {
+        Job {
+            state: JobState::Failed.into(),
+            failure: why.to_owned(),
+            circuits: vec!["mul".to_owned()],
+            partitions: 1,
+            ..Job::default()
+        }
+    }
+
+    #[test]
+    fn a_stack_of_many_lines_is_one_short_line() {
+        let stack = "partition 0 of circuit mul: node made no witness (exit status: 1): Error: no\n\
+                     a.js:1\n  at x\n  at y";
+        assert_eq!(
+            state(&failed(stack)),
+            "failed: node made no witness (exit status: 1): Error: no …"
+        );
+        let long = "é".repeat(5000);
+        assert_eq!(
+            state(&failed(&long)).chars().count(),
+            "failed: ".len() + BRIEF_MAX + 2
+        );
+        assert_eq!(state(&failed("short")), "failed: short");
+        assert_eq!(state(&Job::default()), JobState::short_name(0));
+    }
+}

@@ -1,0 +1,229 @@
+//! `proofmill engine job`, `wait` and `get`
+
+use std::path::Path;
+use std::time::Duration;
+
+use proofmill_api::engine::proto::{Job, JobResult, JobState, Priority, Proof};
+use proofmill_api::engine::{
+    AnswerKey, Client, ClientError, ProofTexts, check_answer_of_any_curve,
+};
+use serde_json::json;
+
+use super::{bytes, connect, refused};
+use crate::args::engine::{GetProof, OneJob, WaitJob};
+use crate::commands::look::ago;
+use crate::failure::Failure;
+use crate::files::{Plan, Replace, write_together};
+use crate::output;
+use crate::progress::{counted, span};
+
+pub(crate) async fn show(args: &OneJob) -> Result<(), Failure> {
+    let client = connect(&args.look.engine).await?;
+    let job = look_up(&client, &args.job).await?;
+    if args.look.json {
+        return output::line(serde_json::to_string(&job)?);
+    }
+    for (name, value) in described(&job) {
+        output::line(output::plain(&format!("{name:<10} {value}")))?;
+    }
+    if !job.failure.is_empty() {
+        output::line(output::plain(&format!("\n{}", job.failure)))?;
+    }
+    Ok(())
+}
+
+/// What there is to say of a job, but why it failed.
+fn described(job: &Job) -> Vec<(&'static str, String)> {
+    let mut lines = vec![
+        ("job", job.id.clone()),
+        ("request", format!("{}/{}", job.client, job.request_id)),
+        ("state", JobState::short_name(job.state).to_owned()),
+        ("priority", Priority::short_name(job.priority).to_owned()),
+        ("circuits", job.circuits.join(", ")),
+        (
+            "proofs",
+            format!(
+                "{} of {}; {} under way, {} tried again",
+                job.proven, job.partitions, job.running, job.retries
+            ),
+        ),
+        ("accepted", ago(job.submitted_ms)),
+    ];
+    if let Some(from) = job.started_ms {
+        let waited = Duration::from_millis(from.saturating_sub(job.submitted_ms));
+        lines.push(("began", format!("{} later", span(waited))));
+    }
+    if let Some(to) = job.ended_ms {
+        let from = job.started_ms.unwrap_or(job.submitted_ms);
+        let took = Duration::from_millis(to.saturating_sub(from));
+        lines.push(("took", span(took)));
+    }
+    if job.bytes > 0 {
+        lines.push(("holds", bytes(job.bytes)));
+    }
+    lines
+}
+
+pub(crate) async fn wait(args: &WaitJob) -> Result<(), Failure> {
+    let client = connect(&args.look.engine).await?;
+    let ended = client.await_result(&args.job);
+    let ended = match args.timeout {
+        None => ended.await,
+        Some(seconds) => {
+            let limit = Duration::from_secs(seconds.into());
+            tokio::time::timeout(limit, ended).await.map_err(|_| {
+                Failure::new(format!("job {} is not at its end in {seconds} s", args.job)).help(
+                    format!("`proofmill engine job {}` tells how far it is", args.job),
+                )
+            })?
+        }
+    };
+    let result = ended.map_err(|error| lost(&error, "wait", &args.job))?;
+    if args.look.json {
+        let job = look_up(&client, &args.job).await?;
+        output::line(serde_json::to_string(&job)?)?;
+        return done(&result);
+    }
+    done(&result)?;
+    output::line(format!(
+        "job {}: done, {}; `proofmill engine get {} -o PROOF` writes it",
+        result.job,
+        counted(result.proofs.len(), "proof"),
+        result.job
+    ))
+}
+
+pub(crate) async fn get(args: &GetProof) -> Result<(), Failure> {
+    let mut plan = Plan::default().writes("the proof", &args.output);
+    if let Some(public) = &args.public {
+        plan = plan.writes("the public signals", public);
+    }
+    if let Some(vk) = &args.vk {
+        plan = plan.reads("the verifying key", vk);
+    }
+    plan.check(Replace::NothingPrecious)?;
+    let key = args.vk.as_deref().map(AnswerKey::load).transpose();
+    let key = key.map_err(Failure::new)?;
+    let client = connect(&args.look.engine).await?;
+    let job = look_up(&client, &args.job).await?;
+    if matches!(job.state(), JobState::Queued | JobState::Running) {
+        return Err(Failure::new(format!(
+            "job {} is {}: {} of {} proven",
+            job.id,
+            JobState::short_name(job.state),
+            job.proven,
+            job.partitions
+        ))
+        .help(format!(
+            "`proofmill engine wait {}` waits for its end",
+            job.id
+        )));
+    }
+    let result = client.await_result(&args.job).await;
+    let proof = one_of(result.map_err(|error| refused(&error))?, args.partition)?;
+    let texts = checked(&proof, None, key.as_ref())?;
+    write_files(&texts, &args.output, args.public.as_deref())?;
+    if args.look.json {
+        let summary = json!({
+            "job": job.id,
+            "circuit_id": proof.circuit_id,
+            "curve": proof.curve,
+            "public_signals": proof.public_inputs.len(),
+        });
+        return output::line(summary.to_string());
+    }
+    output::line(output::plain(&format!(
+        "{}: made and verified by the engine{}, job {}",
+        args.output.display(),
+        if args.vk.is_some() {
+            ", and verified here"
+        } else {
+            ""
+        },
+        job.id
+    )))
+}
+
+async fn look_up(client: &Client, job: &str) -> Result<Job, Failure> {
+    client.job(job).await.map_err(|error| refused(&error))
+}
+
+/// What to say to whom an engine was lost to while it waited for a job: `again` is what to do then.
+fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
+    let failure = refused(error);
+    match error {
+        ClientError::Unreachable { .. } => failure.help(format!(
+            "what the engine accepted goes on when it is started again: then `proofmill engine {again} {job}`"
+        )),
+        _ => failure,
+    }
+}
+
+/// The texts of a proof that an engine made: of its answer only what was checked is written, and never its
+/// own texts.
+pub(super) fn checked(
+    proof: &Proof,
+    witness: Option<&[u8]>,
+    key: Option<&AnswerKey>,
+) -> Result<ProofTexts, Failure> {
+    let texts = check_answer_of_any_curve(proof, witness, key);
+    texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))
+}
+
+/// Writes a proof, and its public signals if someone wants them.
+pub(super) fn write_files(
+    texts: &ProofTexts,
+    proof: &Path,
+    public: Option<&Path>,
+) -> Result<(), Failure> {
+    let mut written: Vec<(&Path, &str)> = Vec::new();
+    written.extend(public.map(|public| (public, &*texts.public)));
+    written.push((proof, &texts.proof));
+    write_together(&written)
+}
+
+/// That a job is done.
+fn done(result: &JobResult) -> Result<(), Failure> {
+    let job = &result.job;
+    match result.state() {
+        JobState::Done => Ok(()),
+        JobState::Failed => Err(Failure::new(format!(
+            "job {job} failed: {}",
+            result.failure
+        ))),
+        _ => {
+            let state = JobState::short_name(result.state);
+            Err(Failure::new(format!("job {job}: {state}")))
+        }
+    }
+}
+
+/// The proof of a job of one partition.
+pub(super) fn one_proof(result: JobResult) -> Result<Proof, Failure> {
+    one_of(result, Some(0))
+}
+
+/// The proof of a partition; unless there are several, it need not be named.
+fn one_of(result: JobResult, partition: Option<usize>) -> Result<Proof, Failure> {
+    done(&result)?;
+    let (job, count) = (result.job, result.proofs.len());
+    let number = match partition {
+        Some(number) => number,
+        None if count <= 1 => 0,
+        None => {
+            return Err(
+                Failure::usage(format!("job {job} has {count} proofs")).help(format!(
+                    "name one with --partition, from 0 to {}",
+                    count - 1
+                )),
+            );
+        }
+    };
+    let none = || {
+        Failure::new(format!(
+            "job {job} has {}, and no proof {number}",
+            counted(count, "proof")
+        ))
+    };
+    result.proofs.into_iter().nth(number).ok_or_else(none)
+}

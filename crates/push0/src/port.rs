@@ -1,0 +1,135 @@
+//! A port that whoever reaches it can ask, and nobody can wear out.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Sleep;
+
+/// Connections at a time; further ones wait until one has ended.
+const CONNECTIONS_MAX: usize = 64;
+
+/// How long a connection may last. A scraper that keeps one makes another then.
+const LIFETIME: Duration = Duration::from_secs(120);
+
+/// A listener with a bounded number of connections, each for a bounded time.
+pub(crate) struct Bounded {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    lifetime: Duration,
+}
+
+/// A connection. Reading fails once its time is over.
+pub(crate) struct Timed {
+    stream: TcpStream,
+    end: Pin<Box<Sleep>>,
+    /// Its place, free when this is dropped; none only if the semaphore was closed, which nobody does.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+// === impl Bounded ===
+
+impl Bounded {
+    pub(crate) fn new(listener: TcpListener) -> Self {
+        Self {
+            listener,
+            places: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            lifetime: LIFETIME,
+        }
+    }
+}
+
+impl Listener for Bounded {
+    type Io = Timed;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let place = self.places.clone().acquire_owned().await.ok();
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        let timed = Timed {
+            stream,
+            end: Box::pin(tokio::time::sleep(self.lifetime)),
+            _place: place,
+        };
+        (timed, address)
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+// === impl Timed ===
+
+impl AsyncRead for Timed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.end.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Timed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_says_nothing_gives_its_place_to_others_in_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let app = axum::Router::new().route("/", axum::routing::get(|| async { "here" }));
+        let lifetime = Duration::from_millis(400);
+        let bounded = Bounded {
+            lifetime,
+            ..Bounded::new(listener)
+        };
+        let serving = tokio::spawn(async move {
+            axum::serve(bounded, app).await.unwrap();
+        });
+        let begun = tokio::time::Instant::now();
+        let mut silent = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let mut asking = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        asking.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        asking.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("here"), "{answer}");
+        assert!(begun.elapsed() >= lifetime, "only once a place was free");
+        serving.abort();
+    }
+}
