@@ -38,12 +38,13 @@ fn no_tls(why: &str) -> bool {
 }
 
 /// Whether what came on a connection without TLS, instead of a first answer, was no HTTP/2: the first bytes of
-/// TLS are those of a frame that is too large, and who speaks HTTP/1 only closes the connection.
+/// TLS are those of a frame that is too large, and who speaks HTTP/1 only closes the connection, which is a reset where it has not read all.
 fn no_http2(why: &str) -> bool {
     [
         "frame with invalid size",
         "FRAME_SIZE_ERROR",
         "connection closed",
+        "connection reset",
         "stream closed because of a broken pipe",
     ]
     .iter()
@@ -62,6 +63,8 @@ mod tests {
         };
         let plain = said("http://a:1", "http2 error: frame with invalid size");
         assert!(plain.contains("https://HOST:PORT with --ca"), "{plain}");
+        let reset = said("http://a:1", "connection error: connection reset");
+        assert!(reset.contains("of --listen, not of --http"), "{reset}");
         let tls = said(
             "https://a:1",
             "received corrupt message of type InvalidContentType",

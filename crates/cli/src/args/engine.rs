@@ -298,14 +298,9 @@ pub(crate) enum Near {
     Hot,
 }
 
-/// `proofmill engine prove`
+/// Files of a proof that an engine makes.
 #[derive(Debug, Args)]
-#[command(after_help = PROVE_EXAMPLES)]
-pub(crate) struct EngineProve {
-    /// The circuit's name, or its id.
-    pub(crate) circuit: String,
-    /// The witness (.wtns); with --generator the circuit's inputs as JSON.
-    pub(crate) witness: PathBuf,
+pub(crate) struct ProofFiles {
     /// Where the proof is written.
     #[arg(short, long, value_name = "PROOF")]
     pub(crate) output: PathBuf,
@@ -316,6 +311,18 @@ pub(crate) struct EngineProve {
     /// before anything is written. Without it the engine is believed.
     #[arg(long, value_name = "VK")]
     pub(crate) vk: Option<PathBuf>,
+}
+
+/// `proofmill engine prove`
+#[derive(Debug, Args)]
+#[command(after_help = PROVE_EXAMPLES)]
+pub(crate) struct EngineProve {
+    /// The circuit's name, or its id.
+    pub(crate) circuit: String,
+    /// The witness (.wtns); with --generator the circuit's inputs as JSON.
+    pub(crate) witness: PathBuf,
+    #[command(flatten)]
+    pub(crate) files: ProofFiles,
     /// Make the witness with this generator of the engine.
     #[arg(long, value_name = "NAME")]
     pub(crate) generator: Option<String>,
@@ -382,16 +389,8 @@ pub(crate) struct WaitJob {
 pub(crate) struct GetProof {
     /// The job's id.
     pub(crate) job: String,
-    /// Where the proof is written.
-    #[arg(short, long, value_name = "PROOF")]
-    pub(crate) output: PathBuf,
-    /// Where the public signals are written.
-    #[arg(long, value_name = "PUBLIC")]
-    pub(crate) public: Option<PathBuf>,
-    /// The circuit's verifying key, as `proofmill zkey export-vk` writes it: the proof is verified with it
-    /// before anything is written. Without it the engine is believed.
-    #[arg(long, value_name = "VK")]
-    pub(crate) vk: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) files: ProofFiles,
     /// Which proof of a job of several partitions, from 0.
     #[arg(long, value_name = "N")]
     pub(crate) partition: Option<usize>,

@@ -34,7 +34,13 @@ fn a_failed_generator_is_one_line_in_tables_and_whole_where_it_is_asked_for() {
     let folder = folder();
     let here = folder.path();
     fixtures(here);
-    let generator = format!("bad={} {{input}} {{output}}", script(here, "bad.sh", FAILS));
+    // However deep the program lies, the reason is in sight.
+    let deep = here.join("deep/".repeat(30));
+    fs::create_dir_all(&deep).expect("made");
+    let generator = format!(
+        "bad={} {{input}} {{output}}",
+        script(&deep, "bad.sh", FAILS)
+    );
     let more = [
         "--generator",
         &generator,

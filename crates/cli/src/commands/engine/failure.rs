@@ -22,9 +22,19 @@ pub(super) fn brief(job: &Job) -> Option<String> {
         _ => String::new(),
     };
     let line = first.strip_prefix(&*about).unwrap_or(first).trim();
+    let line = without_folder(line);
     let more = line.chars().count() > BRIEF_MAX || job.failure.lines().count() > 1;
     let shown: String = line.chars().take(BRIEF_MAX).collect();
     Some(if more { format!("{shown} …") } else { shown })
+}
+
+/// A line without the folder of the program that it begins with: however deep that is, the reason is in sight.
+fn without_folder(line: &str) -> &str {
+    let program = line.split(' ').next().unwrap_or_default();
+    match program.strip_prefix('/').and_then(|path| path.rfind('/')) {
+        Some(end) => &line[end + 2..],
+        None => line,
+    }
 }
 
 #[cfg(test)]
@@ -55,6 +65,9 @@ mod tests {
             "failed: ".len() + BRIEF_MAX + 2
         );
         assert_eq!(state(&failed("short")), "failed: short");
+        let deep = format!("/{}/bad.sh made no witness: no", "deep/".repeat(50));
+        assert_eq!(state(&failed(&deep)), "failed: bad.sh made no witness: no");
+        assert_eq!(state(&failed("/ is no program")), "failed: / is no program");
         assert_eq!(state(&Job::default()), JobState::short_name(0));
     }
 }

@@ -1,19 +1,16 @@
 //! `proofmill engine job`, `wait` and `get`
 
-use std::path::Path;
 use std::time::Duration;
 
 use proofmill_api::engine::proto::{Job, JobResult, JobState, Priority, Proof};
-use proofmill_api::engine::{
-    AnswerKey, Client, ClientError, ProofTexts, check_answer_of_any_curve,
-};
+use proofmill_api::engine::{Client, ClientError};
 use serde_json::json;
 
 use super::{bytes, connect, refused};
 use crate::args::engine::{GetProof, OneJob, WaitJob};
 use crate::commands::look::ago;
 use crate::failure::Failure;
-use crate::files::{Plan, Replace, write_together};
+use crate::files::Plan;
 use crate::output;
 use crate::progress::{counted, span};
 
@@ -94,16 +91,8 @@ pub(crate) async fn wait(args: &WaitJob) -> Result<(), Failure> {
 }
 
 pub(crate) async fn get(args: &GetProof) -> Result<(), Failure> {
-    let mut plan = Plan::default().writes("the proof", &args.output);
-    if let Some(public) = &args.public {
-        plan = plan.writes("the public signals", public);
-    }
-    if let Some(vk) = &args.vk {
-        plan = plan.reads("the verifying key", vk);
-    }
-    plan.check(Replace::NothingPrecious)?;
-    let key = args.vk.as_deref().map(AnswerKey::load).transpose();
-    let key = key.map_err(Failure::new)?;
+    args.files.check(Plan::default())?;
+    let key = args.files.key()?;
     let client = connect(&args.look.engine).await?;
     let job = look_up(&client, &args.job).await?;
     if matches!(job.state(), JobState::Queued | JobState::Running) {
@@ -121,8 +110,7 @@ pub(crate) async fn get(args: &GetProof) -> Result<(), Failure> {
     }
     let result = client.await_result(&args.job).await;
     let proof = one_of(result.map_err(|error| refused(&error))?, args.partition)?;
-    let texts = checked(&proof, None, key.as_ref())?;
-    write_files(&texts, &args.output, args.public.as_deref())?;
+    args.files.write(&proof, None, key.as_ref())?;
     if args.look.json {
         let summary = json!({
             "job": job.id,
@@ -132,16 +120,7 @@ pub(crate) async fn get(args: &GetProof) -> Result<(), Failure> {
         });
         return output::line(summary.to_string());
     }
-    output::line(output::plain(&format!(
-        "{}: made and verified by the engine{}, job {}",
-        args.output.display(),
-        if args.vk.is_some() {
-            ", and verified here"
-        } else {
-            ""
-        },
-        job.id
-    )))
+    args.files.tell(&job.id)
 }
 
 async fn look_up(client: &Client, job: &str) -> Result<Job, Failure> {
@@ -157,29 +136,6 @@ fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
         )),
         _ => failure,
     }
-}
-
-/// The texts of a proof that an engine made: of its answer only what was checked is written, and never its
-/// own texts.
-pub(super) fn checked(
-    proof: &Proof,
-    witness: Option<&[u8]>,
-    key: Option<&AnswerKey>,
-) -> Result<ProofTexts, Failure> {
-    let texts = check_answer_of_any_curve(proof, witness, key);
-    texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))
-}
-
-/// Writes a proof, and its public signals if someone wants them.
-pub(super) fn write_files(
-    texts: &ProofTexts,
-    proof: &Path,
-    public: Option<&Path>,
-) -> Result<(), Failure> {
-    let mut written: Vec<(&Path, &str)> = Vec::new();
-    written.extend(public.map(|public| (public, &*texts.public)));
-    written.push((proof, &texts.proof));
-    write_together(&written)
 }
 
 /// That a job is done.

@@ -5,6 +5,7 @@ mod failure;
 mod frame;
 mod job;
 mod look;
+mod proof;
 pub(crate) mod prove;
 mod serve;
 mod timeline;

@@ -9,28 +9,20 @@ use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{
     Circuit, GeneratorInputs, Partition, Priority, Proof, SubmitRequest,
 };
-use proofmill_api::engine::{Address, AnswerKey, Client, Credentials};
+use proofmill_api::engine::{Address, Client, Credentials};
 use proofmill_r1cs::iden3::MappedFile;
 use serde_json::json;
 
-use super::job::{checked, one_proof, write_files};
+use super::job::one_proof;
 use super::{connect, refused};
 use crate::args::engine::{EngineProve, Urgency, Which, default_socket};
 use crate::failure::Failure;
-use crate::files::{Plan, Replace};
+use crate::files::Plan;
 use crate::output;
 
 pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
-    let mut plan = Plan::default()
-        .reads("the witness", &args.witness)
-        .writes("the proof", &args.output);
-    if let Some(public) = &args.public {
-        plan = plan.writes("the public signals", public);
-    }
-    if let Some(vk) = &args.vk {
-        plan = plan.reads("the verifying key", vk);
-    }
-    plan.check(Replace::NothingPrecious)?;
+    args.files
+        .check(Plan::default().reads("the witness", &args.witness))?;
     let witness = MappedFile::read(&args.witness)?;
     let content = witness.to_vec();
     let input = match &args.generator {
@@ -61,18 +53,16 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
             input: Some(input),
         }],
     };
-    let key = args.vk.as_deref().map(AnswerKey::load).transpose();
-    let key = key.map_err(Failure::new)?;
+    let key = args.files.key()?;
     let client = connect(&args.look.engine).await?;
     let credentials = &args.look.engine.credentials;
-    let mut files = vec![("-o", args.output.as_path())];
-    files.extend(args.public.as_deref().map(|path| ("--public", path)));
+    let mut files = vec![("-o", args.files.output.as_path())];
+    files.extend(args.files.public.as_deref().map(|path| ("--public", path)));
     files.extend(credentials.ca.as_deref().map(|path| ("--ca", path)));
     files.extend(credentials.token.as_deref().map(|path| ("--token", path)));
     let made = prove(&client, request, &files).await?;
     let sent = args.generator.is_none().then_some(&witness[..]);
-    let texts = checked(&made.proof, sent, key.as_ref())?;
-    write_files(&texts, &args.output, args.public.as_deref())?;
+    args.files.write(&made.proof, sent, key.as_ref())?;
     if args.look.json {
         let summary = json!({
             "job": made.job,
@@ -83,16 +73,7 @@ pub(crate) async fn run(args: &EngineProve) -> Result<(), Failure> {
         });
         return output::line(summary.to_string());
     }
-    output::line(output::plain(&format!(
-        "{}: made and verified by the engine{}, job {}",
-        args.output.display(),
-        if args.vk.is_some() {
-            ", and verified here"
-        } else {
-            ""
-        },
-        made.job
-    )))
+    args.files.tell(&made.job)
 }
 
 /// A proof that an engine made.

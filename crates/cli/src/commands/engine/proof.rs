@@ -1,0 +1,61 @@
+//! The files of a proof that an engine made
+
+use std::path::Path;
+
+use proofmill_api::engine::proto::Proof;
+use proofmill_api::engine::{AnswerKey, check_answer_of_any_curve};
+
+use crate::args::engine::ProofFiles;
+use crate::failure::Failure;
+use crate::files::{Plan, Replace, write_together};
+use crate::output;
+
+impl ProofFiles {
+    /// That nothing is written over what it must not be, with the other files of the command in `plan`.
+    pub(super) fn check<'a>(&'a self, plan: Plan<'a>) -> Result<(), Failure> {
+        let mut plan = plan.writes("the proof", &self.output);
+        if let Some(public) = &self.public {
+            plan = plan.writes("the public signals", public);
+        }
+        if let Some(vk) = &self.vk {
+            plan = plan.reads("the verifying key", vk);
+        }
+        plan.check(Replace::NothingPrecious)
+    }
+
+    /// The key that proofs are verified with here, if there is one.
+    pub(super) fn key(&self) -> Result<Option<AnswerKey>, Failure> {
+        let key = self.vk.as_deref().map(AnswerKey::load).transpose();
+        key.map_err(Failure::new)
+    }
+
+    /// Writes a proof, and its public signals if someone wants them: of an engine's answer only what was
+    /// checked is written, and never its own texts.
+    pub(super) fn write(
+        &self,
+        proof: &Proof,
+        witness: Option<&[u8]>,
+        key: Option<&AnswerKey>,
+    ) -> Result<(), Failure> {
+        let texts = check_answer_of_any_curve(proof, witness, key);
+        let texts = texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
+        let mut written: Vec<(&Path, &str)> = Vec::new();
+        let public = self.public.as_deref();
+        written.extend(public.map(|public| (public, &*texts.public)));
+        written.push((&self.output, &texts.proof));
+        write_together(&written)
+    }
+
+    /// Says that the proof is there, and who has verified it.
+    pub(super) fn tell(&self, job: &str) -> Result<(), Failure> {
+        output::line(output::plain(&format!(
+            "{}: made and verified by the engine{}, job {job}",
+            self.output.display(),
+            if self.vk.is_some() {
+                ", and verified here"
+            } else {
+                ""
+            },
+        )))
+    }
+}
