@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `task.STAGE.BLOCK.PART` | [`TaskRecord`] | a live task |
 //! | `try.STAGE.BLOCK.PART` | attempts | the failed attempts of a live task |
-//! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | the task is finished; appended on condition that no other is, so the first result wins |
+//! | `done.STAGE.BLOCK.PART` | [`DoneRecord`] | the task is finished, and how it went; appended on condition that no other is, so the first result wins |
 //! | `part.STAGE.BLOCK.PART.NAME` | [`PartRecord`] | one result of a live task that takes several |
 //! | `dead.STAGE.BLOCK.PART` | [`DeadRecord`] | the task is in the dead-letter queue |
 //! | `group.STAGE.KEY` | [`GroupRecord`] | a barrier fired; appended on the same condition |
@@ -15,8 +15,8 @@
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
 //! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
-//! | `past.SLOT` | [`PastRecord`] | what one append has ended; the slots are used again in turn, so that the history is bounded |
-//! | `count.STAGE` | numbers | the counters of a stage, as of this append |
+//! | `past.SLOT` | [`PastRecord`] | entries of the history: what marks have said, some at a time, and what else this append ends; the slots are used again in turn, so that the history is bounded |
+//! | `count.STAGE` | numbers | the counters of a stage, as of this append; marks that follow are counted on top |
 //! | `totals` | numbers | the counters of the whole, as of this append |
 //!
 //! A value is one version byte and the record in postcard's encoding. Records of versions 1 and 2 are
@@ -30,8 +30,8 @@ mod version2;
 use std::sync::Arc;
 
 pub use past::{
-    FailedStep, Outcome, PAST_FAILURES_MAX, PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, Past, PastRecord,
-    StepRecord,
+    Course, FailedStep, Outcome, PAST_FAILURES_MAX, PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, Past,
+    PastRecord, StepRecord,
 };
 
 use bytes::Bytes;
@@ -209,6 +209,8 @@ pub struct DoneRecord {
     /// The first half of [`TaskRecord::content`]: tells what comes again from something else under
     /// the same id. `None` if an earlier release wrote the mark.
     pub content: Option<[u8; 16]>,
+    /// How the task went until then. `None` if an earlier release wrote the mark.
+    pub course: Option<Course>,
 }
 
 /// A stage that groups by a field, and the value there, or why there is none.

@@ -16,8 +16,8 @@ use proofmill_orchestrator::origin::Origins;
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::record::{
-    Attempt, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, Outcome as Ended, PartRecord,
-    Past, PastRecord, Record, RecordKey, SlotRecord, StepRecord, TaskRecord,
+    Attempt, Course, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, Outcome as Ended,
+    PartRecord, Past, PastRecord, Record, RecordKey, SlotRecord, StepRecord, TaskRecord,
 };
 use proofmill_orchestrator::remote::{Call, Notice, Said, Tell, Told, What};
 
@@ -295,6 +295,14 @@ pub fn logs() -> Vec<Vec<u8>> {
             last: 1,
             at_ms: 1,
             content: Some([3; 16]),
+            course: Some(Course {
+                accepted_ms: 1,
+                begun_ms: Some(2),
+                ran_ms: Some(1),
+                by: vec![(WORKER.into(), 1)],
+                failed: 0,
+                failures: Vec::new(),
+            }),
         })
     };
     let completed = Finish::Completed {
@@ -378,6 +386,7 @@ pub fn logs() -> Vec<Vec<u8>> {
     };
     let past = PastRecord {
         number: 7,
+        marks_to: 3,
         entries: vec![Past::Step(step)],
     };
     record(&mut ends, &RecordKey::Past(7), &Record::Past(past));

@@ -153,6 +153,7 @@ impl Core {
 
     /// Completes a task: `messages` go on, and whoever else has it is told to stop.
     fn finish(&mut self, no: TaskNo, stage: StageIx, complete: &Complete, messages: &[Message]) {
+        self.note_result(no, complete);
         let task = &self.tasks[&no];
         let id = task.record.id.clone();
         let finish = Finish::Completed {
@@ -160,10 +161,7 @@ impl Core {
             attempt: complete.lease.attempt,
         };
         let mut changes = vec![
-            (
-                RecordKey::Done(id.clone()),
-                self.done(finish, task.record.last, &task.content),
-            ),
+            (RecordKey::Done(id.clone()), self.done(finish, task)),
             (RecordKey::Task(id.clone()), Change::Delete),
         ];
         // A failed attempt may be on its way to the log, ahead of this.
@@ -189,7 +187,6 @@ impl Core {
             at: self.now.mono,
         };
         self.history[stage.0].note(ran);
-        self.note_result(no, complete);
         self.end_copies(no, Some((&complete.worker, complete.lease.attempt)));
         self.set_phase(no, Phase::Finishing);
         self.append(

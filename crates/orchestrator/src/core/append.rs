@@ -19,6 +19,7 @@ impl Core {
             // What comes from elsewhere is measured where it comes in: this is a defect, and one
             // append less is better than a log that refuses and a coordinator that stops.
             Err(why) => {
+                self.unremember(&changes);
                 self.uncount(&changes);
                 self.refuse_append(then, why);
                 return token;

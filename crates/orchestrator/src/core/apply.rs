@@ -133,7 +133,6 @@ impl Core {
                     attempts: Vec::new(),
                 };
                 self.count_in_slots(&task.record, true);
-                self.count_replayed(stage, Replayed::Live);
                 self.tasks.insert(no, task);
                 self.present[stage.0].add(id.block);
                 self.moving += 1;
@@ -188,6 +187,7 @@ impl Core {
                     .insert(id.part.clone(), Mark::of(&done));
                 finished.newest = finished.newest.max(id.block);
                 self.count_replayed(stage, Replayed::Done(&done.finish));
+                self.note_mark(id, &done, seq);
                 if let Finish::Late { why, passed_on } = done.finish {
                     let became = if passed_on { Late::Emit } else { Late::Skip };
                     self.tell_late(id, why, became);

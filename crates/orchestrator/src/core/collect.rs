@@ -332,16 +332,13 @@ impl Core {
             needs: None,
             grouping: Vec::new(),
         };
-        for (_, task) in &members {
+        for task in members.iter().filter_map(|(no, _)| self.tasks.get(no)) {
             let finish = Finish::Grouped {
                 key: group.key.clone(),
             };
-            changes.push((RecordKey::Task(task.id.clone()), Change::Delete));
-            let content = task.content();
-            changes.push((
-                RecordKey::Done(task.id.clone()),
-                self.done(finish, task.last, &content),
-            ));
+            let id = &task.record.id;
+            changes.push((RecordKey::Task(id.clone()), Change::Delete));
+            changes.push((RecordKey::Done(id.clone()), self.done(finish, task)));
         }
         let origins = origin::together(members.iter().map(|(_, task)| &task.origins));
         self.pass_on(stage, &message, &origins, &mut changes);
@@ -366,8 +363,8 @@ impl Core {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };
-        let (id, last) = (task.record.id.clone(), task.record.last);
-        let done = self.done(Finish::Skipped { why }, last, &task.content);
+        let id = task.record.id.clone();
+        let done = self.done(Finish::Skipped { why }, task);
         self.set_phase(no, Phase::Finishing);
         let changes = vec![
             (RecordKey::Task(id.clone()), Change::Delete),

@@ -1,11 +1,12 @@
 //! Counters that outlive the process.
 //!
-//! Whatever ends a task of a stage writes the stage's counters with the same append. What has come
-//! to the stage since is still live, and is counted when the log is replayed: so what follows from
+//! Where a task ends with a mark, the mark is counted when the log is replayed. Whatever ends it
+//! otherwise, or removes a mark, writes the stage's counters with the same append. So what follows from
 //! records (accepted, completed, grouped, skipped, dropped, died, emitted) is exact after a crash.
 //! The other counters are as of the stage's last such append, and what has changed since is written
 //! after [`WRITE_AFTER`] and when the core drains: a crash may lose that.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use proofmill_bus::MAX_BATCH_OPS;
@@ -21,22 +22,25 @@ const WRITE_AFTER: Duration = Duration::from_secs(5);
 /// A counter that the log holds is not taken to be larger: it is counted on.
 const COUNT_MAX: u64 = 1 << 60;
 
+/// Where the numbers of a stage say how many of the accepted tasks are live or dead letters.
+const OPEN: usize = 15;
+
 /// The counters as the log has them, or will when every append on its way has been accepted.
 pub(super) struct Counted {
-    stages: Vec<Counters>,
+    /// Of each stage, the counters and how many of the accepted tasks have ended.
+    stages: Vec<(Counters, i64)>,
+    /// How many of the accepted tasks of each stage have ended, or will have. What was refused when it
+    /// came, and is a dead letter, counts the other way.
+    ended: Vec<i64>,
     totals: [u64; 3],
-    /// Stages whose marks have been counted and may go, and whose counters the log does not have:
-    /// an earlier release wrote them.
-    missing: Vec<bool>,
     /// Whether a timer is set.
     due: bool,
     /// Whether the log may count what it has refused.
     wrong: bool,
 }
 
-/// A task of the log, as it is replayed.
+/// An end of a task, as it is replayed.
 pub(super) enum Replayed<'a> {
-    Live,
     Done(&'a Finish),
     Dead { late: bool },
 }
@@ -45,10 +49,16 @@ impl Core {
     /// Counts what an append brings, or takes that back if the log has refused it.
     pub(super) fn count_changes(&mut self, changes: &[(RecordKey, Change)], comes: bool) {
         for (key, change) in changes {
-            let Change::Put { record, .. } = change else {
+            let Some(stage) = self.stage_of_key(key) else {
                 continue;
             };
-            let Some(stage) = self.stage_of_key(key) else {
+            let ended = match (key, change) {
+                (RecordKey::Task(_) | RecordKey::Dead(_), Change::Delete) => 1,
+                (RecordKey::Dead(_), Change::Put { .. }) => -1,
+                _ => 0,
+            };
+            self.counted.ended[stage.0] += if comes { ended } else { -ended };
+            let Change::Put { record, .. } = change else {
                 continue;
             };
             let counters = &mut self.counters[stage.0];
@@ -73,29 +83,43 @@ impl Core {
         self.counted.wrong = true;
     }
 
-    /// Counts a record that is replayed: those after the last that has the counters.
+    /// Counts an end that is replayed: those after the last record that has the counters.
     pub(super) fn count_replayed(&mut self, stage: StageIx, replayed: Replayed<'_>) {
         if self.started {
             return;
         }
         let counters = &mut self.counters[stage.0];
-        counters.accepted += 1;
         let counted = match replayed {
-            Replayed::Live => return,
-            Replayed::Done(finish) => counters.of(finish),
+            Replayed::Done(finish) => {
+                self.counted.ended[stage.0] += 1;
+                counters.of(finish)
+            }
             Replayed::Dead { late } => counters.of_dead(late),
         };
         counted.into_iter().flatten().for_each(|count| *count += 1);
-        self.counted.missing[stage.0] = true;
     }
 
     /// The log has the counters of a stage.
     pub(super) fn put_counts(&mut self, stage: StageIx, numbers: &[u64]) {
         if !self.started {
             let counters = Counters::from_numbers(numbers);
+            let open = numbers.get(OPEN).map_or(0, |open| *open.min(&COUNT_MAX));
+            let ended = counters.accepted.cast_signed() - open.cast_signed();
             self.counters[stage.0] = counters;
-            self.counted.stages[stage.0] = counters;
-            self.counted.missing[stage.0] = false;
+            self.counted.ended[stage.0] = ended;
+            self.counted.stages[stage.0] = (counters, ended);
+        }
+    }
+
+    /// After a restart: what was accepted has ended, is live or is a dead letter.
+    pub(super) fn count_accepted(&mut self) {
+        let mut accepted = self.counted.ended.clone();
+        for task in self.tasks.values() {
+            accepted[task.stage.0] += 1;
+        }
+        for (ix, accepted) in accepted.into_iter().enumerate() {
+            let all = accepted + i64::try_from(self.buried[ix]).unwrap_or(i64::MAX >> 1);
+            self.counters[ix].accepted = u64::try_from(all).unwrap_or(0);
         }
     }
 
@@ -113,13 +137,21 @@ impl Core {
         [self.blocks_met, self.blocks_missed, self.blocks_stale]
     }
 
-    /// Adds the counters of the stages in which an append ends something.
+    /// Adds the counters of the stages in which an append ends something, if that is not to be seen from
+    /// marks.
     pub(super) fn write_counts(&mut self, changes: &mut Vec<(RecordKey, Change)>) {
+        if is_told_by_marks(changes) {
+            self.write_totals(changes);
+            return;
+        }
         let mut stages: Vec<StageIx> = Vec::new();
         for (key, change) in changes.iter() {
             let ends = match change {
                 Change::Put { .. } => !matches!(key, RecordKey::Task(_)),
-                Change::Delete => matches!(key, RecordKey::Task(_) | RecordKey::Dead(_)),
+                Change::Delete => matches!(
+                    key,
+                    RecordKey::Task(_) | RecordKey::Dead(_) | RecordKey::Done(_)
+                ),
             };
             let stage = self.stage_of_key(key).filter(|_| ends);
             stages.extend(stage.filter(|stage| !stages.contains(stage)));
@@ -132,14 +164,17 @@ impl Core {
 
     fn write_counts_of(&mut self, stage: StageIx, changes: &mut Vec<(RecordKey, Change)>) {
         let counters = self.counters[stage.0];
+        let counted = (counters, self.counted.ended[stage.0]);
         // What does not fit waits for the timer.
-        if counters == self.counted.stages[stage.0] || changes.len() >= MAX_BATCH_OPS {
+        if counted == self.counted.stages[stage.0] || changes.len() >= MAX_BATCH_OPS {
             return;
         }
-        self.counted.stages[stage.0] = counters;
-        self.counted.missing[stage.0] = false;
+        self.counted.stages[stage.0] = counted;
+        let open = counters.accepted.cast_signed() - counted.1;
         let key = RecordKey::Counts(self.plan.stage(stage).name.clone());
-        let record = Record::Counts(counters.to_numbers().to_vec());
+        let mut numbers = counters.to_numbers().to_vec();
+        numbers.push(u64::try_from(open).unwrap_or(0));
+        let record = Record::Counts(numbers);
         changes.push((key, Change::put(record)));
     }
 
@@ -165,13 +200,6 @@ impl Core {
         }
     }
 
-    /// After a restart: marks that an earlier release wrote are counted, and may be removed.
-    pub(super) fn take_over_counts(&mut self) {
-        if self.counted.missing.contains(&true) {
-            self.flush_counts();
-        }
-    }
-
     /// Counters that have changed are written in a while, if nothing else takes them along.
     pub(super) fn arm_counts(&mut self) {
         if std::mem::take(&mut self.counted.wrong) {
@@ -181,13 +209,20 @@ impl Core {
                 accepted: u64::MAX,
                 ..Counters::default()
             };
-            self.counted.stages.fill(unknown);
+            self.counted.stages.fill((unknown, 0));
             self.flush_counts();
             return;
         }
-        let is_counted =
-            self.counters == self.counted.stages && self.totals() == self.counted.totals;
-        if self.counted.due || is_counted {
+        if self.counted.due {
+            return;
+        }
+        let counters = self.counters.iter().zip(&self.counted.ended);
+        let written = self.counted.stages.iter();
+        let is_counted = counters
+            .map(|(counters, ended)| (*counters, *ended))
+            .eq(written.copied())
+            && self.totals() == self.counted.totals;
+        if is_counted {
             return;
         }
         self.counted.due = true;
@@ -213,14 +248,31 @@ impl Core {
     }
 }
 
+/// Whether an append ends only live tasks, each with a mark, and no attempt.
+fn is_told_by_marks(changes: &[(RecordKey, Change)]) -> bool {
+    let mut marks = HashSet::new();
+    let mut tasks = HashSet::new();
+    for (key, change) in changes {
+        match (key, change) {
+            (RecordKey::Done(id), Change::Put { .. }) => marks.insert(id),
+            (RecordKey::Task(id), Change::Delete) => tasks.insert(id),
+            (RecordKey::Dead(_), _)
+            | (RecordKey::Done(_), Change::Delete)
+            | (RecordKey::Tries(_), Change::Put { .. }) => return false,
+            _ => continue,
+        };
+    }
+    marks == tasks
+}
+
 // === impl Counted ===
 
 impl Counted {
     pub(super) fn new(stages: usize) -> Self {
         Self {
-            stages: vec![Counters::default(); stages],
+            stages: vec![(Counters::default(), 0); stages],
+            ended: vec![0; stages],
             totals: [0; 3],
-            missing: vec![false; stages],
             due: false,
             wrong: false,
         }

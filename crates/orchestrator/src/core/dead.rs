@@ -45,11 +45,13 @@ impl Core {
             self.reply_in_turn(request, Reply::NotFound);
             return;
         };
+        let attempts = self.dead.get(id).map(|(dead, _)| &dead.attempts[..]);
+        let done = self.done_record(Finish::Dropped, &task, attempts.unwrap_or_default());
         let changes = vec![
             (RecordKey::Dead(id.clone()), Change::Delete),
             (
                 RecordKey::Done(id.clone()),
-                self.done(Finish::Dropped, task.last, &task.content()),
+                Change::put_new(Record::Done(done)),
             ),
         ];
         self.deciding.insert(id.clone());

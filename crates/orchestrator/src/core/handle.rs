@@ -97,6 +97,7 @@ impl Core {
             return;
         };
         self.note_incoming(&pending.changes, false);
+        self.unremember(&pending.changes);
         self.uncount(&pending.changes);
         // What is appended again gets these anew.
         pending.changes.retain(|(key, _)| !key.is_beside());

@@ -48,7 +48,7 @@ impl Core {
         }
         let passed_on = becomes == Late::Emit;
         let finish = Finish::Late { why, passed_on };
-        let done = self.done(finish, record.last, &task.content);
+        let done = self.done(finish, task);
         let mut changes = vec![
             (RecordKey::Task(record.id.clone()), Change::Delete),
             (RecordKey::Done(record.id.clone()), done),
@@ -120,7 +120,7 @@ impl Core {
             None => Finish::Skipped { why },
         };
         // Not on condition that there is none: the whole append would depend on it.
-        let done = self.done_record(finish, record.last, &record.content());
+        let done = self.done_record(finish, &record, &[]);
         changes.push((RecordKey::Done(id), Change::put(Record::Done(done))));
         if becomes == Some(Late::Emit) {
             self.pass_alone(reader, &record, changes);

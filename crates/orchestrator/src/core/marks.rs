@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::state::{Change, Core};
+use super::past::course;
+use super::state::{Change, Core, Task};
 use crate::id::{Part, TaskId};
 use crate::plan::StageIx;
-use crate::record::{DoneRecord, Finish, Record, TaskRecord};
+use crate::record::{Attempt, Course, DoneRecord, Finish, Record, TaskRecord};
 
 /// The finished tasks of a stage, as far back as they are remembered.
 #[derive(Default)]
@@ -25,17 +26,41 @@ pub(super) struct Mark {
 }
 
 impl Core {
-    /// The mark of a task of this content that ends now.
-    pub(super) fn done(&self, finish: Finish, last: u64, content: &[u8; 32]) -> Change {
-        Change::put_new(Record::Done(self.done_record(finish, last, content)))
+    /// The mark of a live task that ends now.
+    pub(super) fn done(&self, finish: Finish, task: &Task) -> Change {
+        let record = &task.record;
+        let course = task.course();
+        Change::put_new(Record::Done(self.mark_of(
+            finish,
+            record,
+            &task.content,
+            course,
+        )))
     }
 
-    pub(super) fn done_record(&self, finish: Finish, last: u64, content: &[u8; 32]) -> DoneRecord {
+    /// The mark of what this record is about, which ends now; `attempts` are those that failed.
+    pub(super) fn done_record(
+        &self,
+        finish: Finish,
+        record: &TaskRecord,
+        attempts: &[Attempt],
+    ) -> DoneRecord {
+        self.mark_of(finish, record, &record.content(), course(record, attempts))
+    }
+
+    fn mark_of(
+        &self,
+        finish: Finish,
+        record: &TaskRecord,
+        content: &[u8; 32],
+        course: Course,
+    ) -> DoneRecord {
         DoneRecord {
             finish,
-            last,
+            last: record.last,
             at_ms: self.now.wall_ms,
             content: Some(beginning(content)),
+            course: Some(course),
         }
     }
 

@@ -454,6 +454,7 @@ impl Core {
         self.cursor_ahead = self.cursor;
         self.note_all_outdated();
         self.resume_slots(now);
+        self.count_accepted();
         if !self.options.adopt_grace.is_zero() {
             let until = now.mono.plus(self.options.adopt_grace);
             self.adopting_until = Some(until);
@@ -470,7 +471,6 @@ impl Core {
         }
         self.forget_groups();
         self.trim_past();
-        self.take_over_counts();
         self.settle_down();
         std::mem::take(&mut self.actions)
     }

@@ -18,13 +18,33 @@ pub const PLACES_MAX: usize = 16;
 /// Bytes of the name of a place, at most.
 pub const PLACE_MAX: usize = 512;
 
-/// What one append has ended.
+/// Entries of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRecord {
     /// Counts the records of the history, from 0.
     pub number: u64,
+    /// What the marks up to this sequence number of the log say is in the history; what those say that
+    /// follow is not.
+    pub marks_to: u64,
     /// The entries, in order.
     pub entries: Vec<Past>,
+}
+
+/// How a task went until it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Course {
+    /// When it was accepted; all times are milliseconds since 1970-01-01 UTC.
+    pub accepted_ms: u64,
+    /// As [`StepRecord::begun_ms`].
+    pub begun_ms: Option<u64>,
+    /// As [`StepRecord::ran_ms`].
+    pub ran_ms: Option<u64>,
+    /// As [`Outcome::Completed`] has it.
+    pub by: Vec<(WorkerId, u32)>,
+    /// As [`StepRecord::failed`].
+    pub failed: u32,
+    /// As [`StepRecord::failures`].
+    pub failures: Vec<FailedStep>,
 }
 
 /// An entry of the history.

@@ -81,6 +81,7 @@ impl From<DoneRecord2> for DoneRecord {
             last: done.last,
             at_ms: done.at_ms,
             content: None,
+            course: None,
         }
     }
 }
@@ -105,6 +106,7 @@ mod tests {
             last: 8,
             at_ms: 5,
             content: None,
+            course: None,
         };
         assert_eq!(read(&Record2::Done(done)), Record::Done(expected));
         assert_eq!(read(&Record2::Opened(9)), Record::Opened(9));
@@ -118,6 +120,7 @@ mod tests {
                     last: 8,
                     at_ms: 5,
                     content: None,
+                    course: None,
                 }),
             ),
             (b"\x02\x0c\x09", Record::Opened(9)),
