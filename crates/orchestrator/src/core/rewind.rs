@@ -69,8 +69,13 @@ impl Core {
         for no in found.tasks {
             self.drop_task(no, &mut changes, &mut dropped);
         }
-        let records = found.records.into_iter();
-        changes.extend(records.map(|key| (key, Change::Delete)));
+        for key in found.records {
+            // Another rewind, or an operator, finds that it is on its way.
+            if let RecordKey::Dead(id) = &key {
+                self.deciding.insert(id.clone());
+            }
+            changes.push((key, Change::Delete));
+        }
         while changes.len() > FORGET_MAX {
             let rest = changes.split_off(FORGET_MAX);
             let part = std::mem::replace(&mut changes, rest);
