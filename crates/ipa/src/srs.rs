@@ -27,8 +27,8 @@ pub struct Srs {
 // === impl Srs ===
 
 impl Srs {
-    /// Derives 2^`log_size` points on all threads of the current rayon pool: 40 µs of one core
-    /// each.
+    /// Derives 2^`log_size` points on all threads of the current rayon pool, each in some 30 µs
+    /// of one core.
     ///
     /// # Panics
     ///

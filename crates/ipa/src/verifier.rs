@@ -43,8 +43,8 @@ pub enum BatchError {
 // === impl Verifier ===
 
 impl Verifier {
-    /// Prepares an SRS in about `memory_limit` bytes. Each copy of 2¹⁵ points that fits is 2 to 3
-    /// MiB; with 16 MiB a product takes about as long as with more.
+    /// Prepares an SRS in about `memory_limit` bytes. A copy of 2¹⁵ points takes 2 MiB; more than eight
+    /// copies have gained nothing (`examples/measure_ipa`).
     pub fn new(srs: &Srs, memory_limit: usize) -> Self {
         let mut points = srs.points().to_vec();
         points.push(Point::generator());
