@@ -1,0 +1,249 @@
+//! Claims under weights, as one combination of points.
+
+use ark_ff::{One, Zero};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::{ParallelSlice, ParallelSliceMut};
+
+use crate::products::inner_product;
+use crate::reduce::DeferredClaim;
+use crate::{Point, Scalar};
+
+/// What a claim's two combinations of points are multiplied by before claims are added up.
+///
+/// If weights are drawn independently after the claims are fixed, a sum of which one part is not
+/// zero is zero with a probability of 2⁻¹²⁸.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weights {
+    /// ρ: the weight of the folded commitment.
+    argument: Scalar,
+    /// σ: the weight of the folded SRS, which binds G₀.
+    folded_base: Scalar,
+}
+
+/// The operating system refuses to give random numbers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the operating system gives no random numbers: {0}")]
+pub struct NoRandomness(String);
+
+/// A sum of claims: coefficients of the SRS and of G, and points of the claims' own.
+pub(crate) struct Combination {
+    pub(crate) srs: Vec<Scalar>,
+    pub(crate) generator: Scalar,
+    pub(crate) points: Vec<Point>,
+    pub(crate) scalars: Vec<Scalar>,
+}
+
+/// Products of a claim's inverse challenges, whose products with each other make the vector s.
+struct Factors {
+    /// Of the first rounds, times the claim's weight: 2^h for each of `count` claims, the claims
+    /// side by side.
+    high: Vec<Scalar>,
+    /// Of the others.
+    low: Vec<Scalar>,
+    count: usize,
+}
+
+// === impl Weights ===
+
+impl Weights {
+    /// Weights for so many claims, of 128 bits each, from the operating system. Whoever can choose a
+    /// claim after its weights are known can make a false one pass: draw them last.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRandomness`]: nothing can be said of the claims then.
+    pub fn draw(count: usize) -> Result<Vec<Self>, NoRandomness> {
+        let mut bytes = vec![0; 32 * count];
+        let drawn = OsRng.try_fill_bytes(&mut bytes);
+        drawn.map_err(|error| NoRandomness(error.to_string()))?;
+        let number = |bytes: [u8; 16]| Scalar::from(u128::from_le_bytes(bytes));
+        let drawn = bytes.as_chunks::<16>().0.as_chunks::<2>().0.iter();
+        Ok(drawn
+            .map(|[argument, folded_base]| Self {
+                argument: number(*argument),
+                folded_base: number(*folded_base),
+            })
+            .collect())
+    }
+
+    /// The weights times a number: for sums that tell where a false claim is.
+    #[must_use]
+    pub fn times(&self, factor: u64) -> Self {
+        let factor = Scalar::from(factor);
+        Self {
+            argument: self.argument * factor,
+            folded_base: self.folded_base * factor,
+        }
+    }
+}
+
+// === impl Combination ===
+
+impl Combination {
+    /// Σ ρ·(C + u·(v − a₀·b₀)·G + Σ(u_j⁻¹·L_j + u_j·R_j) − a₀·⟨s, SRS⟩) + σ·(⟨s, SRS⟩ − G₀).
+    ///
+    /// The first combination has ⟨s, SRS⟩ for the prover's G₀, which the second compares with it. So
+    /// the scalar of G₀ is a short one.
+    pub(crate) fn of(claims: &[(&DeferredClaim, Weights)], log_size: u32) -> Self {
+        let points = claims.iter().map(|(claim, _)| claim.own_points()).sum();
+        let mut combination = Self {
+            srs: Vec::new(),
+            generator: Scalar::zero(),
+            points: Vec::with_capacity(points),
+            scalars: Vec::with_capacity(points),
+        };
+        for (claim, weights) in claims {
+            combination.generator += weights.argument * claim.generator_coefficient();
+            combination.add_folded_commitment(claim, weights.argument);
+            combination.add(claim.folded_base, -weights.folded_base);
+        }
+        let seeds: Vec<_> = claims
+            .iter()
+            .map(|(claim, weights)| {
+                let seed = weights.folded_base - weights.argument * claim.folded_coefficient;
+                (claim.inverses.as_slice(), seed)
+            })
+            .collect();
+        combination.srs = weighted_products(&seeds, log_size);
+        combination
+    }
+
+    /// One claim's second combination with its own G₀: C + u·(v − a₀·b₀)·G + Σ(u_j⁻¹·L_j + u_j·R_j)
+    /// − a₀·G₀. All of it is in `points`.
+    pub(crate) fn of_argument(claim: &DeferredClaim, generator: Point) -> Self {
+        let mut combination = Self {
+            srs: Vec::new(),
+            generator: Scalar::zero(),
+            points: Vec::with_capacity(claim.own_points() + 1),
+            scalars: Vec::with_capacity(claim.own_points() + 1),
+        };
+        combination.add_folded_commitment(claim, Scalar::one());
+        combination.add(claim.folded_base, -claim.folded_coefficient);
+        combination.add(generator, claim.generator_coefficient());
+        combination
+    }
+
+    fn add_folded_commitment(&mut self, claim: &DeferredClaim, weight: Scalar) {
+        self.add(claim.claim.commitment, weight);
+        let challenges = claim.challenges.iter().zip(&claim.inverses);
+        for (round, (challenge, inverse)) in claim.rounds.iter().zip(challenges) {
+            self.add(round.left, weight * inverse);
+            self.add(round.right, weight * challenge);
+        }
+    }
+
+    fn add(&mut self, point: Point, scalar: Scalar) {
+        self.points.push(point);
+        self.scalars.push(scalar);
+    }
+}
+
+/// Σ seed·s of claims, given by their inverse challenges: s has at i the product of those u_j⁻¹
+/// whose bit of i is set, the highest bit being the first round's.
+///
+/// No claim's s is ever stored, nor even computed: each entry is the product of one that stands for
+/// the upper bits of i and one that stands for the lower, so an entry of the sum is an inner product
+/// over the claims.
+pub(crate) fn weighted_products(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Vec<Scalar> {
+    let mut sum = vec![Scalar::zero(); 1 << log_size];
+    let factors = Factors::of(claims, log_size);
+    if factors.count == 0 {
+        return sum;
+    }
+    let row = factors.low.len() / factors.count;
+    sum.par_chunks_exact_mut(row)
+        .zip(factors.high.par_chunks_exact(factors.count))
+        .for_each(|(sums, high)| {
+            for (sum, low) in sums.iter_mut().zip(factors.low.chunks_exact(factors.count)) {
+                *sum = inner_product(high, low);
+            }
+        });
+    sum
+}
+
+// === impl Factors ===
+
+impl Factors {
+    fn of(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Self {
+        let count = claims.len();
+        let high_rounds = log_size as usize / 2;
+        let mut factors = Self {
+            high: vec![Scalar::zero(); count << high_rounds],
+            low: vec![Scalar::zero(); count << (log_size as usize - high_rounds)],
+            count,
+        };
+        let mut scratch = Vec::new();
+        for (number, (inverses, seed)) in claims.iter().enumerate() {
+            assert_eq!(inverses.len(), log_size as usize, "a claim for another SRS");
+            let (high, low) = inverses.split_at(high_rounds);
+            expand(*seed, high, &mut scratch);
+            scatter(&scratch, &mut factors.high, number, count);
+            expand(Scalar::one(), low, &mut scratch);
+            scatter(&scratch, &mut factors.low, number, count);
+        }
+        factors
+    }
+}
+
+/// The products of a seed with each set of the numbers, by doubling in place.
+fn expand(seed: Scalar, numbers: &[Scalar], products: &mut Vec<Scalar>) {
+    products.clear();
+    products.push(seed);
+    // The last number is the lowest bit of a product's place. Each number doubles what is there: as it
+    // is, without the number; and once more with it.
+    for number in numbers.iter().rev() {
+        for i in 0..products.len() {
+            products.push(products[i] * number);
+        }
+    }
+}
+
+/// Writes every `count`-th element, from `first` on.
+fn scatter(values: &[Scalar], to: &mut [Scalar], first: usize, count: usize) {
+    for (value, place) in values.iter().zip(to[first..].iter_mut().step_by(count)) {
+        *place = *value;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ff::UniformRand;
+
+    /// Entry by entry, from the definition.
+    #[test]
+    fn weighted_products_are_those_of_the_definition() {
+        let rng = &mut ark_std::test_rng();
+        for log_size in 0..7 {
+            for count in [0, 1, 2, 17] {
+                let claims: Vec<_> = (0..count)
+                    .map(|_| {
+                        let inverses: Vec<_> = (0..log_size).map(|_| Scalar::rand(rng)).collect();
+                        (inverses, Scalar::rand(rng))
+                    })
+                    .collect();
+                let references: Vec<_> = claims.iter().map(|(i, s)| (i.as_slice(), *s)).collect();
+                let sums = weighted_products(&references, log_size);
+                assert_eq!(sums.len(), 1 << log_size);
+                for (place, sum) in sums.iter().enumerate() {
+                    let entry = |(inverses, seed): &(Vec<Scalar>, Scalar)| -> Scalar {
+                        let set = |round: usize| place >> (log_size as usize - 1 - round) & 1 == 1;
+                        let chosen = (0..log_size as usize).filter(|round| set(*round));
+                        *seed * chosen.map(|round| inverses[round]).product::<Scalar>()
+                    };
+                    assert_eq!(*sum, claims.iter().map(entry).sum(), "{log_size}, {place}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn weights_differ() {
+        let weights = Weights::draw(100).unwrap();
+        for (number, drawn) in weights.iter().enumerate() {
+            assert!(drawn.argument != drawn.folded_base && !weights[..number].contains(drawn));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Checking openings, one and many.
+
+use ark_ec::AffineRepr;
+use ark_ff::{One, Zero};
+use proofmill_kernels::{PreparedBases, msm};
+
+use crate::combination::{Combination, NoRandomness, Weights, weighted_products};
+use crate::reduce::{DeferredClaim, Invalid, reduce_all};
+use crate::{Opening, Point, Scalar, Srs, Sum};
+
+/// Checks openings under one SRS, which stays in memory in the form that products take.
+///
+/// [`verify`](Self::verify) and [`verify_batch`](Self::verify_batch) are all that most callers need.
+/// Whoever looks for the false ones among many has the steps: [`reduce`](Self::reduce) each once,
+/// draw [`Weights`], and compare [`value`](Self::value)s of subsets with zero.
+#[derive(Debug)]
+pub struct Verifier {
+    /// The SRS, and G at the end.
+    bases: PreparedBases<Sum>,
+    log_size: u32,
+}
+
+/// Why a batch is not valid.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// One opening cannot be valid, whatever the points are.
+    #[error("opening {index}: {reason}")]
+    Opening {
+        /// Which, from 0.
+        index: usize,
+        /// Why.
+        reason: Invalid,
+    },
+    /// At least one opening is not valid.
+    #[error("at least one of {0} openings is not valid")]
+    Invalid(usize),
+    /// Nothing is known of the openings.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+// === impl Verifier ===
+
+impl Verifier {
+    /// Prepares an SRS in about `memory_limit` bytes. A copy of 2¹⁵ points takes 2 MiB; more than eight
+    /// copies have gained nothing (`examples/measure_ipa`).
+    pub fn new(srs: &Srs, memory_limit: usize) -> Self {
+        let mut points = srs.points().to_vec();
+        points.push(Point::generator());
+        Self {
+            bases: PreparedBases::new(&points, memory_limit),
+            log_size: srs.log_size(),
+        }
+    }
+
+    /// Binary logarithm of the SRS's size.
+    pub fn log_size(&self) -> u32 {
+        self.log_size
+    }
+
+    /// Bytes that the prepared SRS takes.
+    pub fn bytes(&self) -> usize {
+        self.bases.bytes()
+    }
+
+    /// Computes an opening's challenges: all the work that is its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if it cannot hold, whatever the points are.
+    pub fn reduce(&self, opening: &Opening) -> Result<DeferredClaim, Invalid> {
+        self.reduce_all(&[opening]).remove(0)
+    }
+
+    /// As [`reduce`](Self::reduce), on this thread; all challenges are inverted together.
+    pub fn reduce_all(&self, openings: &[&Opening]) -> Vec<Result<DeferredClaim, Invalid>> {
+        let mut reduced = reduce_all(openings);
+        for (result, opening) in reduced.iter_mut().zip(openings) {
+            if opening.log_size() != self.log_size {
+                *result = Err(Invalid::Rounds {
+                    expected: self.log_size,
+                    found: opening.log_size(),
+                });
+            }
+        }
+        reduced
+    }
+
+    /// Checks one opening, without any chance of error but that of the argument itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`], with the reason.
+    pub fn verify(&self, opening: &Opening) -> Result<(), Invalid> {
+        self.check(&self.reduce(opening)?)
+    }
+
+    /// Checks one reduced opening.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`], with the reason.
+    ///
+    /// # Panics
+    ///
+    /// If it was reduced for an SRS of another size.
+    pub fn check(&self, claim: &DeferredClaim) -> Result<(), Invalid> {
+        // The short one first: it says more, and whoever sends garbage pays with less of our time.
+        let argument = Combination::of_argument(claim, Point::generator());
+        if !msm::<Sum>(&argument.points, &argument.scalars).is_zero() {
+            return Err(Invalid::Argument);
+        }
+        let mut scalars = weighted_products(&[(&claim.inverses, Scalar::one())], self.log_size);
+        scalars.push(Scalar::zero());
+        match self.bases.msm(&scalars) == claim.folded_base {
+            true => Ok(()),
+            false => Err(Invalid::FoldedBase),
+        }
+    }
+
+    /// Checks openings together: one product over the SRS for all of them.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError`] if at least one is not valid; by a chance of 2⁻¹²⁸, a batch with one that is not
+    /// passes.
+    pub fn verify_batch(&self, openings: &[Opening]) -> Result<(), BatchError> {
+        let references: Vec<_> = openings.iter().collect();
+        let mut claims = Vec::with_capacity(openings.len());
+        for (index, reduced) in self.reduce_all(&references).into_iter().enumerate() {
+            claims.push(reduced.map_err(|reason| BatchError::Opening { index, reason })?);
+        }
+        let weights = Weights::draw(claims.len())?;
+        let weighted: Vec<_> = claims.iter().zip(weights).collect();
+        match self.value(&weighted).is_zero() {
+            true => Ok(()),
+            false => Err(BatchError::Invalid(openings.len())),
+        }
+    }
+
+    /// The sum of claims under their weights: zero if all hold. On all threads of the current rayon
+    /// pool.
+    ///
+    /// It is additive: the value of some claims is that of all less that of the others, under the
+    /// same weights.
+    ///
+    /// # Panics
+    ///
+    /// If a claim was reduced for an SRS of another size.
+    pub fn value(&self, claims: &[(&DeferredClaim, Weights)]) -> Sum {
+        if claims.is_empty() {
+            return Sum::zero();
+        }
+        let mut combination = Combination::of(claims, self.log_size);
+        combination.srs.push(combination.generator);
+        self.bases.msm(&combination.srs) + msm::<Sum>(&combination.points, &combination.scalars)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ark_ec::CurveGroup;
+    use ark_ff::Field;
+
+    fn opening(srs: &Srs, first: u64) -> Opening {
+        let coefficients: Vec<_> = (first..)
+            .take(srs.points().len())
+            .map(Scalar::from)
+            .collect();
+        Opening::prove(srs, &coefficients, Scalar::from(first + 1)).unwrap()
+    }
+
+    /// Whoever may choose G₀ can open any commitment to any value: the argument's combination can be
+    /// solved for it, since no challenge depends on it. Aztec's batch check once accepted that.
+    #[test]
+    fn a_free_folded_base_is_refused() {
+        let srs = Srs::derive(5);
+        let verifier = Verifier::new(&srs, 1 << 20);
+        let mut forged = opening(&srs, 3);
+        forged.claim.value += Scalar::one();
+        forged.folded_base = Point::zero();
+        let claim = verifier.reduce(&forged).unwrap();
+        let argument = Combination::of_argument(&claim, Point::generator());
+        let rest = msm::<Sum>(&argument.points, &argument.scalars);
+        let inverse = forged.folded_coefficient.inverse().unwrap();
+        forged.folded_base = (rest * inverse).into_affine();
+
+        assert_eq!(verifier.verify(&forged), Err(Invalid::FoldedBase));
+        let good = opening(&srs, 4);
+        for batch in [vec![forged.clone()], vec![good.clone(), forged, good]] {
+            let result = verifier.verify_batch(&batch);
+            assert!(matches!(result, Err(BatchError::Invalid(_))), "{result:?}");
+        }
+    }
+}
