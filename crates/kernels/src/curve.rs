@@ -5,6 +5,7 @@ use ark_ec::short_weierstrass::Projective;
 use ark_ff::PrimeField;
 
 use crate::InstructionSet;
+use crate::instruction_set::checked;
 use crate::msm::calibrate;
 use crate::msm::multiply::multiply;
 use crate::msm::plan::Costs;
@@ -127,10 +128,4 @@ groups! {
     ark_bn254::g1::Config, Fp<ark_bn254::FqConfig, 5, 4>;
     ark_bn254::g2::Config, Quadratic<ark_bn254::Fq2Config, 5, 4>;
     ark_grumpkin::GrumpkinConfig, Fp<ark_bn254::FrConfig, 5, 4>;
-}
-
-/// A back end that may run here.
-fn checked(set: InstructionSet) -> InstructionSet {
-    assert!(set.is_available(), "this machine has no {set}");
-    set
 }

@@ -17,6 +17,7 @@ pub(crate) mod field2;
 pub(crate) mod memory;
 pub(crate) mod modulus;
 pub(crate) mod ntt;
+pub(crate) mod pairing;
 pub(crate) mod points;
 #[cfg(test)]
 mod tests;
