@@ -2,14 +2,20 @@
 
 use std::arch::x86_64::*;
 
+use ark_ff::{AdditiveGroup, Fp2};
+
+use super::super::field::Fp;
 use super::super::field2::Quadratic;
+use super::super::vector_field::{Layout, VectorField};
 use super::fq2::{Factor, dot};
+use super::lanes::{Element, element};
+use super::line_product::LineProduct;
 use super::lines::{Line, MonicLine};
 use super::tower::{Tower, Twist};
 
 /// Coefficients of w⁰ to w⁵, products each.
 pub(super) struct Accumulator<E: Tower<L, N>, const L: usize, const N: usize> {
-    pub(super) coefficients: [Quadratic<E, L, N>; 6],
+    coefficients: [Quadratic<E, L, N>; 6],
 }
 
 /// Coefficients of 1, v and v² of an element of Fq6, as factors.
@@ -23,16 +29,6 @@ copied!(Accumulator);
 ///
 /// Every function: the instructions of this back end.
 impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
-    #[inline(always)]
-    pub(super) unsafe fn one() -> Self {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let mut coefficients = [Quadratic::nothing(); 6];
-            coefficients[0] = Quadratic::unit();
-            Self { coefficients }
-        }
-    }
-
     #[inline(always)]
     unsafe fn factors(&self) -> [Factor<E, L, N>; 6] {
         let [a0, a1, a2, a3, a4, a5] = &self.coefficients;
@@ -52,7 +48,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
     /// Multiplies by lines: six sums of three products.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    pub(super) unsafe fn multiply_by_line(&mut self, line: &Line<E, L, N>) {
+    unsafe fn multiply_by_line(&mut self, line: &Line<E, L, N>) {
         // SAFETY: as the caller promises.
         unsafe {
             let f = self.factors();
@@ -89,7 +85,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
     /// Multiplies by lines whose term in y is one: six sums of two products, and what the one adds.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    pub(super) unsafe fn multiply_by_monic_line(&mut self, line: &MonicLine<E, L, N>) {
+    unsafe fn multiply_by_monic_line(&mut self, line: &MonicLine<E, L, N>) {
         // SAFETY: as the caller promises. Sums are below 2.6 + 2.6 or 2.6 + 1.4 times p.
         unsafe {
             let f = self.factors();
@@ -131,7 +127,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
     /// Squares: with f = a + b·w over Fq6, `f² = (a + b)(a + v·b) − ab − v·ab + 2ab·w`.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    pub(super) unsafe fn square(&mut self) {
+    unsafe fn squared(&mut self) {
         // SAFETY: as the caller promises. In multiples of p: coefficients are below 2.6, settled
         // values below 1.4.
         unsafe {
@@ -165,7 +161,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
     /// Multiplies by another: six sums of six products.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    pub(super) unsafe fn multiply(&mut self, other: &Self) {
+    unsafe fn multiply(&mut self, other: &Self) {
         // SAFETY: as the caller promises.
         unsafe {
             let a = self.factors();
@@ -191,7 +187,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
     /// The product of all lanes, in every lane.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    pub(super) unsafe fn product_of_lanes(mut self) -> Self {
+    unsafe fn product_of_lanes(mut self) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
             let rotations = [
@@ -229,5 +225,58 @@ unsafe fn multiply_six<E: Tower<L, N>, const L: usize, const N: usize>(
             dot([&a[0], &a[1], &a[2]], [&b[1], &b[0], &xi_b[1]]),
             dot([&a[0], &a[1], &a[2]], [&b[2], &b[1], &b[0]]),
         ]
+    }
+}
+
+impl<E: Tower<L, N>, const L: usize, const N: usize> LineProduct<E, L, N> for Accumulator<E, L, N> {
+    #[inline(always)]
+    unsafe fn one() -> Self {
+        // SAFETY: as the caller promises; so below.
+        unsafe {
+            let mut coefficients = [Quadratic::nothing(); 6];
+            coefficients[0] = Quadratic::unit();
+            Self { coefficients }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn square(&mut self) {
+        // SAFETY: see above.
+        unsafe { self.squared() }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_by_lines(&mut self, line: &Line<E, L, N>, count: usize) {
+        // SAFETY: see above.
+        unsafe {
+            if count == 8 {
+                self.multiply_by_line(line);
+            } else {
+                self.multiply_by_line(&line.without((0xff_u16 << count) as u8));
+            }
+        }
+    }
+
+    /// Lanes beyond `count` multiply by w³ or one.
+    #[inline(always)]
+    unsafe fn multiply_by_monic_lines(&mut self, line: &MonicLine<E, L, N>, _: usize) {
+        // SAFETY: see above.
+        unsafe { self.multiply_by_monic_line(line) }
+    }
+
+    #[inline(always)]
+    unsafe fn value(self) -> Element<E, L, N>
+    where
+        Fp<E::Base, L, N>: Layout<E::Base, N>,
+    {
+        let mut coefficients = [Fp2::<E>::ZERO; 6];
+        // SAFETY: see above.
+        unsafe {
+            let product = self.product_of_lanes();
+            for (out, coefficient) in coefficients.iter_mut().zip(product.coefficients) {
+                *out = coefficient.to_ark()[0];
+            }
+        }
+        element::<E, L, N>(coefficients)
     }
 }

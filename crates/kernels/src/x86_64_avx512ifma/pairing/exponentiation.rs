@@ -32,7 +32,7 @@ where
             Family::Bls12 => hard_part_bls12(&value, &constants),
             Family::Bn => hard_part_bn(&value, &constants),
         };
-        Some(power.value())
+        Some(power.element())
     }
 }
 

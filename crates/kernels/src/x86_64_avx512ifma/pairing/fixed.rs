@@ -83,6 +83,7 @@ pub(super) struct FixedGroup<'a, E: Tower<L, N>, const L: usize, const N: usize>
     x_by_y: Fp<E::Base, L, N>,
     inverse_of_y: Fp<E::Base, L, N>,
     lines: [&'a [u64]; 8],
+    count: usize,
     /// Where the next line of each begins, in words.
     next: usize,
 }
@@ -117,11 +118,17 @@ where
                     lines: std::array::from_fn(|lane| {
                         pairs[if lane < pairs.len() { lane } else { 0 }].lines
                     }),
+                    count: pairs.len(),
                     next: 0,
                 });
             }
         }
         groups
+    }
+
+    /// Pairs, from the first lane on.
+    pub(super) const fn count(&self) -> usize {
+        self.count
     }
 
     #[inline(always)]

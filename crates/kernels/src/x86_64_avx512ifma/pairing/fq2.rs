@@ -169,6 +169,18 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Quadratic<E, L, N> {
         }
     }
 
+    /// See [`Fp::permuted_with`].
+    #[inline(always)]
+    pub(super) unsafe fn permuted_with(self, other: Self, from: __m512i) -> Self {
+        // SAFETY: see above.
+        unsafe {
+            Self {
+                c0: self.c0.permuted_with(other.c0, from),
+                c1: self.c1.permuted_with(other.c1, from),
+            }
+        }
+    }
+
     /// `other` in `lanes`, else `self`.
     #[inline(always)]
     pub(super) unsafe fn replaced(self, lanes: __mmask8, other: Self) -> Self {

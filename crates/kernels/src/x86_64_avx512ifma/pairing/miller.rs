@@ -11,7 +11,8 @@ use super::super::vector_field::{Layout, VectorField};
 use super::accumulator::Accumulator;
 use super::fixed::{FixedGroup, FixedPair};
 use super::fq2::Factor;
-use super::lanes::{Element, element};
+use super::lanes::{Element, Lanes};
+use super::line_product::LineProduct;
 use super::lines::{Affine, Arguments, Line, Point};
 use super::tower::{Family, Tower};
 
@@ -27,8 +28,8 @@ struct Group<E: Tower<L, N>, const L: usize, const N: usize> {
     point: Affine<E, L, N>,
     minus_point: Affine<E, L, N>,
     multiple: Point<E, L, N>,
-    /// The lanes without a pair.
-    idle: u8,
+    /// Pairs, from the first lane on.
+    count: usize,
 }
 
 /// What all groups of a curve share.
@@ -36,6 +37,9 @@ struct Constants<E: Tower<L, N>, const L: usize, const N: usize> {
     three_b: Factor<E, L, N>,
     twist_frobenius: [Factor<E, L, N>; 2],
 }
+
+/// Groups of eight from which on eight products are faster than one, although each is squared.
+const GROUPS_FOR_ACCUMULATOR: usize = 3;
 
 /// The product of the pairs' Miller loops, up to a factor that the final exponentiation takes to one.
 ///
@@ -50,51 +54,20 @@ pub(crate) unsafe fn miller_loop<E: Tower<L, N>, const L: usize, const N: usize>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    if pairs.is_empty() && fixed.is_empty() {
-        return Element::<E, L, N>::ONE;
-    }
     // SAFETY: as the caller promises.
     unsafe {
-        let constants = Constants::<E, L, N>::new();
         let mut groups = Vec::with_capacity(pairs.len().div_ceil(8));
         for pairs in pairs.chunks(8) {
             groups.push(Group::new(pairs));
         }
-        let mut fixed_groups = FixedGroup::groups(fixed);
-        let mut product = Accumulator::<E, L, N>::one();
-        for (i, digit) in E::LOOP.iter().enumerate() {
-            if i > 0 {
-                product.square();
+        let mut fixed = FixedGroup::groups(fixed);
+        let mut value = match groups.len() + fixed.len() {
+            0 => return Element::<E, L, N>::ONE,
+            GROUPS_FOR_ACCUMULATOR.. => {
+                product_of_lines::<E, Accumulator<E, L, N>, L, N>(&mut groups, &mut fixed)
             }
-            for group in &mut groups {
-                let line = group.multiple.double(&group.at, &constants.three_b);
-                product.multiply_by_line(&group.active(line));
-            }
-            for group in &mut fixed_groups {
-                product.multiply_by_monic_line(&group.next_line());
-            }
-            if *digit != 0 {
-                for group in &mut groups {
-                    let line = group.add(*digit < 0);
-                    product.multiply_by_line(&group.active(line));
-                }
-                for group in &mut fixed_groups {
-                    product.multiply_by_monic_line(&group.next_line());
-                }
-            }
-        }
-        if E::FAMILY == Family::Bn {
-            for group in &mut groups {
-                let [first, second] = group.last_lines(&constants);
-                product.multiply_by_line(&group.active(first));
-                product.multiply_by_line(&group.active(second));
-            }
-            for group in &mut fixed_groups {
-                product.multiply_by_monic_line(&group.next_line());
-                product.multiply_by_monic_line(&group.next_line());
-            }
-        }
-        let mut value = first_lane(&product.product_of_lanes());
+            _ => product_of_lines::<E, Lanes<E, L, N>, L, N>(&mut groups, &mut fixed),
+        };
         if E::FAMILY == Family::Bls12 && E::PARAMETER_IS_NEGATIVE {
             value.conjugate_in_place();
         }
@@ -105,19 +78,55 @@ where
 /// # Safety
 ///
 /// The instructions of this back end.
-#[inline(always)]
-unsafe fn first_lane<E: Tower<L, N>, const L: usize, const N: usize>(
-    product: &Accumulator<E, L, N>,
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+unsafe fn product_of_lines<E, A, const L: usize, const N: usize>(
+    groups: &mut [Group<E, L, N>],
+    fixed: &mut [FixedGroup<'_, E, L, N>],
 ) -> Element<E, L, N>
 where
+    E: Tower<L, N>,
+    A: LineProduct<E, L, N>,
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    let mut coefficients = [Fp2::<E>::ONE; 6];
-    for (out, coefficient) in coefficients.iter_mut().zip(&product.coefficients) {
-        // SAFETY: as the caller promises.
-        *out = unsafe { coefficient.to_ark()[0] };
+    // SAFETY: as the caller promises.
+    unsafe {
+        let constants = Constants::<E, L, N>::new();
+        let mut product = A::one();
+        for (i, digit) in E::LOOP.iter().enumerate() {
+            if i > 0 {
+                product.square();
+            }
+            for group in &mut *groups {
+                let line = group.multiple.double(&group.at, &constants.three_b);
+                product.multiply_by_lines(&line, group.count);
+            }
+            for group in &mut *fixed {
+                product.multiply_by_monic_lines(&group.next_line(), group.count());
+            }
+            if *digit != 0 {
+                for group in &mut *groups {
+                    let line = group.add(*digit < 0);
+                    product.multiply_by_lines(&line, group.count);
+                }
+                for group in &mut *fixed {
+                    product.multiply_by_monic_lines(&group.next_line(), group.count());
+                }
+            }
+        }
+        if E::FAMILY == Family::Bn {
+            for group in groups {
+                for line in group.last_lines(&constants) {
+                    product.multiply_by_lines(&line, group.count);
+                }
+            }
+            for group in fixed {
+                for _ in 0..2 {
+                    product.multiply_by_monic_lines(&group.next_line(), group.count());
+                }
+            }
+        }
+        product.value()
     }
-    element::<E, L, N>(coefficients)
 }
 
 // === impl Constants ===
@@ -174,18 +183,8 @@ where
                 point,
                 minus_point: point.negated(),
                 multiple: Point::new(&point),
-                idle: (0xff_u16 << pairs.len()) as u8,
+                count: pairs.len(),
             }
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn active(&self, line: Line<E, L, N>) -> Line<E, L, N> {
-        if self.idle == 0 {
-            line
-        } else {
-            // SAFETY: as the caller promises.
-            unsafe { line.without(self.idle) }
         }
     }
 

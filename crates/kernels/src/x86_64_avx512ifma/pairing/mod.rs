@@ -26,6 +26,7 @@ mod fixed;
 mod fq;
 mod fq2;
 mod lanes;
+mod line_product;
 mod lines;
 mod miller;
 #[cfg(test)]

@@ -29,7 +29,7 @@ where
         // SAFETY: availability was checked.
         unsafe {
             let product = Lanes::<E, L, N>::new(&a).times(&Lanes::new(&b));
-            assert_eq!(product.value(), a * b);
+            assert_eq!(product.element(), a * b);
             assert_eq!(
                 final_exponentiation::<E, L, N>(&a),
                 C::final_exponentiation(MillerLoopOutput(a)).map(|power| power.0)

@@ -19,6 +19,17 @@ pub(crate) enum Twist {
     Divided,
 }
 
+impl Twist {
+    /// The power of w that a line's term in x has.
+    #[inline(always)]
+    pub(super) const fn power_of_x(self) -> usize {
+        match self {
+            Self::Multiplied => 2,
+            Self::Divided => 1,
+        }
+    }
+}
+
 /// The family of curves: how the loop ends, and what the final exponentiation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
