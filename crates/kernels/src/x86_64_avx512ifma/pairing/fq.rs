@@ -192,28 +192,35 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Wide<P, L, N> {
         self
     }
 
-    /// The Montgomery form `t/R + K·p` of the sum t, carried; it must not be negative.
+    /// The Montgomery forms `t/R + K·p` and `s/R` of two sums, carried; they must not be negative.
     ///
-    /// Less than `(K + 1)·p + t/R`. L² · 2 + L multiply-adds.
+    /// Less than `(K + 1)·p + t/R` and `p + s/R`. Twice 2·L² + L multiply-adds, limb by limb in
+    /// turn: a core that waits for the one goes on with the other.
     #[inline(always)]
-    pub(super) unsafe fn reduced<const K: u64>(self) -> Fp<P, L, N> {
+    pub(super) unsafe fn reduced_two<const K: u64>(t: Self, s: Self) -> [Fp<P, L, N>; 2] {
         // SAFETY: as the caller promises.
         unsafe {
-            let t = Self::fold::<0>(self.limbs);
-            let t = Self::fold::<1>(t);
-            let t = Self::fold::<2>(t);
-            let t = Self::fold::<3>(t);
-            let mut t = Self::fold::<4>(t);
+            let (mut t, mut s) = (t.limbs, s.limbs);
+            macro_rules! fold {
+                ($($i:literal)*) => {$(
+                    t = Self::fold::<$i>(t);
+                    s = Self::fold::<$i>(s);
+                )*};
+            }
+            fold!(0 1 2 3 4);
             if L == 8 {
-                t = Self::fold::<5>(t);
-                t = Self::fold::<6>(t);
-                t = Self::fold::<7>(t);
+                fold!(5 6 7);
             }
-            let mut limbs = [_mm512_setzero_si512(); L];
+            let mut first = [_mm512_setzero_si512(); L];
+            let mut second = first;
             for i in 0..L {
-                limbs[i] = _mm512_add_epi64(t[L + i], _mm512_set1_epi64((K * P::P[i]) as i64));
+                first[i] = _mm512_add_epi64(t[L + i], _mm512_set1_epi64((K * P::P[i]) as i64));
+                second[i] = s[L + i];
             }
-            Fp::from_limbs(limbs).carry()
+            [
+                Fp::from_limbs(first).carry(),
+                Fp::from_limbs(second).carry(),
+            ]
         }
     }
 

@@ -139,10 +139,8 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Quadratic<E, L, N> {
     pub(super) unsafe fn scaled(self, by: &Fp<E::Base, L, N>) -> Self {
         // SAFETY: see above.
         unsafe {
-            Self {
-                c0: Fp::multiply_by_call(&self.c0, by),
-                c1: Fp::multiply_by_call(&self.c1, by),
-            }
+            let [c0, c1] = Fp::multiply_two([&self.c0, &self.c1], [by, by]);
+            Self { c0, c1 }
         }
     }
 
@@ -222,15 +220,15 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Factor<E, L, N> {
         // SAFETY: as the caller promises.
         unsafe {
             let twice = self.c0.shifted::<1>().carry();
-            let c1 = Fp::multiply(twice, self.c1);
             if E::MINUS_NONRESIDUE == 1 {
                 let difference = self.c0.minus::<3>(self.c1).carry();
-                let c0 = Fp::multiply(self.sum, difference);
+                let [c0, c1] = Fp::multiply_two([&self.sum, &twice], [&difference, &self.c1]);
                 return Quadratic { c0, c1 };
             }
             const { assert!(E::MINUS_NONRESIDUE == 1 || E::MINUS_NONRESIDUE == 5 && L == 8) };
             let difference = self.c0.minus::<20>(self.c1.shifted::<2>().plus(self.c1));
-            let c0 = Fp::multiply(self.sum, difference.carry());
+            let difference = difference.carry();
+            let [c0, c1] = Fp::multiply_two([&self.sum, &twice], [&difference, &self.c1]);
             Quadratic {
                 c0: c0.plus(c1.shifted::<1>()).reduce(),
                 c1,
@@ -300,9 +298,7 @@ pub(super) unsafe fn dot<E: Tower<L, N>, const K: usize, const L: usize, const N
         for _ in 0..E::MINUS_NONRESIDUE {
             c0 = c0.minus(&high);
         }
-        Quadratic {
-            c0: c0.reduced::<1>(),
-            c1: c1.reduced::<0>(),
-        }
+        let [c0, c1] = Wide::reduced_two::<1>(c0, c1);
+        Quadratic { c0, c1 }
     }
 }
