@@ -58,9 +58,9 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
     /// From raw limbs of a value in `0..32·p` to a carried value below `1.4·p`, equal mod p. With
     /// eight limbs the value may be as large as they hold.
     ///
-    /// As [`reduce`](Self::reduce), which is cheaper, takes values below `8·p`: the top limb, less
-    /// what the limbs below may borrow from it, estimates the quotient by p from below. With five
-    /// limbs a fraction of 1/84 of it is lost at most, and one by rounding down.
+    /// For values below `8·p` [`reduce`](Self::reduce) is cheaper. The top limb, less what the limbs
+    /// below may borrow from it, estimates the quotient by p from below: with five limbs a fraction
+    /// of 1/84 of it is lost at most, and one by rounding down.
     #[inline(always)]
     pub(super) unsafe fn settle(self) -> Self {
         // SAFETY: register operations only.
