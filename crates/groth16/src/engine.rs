@@ -3,11 +3,11 @@
 use std::fmt;
 
 use ark_ec::AffineRepr;
-use ark_ec::pairing::Pairing;
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ff::Field;
 use proofmill_accelerator::{DeviceField, DeviceGroup};
 use proofmill_kernels::MsmGroup;
+use proofmill_kernels::pairing::PairingCurve;
 use proofmill_r1cs::iden3::MontgomeryField;
 
 /// A curve, where it is known only from a file's content.
@@ -21,7 +21,7 @@ pub enum Curve {
 
 /// A pairing whose groups the kernels and devices work in.
 pub trait Engine:
-    Pairing<
+    PairingCurve<
         G1: DeviceGroup,
         G2: DeviceGroup,
         G1Affine: PointGroup,

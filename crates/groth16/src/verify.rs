@@ -1,10 +1,11 @@
 //! The verifier, for one proof and for many.
 
-use ark_ec::pairing::{Pairing, PairingOutput};
+use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, Zero};
 use ark_std::rand::{CryptoRng, RngCore};
 use proofmill_kernels::msm;
+use proofmill_kernels::pairing::{self, PreparedG2, Product};
 use rayon::prelude::*;
 
 use crate::{Engine, Proof, VerifyingKey};
@@ -14,9 +15,9 @@ use crate::{Engine, Proof, VerifyingKey};
 pub struct PreparedVerifyingKey<E: Engine> {
     vk: VerifyingKey<E>,
     alpha_beta: PairingOutput<E>,
-    minus_gamma: E::G2Prepared,
-    minus_delta: E::G2Prepared,
-    beta: E::G2Prepared,
+    minus_gamma: PreparedG2<E>,
+    minus_delta: PreparedG2<E>,
+    beta: PreparedG2<E>,
 }
 
 /// Why a proof is refused.
@@ -40,12 +41,12 @@ pub enum VerifyError {
 
 impl<E: Engine> From<VerifyingKey<E>> for PreparedVerifyingKey<E> {
     fn from(vk: VerifyingKey<E>) -> Self {
-        let negated = |point: E::G2Affine| E::G2Prepared::from((-point.into_group()).into_affine());
+        let negated = |point: E::G2Affine| PreparedG2::new((-point.into_group()).into_affine());
         Self {
-            alpha_beta: E::pairing(vk.alpha_g1, vk.beta_g2),
+            alpha_beta: pairing::product(&[vk.alpha_g1], &[vk.beta_g2]),
             minus_gamma: negated(vk.gamma_g2),
             minus_delta: negated(vk.delta_g2),
-            beta: E::G2Prepared::from(vk.beta_g2),
+            beta: PreparedG2::new(vk.beta_g2),
             vk,
         }
     }
@@ -83,15 +84,11 @@ pub fn verify<E: Engine>(
     scalars.push(E::ScalarField::one());
     scalars.extend_from_slice(inputs);
     let instance = msm::<E::G1>(&key.vk.instance, &scalars).into_affine();
-    let product = E::multi_pairing(
-        [proof.a, instance, proof.c],
-        [
-            E::G2Prepared::from(proof.b),
-            key.minus_gamma.clone(),
-            key.minus_delta.clone(),
-        ],
-    );
-    if product == key.alpha_beta {
+    let mut product = Product::new();
+    product.multiply(proof.a, proof.b);
+    product.multiply_prepared(instance, &key.minus_gamma);
+    product.multiply_prepared(proof.c, &key.minus_delta);
+    if product.checked_value() == Some(key.alpha_beta) {
         Ok(())
     } else {
         Err(VerifyError::Invalid)
@@ -168,20 +165,16 @@ fn all_hold<E: Engine>(
         .map(|(index, weight)| proofs[*index].1.a * *weight)
         .collect();
 
-    let mut left = E::G1::normalize_batch(&weighted);
-    let mut right: Vec<E::G2Prepared> = indices
-        .par_iter()
-        .map(|index| E::G2Prepared::from(proofs[*index].1.b))
-        .collect();
-    left.extend(E::G1::normalize_batch(&[
-        key.vk.alpha_g1 * -total,
-        instance,
-        c,
-    ]));
-    right.extend([
-        key.beta.clone(),
-        key.minus_gamma.clone(),
-        key.minus_delta.clone(),
-    ]);
-    E::multi_pairing(left, right) == PairingOutput(<E as Pairing>::TargetField::one())
+    let mut product = Product::new();
+    for (index, a) in indices.iter().zip(E::G1::normalize_batch(&weighted)) {
+        product.multiply(a, proofs[*index].1.b);
+    }
+    let sums = E::G1::normalize_batch(&[key.vk.alpha_g1 * -total, instance, c]);
+    for (sum, point) in sums
+        .into_iter()
+        .zip([&key.beta, &key.minus_gamma, &key.minus_delta])
+    {
+        product.multiply_prepared(sum, point);
+    }
+    product.is_one()
 }

@@ -5,15 +5,20 @@ use ark_ec::short_weierstrass::Projective;
 use ark_ff::PrimeField;
 
 use crate::InstructionSet;
+use crate::instruction_set::checked;
 use crate::msm::calibrate;
 use crate::msm::multiply::multiply;
+use crate::msm::multiply_each;
 use crate::msm::plan::Costs;
 use crate::msm::point_kernel::PointKernel;
 use crate::msm::prepared::{Prepared, Resident};
 use crate::portable::batch_add;
 use crate::portable::points::PortablePoints;
 #[cfg(target_arch = "x86_64")]
-use crate::x86_64_avx512ifma::{field::Fp, field2::Quadratic, points::VectorPoints};
+use crate::x86_64_avx512ifma::{
+    field::Fp, field2::Quadratic, multiply_each::multiply_each as vector_multiply_each,
+    points::VectorPoints,
+};
 
 /// A group of points in short Weierstrass form: G1 and G2 of BLS12-381, BLS12-377 and BN254, and
 /// Grumpkin.
@@ -57,6 +62,13 @@ mod sealed {
         fn point_bytes(set: InstructionSet) -> usize;
 
         fn calibrate(set: InstructionSet, bases: &[Self::Affine]) -> Costs;
+
+        /// `numbers[i]·points[i]`, on this thread.
+        fn multiply_each_here(
+            set: InstructionSet,
+            points: &[Self::Affine],
+            numbers: &[u128],
+        ) -> Vec<Self::Affine>;
     }
 }
 
@@ -115,6 +127,20 @@ macro_rules! groups {
                     _ => calibrate::measure::<PortablePoints<$curve>>(bases),
                 }
             }
+
+            fn multiply_each_here(
+                set: InstructionSet,
+                points: &[Self::Affine],
+                numbers: &[u128],
+            ) -> Vec<Self::Affine> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        vector_multiply_each::<$curve, $vector>(points, numbers)
+                    }
+                    _ => multiply_each::portable(points, numbers),
+                }
+            }
         }
     )*};
 }
@@ -127,10 +153,4 @@ groups! {
     ark_bn254::g1::Config, Fp<ark_bn254::FqConfig, 5, 4>;
     ark_bn254::g2::Config, Quadratic<ark_bn254::Fq2Config, 5, 4>;
     ark_grumpkin::GrumpkinConfig, Fp<ark_bn254::FrConfig, 5, 4>;
-}
-
-/// A back end that may run here.
-fn checked(set: InstructionSet) -> InstructionSet {
-    assert!(set.is_available(), "this machine has no {set}");
-    set
 }

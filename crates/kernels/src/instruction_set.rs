@@ -96,6 +96,16 @@ impl InstructionSet {
     }
 }
 
+/// A back end that may run here.
+///
+/// # Panics
+///
+/// If this machine has not its instructions.
+pub(crate) fn checked(set: InstructionSet) -> InstructionSet {
+    assert!(set.is_available(), "this machine has no {set}");
+    set
+}
+
 impl fmt::Display for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

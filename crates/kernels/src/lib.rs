@@ -1,7 +1,9 @@
-//! The hot path of every prover, behind a small interface: multi-scalar multiplication over affine
-//! bases, fixed-base multiplication, and number-theoretic transforms.
+//! The hot path of every prover and verifier, behind a small interface: multi-scalar multiplication
+//! over affine bases, fixed-base multiplication, number-theoretic transforms, and products of
+//! pairings.
 //!
-//! Callers use [`msm`], [`fixed_base`], and [`Domain`]; a back end is a folder of this crate.
+//! Callers use [`msm`], [`fixed_base`], [`Domain`] and [`pairing`]; a back end is a folder of this
+//! crate.
 //! [`portable`] stands on arkworks' arithmetic and runs everywhere.
 //!
 //! ```
@@ -18,6 +20,7 @@ mod instruction_set;
 mod memory;
 mod msm;
 mod ntt;
+pub mod pairing;
 pub mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_avx512ifma;
@@ -27,5 +30,6 @@ pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstr
 pub use memory::{release_heap, release_memory, release_program_pages, return_large_allocations};
 pub use msm::{
     Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, msm, msm_bigint, msm_on,
+    multiply_each, multiply_each_on,
 };
 pub use ntt::{Domain, DomainTooLarge};

@@ -6,7 +6,8 @@ use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM};
 use ark_ff::{AdditiveGroup, PrimeField, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_kernels::{
-    InstructionSet, MsmGroup, PreparedBases, fixed_base, msm, msm_bigint, msm_on,
+    InstructionSet, MsmGroup, PreparedBases, fixed_base, msm, msm_bigint, msm_on, multiply_each,
+    multiply_each_on,
 };
 use proptest::prelude::*;
 
@@ -281,4 +282,43 @@ fn an_index_names_a_scalar() {
 fn lengths_must_match() {
     let generator = <G1Projective as CurveGroup>::Affine::generator();
     let _ = msm::<G1Projective>(&[generator], &[Fr::zero(), Fr::zero()]);
+}
+
+fn multiples_of_each<G: MsmGroup>() {
+    let rng = &mut StdRng::seed_from_u64(23);
+    for length in [0, 1, 7, 8, 9, 16, 65, 200] {
+        let points = few_bases::<G>(rng, length);
+        let numbers: Vec<u128> = (0..length)
+            .map(|_| match rng.gen_range(0..8) {
+                0 => 0,
+                1 => u128::MAX,
+                2 => u128::MAX >> rng.gen_range(0..128),
+                3 => 1 << rng.gen_range(0..128),
+                4 => rng.gen_range(0..20),
+                _ => rng.r#gen(),
+            })
+            .collect();
+        let expected: Vec<G> = points
+            .iter()
+            .zip(&numbers)
+            .map(|(point, number)| *point * G::ScalarField::from(*number))
+            .collect();
+        let expected = G::normalize_batch(&expected);
+        for set in back_ends() {
+            let multiples = multiply_each_on::<G>(set, &points, &numbers);
+            assert_eq!(multiples, expected, "{length} points, {set}");
+        }
+        assert_eq!(multiply_each::<G>(&points, &numbers), expected);
+    }
+}
+
+#[test]
+fn each_is_multiplied_by_its_number() {
+    multiples_of_each::<ark_bls12_381::G1Projective>();
+    multiples_of_each::<ark_bls12_381::G2Projective>();
+    multiples_of_each::<ark_bls12_377::G1Projective>();
+    multiples_of_each::<ark_bls12_377::G2Projective>();
+    multiples_of_each::<ark_bn254::G1Projective>();
+    multiples_of_each::<ark_bn254::G2Projective>();
+    multiples_of_each::<ark_grumpkin::Projective>();
 }

@@ -10,6 +10,7 @@ mod bucket_sum;
 pub(crate) mod calibrate;
 pub(crate) mod endomorphism;
 pub(crate) mod multiply;
+pub(crate) mod multiply_each;
 mod pippenger;
 pub(crate) mod plan;
 pub(crate) mod point_kernel;
@@ -19,4 +20,5 @@ pub(crate) mod words;
 
 pub use calibrate::{Calibration, calibrate};
 pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on};
+pub use multiply_each::{multiply_each, multiply_each_on};
 pub use prepared::PreparedBases;

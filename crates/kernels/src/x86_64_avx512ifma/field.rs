@@ -102,6 +102,37 @@ impl<P: Modulus<L, N>, const L: usize, const N: usize> Fp<P, L, N> {
         }
     }
 
+    /// Two products, as [`multiply`](Self::multiply) has them, row by row in turn: a core that
+    /// waits for the one goes on with the other.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+    pub(crate) unsafe fn multiply_two(a: [&Self; 2], b: [&Self; 2]) -> [Self; 2] {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let mut t = [[_mm512_setzero_si512(); L]; 2];
+            macro_rules! rows {
+                ($($i:literal)*) => {$(
+                    t[0] = Self::row(t[0], a[0].limbs[$i], b[0]);
+                    t[1] = Self::row(t[1], a[1].limbs[$i], b[1]);
+                )*};
+            }
+            rows!(0 1 2 3 4);
+            if L == 8 {
+                let last = L - 3;
+                t[0] = Self::row(t[0], a[0].limbs[last], b[0]);
+                t[1] = Self::row(t[1], a[1].limbs[last], b[1]);
+                t[0] = Self::row(t[0], a[0].limbs[last + 1], b[0]);
+                t[1] = Self::row(t[1], a[1].limbs[last + 1], b[1]);
+                t[0] = Self::row(t[0], a[0].limbs[last + 2], b[0]);
+                t[1] = Self::row(t[1], a[1].limbs[last + 2], b[1]);
+            }
+            [
+                Self::from_limbs(t[0]).carry(),
+                Self::from_limbs(t[1]).carry(),
+            ]
+        }
+    }
+
     /// `(t + digit·b + q·p) / 2^52` with the q that makes it whole.
     #[inline(always)]
     unsafe fn row(mut t: [__m512i; L], digit: __m512i, b: &Self) -> [__m512i; L] {

@@ -34,8 +34,8 @@ impl Extension<5, 4> for ark_bn254::Fq2Config {
 
 /// Eight elements `c0 + c1·√−β`.
 pub(crate) struct Quadratic<E: Extension<L, N>, const L: usize, const N: usize> {
-    c0: Fp<E::Base, L, N>,
-    c1: Fp<E::Base, L, N>,
+    pub(crate) c0: Fp<E::Base, L, N>,
+    pub(crate) c1: Fp<E::Base, L, N>,
 }
 
 // === impl Quadratic ===

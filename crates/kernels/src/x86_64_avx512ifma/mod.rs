@@ -16,7 +16,9 @@ pub(crate) mod field;
 pub(crate) mod field2;
 pub(crate) mod memory;
 pub(crate) mod modulus;
+pub(crate) mod multiply_each;
 pub(crate) mod ntt;
+pub(crate) mod pairing;
 pub(crate) mod points;
 #[cfg(test)]
 mod tests;

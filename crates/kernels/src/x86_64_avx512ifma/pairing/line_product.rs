@@ -1,0 +1,27 @@
+//! A product of lines, that is squared between them.
+
+use super::super::field::Fp;
+use super::super::vector_field::Layout;
+use super::lanes::Element;
+use super::lines::{Line, MonicLine};
+use super::tower::Tower;
+
+/// A product of lines in Fq12, in one of two layouts: [`Accumulator`](super::accumulator::Accumulator)
+/// is eight products, one for each lane, to be multiplied at the end; [`Lanes`](super::lanes::Lanes)
+/// is one, which is squared faster and takes the lines of a vector one after the other.
+///
+/// # Safety
+///
+/// Every function: the instructions of this back end.
+pub(super) trait LineProduct<E: Tower<L, N>, const L: usize, const N: usize>: Sized {
+    unsafe fn one() -> Self;
+    unsafe fn square(&mut self);
+    /// Multiplies by the lines in the first `count` lanes.
+    unsafe fn multiply_by_lines(&mut self, line: &Line<E, L, N>, count: usize);
+    /// Multiplies by the lines in the first `count` lanes; others have no term but that in y.
+    unsafe fn multiply_by_monic_lines(&mut self, line: &MonicLine<E, L, N>, count: usize);
+    /// The product, up to a factor that the final exponentiation takes to one.
+    unsafe fn value(self) -> Element<E, L, N>
+    where
+        Fp<E::Base, L, N>: Layout<E::Base, N>;
+}

@@ -1,0 +1,253 @@
+//! Products of pairings against arkworks: every curve, every back end.
+
+use ark_bls12_377::Bls12_377;
+use ark_bls12_381::Bls12_381;
+use ark_bn254::Bn254;
+use ark_ec::pairing::{MillerLoopOutput, Pairing, PairingOutput};
+use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{AdditiveGroup, UniformRand, Zero};
+use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+use proofmill_kernels::InstructionSet;
+use proofmill_kernels::pairing::{self, PairingCurve, PreparedG2, Product};
+
+/// The back ends this machine has; those it has not are reported.
+fn back_ends() -> impl Iterator<Item = InstructionSet> {
+    InstructionSet::ALL.into_iter().filter(|set| {
+        if !set.is_available() {
+            eprintln!("skipped: this machine has no {set}");
+        }
+        set.is_available()
+    })
+}
+
+/// Few distinct points, infinity among them, so that equal and opposite ones are common.
+fn few_points<A: AffineRepr>(rng: &mut StdRng, count: usize) -> Vec<A> {
+    let random = A::Group::rand(rng);
+    let pool = [
+        A::zero(),
+        A::generator(),
+        (-A::generator().into_group()).into_affine(),
+        random.into_affine(),
+        (-random).into_affine(),
+        random.double().into_affine(),
+    ];
+    (0..count)
+        .map(|_| pool[rng.gen_range(0..pool.len())])
+        .collect()
+}
+
+fn random_points<A: AffineRepr>(rng: &mut StdRng, count: usize) -> Vec<A> {
+    (0..count)
+        .map(|_| A::Group::rand(rng).into_affine())
+        .collect()
+}
+
+fn expected<E: Pairing>(left: &[E::G1Affine], right: &[E::G2Affine]) -> PairingOutput<E> {
+    E::multi_pairing(left.iter().copied(), right.iter().copied())
+}
+
+/// The product on a back end, of which the pairs that `prepared` names have prepared points.
+fn evaluate<E: PairingCurve>(
+    set: InstructionSet,
+    left: &[E::G1Affine],
+    right: &[PreparedG2<E>],
+    prepared: impl Fn(usize) -> bool,
+) -> PairingOutput<E> {
+    let mut product = Product::on(set);
+    for (i, (left, right)) in left.iter().zip(right).enumerate() {
+        if prepared(i) {
+            product.multiply_prepared(*left, right);
+        } else {
+            product.multiply(*left, right.point());
+        }
+    }
+    product.value()
+}
+
+fn products_are_arkworks<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(16);
+    for count in (0..=20).chain([64]) {
+        for degenerate in [false, true] {
+            let (left, right): (Vec<E::G1Affine>, Vec<E::G2Affine>) = if degenerate {
+                (few_points(rng, count), few_points(rng, count))
+            } else {
+                (random_points(rng, count), random_points(rng, count))
+            };
+            let expected = expected::<E>(&left, &right);
+            for set in back_ends() {
+                let prepared: Vec<PreparedG2<E>> = right
+                    .iter()
+                    .map(|point| PreparedG2::on(set, *point))
+                    .collect();
+                let value =
+                    |which: &dyn Fn(usize) -> bool| evaluate::<E>(set, &left, &prepared, which);
+                let told = format!("{count} pairs, {set}, degenerate: {degenerate}");
+                assert_eq!(value(&|_| false), expected, "{told}");
+                assert_eq!(value(&|_| true), expected, "{told}, prepared");
+                assert_eq!(value(&|i| i % 3 == 0), expected, "{told}, some prepared");
+                assert_eq!(value(&|i| i > 1), expected, "{told}, most prepared");
+            }
+            assert_eq!(pairing::product::<E>(&left, &right), expected);
+            let loops = pairing::multi_miller_loop::<E>(&left, &right);
+            assert_eq!(E::final_exponentiation(loops), Some(expected));
+            assert_eq!(
+                pairing::product_is_one::<E>(&left, &right),
+                expected.is_zero()
+            );
+        }
+    }
+}
+
+/// A product of one, spoilt in each of its places.
+fn one_is_told_from_the_rest<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(17);
+    for count in [2, 8, 9, 17] {
+        let scalars: Vec<[E::ScalarField; 2]> = (1..count)
+            .map(|_| [E::ScalarField::rand(rng), E::ScalarField::rand(rng)])
+            .collect();
+        let sum: E::ScalarField = scalars.iter().map(|[a, b]| *a * b).sum();
+        let (p, q) = (E::G1Affine::generator(), E::G2Affine::generator());
+        let mut left: Vec<E::G1Affine> =
+            scalars.iter().map(|[a, _]| (p * a).into_affine()).collect();
+        let mut right: Vec<E::G2Affine> =
+            scalars.iter().map(|[_, b]| (q * b).into_affine()).collect();
+        left.push((p * -sum).into_affine());
+        right.push(q);
+        assert!(pairing::product_is_one::<E>(&left, &right));
+        for i in 0..count {
+            let (mut spoilt_left, mut spoilt_right) = (left.clone(), right.clone());
+            spoilt_left[i] = (left[i] + p).into_affine();
+            assert!(!pairing::product_is_one::<E>(&spoilt_left, &right));
+            spoilt_right[i] = (-right[i].into_group()).into_affine();
+            assert!(!pairing::product_is_one::<E>(&left, &spoilt_right));
+        }
+    }
+}
+
+fn final_exponentiation_is_arkworks<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(18);
+    for _ in 0..10 {
+        let value = MillerLoopOutput(E::TargetField::rand(rng));
+        assert_eq!(
+            pairing::final_exponentiation::<E>(value),
+            E::final_exponentiation(value)
+        );
+    }
+    let zero = MillerLoopOutput(E::TargetField::ZERO);
+    assert_eq!(pairing::final_exponentiation::<E>(zero), None);
+}
+
+/// A point of the curve, most probably not in the subgroup.
+fn any_point<P: SWCurveConfig>(rng: &mut StdRng) -> Affine<P> {
+    loop {
+        let x = P::BaseField::rand(rng);
+        if let Some(point) = Affine::get_point_from_x_unchecked(x, rng.r#gen()) {
+            return point;
+        }
+    }
+}
+
+/// Points outside of the subgroups give what arkworks' formulas give of them.
+fn other_points_of_the_curves<E, P1, P2>()
+where
+    P1: SWCurveConfig,
+    P2: SWCurveConfig,
+    E: PairingCurve<G1Affine = Affine<P1>, G2Affine = Affine<P2>>,
+{
+    let rng = &mut StdRng::seed_from_u64(19);
+    for count in [1, 5, 11] {
+        let left: Vec<Affine<P1>> = (0..count).map(|_| any_point(rng)).collect();
+        let right: Vec<Affine<P2>> = (0..count).map(|_| any_point(rng)).collect();
+        let expected = expected::<E>(&left, &right);
+        for set in back_ends() {
+            let prepared: Vec<PreparedG2<E>> = right
+                .iter()
+                .map(|point| PreparedG2::on(set, *point))
+                .collect();
+            assert_eq!(evaluate(set, &left, &prepared, |_| false), expected);
+            assert_eq!(evaluate(set, &left, &prepared, |_| true), expected);
+        }
+    }
+}
+
+/// Lines of one back end are of no use to the other: the product is the same.
+fn lines_of_another_back_end<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(20);
+    let left: Vec<E::G1Affine> = random_points(rng, 9);
+    let right: Vec<E::G2Affine> = random_points(rng, 9);
+    let expected = expected::<E>(&left, &right);
+    for prepared_for in back_ends() {
+        let prepared: Vec<PreparedG2<E>> = right
+            .iter()
+            .map(|point| PreparedG2::on(prepared_for, *point))
+            .collect();
+        for set in back_ends() {
+            assert_eq!(evaluate(set, &left, &prepared, |_| true), expected);
+        }
+    }
+}
+
+/// On several threads the groups are shared out.
+fn threads_share_the_pairs<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(21);
+    let left: Vec<E::G1Affine> = random_points(rng, 43);
+    let right: Vec<E::G2Affine> = random_points(rng, 43);
+    let expected = expected::<E>(&left, &right);
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("threads");
+        for set in back_ends() {
+            let prepared: Vec<PreparedG2<E>> = right
+                .iter()
+                .map(|point| PreparedG2::on(set, *point))
+                .collect();
+            let value = pool.install(|| evaluate(set, &left, &prepared, |i| i < 20));
+            assert_eq!(value, expected, "{threads} threads");
+        }
+    }
+}
+
+macro_rules! suite {
+    ($($name:ident, $curve:ty;)*) => {$(
+        mod $name {
+            #[test]
+            fn products_are_arkworks() {
+                super::products_are_arkworks::<$curve>();
+            }
+
+            #[test]
+            fn one_is_told_from_the_rest() {
+                super::one_is_told_from_the_rest::<$curve>();
+            }
+
+            #[test]
+            fn final_exponentiation_is_arkworks() {
+                super::final_exponentiation_is_arkworks::<$curve>();
+            }
+
+            #[test]
+            fn other_points_of_the_curves() {
+                super::other_points_of_the_curves::<$curve, _, _>();
+            }
+
+            #[test]
+            fn lines_of_another_back_end() {
+                super::lines_of_another_back_end::<$curve>();
+            }
+
+            #[test]
+            fn threads_share_the_pairs() {
+                super::threads_share_the_pairs::<$curve>();
+            }
+        }
+    )*};
+}
+
+suite! {
+    bls12_381, super::Bls12_381;
+    bls12_377, super::Bls12_377;
+    bn254, super::Bn254;
+}
