@@ -1,8 +1,8 @@
 //! The peers that are only built with the feature `peers`, by the types they have.
 
-use ark_ec::pairing::Pairing;
 use ark_ff::PrimeField;
 use proofmill_kernels::MsmGroup;
+use proofmill_kernels::pairing::PairingCurve;
 use rayon::ThreadPool;
 
 use crate::msm;
@@ -41,7 +41,7 @@ pub(crate) trait NttPeers: PrimeField {
 }
 
 /// A pairing, and the optional peer that has it.
-pub(crate) trait PairingPeers: Pairing {
+pub(crate) trait PairingPeers: PairingCurve {
     /// The product by blst.
     fn blst<'a>(_: &'a pairing::Input<Self>, _: &'a ThreadPool) -> anyhow::Result<Offer<'a>> {
         Ok(nothing())
@@ -50,7 +50,7 @@ pub(crate) trait PairingPeers: Pairing {
 
 #[cfg(not(feature = "peers"))]
 mod absent {
-    impl<E: super::Pairing> super::PairingPeers for E {}
+    impl<E: super::PairingCurve> super::PairingPeers for E {}
     impl<G: super::MsmGroup> super::MsmPeers for G {}
     impl<F: super::PrimeField> super::NttPeers for F {}
 }

@@ -4,9 +4,8 @@ use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, Zero};
 use ark_std::rand::{CryptoRng, RngCore};
-use proofmill_kernels::msm;
 use proofmill_kernels::pairing::{self, PreparedG2, Product};
-use rayon::prelude::*;
+use proofmill_kernels::{msm, multiply_each};
 
 use crate::{Engine, Proof, VerifyingKey};
 
@@ -136,15 +135,16 @@ fn all_hold<E: Engine>(
     indices: &[usize],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> bool {
-    let weights: Vec<E::ScalarField> = indices
+    let numbers: Vec<u128> = indices
         .iter()
         .map(|_| {
             let mut bytes = [0; 16];
             rng.fill_bytes(&mut bytes);
             // Zero would drop a proof from the combination.
-            E::ScalarField::from(u128::from_le_bytes(bytes).max(1))
+            u128::from_le_bytes(bytes).max(1)
         })
         .collect();
+    let weights: Vec<E::ScalarField> = numbers.iter().map(|number| (*number).into()).collect();
     let total: E::ScalarField = weights.iter().sum();
 
     let mut scalars = vec![E::ScalarField::zero(); key.vk.instance.len()];
@@ -159,14 +159,11 @@ fn all_hold<E: Engine>(
     let instance = msm::<E::G1>(&key.vk.instance, &scalars);
     let cs: Vec<E::G1Affine> = indices.iter().map(|index| proofs[*index].1.c).collect();
     let c = msm::<E::G1>(&cs, &weights);
-    let weighted: Vec<E::G1> = indices
-        .par_iter()
-        .zip(&weights)
-        .map(|(index, weight)| proofs[*index].1.a * *weight)
-        .collect();
+    let proofs_a: Vec<E::G1Affine> = indices.iter().map(|index| proofs[*index].1.a).collect();
+    let weighted = multiply_each::<E::G1>(&proofs_a, &numbers);
 
     let mut product = Product::new();
-    for (index, a) in indices.iter().zip(E::G1::normalize_batch(&weighted)) {
+    for (index, a) in indices.iter().zip(weighted) {
         product.multiply(a, proofs[*index].1.b);
     }
     let sums = E::G1::normalize_batch(&[key.vk.alpha_g1 * -total, instance, c]);

@@ -9,7 +9,7 @@ use crate::InstructionSet;
 /// A point of the second group with its lines computed beforehand: a pair with it costs a product
 /// half as much as one with a point alone.
 ///
-/// It takes some 20 KB, and about a millisecond to make.
+/// It takes some 20 KB, and some 0.2 ms to make.
 #[derive(Clone, Debug)]
 pub struct PreparedG2<E: PairingCurve> {
     point: E::G2Affine,
