@@ -17,6 +17,9 @@ use crate::support::{Ran, Running, eventually, finish, folder, names, proofmill}
 /// Healthy tasks.
 const TASKS: u64 = 113;
 
+/// Workers.
+const WORKERS: usize = 4;
+
 /// A folder with a workflow whose program copies its input and notes the attempt.
 fn prepare(payload: usize) -> tempfile::TempDir {
     let folder = folder();
@@ -36,13 +39,15 @@ fn prepare(payload: usize) -> tempfile::TempDir {
         name = "prove"
         input = "blocks"
         output = "proofs"
-        workers = 4
+        workers = WORKERS
         r_max = 0
         executor = { kind = "process", program = "./prove.sh" }
         [sequencer]
         input = "proofs"
         directory = "proofs"
-    "#,
+    "#
+        .replace("WORKERS", &WORKERS.to_string())
+        .as_str(),
     );
     let here = folder.path().display();
     write(
@@ -94,9 +99,11 @@ fn paused(what: &str, ask: impl Fn() -> Ran) -> Vec<String> {
         .collect()
 }
 
-/// Fills the file system that `folder` is on, as far as it goes.
+/// Fills the file system that `folder` is on, as far as it goes now.
 fn fill(folder: &Path) {
-    let mut ballast = fs::File::create(folder.join("ballast")).expect("made");
+    let mut options = fs::OpenOptions::new();
+    let ballast = options.append(true).create(true);
+    let mut ballast = ballast.open(folder.join("ballast")).expect("made");
     let block = [1_u8; 4096];
     while ballast.write_all(&block).is_ok() {}
 }
@@ -136,12 +143,16 @@ fn a_full_disk_costs_no_task_an_attempt_and_all_go_on_when_there_is_room() {
     // The same process as `unshare` was; what is mounted there is seen through it alone.
     let root = PathBuf::from(format!("/proc/{}/root", running.pid()));
     let mounted = root.join(scratch.strip_prefix("/").expect("absolute"));
-    fill(&mounted);
     let ask = || {
         let mut command = proofmill(folder.path());
         finish(command.args(["status", "--state", "state", "--json"]))
     };
-    let reasons = paused("workers without room pause", ask);
+    // Programs that end make room again, in which others go on: until none is left that does.
+    let reasons = eventually("no worker goes on", || {
+        fill(&mounted);
+        let reasons = paused("workers without room pause", ask);
+        (reasons.len() == WORKERS).then_some(reasons)
+    });
     assert!(
         reasons
             .iter()
