@@ -49,5 +49,8 @@ pub use resident::{Residency, ResidentKey};
 pub use setup::{SetupError, setup, setup_with_progress};
 pub use stages::{Prover, Stage, StageReport};
 pub use subgroup::TESTED_TOGETHER;
-pub use verify::{PreparedVerifyingKey, VerifyError, verify, verify_batch};
+pub use verify::{
+    PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify, verify_batch,
+    weighted_product,
+};
 pub use weakness::{InsecureKey, KeyElement, Weakness};

@@ -1,11 +1,15 @@
 //! The verifier, for one proof and for many.
 
+mod weighted;
+
+pub use weighted::{Weight, WeightedProof, weighted_product};
+
 use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, Zero};
 use ark_std::rand::{CryptoRng, RngCore};
+use proofmill_kernels::msm;
 use proofmill_kernels::pairing::{self, PreparedG2, Product};
-use proofmill_kernels::{msm, multiply_each};
 
 use crate::{Engine, Proof, VerifyingKey};
 
@@ -57,7 +61,12 @@ impl<E: Engine> PreparedVerifyingKey<E> {
         &self.vk
     }
 
-    fn check_count(&self, found: usize) -> Result<(), VerifyError> {
+    /// That a proof has as many public inputs as the circuit, the leading one left out.
+    ///
+    /// # Errors
+    ///
+    /// [`VerifyError::InputCount`].
+    pub fn check_count(&self, found: usize) -> Result<(), VerifyError> {
         // A decoded key has at least the leading one's point.
         let expected = self.vk.instance.len().saturating_sub(1);
         if found == expected {
@@ -135,43 +144,14 @@ fn all_hold<E: Engine>(
     indices: &[usize],
     rng: &mut (impl RngCore + CryptoRng),
 ) -> bool {
-    let numbers: Vec<u128> = indices
+    let weighted: Vec<_> = indices
         .iter()
-        .map(|_| {
-            let mut bytes = [0; 16];
-            rng.fill_bytes(&mut bytes);
-            // Zero would drop a proof from the combination.
-            u128::from_le_bytes(bytes).max(1)
+        .map(|index| WeightedProof {
+            key,
+            inputs: proofs[*index].0,
+            proof: proofs[*index].1,
+            weight: Weight::draw(rng),
         })
         .collect();
-    let weights: Vec<E::ScalarField> = numbers.iter().map(|number| (*number).into()).collect();
-    let total: E::ScalarField = weights.iter().sum();
-
-    let mut scalars = vec![E::ScalarField::zero(); key.vk.instance.len()];
-    if let Some(leading) = scalars.first_mut() {
-        *leading = total;
-    }
-    for (index, weight) in indices.iter().zip(&weights) {
-        for (scalar, input) in scalars.iter_mut().skip(1).zip(proofs[*index].0) {
-            *scalar += *input * weight;
-        }
-    }
-    let instance = msm::<E::G1>(&key.vk.instance, &scalars);
-    let cs: Vec<E::G1Affine> = indices.iter().map(|index| proofs[*index].1.c).collect();
-    let c = msm::<E::G1>(&cs, &weights);
-    let proofs_a: Vec<E::G1Affine> = indices.iter().map(|index| proofs[*index].1.a).collect();
-    let weighted = multiply_each::<E::G1>(&proofs_a, &numbers);
-
-    let mut product = Product::new();
-    for (index, a) in indices.iter().zip(weighted) {
-        product.multiply(a, proofs[*index].1.b);
-    }
-    let sums = E::G1::normalize_batch(&[key.vk.alpha_g1 * -total, instance, c]);
-    for (sum, point) in sums
-        .into_iter()
-        .zip([&key.beta, &key.minus_gamma, &key.minus_delta])
-    {
-        product.multiply_prepared(sum, point);
-    }
-    product.is_one()
+    weighted_product(&weighted).is_some_and(|product| product.is_zero())
 }

@@ -1,0 +1,288 @@
+//! How a verifier is asked.
+
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::erased::AnyKey;
+use crate::figures::Report;
+use crate::keys::{KeyDigest, KeyError, KeyInfo, Keys};
+use crate::kind::UnusableKey;
+use crate::request::{MAX_ID_BYTES, Refused, Request};
+use crate::schedule::{Admission, Micros, Submission};
+use crate::service::{Shared, Work};
+use crate::verdict::{Course, Status, Unavailable, Verdict};
+
+/// The way to a verifier. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+/// A verdict to come. Dropping it gives up waiting, not the request.
+#[derive(Debug)]
+pub struct Pending {
+    verdict: oneshot::Receiver<Verdict>,
+}
+
+// === impl Handle ===
+
+impl Handle {
+    pub(crate) fn of(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Verifies a proof.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] if it is not even taken.
+    pub async fn verify(&self, request: Request) -> Result<Verdict, Refused> {
+        Ok(self.submit(request).await?.await)
+    }
+
+    /// Hands a proof over, as soon as there is room for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`].
+    pub async fn submit(&self, request: Request) -> Result<Pending, Refused> {
+        let (sender, verdict) = oneshot::channel();
+        let pending = Pending { verdict };
+        check(&request, self.shared.options.request_bytes)?;
+        let (kind, key) = match self.key_of(&request) {
+            Ok(found) => found,
+            Err(reason) => {
+                let _ = sender.send(Verdict {
+                    status: Status::Unavailable(reason),
+                    course: Course::default(),
+                });
+                return Ok(pending);
+            }
+        };
+        let digest = request.digest();
+        let until = request
+            .deadline
+            .map(|deadline| after(self.shared.now(), deadline));
+        let request = Arc::new(request);
+        let mut sender = Some(sender);
+        loop {
+            // Before there is found to be no room, so that none is missed.
+            let room = self.shared.room.notified();
+            tokio::pin!(room);
+            room.as_mut().enable();
+            let submission = Submission {
+                source: request.source.clone(),
+                id: request.id.clone(),
+                digest,
+                kind,
+                priority: request.priority,
+                deadline: until,
+                bytes: request.bytes(),
+            };
+            let work = || Work::Proof(request.clone(), key.clone(), kind);
+            if self.try_submit(submission, work, &mut sender)? {
+                return Ok(pending);
+            }
+            match request.deadline {
+                None => room.await,
+                Some(_) if until.is_some_and(|until| until <= self.shared.now()) => {
+                    let _ = sender.take().map(|sender| {
+                        sender.send(Verdict {
+                            status: Status::Unavailable(Unavailable::Deadline),
+                            course: Course::default(),
+                        })
+                    });
+                    return Ok(pending);
+                }
+                Some(deadline) => {
+                    let _ = tokio::time::timeout(deadline, room).await;
+                }
+            }
+        }
+    }
+
+    /// Takes back a request; whether there was one under way.
+    pub fn cancel(&self, source: &str, id: &str) -> bool {
+        let mut state = self.shared.state();
+        let found = state.scheduler.cancel(source, id);
+        self.shared.advance(&mut state);
+        found
+    }
+
+    /// Takes back all requests of a source, and says how many there were.
+    pub fn cancel_source(&self, source: &str) -> usize {
+        let mut state = self.shared.state();
+        let found = state.scheduler.cancel_source(source);
+        self.shared.advance(&mut state);
+        found
+    }
+
+    /// Adds a verifying key for a client's requests; the same one again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`].
+    pub async fn add_key(
+        &self,
+        client: &str,
+        kind: &str,
+        bytes: bytes::Bytes,
+    ) -> Result<KeyDigest, KeyError> {
+        let number = self.shared.options.kinds.number(kind)?;
+        let found = self.shared.options.kinds.get(number).clone();
+        if !found.has_keys() {
+            return Err(KeyError::NoKeys(kind.to_owned()));
+        }
+        let limit = self.shared.options.key_bytes;
+        if bytes.len() > limit {
+            let found = bytes.len();
+            let reason = format!("a key of {found} bytes: at most {limit} are taken");
+            return Err(UnusableKey(reason).into());
+        }
+        let digest = KeyDigest::of(kind, &bytes);
+        if self.keys_held().has(client, digest) {
+            return Ok(digest);
+        }
+        self.keys_held().check_room(client, bytes.len())?;
+        let size = bytes.len();
+        let key = self.read_key(move || found.read_key(&bytes)).await?;
+        let mut keys = self.keys_held();
+        keys.insert(client, digest, number, size, key)?;
+        Ok(digest)
+    }
+
+    /// Removes a client's key; whether it had it. Requests under way keep it.
+    pub fn remove_key(&self, client: &str, digest: KeyDigest) -> bool {
+        self.keys_held().remove(client, digest)
+    }
+
+    /// A client's keys.
+    pub fn keys(&self, client: &str) -> Vec<KeyInfo> {
+        self.keys_held().infos(client, &self.shared.options.kinds)
+    }
+
+    /// The names of the kinds that are taken.
+    pub fn kinds(&self) -> Vec<String> {
+        let names = self.shared.options.kinds.names().into_iter();
+        names.map(str::to_owned).collect()
+    }
+
+    /// What was done so far.
+    pub fn report(&self) -> Report {
+        let state = self.shared.state();
+        let kinds = &self.shared.options.kinds;
+        Report {
+            kinds: state
+                .figures
+                .iter()
+                .map(|(number, figures)| (kinds.name(*number).to_owned(), figures.clone()))
+                .collect(),
+            sources: state.scheduler.sources().collect(),
+            under_way: state.scheduler.under_way(),
+        }
+    }
+
+    /// The number of the request's kind, and its key.
+    fn key_of(&self, request: &Request) -> Result<(usize, Option<AnyKey>), Unavailable> {
+        let kinds = &self.shared.options.kinds;
+        let number = kinds.number(&request.kind);
+        let number = number.map_err(|error| Unavailable::UnknownKind(error.to_string()))?;
+        if !kinds.get(number).has_keys() {
+            return Ok((number, None));
+        }
+        let digest = request.key.ok_or(Unavailable::NoKey)?;
+        let key = self.keys_held().get(&request.source, digest, number);
+        let key = key.ok_or(Unavailable::UnknownKey(digest))?;
+        Ok((number, Some(key)))
+    }
+
+    /// Whether there was room.
+    fn try_submit(
+        &self,
+        submission: Submission,
+        work: impl FnOnce() -> Work,
+        sender: &mut Option<oneshot::Sender<Verdict>>,
+    ) -> Result<bool, Refused> {
+        let id = submission.id.clone();
+        let mut state = self.shared.state();
+        let now = self.shared.now();
+        let ticket = match state.scheduler.submit(now, submission) {
+            Admission::Accepted(ticket) => {
+                state.work.insert(ticket, work());
+                ticket
+            }
+            Admission::Joined(ticket) => ticket,
+            Admission::Known(verdict) => {
+                let _ = sender.take().map(|sender| sender.send(verdict));
+                return Ok(true);
+            }
+            Admission::Conflict => return Err(Refused::Conflict(id)),
+            Admission::Closed => return Err(Refused::Closed),
+            Admission::Full => return Ok(false),
+        };
+        state
+            .waiting
+            .entry(ticket)
+            .or_default()
+            .extend(sender.take());
+        self.shared.advance(&mut state);
+        drop(state);
+        self.shared.wake();
+        Ok(true)
+    }
+
+    /// Reads a key on one of the service's threads.
+    async fn read_key(
+        &self,
+        read: impl FnOnce() -> Result<AnyKey, UnusableKey> + Send + 'static,
+    ) -> Result<AnyKey, UnusableKey> {
+        let (sender, receiver) = oneshot::channel();
+        self.shared.spawn(move || {
+            let _ = sender.send(read());
+        });
+        let read = receiver.await;
+        read.unwrap_or_else(|_| Err(UnusableKey::because("reading it failed")))
+    }
+
+    fn keys_held(&self) -> MutexGuard<'_, Keys> {
+        self.shared
+            .keys
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check(request: &Request, limit: usize) -> Result<(), Refused> {
+    if !(1..=MAX_ID_BYTES).contains(&request.id.len()) {
+        return Err(Refused::Id(request.id.len()));
+    }
+    let found = request.bytes();
+    if found > limit {
+        return Err(Refused::TooLarge { found, limit });
+    }
+    Ok(())
+}
+
+fn after(now: Micros, time: Duration) -> Micros {
+    let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Micros(now.0.saturating_add(time))
+}
+
+// === impl Pending ===
+
+impl Future for Pending {
+    type Output = Verdict;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Verdict> {
+        Pin::new(&mut self.verdict).poll(context).map(|verdict| {
+            verdict.unwrap_or(Verdict {
+                status: Status::Unavailable(Unavailable::Stopped),
+                course: Course::default(),
+            })
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! What a check costs, and what to ask next.
+
+/// What the sum over n claims costs, in any unit: `fixed + each·n`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Costs {
+    /// What a sum costs however few claims it is over.
+    pub fixed: f64,
+    /// What each claim adds.
+    pub each: f64,
+}
+
+/// What to ask next about claims whose sum is not zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// One more power sum over all of them.
+    PowerSum,
+    /// The sum over a half of them.
+    Halve,
+    /// Each for itself.
+    Alone,
+}
+
+/// Most sets of places that are tried for a fit: some hundred microseconds to a millisecond.
+const MAX_SETS: usize = 600;
+
+// === impl Costs ===
+
+impl Costs {
+    pub(super) fn of(&self, claims: usize) -> f64 {
+        self.fixed + self.each * claims as f64
+    }
+
+    /// The cheapest way on, with so many claims, `known` sums of them, and so many false ones
+    /// expected, which are at least as many as there are sums.
+    pub(super) fn next_step(&self, claims: usize, known: usize, expected: f64) -> Step {
+        let expected = expected.clamp(known as f64, claims as f64);
+        let alone = self.of(1) * (claims - known) as f64;
+        let halve = self.halving(claims, expected);
+        let power_sum = self.power_sums(claims, known, expected);
+        if power_sum <= halve && power_sum <= alone {
+            Step::PowerSum
+        } else if halve <= alone {
+            Step::Halve
+        } else {
+            Step::Alone
+        }
+    }
+
+    /// Power sums until the false claims are located, and each of them checked for itself.
+    fn power_sums(&self, claims: usize, known: usize, expected: f64) -> f64 {
+        let bad = expected.ceil() as usize;
+        if sets(claims, bad).is_none_or(|sets| sets > MAX_SETS) {
+            return f64::INFINITY;
+        }
+        // k false claims take S₀ … Sₖ.
+        (bad + 1 - known) as f64 * self.of(claims) + bad as f64 * self.of(1)
+    }
+
+    /// A sum for each left half of the tree that has a false claim below it.
+    fn halving(&self, claims: usize, expected: f64) -> f64 {
+        let mut cost = 0.0;
+        let (mut nodes, mut size) = (1.0_f64, claims);
+        while size > 1 {
+            let half = size.div_ceil(2);
+            cost += nodes.min(expected) * self.of(half);
+            nodes *= 2.0;
+            size = half;
+        }
+        cost
+    }
+}
+
+/// The number of sets of `size` out of so many; none if it is beyond all use.
+fn sets(claims: usize, size: usize) -> Option<usize> {
+    (0..size).try_fold(1_usize, |sets, taken| {
+        Some(sets.checked_mul(claims.checked_sub(taken)?)? / (taken + 1))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_are_binomials() {
+        assert_eq!(sets(16, 0), Some(1));
+        assert_eq!(sets(16, 3), Some(560));
+        assert_eq!(sets(64, 2), Some(2016));
+        assert_eq!(sets(3, 4), Some(0));
+        assert_eq!(sets(1024, 200), None);
+    }
+
+    #[test]
+    fn where_a_check_costs_what_a_batch_does_one_bad_proof_is_located() {
+        let costs = Costs {
+            fixed: 50.0,
+            each: 1.0,
+        };
+        assert_eq!(costs.next_step(16, 1, 1.0), Step::PowerSum);
+        assert_eq!(costs.next_step(16, 1, 16.0), Step::Alone);
+        // Of a thousand, one by one is never right while few are expected.
+        assert_eq!(costs.next_step(1000, 3, 3.0), Step::Halve);
+    }
+}

@@ -1,0 +1,174 @@
+//! Groth16 over BN254 and BLS12-381.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ark_ec::pairing::PairingOutput;
+use ark_ff::PrimeField;
+use proofmill_groth16::snarkjs::{
+    MAX_INPUTS, inputs_from_json, proof_from_json, verifying_key_from_json,
+};
+use proofmill_groth16::{
+    Curve, Engine, PreparedVerifyingKey, Proof, VerifyingKey, Weight, WeightedProof, verify,
+    weighted_product,
+};
+
+use super::random_numbers;
+use crate::isolation::Costs;
+use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+
+/// Groth16 over one curve, under any number of verifying keys in a batch.
+///
+/// * A key is snarkjs's `verification_key.json`, or a verifying key of ours
+///   ([`VerifyingKey::to_bytes`]). Keys under which anybody can make proofs are refused.
+/// * A proof is snarkjs's `proof.json`, with `public.json` as the statement; or A, B and C compressed
+///   ([`Proof::to_bytes`]: 128 bytes over BN254, 192 over BLS12-381), with the public inputs in 32
+///   little-endian bytes each as the statement.
+pub struct Groth16<E>(PhantomData<fn() -> E>);
+
+/// A decoded proof with what it is said to prove.
+pub struct Groth16Claim<E: Engine> {
+    key: Arc<PreparedVerifyingKey<E>>,
+    inputs: Vec<E::ScalarField>,
+    proof: Proof<E>,
+}
+
+/// What our own key files begin with.
+const KEY_MAGIC: &[u8] = b"PMILLKEY";
+
+// === impl Groth16 ===
+
+impl<E: Engine> Groth16<E> {
+    /// The kind.
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<E: Engine> Default for Groth16<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E> fmt::Debug for Groth16<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Groth16")
+    }
+}
+
+impl<E: Engine> Kind for Groth16<E> {
+    type Key = PreparedVerifyingKey<E>;
+    type Claim = Groth16Claim<E>;
+    type Weight = Weight;
+    type Value = PairingOutput<E>;
+
+    fn name(&self) -> &str {
+        match E::CURVE {
+            Curve::Bn254 => "groth16-bn254",
+            Curve::Bls12_381 => "groth16-bls12-381",
+        }
+    }
+
+    fn has_keys(&self) -> bool {
+        true
+    }
+
+    fn read_key(&self, bytes: &[u8]) -> Result<Self::Key, UnusableKey> {
+        let key = if bytes.starts_with(KEY_MAGIC) {
+            VerifyingKey::<E>::from_bytes(bytes).map_err(UnusableKey::because)?
+        } else {
+            verifying_key_from_json(bytes).map_err(UnusableKey::because)?
+        };
+        key.require_secure().map_err(UnusableKey::because)?;
+        Ok(PreparedVerifyingKey::from(key))
+    }
+
+    fn reduce(
+        &self,
+        key: Option<&Arc<Self::Key>>,
+        statement: &[u8],
+        proof: &[u8],
+    ) -> Result<Self::Claim, Invalid> {
+        let Some(key) = key else {
+            return Err(Invalid("no verifying key".into()));
+        };
+        let in_proof = |error| Invalid(format!("the proof: {error}").into());
+        let in_statement = |error| Invalid(format!("the public inputs: {error}").into());
+        let is_compact = proof.len() == Proof::<E>::encoded_size();
+        let inputs: Vec<E::ScalarField> = match is_compact {
+            true => compact_inputs(statement)?,
+            false => inputs_from_json(statement).map_err(in_statement)?,
+        };
+        // Before points, whose checks take long.
+        key.check_count(inputs.len()).map_err(Invalid::because)?;
+        let proof = match is_compact {
+            true => Proof::from_bytes(proof).map_err(Invalid::because)?,
+            false => proof_from_json(proof).map_err(in_proof)?,
+        };
+        Ok(Groth16Claim {
+            key: key.clone(),
+            inputs,
+            proof,
+        })
+    }
+
+    fn draw_weights(&self, count: usize) -> Result<Vec<Weight>, NoRandomness> {
+        let numbers = random_numbers(count)?;
+        Ok(numbers.into_iter().map(Weight::new).collect())
+    }
+
+    fn times(&self, weight: &Weight, factor: u64) -> Weight {
+        weight
+            .checked_mul(factor)
+            .expect("a power of a place that has 128 bits, as `MAX_BATCH` provides")
+    }
+
+    fn value(&self, claims: &[(&Self::Claim, Weight)]) -> PairingOutput<E> {
+        let weighted: Vec<_> = claims
+            .iter()
+            .map(|(claim, weight)| WeightedProof {
+                key: &*claim.key,
+                inputs: &claim.inputs,
+                proof: &claim.proof,
+                weight: *weight,
+            })
+            .collect();
+        weighted_product(&weighted).expect("decoded points are in their subgroups")
+    }
+
+    fn check(&self, claim: &Self::Claim) -> Result<(), Invalid> {
+        verify(&claim.key, &claim.inputs, &claim.proof).map_err(Invalid::because)
+    }
+
+    fn costs(&self) -> Costs {
+        // One pair of a product takes a tenth of a whole check of one proof (`docs/performance.md`).
+        Costs {
+            fixed: 9.0,
+            each: 1.0,
+        }
+    }
+}
+
+/// Public inputs in their compact form, without the leading one.
+fn compact_inputs<F: PrimeField>(bytes: &[u8]) -> Result<Vec<F>, Invalid> {
+    let size = F::zero().compressed_size();
+    if !bytes.len().is_multiple_of(size) || bytes.len() / size > MAX_INPUTS {
+        return Err(Invalid(
+            format!(
+                "{} bytes of public inputs: each takes {size}, and there are at most {MAX_INPUTS}",
+                bytes.len()
+            )
+            .into(),
+        ));
+    }
+    let inputs = bytes.chunks_exact(size).enumerate();
+    inputs
+        .map(|(index, bytes)| {
+            F::deserialize_compressed(bytes).map_err(|_| {
+                Invalid(format!("public input {index} is not below the field's modulus").into())
+            })
+        })
+        .collect()
+}

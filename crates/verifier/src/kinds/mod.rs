@@ -1,0 +1,23 @@
+//! The kinds of proofs that come with the program, and the list of those that a service takes.
+
+mod groth16;
+mod grumpkin_ipa;
+mod list;
+
+pub use groth16::{Groth16, Groth16Claim};
+pub use grumpkin_ipa::GrumpkinIpa;
+pub use list::Kinds;
+
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+
+use crate::kind::NoRandomness;
+
+/// Numbers of 128 bits from the operating system.
+fn random_numbers(count: usize) -> Result<Vec<u128>, NoRandomness> {
+    let mut bytes = vec![0; 16 * count];
+    let drawn = OsRng.try_fill_bytes(&mut bytes);
+    drawn.map_err(|error| NoRandomness(error.to_string()))?;
+    let numbers = bytes.as_chunks::<16>().0.iter();
+    Ok(numbers.map(|bytes| u128::from_le_bytes(*bytes)).collect())
+}

@@ -1,0 +1,98 @@
+//! What is asked of a verifier.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use crate::keys::KeyDigest;
+
+/// A proof to be verified.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who sends it: sources are served in turn, and one that sends false proofs is put apart.
+    pub source: Arc<str>,
+    /// Its name among the source's requests, of at most 128 bytes. The same id with the same bytes is
+    /// verified once; with others it is refused.
+    pub id: Arc<str>,
+    /// The kind's name.
+    pub kind: String,
+    /// The verifying key, of the kinds that have any.
+    pub key: Option<KeyDigest>,
+    /// What is proven, as the kind encodes it.
+    pub statement: Bytes,
+    /// The proof, as the kind encodes it.
+    pub proof: Bytes,
+    /// Of the requests that wait, those of greater priority go first; 0 is usual.
+    pub priority: u8,
+    /// After this time the verdict is of no more use.
+    pub deadline: Option<Duration>,
+}
+
+/// Why a request is not taken at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The id is that of another request.
+    #[error("the id {0:?} is that of another request with other bytes: choose a new one")]
+    Conflict(Arc<str>),
+    /// The id is empty or too long.
+    #[error("an id of {0} bytes: it has from 1 to {MAX_ID_BYTES}")]
+    Id(usize),
+    /// The proof and its statement are too large.
+    #[error("{found} bytes of proof and statement: at most {limit}")]
+    TooLarge {
+        /// What there is.
+        found: usize,
+        /// What is taken.
+        limit: usize,
+    },
+    /// The service ends, and takes nothing more.
+    #[error("the verifier is stopping and takes nothing more")]
+    Closed,
+}
+
+/// Bytes of a request's id, at most.
+pub const MAX_ID_BYTES: usize = 128;
+
+// === impl Request ===
+
+impl Request {
+    /// A request of usual priority, without a deadline, key or statement.
+    pub fn new(source: &str, id: &str, kind: &str, proof: impl Into<Bytes>) -> Self {
+        Self {
+            source: source.into(),
+            id: id.into(),
+            kind: kind.to_owned(),
+            key: None,
+            statement: Bytes::new(),
+            proof: proof.into(),
+            priority: 0,
+            deadline: None,
+        }
+    }
+
+    /// With a key and a statement.
+    #[must_use]
+    pub fn under(mut self, key: KeyDigest, statement: impl Into<Bytes>) -> Self {
+        self.key = Some(key);
+        self.statement = statement.into();
+        self
+    }
+
+    /// The digest of all that its verdict depends on.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        let key = self.key.as_ref().map_or(&[][..], |key| key.as_bytes());
+        for part in [self.kind.as_bytes(), key, &self.statement, &self.proof] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.statement.len() + self.proof.len()
+    }
+}

@@ -1,0 +1,87 @@
+//! Claims that may be checked together.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use super::{Lane, Micros, Ticket};
+
+/// The claims of one kind: of all sources in good standing, or of one that is apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupKey {
+    pub(super) kind: usize,
+    /// None in the common lane.
+    pub(super) source: Option<Arc<str>>,
+}
+
+/// A claim that waits for its check: by priority, then as they came.
+pub(super) type Reduced = (Reverse<u8>, Ticket);
+
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// What can be checked, in the order in which it is.
+    reduced: BTreeSet<Reduced>,
+    /// When each of them was reduced, in that order; also of some that have left.
+    arrivals: VecDeque<(Micros, Reduced)>,
+    /// Requests that are queued or being reduced.
+    pub(super) coming: usize,
+    pub(super) is_checking: bool,
+    /// Microseconds that the last check took; 0 before there was one.
+    pub(super) last_check: u64,
+}
+
+// === impl GroupKey ===
+
+impl GroupKey {
+    pub(super) fn lane(&self) -> Lane {
+        match self.source {
+            None => Lane::Common,
+            Some(_) => Lane::Apart,
+        }
+    }
+}
+
+// === impl Group ===
+
+impl Group {
+    pub(super) fn insert(&mut self, claim: Reduced, since: Micros) {
+        self.reduced.insert(claim);
+        // A source that changes its lane brings claims that were reduced before.
+        let place = self.arrivals.partition_point(|(other, _)| *other <= since);
+        self.arrivals.insert(place, (since, claim));
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, claim: Reduced) -> bool {
+        self.reduced.remove(&claim)
+    }
+
+    /// Whether a check should begin, where `size` claims fill a batch.
+    pub(super) fn is_ripe(&mut self, now: Micros, size: usize) -> bool {
+        while let Some((_, claim)) = self.arrivals.front()
+            && !self.reduced.contains(claim)
+        {
+            self.arrivals.pop_front();
+        }
+        let Some((oldest, _)) = self.arrivals.front() else {
+            return false;
+        };
+        let is_overdue = self.last_check > 0 && now.since(*oldest) >= self.last_check;
+        let is_due = self.coming == 0 || self.reduced.len() >= size || is_overdue;
+        !self.is_checking && is_due
+    }
+
+    /// The claim that is checked first, if there is any.
+    pub(super) fn first(&self) -> Option<Reduced> {
+        self.reduced.first().copied()
+    }
+
+    /// All of them, in the order in which they are checked.
+    pub(super) fn claims(&self) -> impl Iterator<Item = Reduced> {
+        self.reduced.iter().copied()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.reduced.is_empty() && self.coming == 0 && !self.is_checking
+    }
+}

@@ -1,0 +1,37 @@
+//! Which proof is worked on next, and with which others: a deterministic state machine without
+//! threads or clocks.
+//!
+//! A request is reduced, then waits for a check of its group, then has its verdict. Proofs of sources
+//! in good standing form one group for each kind, in the common lane. A source that sent a false proof
+//! goes apart: it has groups of its own in a lane whose work gives way to all other, so that nobody
+//! waits for the search for its false proofs, and it returns by sending valid ones.
+//!
+//! A group is checked as soon as nothing of it is still to be reduced, or a batch is full, or its oldest
+//! claim has waited for as long as its last check took: a lone proof waits for nobody, and under load
+//! batches grow by themselves.
+
+mod group;
+mod request;
+mod scheduler;
+mod source;
+mod standing;
+
+pub use request::{Micros, Submission, Ticket};
+pub use scheduler::{Admission, BatchId, Crash, Job, Limits, Scheduler};
+pub use source::SourceReport;
+
+/// Where a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Of sources in good standing.
+    Common,
+    /// Of sources that sent false proofs.
+    Apart,
+}
+
+// === impl Lane ===
+
+impl Lane {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Common, Self::Apart];
+}

@@ -1,0 +1,75 @@
+//! One request.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::BatchId;
+
+/// Microseconds since the service began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Micros(pub u64);
+
+/// A request that was accepted. Later ones have greater tickets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// What there is to know of a request to schedule it.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// Who sent it.
+    pub source: Arc<str>,
+    /// Its name among the source's requests.
+    pub id: Arc<str>,
+    /// The digest of everything that the verdict depends on.
+    pub digest: [u8; 32],
+    /// The number of its kind.
+    pub kind: usize,
+    /// Of those waiting, greater ones go first.
+    pub priority: u8,
+    /// When a verdict is of no more use.
+    pub deadline: Option<Micros>,
+    /// What it takes in memory.
+    pub bytes: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) submission: Submission,
+    pub(super) accepted: Micros,
+    /// When work on it began.
+    pub(super) begun: Option<Micros>,
+    pub(super) stage: Stage,
+    /// A batch with it crashed: it is checked alone.
+    pub(super) suspect: bool,
+    /// Its verdict was given, while a job with it still runs.
+    pub(super) answered: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Queued,
+    Reducing,
+    Reduced(Micros),
+    Checking(BatchId),
+}
+
+/// The order in which a source's requests are reduced.
+pub(super) type QueueKey = (Reverse<u8>, Micros, Ticket);
+
+// === impl Request ===
+
+impl Request {
+    pub(super) fn queue_key(&self, ticket: Ticket) -> QueueKey {
+        let deadline = self.submission.deadline.unwrap_or(Micros(u64::MAX));
+        (Reverse(self.submission.priority), deadline, ticket)
+    }
+}
+
+// === impl Micros ===
+
+impl Micros {
+    /// Microseconds since an earlier moment.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}

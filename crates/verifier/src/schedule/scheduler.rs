@@ -1,0 +1,292 @@
+//! The state machine.
+
+mod accept;
+mod finish;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::Lane;
+use super::group::{Group, GroupKey, Reduced};
+use super::request::{Micros, Request, Stage, Submission, Ticket};
+use super::source::{Source, SourceReport, Turn};
+use crate::batch::MAX_BATCH;
+use crate::isolation::Suspicion;
+use crate::verdict::Verdict;
+
+/// What is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Proofs of a batch: at most [`MAX_BATCH`].
+    pub batch: usize,
+    /// Requests of one source that are under way.
+    pub requests: usize,
+    /// Bytes of one source's requests.
+    pub bytes: usize,
+    /// Bytes of all requests. A source that has less than its share of them is not held up by others,
+    /// so that there may be twice as many.
+    pub total_bytes: usize,
+    /// Sources that are remembered, the least recent being forgotten first.
+    pub sources: usize,
+}
+
+/// What becomes of a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It is under way.
+    Accepted(Ticket),
+    /// The same request is under way.
+    Joined(Ticket),
+    /// The same request had this verdict.
+    Known(Verdict),
+    /// The id is that of another request.
+    Conflict,
+    /// There is no room now.
+    Full,
+    /// Nothing is taken any more.
+    Closed,
+}
+
+/// A batch that is being checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchId(pub u64);
+
+/// Something to do on a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Job {
+    /// Reduce a proof.
+    Reduce(Ticket),
+    /// Check claims together.
+    Check {
+        /// By which to tell the outcome.
+        batch: BatchId,
+        /// Their kind.
+        kind: usize,
+        /// Their requests.
+        tickets: Vec<Ticket>,
+        /// How many of them are expected to be false.
+        suspicion: Suspicion,
+    },
+}
+
+/// A job that came to no end: for this reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crash(pub String);
+
+/// The state machine: told what happens, it says what to do. See the module.
+#[derive(Debug)]
+pub struct Scheduler {
+    limits: Limits,
+    is_closed: bool,
+    requests: HashMap<Ticket, Request>,
+    sources: BTreeMap<Arc<str>, Source>,
+    groups: BTreeMap<GroupKey, Group>,
+    batches: HashMap<BatchId, Batch>,
+    /// Sources with a queue, in each lane.
+    turns: [BTreeSet<Turn>; 2],
+    /// What the source served last was given, in each lane: sources that come back begin there.
+    served: [u64; 2],
+    deadlines: BTreeSet<(Micros, Ticket)>,
+    bytes: usize,
+    next_ticket: u64,
+    next_batch: u64,
+    verdicts: Vec<(Ticket, Verdict)>,
+}
+
+#[derive(Debug)]
+struct Batch {
+    group: GroupKey,
+    tickets: Vec<Ticket>,
+    begun: Micros,
+}
+
+/// The share of false proofs that is expected of sources in good standing.
+const EXPECTED: Suspicion = Suspicion(0.01);
+
+// === impl Scheduler ===
+
+impl Scheduler {
+    /// Nothing to do yet.
+    ///
+    /// # Panics
+    ///
+    /// If a limit is zero or a batch exceeds [`MAX_BATCH`].
+    pub fn new(limits: Limits) -> Self {
+        assert!((1..=MAX_BATCH).contains(&limits.batch), "proofs of a batch");
+        assert!(
+            limits.requests > 0 && limits.sources > 0,
+            "limits above zero"
+        );
+        Self {
+            limits,
+            is_closed: false,
+            requests: HashMap::new(),
+            sources: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            batches: HashMap::new(),
+            turns: Default::default(),
+            served: [0; 2],
+            deadlines: BTreeSet::new(),
+            bytes: 0,
+            next_ticket: 0,
+            next_batch: 0,
+            verdicts: Vec::new(),
+        }
+    }
+
+    /// What to do next in a lane, for whoever has a free thread there.
+    pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+        let check = self
+            .ripe(now, lane)
+            .map(|group| self.begin_check(now, group));
+        check.or_else(|| self.begin_reduction(now, lane))
+    }
+
+    /// Verdicts since the last call. A ticket has exactly one.
+    pub fn take_verdicts(&mut self) -> Vec<(Ticket, Verdict)> {
+        std::mem::take(&mut self.verdicts)
+    }
+
+    /// When a deadline passes next.
+    pub fn next_deadline(&self) -> Option<Micros> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// Whether every request has its verdict and no job is under way.
+    pub fn is_idle(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Requests under way.
+    pub fn under_way(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Sources that are remembered.
+    pub fn sources(&self) -> impl Iterator<Item = SourceReport> {
+        self.sources
+            .iter()
+            .map(|(name, source)| source.report(name))
+    }
+
+    /// The group that should be checked now: of several, the one with the most urgent claim.
+    fn ripe(&mut self, now: Micros, lane: Lane) -> Option<GroupKey> {
+        let mut best: Option<(Reduced, GroupKey)> = None;
+        for (key, group) in &mut self.groups {
+            if key.lane() != lane {
+                continue;
+            }
+            let size = batch_size(&self.sources, self.limits.batch, key);
+            if !group.is_ripe(now, size) {
+                continue;
+            }
+            if let Some(first) = group.first()
+                && best.as_ref().is_none_or(|(other, _)| first < *other)
+            {
+                best = Some((first, key.clone()));
+            }
+        }
+        best.map(|(_, key)| key)
+    }
+
+    fn begin_check(&mut self, now: Micros, key: GroupKey) -> Job {
+        let size = batch_size(&self.sources, self.limits.batch, &key);
+        let tickets = self.choose(&key, size);
+        let batch = BatchId(self.next_batch);
+        self.next_batch += 1;
+        let group = self.groups.entry(key.clone()).or_default();
+        group.is_checking = true;
+        for ticket in &tickets {
+            if let Some(request) = self.requests.get_mut(ticket) {
+                group.remove((Reverse(request.submission.priority), *ticket));
+                request.stage = Stage::Checking(batch);
+            }
+        }
+        let suspicion = key.source.as_ref().and_then(|name| self.sources.get(name));
+        let suspicion = suspicion.map_or(EXPECTED, |source| Suspicion(source.standing.share()));
+        let kind = key.kind;
+        let running = Batch {
+            group: key,
+            tickets: tickets.clone(),
+            begun: now,
+        };
+        self.batches.insert(batch, running);
+        Job::Check {
+            batch,
+            kind,
+            tickets,
+            suspicion,
+        }
+    }
+
+    /// The first claims of a group; one that was in a batch which crashed comes alone.
+    fn choose(&self, key: &GroupKey, size: usize) -> Vec<Ticket> {
+        let is_suspect = |ticket: &Ticket| {
+            self.requests
+                .get(ticket)
+                .is_some_and(|request| request.suspect)
+        };
+        let claims = self.groups.get(key).into_iter().flat_map(Group::claims);
+        let mut tickets = claims.map(|(_, ticket)| ticket).peekable();
+        if let Some(first) = tickets.next_if(is_suspect) {
+            return vec![first];
+        }
+        tickets
+            .filter(|ticket| !is_suspect(ticket))
+            .take(size)
+            .collect()
+    }
+
+    fn begin_reduction(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+        let (_, served, name) = self.turns[lane as usize].first()?.clone();
+        let source = self.sources.get_mut(&name)?;
+        let (.., ticket) = source.queue.pop_first()?;
+        source.served = served + 1;
+        self.served[lane as usize] = served;
+        self.update_turn(&name);
+        let request = self.requests.get_mut(&ticket)?;
+        request.stage = Stage::Reducing;
+        request.begun = Some(now);
+        Some(Job::Reduce(ticket))
+    }
+
+    /// Puts a source where its turn is, after its queue has changed.
+    fn update_turn(&mut self, name: &Arc<str>) {
+        let Some(source) = self.sources.get_mut(name) else {
+            return;
+        };
+        let turns = &mut self.turns[source.lane() as usize];
+        if let Some(old) = source.turn.take() {
+            turns.remove(&old);
+        }
+        source.turn = source.next_turn(name);
+        turns.extend(source.turn.clone());
+    }
+
+    /// Where a source's claims of a kind are checked.
+    fn group_of(&self, source: &Arc<str>, kind: usize) -> GroupKey {
+        let apart = self
+            .sources
+            .get(source)
+            .filter(|source| source.lane() == Lane::Apart);
+        GroupKey {
+            kind,
+            source: apart.map(|_| source.clone()),
+        }
+    }
+
+    /// Forgets a group that has nothing, unless it is one of the few common ones, which know how long
+    /// checks take.
+    fn tidy(&mut self, key: &GroupKey) {
+        if key.source.is_some() && self.groups.get(key).is_some_and(Group::is_empty) {
+            self.groups.remove(key);
+        }
+    }
+}
+
+/// The most claims of a group that are checked together.
+fn batch_size(sources: &BTreeMap<Arc<str>, Source>, most: usize, key: &GroupKey) -> usize {
+    let apart = key.source.as_ref().and_then(|name| sources.get(name));
+    apart.map_or(most, |source| source.standing.batch(most))
+}

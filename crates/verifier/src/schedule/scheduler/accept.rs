@@ -1,0 +1,209 @@
+//! Requests that come, and that are taken back.
+
+use std::cmp::Reverse;
+
+use super::*;
+use crate::schedule::source::{Known, State};
+use crate::verdict::{Status, Unavailable};
+
+impl Scheduler {
+    /// Takes a request, if there is room.
+    pub fn submit(&mut self, now: Micros, submission: Submission) -> Admission {
+        if let Some(source) = self.sources.get(&submission.source)
+            && let Some(known) = source.ids.get(&submission.id)
+        {
+            return match &known.state {
+                _ if known.digest != submission.digest => Admission::Conflict,
+                State::UnderWay(ticket) => Admission::Joined(*ticket),
+                State::Settled(verdict) => Admission::Known(verdict.clone()),
+            };
+        }
+        if self.is_closed {
+            return Admission::Closed;
+        }
+        if !self.has_room(&submission) || !self.make_source(now, &submission.source) {
+            return Admission::Full;
+        }
+        Admission::Accepted(self.accept(now, submission))
+    }
+
+    /// Takes nothing more.
+    pub fn close(&mut self) {
+        self.is_closed = true;
+    }
+
+    /// Takes back a request; whether there was one under way.
+    pub fn cancel(&mut self, source: &str, id: &str) -> bool {
+        let source = self.sources.get(source);
+        match source
+            .and_then(|source| source.ids.get(id))
+            .map(|known| &known.state)
+        {
+            Some(State::UnderWay(ticket)) => {
+                self.give_up(*ticket, &Unavailable::Cancelled);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes back all requests of a source, and says how many there were.
+    pub fn cancel_source(&mut self, source: &str) -> usize {
+        let Some(source) = self.sources.get(source) else {
+            return 0;
+        };
+        let has_no_verdict = |ticket: &&Ticket| {
+            self.requests
+                .get(ticket)
+                .is_some_and(|request| !request.answered)
+        };
+        let tickets: Vec<_> = source
+            .tickets
+            .iter()
+            .filter(has_no_verdict)
+            .copied()
+            .collect();
+        for ticket in &tickets {
+            self.give_up(*ticket, &Unavailable::Cancelled);
+        }
+        tickets.len()
+    }
+
+    /// Gives up all requests: the service stops now.
+    pub fn stop(&mut self) {
+        self.close();
+        let tickets: Vec<_> = self.requests.keys().copied().collect();
+        for ticket in tickets {
+            self.give_up(ticket, &Unavailable::Stopped);
+        }
+    }
+
+    /// Gives up requests whose deadline has passed.
+    pub fn expire(&mut self, now: Micros) {
+        while let Some((deadline, ticket)) = self.deadlines.first().copied()
+            && deadline <= now
+        {
+            self.give_up(ticket, &Unavailable::Deadline);
+            // It is gone already, unless the request was answered without it.
+            self.deadlines.remove(&(deadline, ticket));
+        }
+    }
+
+    fn has_room(&self, submission: &Submission) -> bool {
+        let (requests, bytes) = self
+            .sources
+            .get(&submission.source)
+            .map_or((0, 0), |source| (source.tickets.len(), source.bytes));
+        // One request is always taken, however large: what is larger than the limit was refused before.
+        let fits = requests < self.limits.requests
+            && (requests == 0 || bytes + submission.bytes <= self.limits.bytes);
+        let active = self
+            .sources
+            .values()
+            .filter(|source| source.bytes > 0)
+            .count();
+        let share = self.limits.total_bytes / active.max(1);
+        fits && (self.bytes + submission.bytes <= self.limits.total_bytes
+            || bytes + submission.bytes <= share)
+    }
+
+    /// Makes room for a source that is new; whether there is.
+    fn make_source(&mut self, now: Micros, name: &Arc<str>) -> bool {
+        if !self.sources.contains_key(name) {
+            if self.sources.len() >= self.limits.sources && !self.forget_source() {
+                return false;
+            }
+            self.sources.insert(name.clone(), Source::default());
+        }
+        if let Some(source) = self.sources.get_mut(name) {
+            source.last_seen = now;
+        }
+        true
+    }
+
+    /// Forgets the least recent source that has nothing under way, one in good standing if there is
+    /// any.
+    fn forget_source(&mut self) -> bool {
+        let idle = self
+            .sources
+            .iter()
+            .filter(|(_, source)| source.tickets.is_empty());
+        let oldest = idle.min_by_key(|(_, source)| (source.lane(), source.last_seen));
+        let Some(name) = oldest.map(|(name, _)| name.clone()) else {
+            return false;
+        };
+        self.sources.remove(&name);
+        true
+    }
+
+    fn accept(&mut self, now: Micros, submission: Submission) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.bytes += submission.bytes;
+        if let Some(deadline) = submission.deadline {
+            self.deadlines.insert((deadline, ticket));
+        }
+        let (name, kind) = (submission.source.clone(), submission.kind);
+        let request = Request {
+            accepted: now,
+            begun: None,
+            stage: Stage::Queued,
+            suspect: false,
+            answered: false,
+            submission,
+        };
+        let group = self.group_of(&name, kind);
+        self.groups.entry(group).or_default().coming += 1;
+        if let Some(source) = self.sources.get_mut(&name) {
+            if source.queue.is_empty() {
+                // Whoever was away saves nothing up.
+                source.served = source.served.max(self.served[source.lane() as usize]);
+            }
+            source.queue.insert(request.queue_key(ticket));
+            source.tickets.insert(ticket);
+            source.bytes += request.submission.bytes;
+            let known = Known {
+                digest: request.submission.digest,
+                state: State::UnderWay(ticket),
+            };
+            source.ids.insert(request.submission.id.clone(), known);
+        }
+        self.requests.insert(ticket, request);
+        self.update_turn(&name);
+        ticket
+    }
+
+    /// Answers a request that will have no other verdict, and takes it out of queue or group. One that
+    /// a job works on is forgotten when the job ends.
+    fn give_up(&mut self, ticket: Ticket, reason: &Unavailable) {
+        let Some(request) = self.requests.get(&ticket) else {
+            return;
+        };
+        if request.answered {
+            return;
+        }
+        let (stage, key) = (request.stage, request.queue_key(ticket));
+        let name = request.submission.source.clone();
+        let group = self.group_of(&name, request.submission.kind);
+        let claim = (Reverse(request.submission.priority), ticket);
+        let status = Status::Unavailable(reason.clone());
+        match stage {
+            Stage::Queued => {
+                if let Some(source) = self.sources.get_mut(&name) {
+                    source.queue.remove(&key);
+                }
+                self.update_turn(&name);
+                self.groups.entry(group.clone()).or_default().coming -= 1;
+                self.answer(ticket, status, None);
+                self.forget(ticket);
+            }
+            Stage::Reduced(_) => {
+                self.groups.entry(group.clone()).or_default().remove(claim);
+                self.answer(ticket, status, None);
+                self.forget(ticket);
+            }
+            Stage::Reducing | Stage::Checking(_) => self.answer(ticket, status, None),
+        }
+        self.tidy(&group);
+    }
+}

@@ -1,0 +1,115 @@
+//! Who sends requests.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::request::QueueKey;
+use super::standing::Standing;
+use super::{Lane, Micros, Ticket};
+use crate::verdict::Verdict;
+
+/// Where a source's turn is among the others': by the priority of its first request, then by how
+/// much was done for it.
+pub(super) type Turn = (Reverse<u8>, u64, Arc<str>);
+
+#[derive(Debug, Default)]
+pub(super) struct Source {
+    /// What is not reduced yet.
+    pub(super) queue: BTreeSet<QueueKey>,
+    /// Everything that is under way.
+    pub(super) tickets: BTreeSet<Ticket>,
+    pub(super) bytes: usize,
+    pub(super) standing: Standing,
+    /// Requests that were served, in the time of the lane.
+    pub(super) served: u64,
+    /// Its place among those whose turn may come.
+    pub(super) turn: Option<Turn>,
+    pub(super) ids: HashMap<Arc<str>, Known>,
+    /// Ids with a verdict, the oldest first.
+    pub(super) settled: VecDeque<Arc<str>>,
+    pub(super) last_seen: Micros,
+    pub(super) counts: Counts,
+}
+
+/// What is known of an id.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) digest: [u8; 32],
+    pub(super) state: State,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    UnderWay(Ticket),
+    Settled(Verdict),
+}
+
+/// Verdicts by their status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) valid: u64,
+    pub(super) invalid: u64,
+    pub(super) unavailable: u64,
+}
+
+/// A source, for people and metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceReport {
+    /// Its name.
+    pub source: Arc<str>,
+    /// Requests under way.
+    pub under_way: usize,
+    /// Whether its proofs are checked apart from those of others.
+    pub is_apart: bool,
+    /// Verdicts so far, while it is remembered.
+    pub valid: u64,
+    /// As `valid`.
+    pub invalid: u64,
+    /// As `valid`.
+    pub unavailable: u64,
+}
+
+/// Verdicts of a source that are remembered, to answer the same id again.
+const REMEMBERED: usize = 1024;
+
+// === impl Source ===
+
+impl Source {
+    pub(super) fn lane(&self) -> Lane {
+        match self.standing.is_good() {
+            true => Lane::Common,
+            false => Lane::Apart,
+        }
+    }
+
+    /// Where its turn is, if it has anything in its queue.
+    pub(super) fn next_turn(&self, name: &Arc<str>) -> Option<Turn> {
+        let (priority, ..) = self.queue.first()?;
+        Some((*priority, self.served, name.clone()))
+    }
+
+    pub(super) fn remember(&mut self, id: &Arc<str>, verdict: Verdict) {
+        let Some(known) = self.ids.get_mut(id) else {
+            return;
+        };
+        known.state = State::Settled(verdict);
+        self.settled.push_back(id.clone());
+        if self.settled.len() > REMEMBERED
+            && let Some(oldest) = self.settled.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+
+    pub(super) fn report(&self, source: &Arc<str>) -> SourceReport {
+        SourceReport {
+            source: source.clone(),
+            under_way: self.tickets.len(),
+            is_apart: !self.standing.is_good(),
+            valid: self.counts.valid,
+            invalid: self.counts.invalid,
+            unavailable: self.counts.unavailable,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Whether a source is trusted to send valid proofs.
+
+/// What a source's proofs so far say about its next ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Standing {
+    /// False proofs that have not been made up for; 0 is good standing.
+    level: u8,
+    /// Valid proofs since the last false one, or since the level last fell.
+    streak: u32,
+    /// The share of false proofs, of which the last ones count most.
+    share: f64,
+}
+
+/// Valid proofs in a row that make up for a false one.
+const STREAK: u32 = 16;
+/// At most so many false proofs are held against a source.
+const MAX_LEVEL: u8 = 16;
+/// The weight of one proof in the share.
+const NEW: f64 = 1.0 / 16.0;
+/// From this share on batches do not pay.
+const HOPELESS: f64 = 0.3;
+
+// === impl Standing ===
+
+impl Standing {
+    pub(super) fn record(&mut self, is_valid: bool) {
+        let value = if is_valid { 0.0 } else { 1.0 };
+        self.share += (value - self.share) * NEW;
+        if !is_valid {
+            self.level = (self.level + 1).min(MAX_LEVEL);
+            self.streak = 0;
+        } else if self.level > 0 {
+            self.streak += 1;
+            if self.streak == STREAK {
+                self.level -= 1;
+                self.streak = 0;
+            }
+        }
+    }
+
+    pub(super) fn is_good(&self) -> bool {
+        self.level == 0
+    }
+
+    pub(super) fn share(&self) -> f64 {
+        self.share
+    }
+
+    /// How many of the source's proofs to check together, at most `most`: the fewer, the more of them
+    /// are expected to be false. A batch of 1/√p, with a share of p, is what needs the fewest checks where
+    /// each proof of a failed batch is then checked alone (Dorfman, "The Detection of Defective Members of
+    /// Large Populations", 1943); ours are searched for, which allows for twice as many.
+    pub(super) fn batch(&self, most: usize) -> usize {
+        if self.share >= HOPELESS {
+            return 1;
+        }
+        let best = 2.0 / self.share.sqrt();
+        if best >= most as f64 {
+            most
+        } else {
+            (best as usize).max(1)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_behaviour_makes_up_for_each_false_proof() {
+        let mut standing = Standing::default();
+        assert!(standing.is_good());
+        assert_eq!(standing.batch(64), 64);
+        standing.record(false);
+        standing.record(false);
+        for _ in 0..2 * STREAK - 1 {
+            standing.record(true);
+            assert!(!standing.is_good());
+        }
+        standing.record(true);
+        assert!(standing.is_good());
+    }
+
+    #[test]
+    fn one_false_proof_in_each_streak_is_not_made_up_for() {
+        let mut standing = Standing::default();
+        standing.record(false);
+        for number in 1..1000 {
+            standing.record(number % STREAK != 0);
+            assert!(!standing.is_good());
+        }
+    }
+
+    #[test]
+    fn batches_shrink_as_more_proofs_are_false() {
+        let mut standing = Standing::default();
+        let mut last = 64;
+        for _ in 0..8 {
+            standing.record(false);
+            let batch = standing.batch(64);
+            assert!(batch <= last);
+            last = batch;
+        }
+        assert_eq!(last, 1);
+    }
+}

@@ -1,0 +1,223 @@
+//! The service: the scheduler's jobs on threads.
+
+mod jobs;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use proofmill_shutdown::{Level, Shutdown};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use tokio::sync::{Notify, oneshot};
+
+use crate::erased::{AnyClaim, AnyKey};
+use crate::figures::KindFigures;
+use crate::handle::Handle;
+use crate::keys::Keys;
+use crate::options::Options;
+use crate::request::Request;
+use crate::schedule::{Lane, Micros, Scheduler, Ticket};
+use crate::verdict::Verdict;
+
+/// A verifier that was opened; [`run`](Self::run) keeps its deadlines and ends it.
+#[derive(Debug)]
+pub struct Service {
+    shared: Arc<Shared>,
+}
+
+/// Why a verifier cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system gives no threads.
+    #[error("the system gives no threads: {0}")]
+    Threads(#[from] ThreadPoolBuildError),
+}
+
+/// What the service, its handles and its jobs have in common.
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pools: [ThreadPool; 2],
+    state: Mutex<State>,
+    pub(crate) keys: Mutex<Keys>,
+    began: Instant,
+    /// A verdict was given: there may be room for more.
+    pub(crate) room: Notify,
+    /// Something may have changed that [`Service::run`] waits for.
+    changed: Notify,
+}
+
+pub(crate) struct State {
+    pub(crate) scheduler: Scheduler,
+    pub(crate) work: HashMap<Ticket, Work>,
+    pub(crate) waiting: HashMap<Ticket, Vec<oneshot::Sender<Verdict>>>,
+    /// Jobs in each lane.
+    running: [usize; 2],
+    pub(crate) figures: BTreeMap<usize, KindFigures>,
+}
+
+/// What is known of a request's proof.
+pub(crate) enum Work {
+    /// Its bytes, and its key.
+    Proof(Arc<Request>, Option<AnyKey>, usize),
+    /// What is left to check.
+    Claim(AnyClaim),
+}
+
+/// How much less of a processor a thread of the lane apart gets than others that want it: the least
+/// there is.
+const NICE_APART: i32 = 19;
+
+// === impl Service ===
+
+impl Service {
+    /// Starts the threads. Proofs are verified from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Threads`].
+    pub fn open(options: Options) -> Result<(Self, Handle), Error> {
+        let shared = Arc::new(Shared {
+            pools: [pool(Lane::Common, &options)?, pool(Lane::Apart, &options)?],
+            state: Mutex::new(State {
+                scheduler: Scheduler::new(options.limits),
+                work: HashMap::new(),
+                waiting: HashMap::new(),
+                running: [0; 2],
+                figures: BTreeMap::new(),
+            }),
+            keys: Mutex::new(Keys::new(options.keys)),
+            began: Instant::now(),
+            room: Notify::new(),
+            changed: Notify::new(),
+            options,
+        });
+        let handle = Handle::of(shared.clone());
+        Ok((Self { shared }, handle))
+    }
+
+    /// Works until `shutdown` says [`Level::Stop`], when requests under way are answered as unavailable;
+    /// or until all that was accepted is answered, once it says [`Level::Drain`].
+    pub async fn run(self, mut shutdown: Shutdown) {
+        loop {
+            // Before the state is looked at, so that no change is missed.
+            let changed = self.shared.changed.notified();
+            let level = shutdown.level();
+            let deadline = {
+                let mut state = self.shared.state();
+                let now = self.shared.now();
+                state.scheduler.expire(now);
+                match level {
+                    Level::Run => {}
+                    Level::Drain => state.scheduler.close(),
+                    Level::Stop => state.scheduler.stop(),
+                }
+                self.shared.deliver(&mut state);
+                // What a job still works on has its answer.
+                let is_done = state.scheduler.is_idle() || level == Level::Stop;
+                if level > Level::Run && is_done {
+                    break;
+                }
+                let deadline = state.scheduler.next_deadline();
+                deadline.map(|deadline| Duration::from_micros(deadline.since(now)))
+            };
+            let next = if level == Level::Run {
+                Level::Drain
+            } else {
+                Level::Stop
+            };
+            tokio::select! {
+                () = changed => {}
+                () = shutdown.reached(next) => {}
+                () = tokio::time::sleep(deadline.unwrap_or(Duration::MAX)), if deadline.is_some() => {}
+            }
+        }
+        self.shared.room.notify_waiters();
+    }
+}
+
+fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildError> {
+    let pool = ThreadPoolBuilder::new().num_threads(options.threads);
+    match lane {
+        Lane::Common => pool.thread_name(|number| format!("verify-{number}")),
+        Lane::Apart => pool
+            .thread_name(|number| format!("apart-{number}"))
+            .start_handler(|_| {
+                // Of this thread alone, on Linux. Without it the lane is only not first.
+                if let Err(error) = rustix::process::setpriority_process(None, NICE_APART) {
+                    tracing::debug!(%error, "the lane apart has the same priority as the other");
+                }
+            }),
+    }
+    .build()
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // The state is changed by small steps that do not panic; what a job computes is outside.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> Micros {
+        Micros(self.began.elapsed().as_micros() as u64)
+    }
+
+    /// Runs something on a thread of the common lane.
+    pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+        self.pools[Lane::Common as usize].spawn(work);
+    }
+
+    /// Hands out verdicts, and starts jobs on threads that are free.
+    pub(crate) fn advance(self: &Arc<Self>, state: &mut State) {
+        self.deliver(state);
+        for lane in Lane::ALL {
+            let pool = &self.pools[lane as usize];
+            while state.running[lane as usize] < pool.current_num_threads()
+                && let Some(job) = state.scheduler.next(self.now(), lane)
+            {
+                state.running[lane as usize] += 1;
+                let job = self.prepare(state, job);
+                let shared = self.clone();
+                pool.spawn(move || {
+                    let done = job.run(&shared);
+                    let mut state = shared.state();
+                    state.running[lane as usize] -= 1;
+                    shared.record(&mut state, done);
+                    shared.advance(&mut state);
+                });
+            }
+        }
+    }
+
+    fn deliver(&self, state: &mut State) {
+        let verdicts = state.scheduler.take_verdicts();
+        if verdicts.is_empty() {
+            return;
+        }
+        for (ticket, verdict) in verdicts {
+            state.work.remove(&ticket);
+            for waiter in state.waiting.remove(&ticket).into_iter().flatten() {
+                // Whoever asked has gone: the verdict is remembered for a while.
+                let _ = waiter.send(verdict.clone());
+            }
+        }
+        self.room.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    /// Wakes [`Service::run`].
+    pub(crate) fn wake(&self) {
+        self.changed.notify_one();
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}

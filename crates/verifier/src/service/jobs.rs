@@ -1,0 +1,202 @@
+//! Jobs, outside of the service's lock.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Shared, State, Work};
+use crate::batch::Checks;
+use crate::erased::{AnyClaim, AnyKey};
+use crate::isolation::Suspicion;
+use crate::kind::Invalid;
+use crate::request::Request;
+use crate::schedule::{BatchId, Crash, Job, Ticket};
+
+/// A job with all that it needs.
+pub(super) enum Prepared {
+    Reduce {
+        ticket: Ticket,
+        kind: usize,
+        request: Arc<Request>,
+        key: Option<AnyKey>,
+    },
+    Check {
+        batch: BatchId,
+        kind: usize,
+        claims: Vec<AnyClaim>,
+        suspicion: Suspicion,
+    },
+    /// Its proof is gone, which no order of events leads to.
+    Lost(Job),
+}
+
+/// What a job came to.
+pub(super) enum Done {
+    Reduced {
+        ticket: Ticket,
+        kind: usize,
+        result: Result<Result<AnyClaim, Invalid>, Crash>,
+        time_us: u64,
+    },
+    Checked {
+        batch: BatchId,
+        kind: usize,
+        size: usize,
+        result: Result<Vec<Result<(), Invalid>>, Crash>,
+        checks: Checks,
+        time_us: u64,
+    },
+    Lost(Job),
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(super) fn prepare(&self, state: &State, job: Job) -> Prepared {
+        match &job {
+            Job::Reduce(ticket) => match state.work.get(ticket) {
+                Some(Work::Proof(request, key, kind)) => Prepared::Reduce {
+                    ticket: *ticket,
+                    kind: *kind,
+                    request: request.clone(),
+                    key: key.clone(),
+                },
+                _ => Prepared::Lost(job),
+            },
+            Job::Check {
+                batch,
+                kind,
+                tickets,
+                suspicion,
+            } => {
+                let claim = |ticket| match state.work.get(ticket) {
+                    Some(Work::Claim(claim)) => Some(claim.clone()),
+                    _ => None,
+                };
+                match tickets.iter().map(claim).collect() {
+                    Some(claims) => Prepared::Check {
+                        batch: *batch,
+                        kind: *kind,
+                        claims,
+                        suspicion: *suspicion,
+                    },
+                    None => Prepared::Lost(job),
+                }
+            }
+        }
+    }
+
+    /// Tells the scheduler.
+    pub(super) fn record(&self, state: &mut State, done: Done) {
+        let now = self.now();
+        match done {
+            Done::Reduced {
+                ticket,
+                kind,
+                result,
+                time_us,
+            } => {
+                let figures = state.figures.entry(kind).or_default();
+                figures.reductions += 1;
+                figures.reduce_us += time_us;
+                let result = result.map(|reduced| {
+                    reduced.map(|claim| {
+                        // One that was answered meanwhile has no place for it.
+                        if let Some(work) = state.work.get_mut(&ticket) {
+                            *work = Work::Claim(claim);
+                        }
+                    })
+                });
+                state.scheduler.reduced(now, ticket, result);
+            }
+            Done::Checked {
+                batch,
+                kind,
+                size,
+                result,
+                checks,
+                time_us,
+            } => {
+                let figures = state.figures.entry(kind).or_default();
+                figures.add_batch(size, time_us, checks);
+                state.scheduler.checked(now, batch, result);
+            }
+            Done::Lost(job) => {
+                let crash = Crash("a proof was lost".to_owned());
+                match job {
+                    Job::Reduce(ticket) => state.scheduler.reduced(now, ticket, Err(crash)),
+                    Job::Check { batch, .. } => state.scheduler.checked(now, batch, Err(crash)),
+                }
+            }
+        }
+    }
+}
+
+// === impl Prepared ===
+
+impl Prepared {
+    pub(super) fn run(self, shared: &Shared) -> Done {
+        let begun = Instant::now();
+        let time_us = move || begun.elapsed().as_micros() as u64;
+        match self {
+            Self::Reduce {
+                ticket,
+                kind,
+                request,
+                key,
+            } => {
+                let kinds = &shared.options.kinds;
+                let result = caught(|| {
+                    let kind = kinds.get(kind);
+                    kind.reduce(key.as_ref(), &request.statement, &request.proof)
+                });
+                Done::Reduced {
+                    ticket,
+                    kind,
+                    result,
+                    time_us: time_us(),
+                }
+            }
+            Self::Check {
+                batch,
+                kind,
+                claims,
+                suspicion,
+            } => {
+                let kinds = &shared.options.kinds;
+                let outcome = caught(|| kinds.get(kind).check(&claims, suspicion))
+                    .and_then(|outcome| outcome.map_err(|error| Crash(error.to_string())));
+                let (result, checks) = match outcome {
+                    Ok(outcome) => (Ok(outcome.verdicts), outcome.checks),
+                    Err(crash) => (Err(crash), Checks::default()),
+                };
+                Done::Checked {
+                    batch,
+                    kind,
+                    size: claims.len(),
+                    result,
+                    checks,
+                    time_us: time_us(),
+                }
+            }
+            Self::Lost(job) => Done::Lost(job),
+        }
+    }
+}
+
+/// What some work gives, unless it panics: a fault of ours is no verdict on anybody's proof.
+fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Crash> {
+    // Work reads keys and claims, which it does not change.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
+        let reason = message(panic.as_ref());
+        tracing::error!(reason, "a job of the verifier panicked");
+        Crash(reason.to_owned())
+    })
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no reason is known")
+}

@@ -1,0 +1,91 @@
+//! What is said of a proof.
+
+use crate::keys::KeyDigest;
+use crate::kind::Invalid;
+
+/// What is said of a proof, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What is said.
+    pub status: Status,
+    /// What it took; all zero where the proof was not looked at.
+    pub course: Course,
+}
+
+/// What is said of a proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It proves its statement.
+    Valid,
+    /// It proves nothing.
+    Invalid(Invalid),
+    /// Nothing is known of it. Another attempt may tell.
+    Unavailable(Unavailable),
+}
+
+/// Why nothing is known of a proof.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The service has no such kind.
+    #[error("{0}")]
+    UnknownKind(String),
+    /// The client has no such key here.
+    #[error("no key {0} of yours is here for this kind of proof: add it first")]
+    UnknownKey(KeyDigest),
+    /// The kind needs a key, and the request names none.
+    #[error("this kind of proof needs a key: add one, and name it by its digest")]
+    NoKey,
+    /// Its time was over before there was a verdict.
+    #[error("its deadline passed before there was a verdict")]
+    Deadline,
+    /// It was cancelled.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// The service was stopped before there was a verdict.
+    #[error("the verifier was stopped before there was a verdict")]
+    Stopped,
+    /// A fault of the service.
+    #[error("the verifier failed: {0}")]
+    Internal(String),
+}
+
+/// How a proof came to its verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// Microseconds before work on it began.
+    pub queue_us: u64,
+    /// Microseconds from then on until the verdict: its reduction, waiting for the batch, the check.
+    pub verify_us: u64,
+    /// Proofs in its batch, itself included; 0 if it came into none.
+    pub batch: u32,
+    /// Those of them that were not valid.
+    pub batch_failures: u32,
+}
+
+// === impl Status ===
+
+impl Status {
+    /// Whether the proof is known to be valid.
+    pub fn is_valid(&self) -> bool {
+        matches!(self, Self::Valid)
+    }
+
+    /// One word: `valid`, `invalid` or `unavailable`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid(_) => "invalid",
+            Self::Unavailable(_) => "unavailable",
+        }
+    }
+
+    /// The reason, unless the proof is valid.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Valid => None,
+            Self::Invalid(reason) => Some(reason.to_string()),
+            Self::Unavailable(reason) => Some(reason.to_string()),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Random histories: sources good and bad, jobs that take their time or crash, requests taken back.
+//! `SEEDS=n` runs so many, `SEED=n` that one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use proofmill_verifier::schedule::{
+    Admission, Crash, Job, Lane, Limits, Micros, Scheduler, Submission, Ticket,
+};
+use proofmill_verifier::{Invalid, Status, Unavailable};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+const STEPS: usize = 400;
+const KINDS: usize = 2;
+const LIMITS: Limits = Limits {
+    batch: 8,
+    requests: 20,
+    bytes: 2000,
+    total_bytes: 6000,
+    sources: 5,
+};
+/// Threads of each lane.
+const THREADS: usize = 2;
+
+/// What a proof is, which the scheduler does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Truth {
+    Valid,
+    FalseWhenReduced,
+    FalseWhenChecked,
+    CrashesReduction,
+    /// And with it every batch that it is in.
+    CrashesCheck,
+}
+
+struct Sent {
+    submission: Submission,
+    truth: Truth,
+    taken_back: bool,
+}
+
+struct World {
+    rng: StdRng,
+    now: Micros,
+    scheduler: Scheduler,
+    /// Jobs under way, by when they end.
+    running: BTreeMap<(Micros, u64), (Lane, Job)>,
+    sent: HashMap<Ticket, Sent>,
+    verdicts: HashMap<Ticket, Status>,
+    number: u64,
+}
+
+#[test]
+fn histories_keep_the_invariants() {
+    let seeds = match (variable("SEED"), variable("SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, count) => 0..count.unwrap_or(2000),
+    };
+    for seed in seeds {
+        let history = std::panic::catch_unwind(|| World::new(seed).run());
+        assert!(history.is_ok(), "SEED={seed}");
+    }
+}
+
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+// === impl World ===
+
+impl World {
+    fn new(seed: u64) -> Self {
+        Self {
+            rng: StdRng::seed_from_u64(seed),
+            now: Micros(0),
+            scheduler: Scheduler::new(LIMITS),
+            running: BTreeMap::new(),
+            sent: HashMap::new(),
+            verdicts: HashMap::new(),
+            number: 0,
+        }
+    }
+
+    fn run(mut self) {
+        for _ in 0..STEPS {
+            match self.rng.random_range(0..10) {
+                0..4 => self.submit(),
+                4 => self.take_back(),
+                _ => self.finish_job(),
+            }
+            self.settle();
+        }
+        self.scheduler.close();
+        while !self.running.is_empty() {
+            self.finish_job();
+            self.settle();
+        }
+        assert!(self.scheduler.is_idle(), "requests that nobody works on");
+        assert_eq!(self.scheduler.next_deadline(), None);
+        self.compare();
+    }
+
+    fn submit(&mut self) {
+        let source = self.rng.random_range(0..7_u8);
+        // Sources 0 to 2 are honest, the others less and less.
+        let truth = match self.rng.random_range(0..100) {
+            share if share < 15 * source.saturating_sub(2) => match self.rng.random_range(0..8) {
+                0 => Truth::CrashesReduction,
+                1 => Truth::CrashesCheck,
+                2..5 => Truth::FalseWhenReduced,
+                _ => Truth::FalseWhenChecked,
+            },
+            _ => Truth::Valid,
+        };
+        let deadline = self.rng.random_bool(0.2).then(|| {
+            let time = self.rng.random_range(0..3000);
+            Micros(self.now.0 + time)
+        });
+        self.number += 1;
+        let submission = Submission {
+            source: format!("source {source}").into(),
+            id: self.number.to_string().into(),
+            digest: [source; 32],
+            kind: self.rng.random_range(0..KINDS),
+            priority: u8::from(self.rng.random_bool(0.1)),
+            deadline,
+            bytes: self.rng.random_range(1..400),
+        };
+        match self.scheduler.submit(self.now, submission.clone()) {
+            Admission::Accepted(ticket) => {
+                self.check_again(ticket, &submission);
+                let sent = Sent {
+                    submission,
+                    truth,
+                    taken_back: false,
+                };
+                assert!(self.sent.insert(ticket, sent).is_none(), "a ticket twice");
+            }
+            Admission::Full => {}
+            other => panic!("a new request is {other:?}"),
+        }
+    }
+
+    /// The same id again.
+    fn check_again(&mut self, ticket: Ticket, submission: &Submission) {
+        let again = self.scheduler.submit(self.now, submission.clone());
+        assert_eq!(again, Admission::Joined(ticket));
+        let other = Submission {
+            digest: [255; 32],
+            ..submission.clone()
+        };
+        let other = self.scheduler.submit(self.now, other);
+        assert_eq!(other, Admission::Conflict);
+    }
+
+    fn take_back(&mut self) {
+        let source: Arc<str> = format!("source {}", self.rng.random_range(0..7)).into();
+        let mut waiting: Vec<_> = self
+            .sent
+            .iter_mut()
+            .filter(|(ticket, sent)| {
+                sent.submission.source == source && !self.verdicts.contains_key(ticket)
+            })
+            .collect();
+        waiting.sort_by_key(|(ticket, _)| **ticket);
+        if self.rng.random_bool(0.1) {
+            let count = self.scheduler.cancel_source(&source);
+            assert_eq!(count, waiting.len(), "jobs that are gone are not counted");
+            waiting
+                .iter_mut()
+                .for_each(|(_, sent)| sent.taken_back = true);
+        } else if !waiting.is_empty() {
+            let chosen = self.rng.random_range(0..waiting.len());
+            let (_, sent) = &mut waiting[chosen];
+            assert!(self.scheduler.cancel(&source, &sent.submission.id));
+            sent.taken_back = true;
+        }
+        assert!(!self.scheduler.cancel(&source, "none"));
+    }
+
+    /// Goes on to where the next job ends.
+    fn finish_job(&mut self) {
+        let Some(((end, _), (_, job))) = self.running.pop_first() else {
+            self.now.0 += self.rng.random_range(0..500);
+            return;
+        };
+        self.now = self.now.max(end);
+        match job {
+            Job::Reduce(ticket) => {
+                let result = match self.sent[&ticket].truth {
+                    Truth::CrashesReduction => Err(Crash("reduction".to_owned())),
+                    Truth::FalseWhenReduced => Ok(Err(Invalid("false".into()))),
+                    _ => Ok(Ok(())),
+                };
+                self.scheduler.reduced(self.now, ticket, result);
+            }
+            Job::Check { batch, tickets, .. } => {
+                let truths = tickets.iter().map(|ticket| self.sent[ticket].truth);
+                let verdicts = truths
+                    .map(|truth| match truth {
+                        Truth::CrashesCheck => Err(Crash("check".to_owned())),
+                        Truth::FalseWhenChecked => Ok(Err(Invalid("false".into()))),
+                        _ => Ok(Ok(())),
+                    })
+                    .collect();
+                self.scheduler.checked(self.now, batch, verdicts);
+            }
+        }
+    }
+
+    /// Gives free threads work, and takes verdicts.
+    fn settle(&mut self) {
+        self.scheduler.expire(self.now);
+        for lane in Lane::ALL {
+            let busy = self
+                .running
+                .values()
+                .filter(|(other, _)| *other == lane)
+                .count();
+            for _ in busy..THREADS {
+                let Some(job) = self.scheduler.next(self.now, lane) else {
+                    break;
+                };
+                self.inspect(lane, &job);
+                let time = self.rng.random_range(1..1000);
+                self.number += 1;
+                let key = (Micros(self.now.0 + time), self.number);
+                self.running.insert(key, (lane, job));
+            }
+        }
+        for (ticket, verdict) in self.scheduler.take_verdicts() {
+            let earlier = self.verdicts.insert(ticket, verdict.status);
+            assert_eq!(earlier, None, "two verdicts");
+        }
+        if self.running.is_empty() {
+            assert!(self.scheduler.is_idle(), "work that nobody is given");
+        }
+        let under_way = self
+            .sent
+            .iter()
+            .filter(|(ticket, _)| !self.verdicts.contains_key(ticket));
+        let bytes: usize = under_way.map(|(_, sent)| sent.submission.bytes).sum();
+        assert!(bytes <= 2 * LIMITS.total_bytes, "{bytes} bytes under way");
+    }
+
+    /// That a job is one that may be begun.
+    fn inspect(&self, lane: Lane, job: &Job) {
+        let apart: BTreeSet<_> = self
+            .scheduler
+            .sources()
+            .filter(|source| source.is_apart)
+            .map(|source| source.source)
+            .collect();
+        let tickets = match job {
+            Job::Reduce(ticket) => std::slice::from_ref(ticket),
+            Job::Check { tickets, kind, .. } => {
+                assert!((1..=LIMITS.batch).contains(&tickets.len()));
+                let kinds = tickets
+                    .iter()
+                    .map(|ticket| self.sent[ticket].submission.kind);
+                assert!(kinds.into_iter().all(|other| other == *kind));
+                tickets
+            }
+        };
+        let distinct: BTreeSet<_> = tickets.iter().collect();
+        assert_eq!(distinct.len(), tickets.len());
+        let under_way = self.running.values().filter_map(|(_, job)| match job {
+            Job::Check { tickets, .. } => Some(tickets),
+            Job::Reduce(_) => None,
+        });
+        for other in under_way.flatten() {
+            assert!(!distinct.contains(other), "checked twice at once");
+        }
+        let sources: BTreeSet<_> = tickets
+            .iter()
+            .map(|ticket| &self.sent[ticket].submission.source)
+            .collect();
+        for ticket in tickets {
+            assert!(!self.verdicts.contains_key(ticket), "work for nobody");
+        }
+        match lane {
+            Lane::Common => assert!(sources.iter().all(|source| !apart.contains(*source))),
+            Lane::Apart => {
+                assert_eq!(sources.len(), 1, "sources that are apart share a batch");
+                assert!(sources.iter().all(|source| apart.contains(*source)));
+            }
+        }
+    }
+
+    /// Everything that was accepted has the verdict that it deserves.
+    fn compare(&self) {
+        for (ticket, sent) in &self.sent {
+            let status = &self.verdicts[ticket];
+            let may_be_late = sent.submission.deadline.is_some();
+            match status {
+                Status::Unavailable(Unavailable::Cancelled) => assert!(sent.taken_back),
+                Status::Unavailable(Unavailable::Deadline) => assert!(may_be_late),
+                Status::Valid => assert_eq!(sent.truth, Truth::Valid),
+                Status::Invalid(_) => assert!(
+                    matches!(
+                        sent.truth,
+                        Truth::FalseWhenReduced | Truth::FalseWhenChecked
+                    ),
+                    "{:?} is called invalid",
+                    sent.truth
+                ),
+                Status::Unavailable(Unavailable::Internal(_)) => assert!(
+                    matches!(sent.truth, Truth::CrashesReduction | Truth::CrashesCheck),
+                    "{:?} is called unavailable",
+                    sent.truth
+                ),
+                other => panic!("nothing leads to {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The scheduler, without threads or clocks.
+
+mod histories;
+mod turns;

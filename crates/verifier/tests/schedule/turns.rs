@@ -1,0 +1,224 @@
+//! Whose turn it is, and when a batch begins.
+
+use proofmill_verifier::schedule::{
+    Admission, Job, Lane, Limits, Micros, Scheduler, Submission, Ticket,
+};
+use proofmill_verifier::{Invalid, Status};
+
+const LIMITS: Limits = Limits {
+    batch: 16,
+    requests: 1000,
+    bytes: 1 << 20,
+    total_bytes: 4 << 20,
+    sources: 100,
+};
+
+fn submission(source: &str, id: usize) -> Submission {
+    Submission {
+        source: source.into(),
+        id: id.to_string().into(),
+        digest: [0; 32],
+        kind: 0,
+        priority: 0,
+        deadline: None,
+        bytes: 100,
+    }
+}
+
+fn submit(scheduler: &mut Scheduler, submission: Submission) -> Ticket {
+    match scheduler.submit(Micros(0), submission) {
+        Admission::Accepted(ticket) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn reduction(scheduler: &mut Scheduler, lane: Lane) -> Ticket {
+    match scheduler.next(Micros(0), lane) {
+        Some(Job::Reduce(ticket)) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reduces everything in a lane, then checks it with these verdicts.
+fn check_all(
+    scheduler: &mut Scheduler,
+    lane: Lane,
+    verdict: impl Fn(Ticket) -> Result<(), Invalid>,
+) -> Vec<usize> {
+    let mut sizes = Vec::new();
+    while let Some(job) = scheduler.next(Micros(0), lane) {
+        match job {
+            Job::Reduce(ticket) => scheduler.reduced(Micros(0), ticket, Ok(Ok(()))),
+            Job::Check { batch, tickets, .. } => {
+                sizes.push(tickets.len());
+                let verdicts = tickets.into_iter().map(&verdict).collect();
+                scheduler.checked(Micros(0), batch, Ok(verdicts));
+            }
+        }
+    }
+    sizes
+}
+
+#[test]
+fn a_lone_proof_waits_for_nobody() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let ticket = submit(&mut scheduler, submission("a", 0));
+    assert_eq!(reduction(&mut scheduler, Lane::Common), ticket);
+    assert_eq!(scheduler.next(Micros(0), Lane::Common), None);
+    scheduler.reduced(Micros(5), ticket, Ok(Ok(())));
+    let job = scheduler.next(Micros(5), Lane::Common);
+    assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == [ticket]));
+}
+
+#[test]
+fn proofs_that_come_during_a_check_make_the_next_batch() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let first = submit(&mut scheduler, submission("a", 0));
+    reduction(&mut scheduler, Lane::Common);
+    scheduler.reduced(Micros(0), first, Ok(Ok(())));
+    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Common) else {
+        panic!("nothing is checked");
+    };
+    let others: Vec<_> = (1..=20)
+        .map(|id| submit(&mut scheduler, submission("a", id)))
+        .collect();
+    for ticket in &others {
+        assert_eq!(reduction(&mut scheduler, Lane::Common), *ticket);
+        scheduler.reduced(Micros(1), *ticket, Ok(Ok(())));
+    }
+    assert_eq!(scheduler.next(Micros(2), Lane::Common), None);
+    scheduler.checked(Micros(3), batch, Ok(vec![Ok(())]));
+    let job = scheduler.next(Micros(3), Lane::Common);
+    assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == others[..16]));
+}
+
+#[test]
+fn a_batch_does_not_wait_longer_than_the_last_check_took() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let first = submit(&mut scheduler, submission("a", 0));
+    reduction(&mut scheduler, Lane::Common);
+    scheduler.reduced(Micros(0), first, Ok(Ok(())));
+    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(0), Lane::Common) else {
+        panic!("nothing is checked");
+    };
+    scheduler.checked(Micros(50), batch, Ok(vec![Ok(())]));
+    // One is ready; another's reduction takes long.
+    let [ready, _] = [1, 2].map(|id| submit(&mut scheduler, submission("a", id)));
+    reduction(&mut scheduler, Lane::Common);
+    reduction(&mut scheduler, Lane::Common);
+    scheduler.reduced(Micros(100), ready, Ok(Ok(())));
+    assert_eq!(scheduler.next(Micros(149), Lane::Common), None);
+    let job = scheduler.next(Micros(150), Lane::Common);
+    assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == [ready]));
+}
+
+#[test]
+fn sources_take_turns() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let flood: Vec<_> = (0..500)
+        .map(|id| submit(&mut scheduler, submission("a", id)))
+        .collect();
+    let few: Vec<_> = (0..10)
+        .map(|id| submit(&mut scheduler, submission("b", id)))
+        .collect();
+    let first: Vec<_> = (0..20)
+        .map(|_| reduction(&mut scheduler, Lane::Common))
+        .collect();
+    assert!(few.iter().all(|ticket| first.contains(ticket)));
+    // Who was served alone for long does not wait for it afterwards.
+    for _ in 0..100 {
+        assert!(flood.contains(&reduction(&mut scheduler, Lane::Common)));
+    }
+    (20..40).for_each(|id| {
+        submit(&mut scheduler, submission("b", id));
+    });
+    let next: Vec<_> = (0..20)
+        .map(|_| reduction(&mut scheduler, Lane::Common))
+        .collect();
+    let of_flood = next.iter().filter(|ticket| flood.contains(ticket)).count();
+    assert_eq!(of_flood, 10);
+}
+
+#[test]
+fn priority_then_deadline_go_first() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let usual = submit(&mut scheduler, submission("a", 0));
+    let due = submit(
+        &mut scheduler,
+        Submission {
+            deadline: Some(Micros(1000)),
+            ..submission("a", 1)
+        },
+    );
+    let urgent = submit(
+        &mut scheduler,
+        Submission {
+            priority: 1,
+            ..submission("b", 0)
+        },
+    );
+    let order = [(); 3].map(|()| reduction(&mut scheduler, Lane::Common));
+    assert_eq!(order, [urgent, due, usual]);
+}
+
+#[test]
+fn a_source_with_a_false_proof_goes_apart_and_comes_back() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let bad = submit(&mut scheduler, submission("bad", 0));
+    let good = submit(&mut scheduler, submission("good", 0));
+    let is_bad = |ticket| match ticket == bad {
+        true => Err(Invalid("false".into())),
+        false => Ok(()),
+    };
+    assert_eq!(check_all(&mut scheduler, Lane::Common, is_bad), [2]);
+    let verdicts: Vec<_> = scheduler.take_verdicts();
+    assert!(matches!(&verdicts[0], (ticket, verdict)
+        if *ticket == bad && matches!(verdict.status, Status::Invalid(_))));
+    assert!(matches!(&verdicts[1], (ticket, verdict)
+        if *ticket == good && verdict.status == Status::Valid && verdict.course.batch_failures == 1));
+
+    for round in 1..=16 {
+        assert!(scheduler.sources().any(|source| source.is_apart), "{round}");
+        submit(&mut scheduler, submission("bad", round));
+        assert_eq!(scheduler.next(Micros(0), Lane::Common), None);
+        assert_eq!(check_all(&mut scheduler, Lane::Apart, |_| Ok(())), [1]);
+    }
+    assert!(scheduler.sources().all(|source| !source.is_apart));
+    submit(&mut scheduler, submission("bad", 100));
+    assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [1]);
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn what_a_source_has_waiting_goes_apart_with_it() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let tickets: Vec<_> = (0..40)
+        .map(|id| submit(&mut scheduler, submission("bad", id)))
+        .collect();
+    submit(&mut scheduler, submission("good", 0));
+    // The first of them is false already when it is reduced.
+    let first = reduction(&mut scheduler, Lane::Common);
+    assert_eq!(first, tickets[0]);
+    scheduler.reduced(Micros(0), first, Ok(Err(Invalid("false".into()))));
+    assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [1]);
+    // Enough of them are valid for it to come back, with those that are left.
+    assert_eq!(check_all(&mut scheduler, Lane::Apart, |_| Ok(())), [8, 10]);
+    assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [16, 5]);
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn one_source_cannot_take_all_the_room() {
+    let mut scheduler = Scheduler::new(Limits {
+        total_bytes: 1000,
+        ..LIMITS
+    });
+    let flood = (0..100).filter(|id| {
+        let admission = scheduler.submit(Micros(0), submission("a", *id));
+        matches!(admission, Admission::Accepted(_))
+    });
+    assert_eq!(flood.count(), 10);
+    for id in 0..4 {
+        submit(&mut scheduler, submission("b", id));
+    }
+}

@@ -1,0 +1,5 @@
+//! The service with real proofs, on threads.
+
+mod proofs;
+mod requests;
+mod support;

@@ -1,0 +1,178 @@
+//! Verdicts on real proofs, valid ones and tampered ones, beside each kind's own verification.
+
+use ark_ff::One;
+use ark_std::rand::rngs::StdRng;
+use ark_std::rand::seq::SliceRandom;
+use ark_std::rand::{Rng, SeedableRng};
+use proofmill_groth16::{Bls12_381, Bn254, Engine};
+use proofmill_ipa::{Opening, Scalar, Srs};
+use proofmill_verifier::kinds::GrumpkinIpa;
+use proofmill_verifier::{Kinds, Options, Request, Status};
+
+use super::support::{Circuit, Running, id, verdicts};
+
+/// Sizes of batches that are tried.
+const SIZES: [usize; 6] = [1, 2, 5, 16, 33, 64];
+
+/// How many of so many are made false.
+fn shares(size: usize) -> Vec<usize> {
+    let mut shares = vec![0, 1, 2.min(size), size / 2, size];
+    shares.dedup();
+    shares
+}
+
+/// Which of so many are made false.
+fn places(rng: &mut StdRng, size: usize, bad: usize) -> Vec<bool> {
+    let mut places: Vec<_> = (0..size).map(|place| place < bad).collect();
+    places.shuffle(rng);
+    places
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groth16_over_bn254() {
+    groth16::<Bn254>("groth16-bn254").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn groth16_over_bls12_381() {
+    groth16::<Bls12_381>("groth16-bls12-381").await;
+}
+
+/// Batches under three keys, in both encodings, with random ones of them tampered.
+async fn groth16<E: Engine>(kind: &str) {
+    let rng = &mut StdRng::seed_from_u64(7);
+    let mut circuits: Vec<_> = (1..4).map(|inputs| Circuit::<E>::new(inputs, 5)).collect();
+    let proofs: Vec<Vec<_>> = circuits
+        .iter_mut()
+        .map(|circuit| (0..4).map(|_| circuit.prove()).collect())
+        .collect();
+    for size in SIZES {
+        for bad in shares(size) {
+            // Everyone's first batch: nothing is known of its source.
+            let running = Running::of(Options::of(Kinds::all(None)));
+            let mut keys = Vec::new();
+            for circuit in &circuits {
+                let key = if keys.is_empty() {
+                    circuit.key_json()
+                } else {
+                    circuit.key_bytes()
+                };
+                keys.push(running.handle.add_key("a", kind, key).await.expect("a key"));
+            }
+            let is_bad = places(rng, size, bad);
+            let requests = is_bad.iter().enumerate().map(|(number, is_bad)| {
+                let circuit = rng.gen_range(0..circuits.len());
+                let proven = proofs[circuit].choose(rng).expect("some");
+                let mut statement = proven.inputs.clone();
+                if *is_bad {
+                    *statement.first_mut().expect("an input") += E::ScalarField::one();
+                }
+                let claimed = super::support::Proven::<E> {
+                    inputs: statement,
+                    proof: proven.proof,
+                };
+                match rng.gen_bool(0.5) {
+                    true => claimed.json("a", &id(number), kind, keys[circuit]),
+                    false => claimed.compact("a", &id(number), kind, keys[circuit]),
+                }
+            });
+            let requests = requests.collect();
+            let verdicts = verdicts(&running.handle, requests).await;
+            for (verdict, is_bad) in verdicts.iter().zip(&is_bad) {
+                let named = matches!(verdict.status, Status::Invalid(_));
+                assert_eq!(named, *is_bad, "{size} proofs, {bad} bad: {verdict:?}");
+                assert!(named || verdict.status == Status::Valid);
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_groth16_proof_with_a_tampered_field_is_refused() {
+    let mut circuit = Circuit::<Bn254>::new(2, 3);
+    let (proven, other) = (circuit.prove(), circuit.prove());
+    let running = Running::of(Options::of(Kinds::all(None)));
+    let kind = "groth16-bn254";
+    let key = running
+        .handle
+        .add_key("a", kind, circuit.key_json())
+        .await
+        .unwrap();
+    let mut tampered = Vec::new();
+    for field in 0..5 {
+        let mut claimed = super::support::Proven::<Bn254> {
+            inputs: proven.inputs.clone(),
+            proof: proven.proof,
+        };
+        match field {
+            0 => claimed.proof.a = other.proof.a,
+            1 => claimed.proof.b = other.proof.b,
+            2 => claimed.proof.c = other.proof.c,
+            input => claimed.inputs[input - 3] = other.inputs[input - 3],
+        }
+        tampered.push(claimed.compact("a", &id(field), kind, key));
+    }
+    let good = proven.compact("b", "good", kind, key);
+    assert_eq!(
+        running.handle.add_key("b", kind, circuit.key_json()).await,
+        Ok(key)
+    );
+    let mut requests = tampered.clone();
+    requests.push(good.clone());
+    let all = verdicts(&running.handle, requests).await;
+    for verdict in &all[..5] {
+        assert!(matches!(verdict.status, Status::Invalid(_)), "{verdict:?}");
+    }
+    assert_eq!(all[5].status, Status::Valid);
+    // Every byte, too: nothing panics, nothing is valid.
+    let mut bytes = Vec::new();
+    for place in 0..good.proof.len() {
+        let mut proof = good.proof.to_vec();
+        proof[place] ^= 1 << (place % 8);
+        bytes.push(Request {
+            id: format!("byte {place}").into(),
+            proof: proof.into(),
+            ..good.clone()
+        });
+    }
+    for verdict in verdicts(&running.handle, bytes).await {
+        assert!(matches!(verdict.status, Status::Invalid(_)), "{verdict:?}");
+    }
+}
+
+/// Openings under a small SRS: batches with tampered ones, and with ones whose G₀ is forged.
+#[tokio::test(flavor = "multi_thread")]
+async fn grumpkin_ipa() {
+    let rng = &mut StdRng::seed_from_u64(11);
+    let srs = Srs::derive(6);
+    let openings: Vec<_> = (0..8_u64)
+        .map(|number| {
+            let coefficients: Vec<_> = (number..).take(64).map(Scalar::from).collect();
+            Opening::prove(&srs, &coefficients, Scalar::from(number + 3)).unwrap()
+        })
+        .collect();
+    for size in SIZES {
+        for bad in shares(size) {
+            let running = Running::of(Options::of(Kinds::none().with(GrumpkinIpa::new(&srs))));
+            let is_bad = places(rng, size, bad);
+            let requests = is_bad.iter().enumerate().map(|(number, is_bad)| {
+                let mut opening = openings.choose(rng).unwrap().clone();
+                let other = openings.choose(rng).unwrap();
+                match rng.gen_range(0..4) {
+                    _ if !is_bad => {}
+                    0 => opening.claim.value += Scalar::one(),
+                    1 => opening.folded_coefficient += Scalar::one(),
+                    2 => opening.rounds[3].left = other.claim.commitment,
+                    _ => opening.folded_base = other.claim.commitment,
+                }
+                Request::new("a", &id(number), "grumpkin-ipa", opening.to_compact())
+            });
+            let requests = requests.collect();
+            let verdicts = verdicts(&running.handle, requests).await;
+            for (verdict, is_bad) in verdicts.iter().zip(&is_bad) {
+                let named = matches!(verdict.status, Status::Invalid(_));
+                assert_eq!(named, *is_bad, "{size} openings, {bad} bad: {verdict:?}");
+            }
+        }
+    }
+}
