@@ -6,7 +6,7 @@
 //! other machines post their messages to a TCP port ([`intake`]); metrics and health are on another
 //! ([`metrics`]), each when asked for.
 //!
-//! The proving engine has a front end of its own: [`engine`].
+//! The proving engine has a front end of its own: [`engine`]; so has the verifier: [`verifier`].
 
 mod access;
 mod blocks;
@@ -27,6 +27,7 @@ mod refused;
 mod serve;
 mod socket;
 mod types;
+pub mod verifier;
 
 pub use access::AccessError;
 pub use blocks::{

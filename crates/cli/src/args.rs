@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod intake;
+pub(crate) mod verifier;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -117,6 +118,11 @@ pub(crate) enum Command {
     },
     /// Verify proofs of circom circuits, one or many together.
     Verify(circuits::Verify),
+    /// Verify streams of proofs of several kinds, with a verdict for each.
+    Verifier {
+        #[command(subcommand)]
+        command: verifier::Verifier,
+    },
     /// Look at a proving key, check it, export its verifying key.
     Zkey {
         #[command(subcommand)]

@@ -86,6 +86,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Engine { command } => commands::engine::run(command).await,
             Command::Prove(args) => commands::prove::run(&args).await,
             Command::Verify(args) => commands::verify::run(&args),
+            Command::Verifier { command } => commands::verifier::run(command).await,
             Command::Zkey { command } => commands::zkey::run(command),
             Command::Setup(args) => commands::setup::run(&args),
             Command::Doctor(args) => commands::doctor::run(&args),

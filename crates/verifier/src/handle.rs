@@ -11,7 +11,7 @@ use crate::erased::AnyKey;
 use crate::figures::Report;
 use crate::keys::{KeyDigest, KeyError, KeyInfo, Keys};
 use crate::kind::UnusableKey;
-use crate::request::{MAX_ID_BYTES, Refused, Request};
+use crate::request::{MAX_ID_BYTES, Refused, Request, full_source};
 use crate::schedule::{Admission, Micros, Submission};
 use crate::service::{Shared, Work};
 use crate::verdict::{Course, Status, Unavailable, Verdict};
@@ -64,6 +64,7 @@ impl Handle {
             }
         };
         let digest = request.digest();
+        let source = request.full_source();
         let until = request
             .deadline
             .map(|deadline| after(self.shared.now(), deadline));
@@ -75,7 +76,7 @@ impl Handle {
             tokio::pin!(room);
             room.as_mut().enable();
             let submission = Submission {
-                source: request.source.clone(),
+                source: source.clone(),
                 id: request.id.clone(),
                 digest,
                 kind,
@@ -105,18 +106,18 @@ impl Handle {
         }
     }
 
-    /// Takes back a request; whether there was one under way.
-    pub fn cancel(&self, source: &str, id: &str) -> bool {
+    /// Takes back a request; whether there was one under way. The source is as in [`Request`].
+    pub fn cancel(&self, client: &str, source: &str, id: &str) -> bool {
         let mut state = self.shared.state();
-        let found = state.scheduler.cancel(source, id);
+        let found = state.scheduler.cancel(&full_source(client, source), id);
         self.shared.advance(&mut state);
         found
     }
 
     /// Takes back all requests of a source, and says how many there were.
-    pub fn cancel_source(&self, source: &str) -> usize {
+    pub fn cancel_source(&self, client: &str, source: &str) -> usize {
         let mut state = self.shared.state();
-        let found = state.scheduler.cancel_source(source);
+        let found = state.scheduler.cancel_source(&full_source(client, source));
         self.shared.advance(&mut state);
         found
     }
@@ -195,7 +196,7 @@ impl Handle {
             return Ok((number, None));
         }
         let digest = request.key.ok_or(Unavailable::NoKey)?;
-        let key = self.keys_held().get(&request.source, digest, number);
+        let key = self.keys_held().get(&request.client, digest, number);
         let key = key.ok_or(Unavailable::UnknownKey(digest))?;
         Ok((number, Some(key)))
     }
@@ -259,6 +260,9 @@ impl Handle {
 fn check(request: &Request, limit: usize) -> Result<(), Refused> {
     if !(1..=MAX_ID_BYTES).contains(&request.id.len()) {
         return Err(Refused::Id(request.id.len()));
+    }
+    if request.source.len() > MAX_ID_BYTES {
+        return Err(Refused::Source(request.source.len()));
     }
     let found = request.bytes();
     if found > limit {

@@ -11,7 +11,10 @@ use crate::keys::KeyDigest;
 /// A proof to be verified.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Who sends it: sources are served in turn, and one that sends false proofs is put apart.
+    /// Who asks: the keys are this client's.
+    pub client: Arc<str>,
+    /// Where the client has the proof from, such as a peer of its network; empty if from itself. Sources
+    /// are served in turn, and one that sends false proofs is put apart.
     pub source: Arc<str>,
     /// Its name among the source's requests, of at most 128 bytes. The same id with the same bytes is
     /// verified once; with others it is refused.
@@ -40,6 +43,9 @@ pub enum Refused {
     /// The id is empty or too long.
     #[error("an id of {0} bytes: it has from 1 to {MAX_ID_BYTES}")]
     Id(usize),
+    /// The source is too long.
+    #[error("a source of {0} bytes: it has at most {MAX_ID_BYTES}")]
+    Source(usize),
     /// The proof and its statement are too large.
     #[error("{found} bytes of proof and statement: at most {limit}")]
     TooLarge {
@@ -53,16 +59,17 @@ pub enum Refused {
     Closed,
 }
 
-/// Bytes of a request's id, at most.
+/// Bytes of a request's id, and of its source, at most.
 pub const MAX_ID_BYTES: usize = 128;
 
 // === impl Request ===
 
 impl Request {
-    /// A request of usual priority, without a deadline, key or statement.
-    pub fn new(source: &str, id: &str, kind: &str, proof: impl Into<Bytes>) -> Self {
+    /// A request of usual priority, from the client itself, without a deadline, key or statement.
+    pub fn new(client: &str, id: &str, kind: &str, proof: impl Into<Bytes>) -> Self {
         Self {
-            source: source.into(),
+            client: client.into(),
+            source: "".into(),
             id: id.into(),
             kind: kind.to_owned(),
             key: None,
@@ -92,7 +99,20 @@ impl Request {
         hash.finalize().into()
     }
 
+    /// The name of its source among those of all clients.
+    pub(crate) fn full_source(&self) -> Arc<str> {
+        full_source(&self.client, &self.source)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         self.statement.len() + self.proof.len()
+    }
+}
+
+/// The name of a client's source among those of all clients.
+pub(crate) fn full_source(client: &str, source: &str) -> Arc<str> {
+    match source {
+        "" => client.into(),
+        source => format!("{client}/{source}").into(),
     }
 }

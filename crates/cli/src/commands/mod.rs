@@ -14,5 +14,6 @@ pub(crate) mod push0;
 pub(crate) mod run;
 pub(crate) mod setup;
 pub(crate) mod submit;
+pub(crate) mod verifier;
 pub(crate) mod verify;
 pub(crate) mod zkey;

@@ -33,4 +33,5 @@ mod operate;
 mod push0;
 mod support;
 mod usage;
+mod verifier;
 mod waiting;

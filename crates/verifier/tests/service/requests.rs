@@ -180,13 +180,13 @@ async fn deadlines_and_cancellations_are_answered_at_once() {
         late.await.status,
         Status::Unavailable(Unavailable::Deadline)
     );
-    assert!(handle.cancel("a", "back"));
-    assert!(!handle.cancel("a", "back"));
+    assert!(handle.cancel("a", "", "back"));
+    assert!(!handle.cancel("a", "", "back"));
     assert_eq!(
         taken_back.await.status,
         Status::Unavailable(Unavailable::Cancelled)
     );
-    assert_eq!(handle.cancel_source("a"), 2);
+    assert_eq!(handle.cancel_source("a", ""), 2);
     for pending in [first, second] {
         assert_eq!(
             pending.await.status,
@@ -277,6 +277,11 @@ async fn what_cannot_be_taken_is_refused_with_a_reason() {
         let refused = handle.submit(word("a", &"x".repeat(length), "good")).await;
         assert_eq!(refused.unwrap_err(), Refused::Id(length));
     }
+    let long = Request {
+        source: "x".repeat(129).into(),
+        ..word("a", "1", "good")
+    };
+    assert_eq!(handle.submit(long).await.unwrap_err(), Refused::Source(129));
     let unknown = Request::new("a", "1", "spells", "good");
     let unknown = handle
         .verify(unknown)

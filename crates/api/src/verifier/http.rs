@@ -1,0 +1,47 @@
+//! What there is to see of a verifier, over HTTP.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use proofmill_telemetry::{CONTENT_TYPE, FrontPage};
+use proofmill_verifier::Handle;
+
+use super::metrics;
+use crate::page::{PageGate, front};
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill verifier",
+    about: "A verifier takes proofs of several kinds, and gives a verdict for each.",
+    links: &[
+        ("/metrics", "counters, for Prometheus"),
+        ("/healthz", "whether it runs"),
+    ],
+    calls: &[(
+        "proofmill verifier serve --help",
+        "how to start one, and what it listens on",
+    )],
+    document: "verifier.md",
+};
+
+/// The pages. They tell how much is verified for whom, and nothing of proofs.
+pub(super) fn router(handle: Handle, address: Option<SocketAddr>) -> Router {
+    Router::new()
+        .route("/", get(async || front(&FRONT)))
+        .route("/metrics", get(scrape))
+        .route("/healthz", get(async || "ok\n"))
+        .layer(middleware::from_fn_with_state(
+            PageGate::on(address),
+            PageGate::pass,
+        ))
+        .with_state(handle)
+}
+
+async fn scrape(State(handle): State<Handle>) -> Response {
+    let page = metrics::page(&handle.report());
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], page).into_response()
+}

@@ -1,0 +1,75 @@
+//! `proofmill verifier`
+
+use std::path::Path;
+
+use proofmill_api::verifier::{PipePair, Server, ServerOptions, VERIFIER_SOCKET};
+use proofmill_bus::make_private_directory;
+use proofmill_ipa::Srs;
+use proofmill_verifier::{Kinds, Options, Service};
+
+use crate::args::verifier::{Serve, Verifier};
+use crate::failure::Failure;
+use crate::progress::Screen;
+use crate::{output, signals};
+
+/// The file of the points for rollup proofs, in the state directory.
+const SRS_FILE: &str = "grumpkin-srs";
+
+pub(crate) async fn run(command: Verifier) -> Result<(), Failure> {
+    match command {
+        Verifier::Serve(args) => serve(args).await,
+    }
+}
+
+async fn serve(args: Serve) -> Result<(), Failure> {
+    let screen = Screen::open();
+    let state = args.state.clone();
+    make_private_directory(&state).map_err(|error| {
+        Failure::new(format!(
+            "cannot make the state directory {}: {error}",
+            state.display()
+        ))
+        .help("name another with --state")
+    })?;
+    let kinds = tokio::task::spawn_blocking(move || kinds(&state)).await;
+    let kinds = kinds.map_err(|error| Failure::new(error.to_string()))??;
+    let mut options = Options::of(kinds);
+    options.threads = args.threads.threads.unwrap_or(0).into();
+    options.limits.batch = args.batch.into();
+    options.limits.requests = args.source_requests as usize;
+    let (service, handle) = Service::open(options).map_err(|error| Failure::of(&error))?;
+    let socket = args
+        .socket
+        .unwrap_or_else(|| args.state.join(VERIFIER_SOCKET));
+    let mut listening = vec![format!("unix:{}", socket.display())];
+    let pipes = args.pipes.as_deref().map(PipePair::in_folder);
+    if let (Some(folder), Some(pair)) = (&args.pipes, &pipes) {
+        make_private_directory(folder)
+            .map_err(|error| Failure::new(format!("--pipes {}: {error}", folder.display())))?;
+        listening.push(pair.requests.display().to_string());
+    }
+    let places = ServerOptions {
+        socket: Some(socket),
+        pipes,
+        http: args.http,
+    };
+    let server = Server::bind(handle.clone(), places).await;
+    let server = server.map_err(|error| Failure::of(&error))?;
+    listening.extend(server.http_address().map(|it| format!("http://{it}")));
+    let shutdown = signals::listen(screen.clone(), args.drain)?;
+    screen.note(&output::plain(&format!(
+        "the verifier takes {} on {}",
+        handle.kinds().join(", "),
+        listening.join(", ")
+    )));
+    let served = server.run(service, shutdown).await;
+    served.map_err(|error| Failure::of(&error))
+}
+
+/// All kinds, with the points for rollup proofs from their file.
+fn kinds(state: &Path) -> Result<Kinds, Failure> {
+    let path = state.join(SRS_FILE);
+    let srs = Srs::load_or_derive(&path)
+        .map_err(|error| Failure::of(&error).help("remove that file, and it is made again"))?;
+    Ok(Kinds::all(Some(&srs)))
+}
