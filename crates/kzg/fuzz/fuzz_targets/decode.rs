@@ -1,0 +1,7 @@
+//! Requests are read and verified without a panic, whatever the bytes, and have one encoding.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use proofmill_kzg_fuzz::targets;
+
+fuzz_target!(|bytes: &[u8]| targets::decode(bytes));
