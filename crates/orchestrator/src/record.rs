@@ -14,6 +14,7 @@
 //! | `slot.BLOCK` | [`SlotRecord`] | a block whose deadline runs, or is missed |
 //! | `cursor` | block | the sequencer has emitted everything below it |
 //! | `source.NAME` | block | where a source goes on |
+//! | `rewind.NAME` | [`RewindRecord`] | blocks of a source are being taken back: whoever leads next goes on with it |
 //! | `lease-key` | 32 bytes | the key that leases are tagged with; drawn once |
 //! | `past.SLOT` | [`PastRecord`] | entries of the history: what marks have said, some at a time, and what else this append ends; the slots are used again in turn, so that the history is bounded |
 //! | `count.STAGE` | numbers | the counters of a stage, as of this append; marks that follow are counted on top |
@@ -71,6 +72,8 @@ pub enum RecordKey {
     Cursor,
     /// A source's position.
     Source(Arc<str>),
+    /// A source's rewind that is under way.
+    Rewind(Arc<str>),
     /// The key that leases are tagged with.
     LeaseKey,
     /// Attempts at a live task that have begun.
@@ -121,6 +124,17 @@ pub enum Record {
     Past(PastRecord),
     /// Counters, in an order to which later releases only add.
     Counts(Vec<u64>),
+    /// See [`RewindRecord`].
+    Rewind(RewindRecord),
+}
+
+/// A rewind that is under way: it takes several appends, and a coordinator may end between two.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindRecord {
+    /// The queues that the source writes.
+    pub queues: Vec<Arc<str>>,
+    /// The first block that is taken back.
+    pub from: u64,
 }
 
 /// A task, as accepted.
@@ -365,6 +379,7 @@ impl RecordKey {
             Self::Slot(block) => format!("slot.{block}"),
             Self::Cursor => "cursor".to_owned(),
             Self::Source(name) => format!("source.{name}"),
+            Self::Rewind(name) => format!("rewind.{name}"),
             Self::LeaseKey => LEASE_KEY.to_owned(),
             Self::Run(id) => task_key("run", id),
             Self::Since(stage, key) => format!("since.{stage}.{key}"),
@@ -408,6 +423,9 @@ impl RecordKey {
         }
         if kind == "source" {
             return Some(Self::Source(rest.into()));
+        }
+        if kind == "rewind" {
+            return Some(Self::Rewind(rest.into()));
         }
         if kind == "slot" {
             return Some(Self::Slot(rest.parse().ok()?));
@@ -493,6 +511,7 @@ impl Record {
             | (RecordKey::Slot(_), Self::Slot(_))
             | (RecordKey::Cursor, Self::Cursor(_))
             | (RecordKey::Source(_), Self::Source(_))
+            | (RecordKey::Rewind(_), Self::Rewind(_))
             | (RecordKey::LeaseKey, Self::LeaseKey(_))
             | (RecordKey::Run(_), Self::Run(_))
             | (RecordKey::Since(..), Self::Since(_))
@@ -552,6 +571,7 @@ mod tests {
             RecordKey::Slot(7),
             RecordKey::Cursor,
             RecordKey::Source("blocks".into()),
+            RecordKey::Rewind("blocks".into()),
             RecordKey::LeaseKey,
             RecordKey::Run(id()),
             RecordKey::Since("batch".into(), Part::from_text("α")),

@@ -230,6 +230,9 @@ impl Core {
             (RecordKey::Source(name), Record::Source(next)) => {
                 self.sources.insert(name.clone(), next);
             }
+            (RecordKey::Rewind(name), Record::Rewind(rewind)) => {
+                self.rewinds.insert(name.clone(), rewind);
+            }
             (RecordKey::Past(slot), Record::Past(past)) => self.put_past(*slot, past),
             (RecordKey::Counts(stage), Record::Counts(numbers)) => {
                 let stage = *self.stage_ix.get(stage)?;
@@ -289,6 +292,9 @@ impl Core {
                         collector.fired_by_last.remove(&last);
                     }
                 }
+            }
+            RecordKey::Rewind(name) => {
+                self.rewinds.remove(name);
             }
             RecordKey::Past(slot) => self.delete_past(*slot),
             RecordKey::Counts(_)

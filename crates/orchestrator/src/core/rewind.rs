@@ -1,15 +1,16 @@
 //! A source takes blocks back: the chain that it follows was reorganised.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::accept::forget_parts;
-use super::event::{Edition, Reply, Rewind, Submit};
+use super::event::{Edition, Reply, RequestId, Rewind, Submit};
 use super::forget::FORGET_MAX;
 use super::ready::TaskNo;
 use super::state::{Change, Core, Phase, Task, Then};
 use crate::id::TaskId;
 use crate::plan::{QueueIx, StageIx};
-use crate::record::{Past, Record, RecordKey, TaskRecord};
+use crate::record::{Past, Record, RecordKey, RewindRecord, TaskRecord};
 
 /// What is found of the blocks that are taken back.
 #[derive(Default)]
@@ -23,13 +24,67 @@ struct Found {
     moves: bool,
 }
 
+/// A rewind under way.
+#[derive(Clone, Debug)]
+pub(super) struct Rewinding {
+    /// None of one that an earlier coordinator began.
+    request: Option<RequestId>,
+    producer: Arc<str>,
+    queues: Vec<QueueIx>,
+    from: u64,
+}
+
 impl Core {
+    /// Goes on with the rewinds that an earlier coordinator began. What followed from blocks that were
+    /// taken back, and came to be between two of its appends, has to go before it is worked on.
+    pub(super) fn resume_rewinds(&mut self) {
+        let rewinds: Vec<_> = self.rewinds.clone().into_iter().collect();
+        for (producer, RewindRecord { queues, from }) in rewinds {
+            let known = self.plan.queues.iter().enumerate();
+            let known = known.filter(|(_, queue)| queues.contains(&queue.name));
+            let queues = known.map(|(number, _)| QueueIx(number)).collect();
+            self.begin_rewind(Rewinding {
+                request: None,
+                producer,
+                queues,
+                from,
+            });
+        }
+    }
+
     pub(super) fn rewind(&mut self, rewind: Rewind) {
+        let Rewind {
+            request,
+            producer,
+            queues,
+            from,
+        } = rewind;
+        self.begin_rewind(Rewinding {
+            request: Some(request),
+            producer,
+            queues,
+            from,
+        });
+    }
+
+    /// Whether a message of a source is of blocks that are being taken back.
+    pub(super) fn is_rewound(&self, producer: &str, last: u64) -> bool {
+        self.rewinding
+            .get(producer)
+            .is_some_and(|(_, from)| last >= *from)
+    }
+
+    fn begin_rewind(&mut self, rewind: Rewinding) {
+        let under_way = self.rewinding.entry(rewind.producer.clone());
+        let (count, from) = under_way.or_insert((0, rewind.from));
+        *count += 1;
+        *from = rewind.from.min(*from);
         let stages = self.reached(&rewind.queues);
         let emitted = self.emitted_of(&stages);
         let stale = emitted.saturating_sub(rewind.from);
-        self.blocks_stale += stale;
-        if stale > 0 {
+        // An earlier coordinator has counted it.
+        if stale > 0 && rewind.request.is_some() {
+            self.blocks_stale += stale;
             self.note_taken_back(&rewind, emitted - 1, true);
             self.append(Vec::new(), Then::Nothing);
         }
@@ -38,7 +93,7 @@ impl Core {
 
     /// Drops what is there, then, when that and all that was on its way to the log has come to be,
     /// what has followed from it.
-    pub(super) fn rewind_round(&mut self, mut rewind: Rewind) {
+    pub(super) fn rewind_round(&mut self, mut rewind: Rewinding) {
         let stages = self.reached(&rewind.queues);
         rewind.from = self.lowest_together(&stages, rewind.from);
         // Not before it is known how far back it goes: a message of an earlier block that is dropped with
@@ -53,14 +108,14 @@ impl Core {
                 .unwrap_or(rewind.from)
                 .max(self.emitted_of(&stages));
             let from = rewind.from.min(next);
-            self.reply(rewind.request, self.applied, Reply::Rewound { from });
+            self.end_rewind(rewind, from);
             return;
         }
         if let Some(last) = found.last {
             self.note_taken_back(&rewind, last, false);
         }
         let mut dropped = Vec::with_capacity(found.tasks.len());
-        let mut changes = Vec::new();
+        let mut changes = vec![self.rewind_record(&rewind)];
         // First, so that a source that is started anew in between goes on from there.
         if position.is_some_and(|next| next > rewind.from) {
             let key = RecordKey::Source(rewind.producer.clone());
@@ -84,8 +139,45 @@ impl Core {
         self.append(changes, Then::Rewind { rewind, dropped });
     }
 
+    /// The record of all rewinds of a source that are under way.
+    fn rewind_record(&mut self, rewind: &Rewinding) -> (RecordKey, Change) {
+        let under_way = self.rewinding.entry(rewind.producer.clone());
+        let (_, from) = under_way.or_insert((1, rewind.from));
+        *from = rewind.from.min(*from);
+        let names = rewind.queues.iter();
+        let names = names.filter_map(|queue| self.plan.queues.get(queue.0));
+        let record = RewindRecord {
+            queues: names.map(|queue| queue.name.clone()).collect(),
+            from: *from,
+        };
+        let key = RecordKey::Rewind(rewind.producer.clone());
+        (key, Change::put(Record::Rewind(record)))
+    }
+
+    /// All that was of these blocks is gone.
+    fn end_rewind(&mut self, rewind: Rewinding, from: u64) {
+        if let Some((count, _)) = self.rewinding.get_mut(&rewind.producer) {
+            *count -= 1;
+            if *count == 0 {
+                self.rewinding.remove(&rewind.producer);
+            }
+        }
+        let is_last = !self.rewinding.contains_key(&rewind.producer);
+        let reply = Reply::Rewound { from };
+        if is_last && self.rewinds.contains_key(&rewind.producer) {
+            let key = RecordKey::Rewind(rewind.producer);
+            let then = match rewind.request {
+                Some(request) => Then::Reply { request, reply },
+                None => Then::Nothing,
+            };
+            self.append(vec![(key, Change::Delete)], then);
+        } else if let Some(request) = rewind.request {
+            self.reply(request, self.applied, reply);
+        }
+    }
+
     /// Remembers that the blocks from where a rewind begins were taken back.
-    fn note_taken_back(&mut self, rewind: &Rewind, last: u64, emitted: bool) {
+    fn note_taken_back(&mut self, rewind: &Rewinding, last: u64, emitted: bool) {
         self.note_past(Past::TakenBack {
             source: rewind.producer.clone(),
             first: rewind.from,
@@ -96,7 +188,7 @@ impl Core {
     }
 
     /// Answers the source's messages that wait at a door.
-    fn turn_away(&mut self, rewind: &Rewind) {
+    fn turn_away(&mut self, rewind: &Rewinding) {
         let from = rewind.from;
         let is_taken_back =
             |submit: &Submit| submit.producer == rewind.producer && submit.message.last >= from;

@@ -8,7 +8,7 @@ use proofmill_bus::{Expect, Seq};
 use super::counts::Counted;
 use super::deadline::Slot;
 use super::event::{
-    Action, Event, Now, Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
+    Action, Event, Now, Reply, RequestId, Settled, Submit, Target, Time, Timing, Token,
 };
 use super::hedge::History;
 use super::hosts::{Gathering, Host};
@@ -16,13 +16,16 @@ use super::marks::Finished;
 use super::past::{Chronicle, Ending, HistoryOptions};
 use super::progress::Unrecorded;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
+use super::rewind::Rewinding;
 use super::sequence::Emission;
 use super::tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 use super::view::Counters;
 use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
-use crate::record::{Attempt, Begun, DeadRecord, PartRecord, Record, RecordKey, TaskRecord};
+use crate::record::{
+    Attempt, Begun, DeadRecord, PartRecord, Record, RecordKey, RewindRecord, TaskRecord,
+};
 
 /// Settings of a core that no workflow file holds.
 #[derive(Clone, Default)]
@@ -135,6 +138,10 @@ pub struct Core {
     pub(super) outdated: usize,
     pub(super) forgetting: bool,
     pub(super) sources: BTreeMap<Arc<str>, u64>,
+    /// Rewinds that are under way, as the log has them, by their source.
+    pub(super) rewinds: BTreeMap<Arc<str>, RewindRecord>,
+    /// The same as this coordinator has them: how many of a source, and from which block on.
+    pub(super) rewinding: BTreeMap<Arc<str>, (usize, u64)>,
     pub(super) parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submit>>,
     pub(super) next_park: u64,
     /// By first block: blocks whose deadline is counted.
@@ -324,7 +331,7 @@ pub(super) enum Then {
     },
     /// Tasks have been dropped: look again for what has followed from others.
     Rewind {
-        rewind: Rewind,
+        rewind: Rewinding,
         dropped: Vec<TaskId>,
     },
 }
@@ -418,6 +425,8 @@ impl Core {
             outdated: 0,
             forgetting: false,
             sources: BTreeMap::new(),
+            rewinds: BTreeMap::new(),
+            rewinding: BTreeMap::new(),
             parked: BTreeMap::new(),
             next_park: 0,
             slots: BTreeMap::new(),
@@ -469,6 +478,7 @@ impl Core {
             self.enter(no);
             self.resume_attempts(no);
         }
+        self.resume_rewinds();
         self.forget_groups();
         self.trim_past();
         self.settle_down();

@@ -112,7 +112,8 @@ impl Core {
             let (Ok(record) | Err((record, _))) = task;
             self.is_in_motion(*reader, record)
         });
-        if in_motion {
+        // One that came while its source's blocks are taken back would be taken back with them.
+        if in_motion || self.is_rewound(&submit.producer, submit.message.last) {
             self.deferred.push(submit);
             return;
         }

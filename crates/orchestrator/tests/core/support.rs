@@ -157,14 +157,18 @@ impl Mill {
 
     /// The log takes what is on the way to it, in order, until nothing is.
     pub(crate) fn arrive(&mut self) {
-        while let Some((token, ops)) = self
-            .on_the_way
-            .as_mut()
-            .and_then(|on_the_way| (!on_the_way.is_empty()).then(|| on_the_way.remove(0)))
-        {
-            let answer = self.take(token, ops);
-            self.tell(answer);
-        }
+        while self.arrive_first() {}
+    }
+
+    /// The log takes the first of what is on the way to it; whether there was anything.
+    pub(crate) fn arrive_first(&mut self) -> bool {
+        let on_the_way = self.on_the_way.as_mut().filter(|it| !it.is_empty());
+        let Some((token, ops)) = on_the_way.map(|on_the_way| on_the_way.remove(0)) else {
+            return false;
+        };
+        let answer = self.take(token, ops);
+        self.tell(answer);
+        true
     }
 
     fn append(&mut self, ops: Vec<Op>) -> Result<Seq, String> {
