@@ -5,6 +5,7 @@ mod bitcoin;
 mod chunk;
 mod chunks;
 mod headers;
+mod verdicts;
 mod verify;
 
 pub(crate) use bitcoin::{KeyFiles, Keys, Note, Watcher};

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proofmill_circuits::bitcoin::{ChunkStatement, Difficulty};
-use proofmill_groth16::header_chain::{HeaderChainVerifier, Proof, verify_chunks};
+use proofmill_circuits::bitcoin::Difficulty;
+use proofmill_groth16::header_chain::HeaderChainVerifier;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::origin::Origin;
 use proofmill_orchestrator::sink::{EmissionCheck, Passed};
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::bitcoin::{DEFAULT_SLOTS, Keys, Note, Watcher, no_keys};
 use super::chunk::{EmittedChunk, ProvenChunk};
+use super::verdicts::{KeyOfVerifier, Objection, Stated};
 
 /// Proven chunks in, [`EmittedChunk`]s out.
 pub(super) struct Verify {
@@ -21,6 +22,7 @@ pub(super) struct Verify {
     /// Whether blocks are heights of Bitcoin's main chain, and bits are checked by its rule.
     retarget: bool,
     keys: Keys,
+    key: KeyOfVerifier,
     watcher: Watcher,
 }
 
@@ -43,6 +45,7 @@ impl Verify {
             slots: params.slots.unwrap_or(DEFAULT_SLOTS),
             retarget: params.retarget,
             keys,
+            key: KeyOfVerifier::default(),
             watcher,
         })
     }
@@ -53,22 +56,19 @@ impl Verify {
         compared: Vec<Compared>,
         verifier: &HeaderChainVerifier,
         note: fn(usize, Duration) -> Note,
-    ) -> Vec<Result<(ProvenChunk, Origin), String>> {
+    ) -> Vec<Result<(ProvenChunk, Origin), Objection>> {
         let began = Instant::now();
-        let together: Vec<(ChunkStatement, Proof)> = compared
+        let together: Vec<Stated<'_>> = compared
             .iter()
             .flatten()
-            .map(|(chunk, _)| (chunk.proof().statement.clone(), chunk.proof().proof))
+            .map(|(chunk, origin)| (origin.first, &chunk.proof().statement, &chunk.proof().proof))
             .collect();
-        let mut verdicts = verify_chunks(verifier, &together).into_iter();
+        let mut verdicts = self.key.verify(verifier, &together).into_iter();
         (self.watcher)(note(together.len(), began.elapsed()));
         let verdict = |compared: Compared| {
-            let right = compared?;
-            match verdicts.next() {
-                Some(Ok(())) => Ok(right),
-                Some(Err(error)) => Err(error.to_string()),
-                None => Err("no verdict".to_owned()),
-            }
+            let right = compared.map_err(Objection::Invalid)?;
+            let none = || Err(Objection::Unknown("no verdict".to_owned()));
+            verdicts.next().unwrap_or_else(none).map(|()| right)
         };
         compared.into_iter().map(verdict).collect()
     }
@@ -117,15 +117,20 @@ impl Prover for Verify {
         };
         let compared = batch.iter().map(compare).collect();
         let verdicts = self.verify(compared, &verifier, note);
-        let emit = |verdict: Result<(ProvenChunk, Origin), String>| {
+        let emit = |verdict: Result<(ProvenChunk, Origin), Objection>| {
             let (chunk, origin) = verdict?;
-            chunk.emitted(&origin, self.slots)
+            let emitted = chunk.emitted(&origin, self.slots);
+            emitted.map(Json).map_err(Objection::Invalid)
         };
-        let wrong =
-            |why: String| ProverError::Permanent(format!("the proof does not verify: {why}"));
+        let wrong = |objection| match objection {
+            Objection::Invalid(why) => {
+                ProverError::Permanent(format!("the proof does not verify: {why}"))
+            }
+            Objection::Unknown(why) => ProverError::Retry(why),
+        };
         let verdicts = verdicts.into_iter();
         verdicts
-            .map(|verdict| emit(verdict).map(Json).map_err(wrong))
+            .map(|verdict| emit(verdict).map_err(wrong))
             .collect()
     }
 }
@@ -138,9 +143,13 @@ impl EmissionCheck for Verify {
         };
         let note = |count, took| Note::Checked { count, took };
         let compared = passed.iter().map(|one| self.compare_passed(one)).collect();
+        let wrong = |objection| match objection {
+            Objection::Invalid(why) => ProverError::Permanent(why),
+            Objection::Unknown(why) => ProverError::Retry(why),
+        };
         let verdicts = self.verify(compared, &verifier, note).into_iter();
         verdicts
-            .map(|verdict| verdict.map(|_| ()).map_err(ProverError::Permanent))
+            .map(|verdict| verdict.map(|_| ()).map_err(wrong))
             .collect()
     }
 

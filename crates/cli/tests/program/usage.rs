@@ -51,6 +51,8 @@ fn help_of_every_command() {
         ("submit", &["submit"]),
         ("prove", &["prove"]),
         ("verify", &["verify"]),
+        ("verifier", &["verifier"]),
+        ("verifier-serve", &["verifier", "serve"]),
         ("zkey", &["zkey"]),
         ("zkey-info", &["zkey", "info"]),
         ("zkey-check", &["zkey", "check"]),

@@ -339,7 +339,10 @@ fn a_rewind_that_is_cut_short_is_finished_by_the_next_coordinator() {
     assert_eq!(bring(&mut mill, 2, 'b', Edition::Only), None);
     mill.arrive();
     mill.on_the_way = None;
-    assert_eq!(mill.reply(RequestId(2_000_002)), Some(Reply::Rewound { from: 2 }));
+    assert_eq!(
+        mill.reply(RequestId(2_000_002)),
+        Some(Reply::Rewound { from: 2 })
+    );
     assert_eq!(mill.tasks(), Vec::<String>::new());
     assert!(!mill.has_key("rewind.chain"));
     assert_eq!(mill.emitted, [id("emit/0/0")]);

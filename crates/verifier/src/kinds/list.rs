@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofmill_groth16::{Bls12_381, Bn254};
 use proofmill_ipa::Srs;
 
-use super::{Groth16, GrumpkinIpa};
+use super::{Groth16, GrumpkinIpa, Kzg};
 use crate::erased::AnyKind;
 use crate::keys::KeyError;
 use crate::kind::Kind;
@@ -32,7 +32,8 @@ impl Kinds {
     pub fn all(srs: Option<&Srs>) -> Self {
         let kinds = Self::none()
             .with(Groth16::<Bn254>::new())
-            .with(Groth16::<Bls12_381>::new());
+            .with(Groth16::<Bls12_381>::new())
+            .with(Kzg::new());
         match srs {
             Some(srs) => kinds.with(GrumpkinIpa::new(srs)),
             None => kinds,

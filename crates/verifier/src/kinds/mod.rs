@@ -2,10 +2,12 @@
 
 mod groth16;
 mod grumpkin_ipa;
+mod kzg;
 mod list;
 
 pub use groth16::{Groth16, Groth16Claim};
 pub use grumpkin_ipa::GrumpkinIpa;
+pub use kzg::Kzg;
 pub use list::Kinds;
 
 use rand::TryRngCore;

@@ -4,9 +4,10 @@ use ark_ff::One;
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{Rng, SeedableRng};
+use c_kzg::{Blob, ethereum_kzg_settings};
 use proofmill_groth16::{Bls12_381, Bn254, Engine};
 use proofmill_ipa::{Opening, Scalar, Srs};
-use proofmill_verifier::kinds::GrumpkinIpa;
+use proofmill_verifier::kinds::{GrumpkinIpa, Kzg};
 use proofmill_verifier::{Kinds, Options, Request, Status};
 
 use super::support::{Circuit, Running, id, verdicts};
@@ -172,6 +173,66 @@ async fn grumpkin_ipa() {
             for (verdict, is_bad) in verdicts.iter().zip(&is_bad) {
                 let named = matches!(verdict.status, Status::Invalid(_));
                 assert_eq!(named, *is_bad, "{size} openings, {bad} bad: {verdict:?}");
+            }
+        }
+    }
+}
+
+/// Cells and a blob, made by c-kzg: batches of both, with a bent byte or another cell's proof.
+#[tokio::test(flavor = "multi_thread")]
+async fn kzg() {
+    use proofmill_kzg::{BLOB_BYTES, Request as Encoded};
+    let rng = &mut StdRng::seed_from_u64(13);
+    let settings = ethereum_kzg_settings(0);
+    let mut bytes = vec![0; BLOB_BYTES];
+    // The first byte of an element stays zero, so that it is below the modulus.
+    bytes
+        .chunks_mut(32)
+        .for_each(|element| rng.fill(&mut element[1..]));
+    let blob = Blob::from_bytes(&bytes).unwrap();
+    let commitment = settings.blob_to_kzg_commitment(&blob).unwrap();
+    let proof = settings
+        .compute_blob_kzg_proof(&blob, &commitment.to_bytes())
+        .unwrap();
+    let (cells, proofs) = settings.compute_cells_and_kzg_proofs(&blob).unwrap();
+    let encode = |index: usize, proof: usize, bent: Option<usize>| {
+        let mut cell = cells[index].to_bytes();
+        if let Some(place) = bent {
+            cell[place] ^= 1;
+        }
+        Encoded::Cell {
+            index: index as u64,
+            commitment: &commitment,
+            proof: &proofs[proof],
+            cell: &cell,
+        }
+        .encode()
+    };
+    let whole = Encoded::Blob {
+        commitment: &commitment,
+        proof: &proof,
+        blob: &blob,
+    };
+    for size in SIZES {
+        for bad in shares(size) {
+            let running = Running::of(Options::of(Kinds::none().with(Kzg::new())));
+            let is_bad = places(rng, size, bad);
+            let requests = is_bad.iter().enumerate().map(|(number, is_bad)| {
+                let index = rng.gen_range(0..cells.len());
+                let encoded = match (*is_bad, rng.gen_range(0..4)) {
+                    (false, 0) => whole.encode(),
+                    (false, _) => encode(index, index, None),
+                    (true, 0) => encode(index, (index + 1) % cells.len(), None),
+                    // The last byte of an element.
+                    (true, _) => encode(index, index, Some(32 * rng.gen_range(1..64) - 1)),
+                };
+                Request::new("a", &id(number), "kzg", encoded)
+            });
+            let requests = requests.collect();
+            let verdicts = verdicts(&running.handle, requests).await;
+            for (verdict, is_bad) in verdicts.iter().zip(&is_bad) {
+                let named = matches!(verdict.status, Status::Invalid(_));
+                assert_eq!(named, *is_bad, "{size} requests, {bad} bad: {verdict:?}");
             }
         }
     }

@@ -1,0 +1,124 @@
+//! The verifier in this process, which the workflow's stages that verify and the check before emission
+//! share: proofs that come while others are checked are checked together.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock};
+
+use ark_ec::pairing::Pairing;
+use ark_serialize::CanonicalSerialize;
+use futures_util::future::join_all;
+use proofmill_circuits::bitcoin::ChunkStatement;
+use proofmill_groth16::Bls12_381;
+use proofmill_groth16::header_chain::{HeaderChainVerifier, Proof};
+use proofmill_verifier::kinds::Groth16;
+use proofmill_verifier::{Handle, KeyDigest, Kind, Kinds, Options, Request, Service, Status};
+
+/// The client that the mill is for its verifier.
+const CLIENT: &str = "mill";
+
+/// Proofs of this verifier's kind.
+static KIND: Groth16<Bls12_381> = Groth16::new();
+/// Numbers requests, each of which is verified anew.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+/// The verifier; none where the system gives it no threads.
+static VERIFIER: LazyLock<Result<Handle, String>> = LazyLock::new(|| {
+    let options = Options::of(Kinds::none().with(Groth16::<Bls12_381>::new()));
+    // There are no deadlines to keep, and it ends with the process.
+    let opened = Service::open(options);
+    opened
+        .map(|(_, handle)| handle)
+        .map_err(|error| error.to_string())
+});
+
+/// What is said against a proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Objection {
+    /// It does not prove what it is said to.
+    Invalid(String),
+    /// Nobody knows: another attempt may tell.
+    Unknown(String),
+}
+
+/// A circuit's verifying key, at the verifier.
+#[derive(Default)]
+pub(super) struct KeyOfVerifier(OnceLock<KeyDigest>);
+
+type Scalar = <Bls12_381 as Pairing>::ScalarField;
+
+/// A proof, what it states, and the first block that it is of.
+pub(super) type Stated<'a> = (u64, &'a ChunkStatement, &'a Proof);
+
+// === impl KeyOfVerifier ===
+
+impl KeyOfVerifier {
+    /// A verdict for each proof, in order. Blocks it.
+    pub(super) fn verify(
+        &self,
+        verifier: &HeaderChainVerifier,
+        proofs: &[Stated<'_>],
+    ) -> Vec<Result<(), Objection>> {
+        let unknown = |why: &str| {
+            proofs
+                .iter()
+                .map(|_| Err(Objection::Unknown(why.to_owned())))
+                .collect()
+        };
+        let handle = match &*VERIFIER {
+            Ok(handle) => handle,
+            Err(why) => return unknown(why),
+        };
+        futures_executor::block_on(async {
+            let key = match self.digest(handle, verifier).await {
+                Ok(key) => key,
+                Err(why) => return unknown(&why),
+            };
+            let verdicts = proofs
+                .iter()
+                .map(|proof| verdict(handle, verifier, key, proof));
+            join_all(verdicts).await
+        })
+    }
+
+    async fn digest(
+        &self,
+        handle: &Handle,
+        verifier: &HeaderChainVerifier,
+    ) -> Result<KeyDigest, String> {
+        if let Some(digest) = self.0.get() {
+            return Ok(*digest);
+        }
+        let key = verifier.vk().to_bytes();
+        let added = handle.add_key(CLIENT, KIND.name(), key.into()).await;
+        let digest = added.map_err(|error| error.to_string())?;
+        Ok(*self.0.get_or_init(|| digest))
+    }
+}
+
+async fn verdict(
+    handle: &Handle,
+    verifier: &HeaderChainVerifier,
+    key: KeyDigest,
+    (block, statement, proof): &Stated<'_>,
+) -> Result<(), Objection> {
+    let inputs = statement.to_inputs(verifier.slots());
+    let inputs: Vec<Scalar> = inputs.map_err(|error| Objection::Invalid(error.to_string()))?;
+    let mut statement = Vec::new();
+    for input in &inputs {
+        let written = CanonicalSerialize::serialize_compressed(input, &mut statement);
+        written.map_err(|error| Objection::Unknown(error.to_string()))?;
+    }
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let request = Request::new(CLIENT, &number.to_string(), KIND.name(), proof.to_bytes());
+    let request = Request {
+        // A false proof of one block is nothing against the others.
+        source: block.to_string().into(),
+        ..request.under(key, statement)
+    };
+    let verdict = handle.verify(request).await;
+    match verdict.map(|verdict| verdict.status) {
+        Ok(Status::Valid) => Ok(()),
+        Ok(Status::Invalid(reason)) => Err(Objection::Invalid(reason.to_string())),
+        Ok(Status::Unavailable(reason)) => Err(Objection::Unknown(reason.to_string())),
+        Err(refused) => Err(Objection::Unknown(refused.to_string())),
+    }
+}
