@@ -28,7 +28,7 @@ pub fn inner_products(left: &[Fq], right: &[Fq], length: usize) -> Vec<Fq> {
 /// As for [`inner_products`], and if this machine has not the instructions.
 pub fn inner_products_on(set: InstructionSet, left: &[Fq], right: &[Fq], length: usize) -> Vec<Fq> {
     assert!(
-        length > 0 && left.len() % length == 0 && right.len() % length == 0,
+        length > 0 && left.len().is_multiple_of(length) && right.len().is_multiple_of(length),
         "{} and {} elements in rows of {length}",
         left.len(),
         right.len()
@@ -42,7 +42,7 @@ pub fn inner_products_on(set: InstructionSet, left: &[Fq], right: &[Fq], length:
     let places = products.par_chunks_exact_mut(columns);
     match checked(set) {
         #[cfg(target_arch = "x86_64")]
-        InstructionSet::Avx512Ifma if columns % 8 == 0 => {
+        InstructionSet::Avx512Ifma if columns.is_multiple_of(8) => {
             let right = Columns::<ark_bn254::FqConfig>::new(right, length);
             places
                 .zip(rows())

@@ -50,16 +50,11 @@ impl Poseidon2 {
     ///
     /// If this machine has not the instructions.
     pub fn new_on(set: InstructionSet, parameters: Poseidon2Parameters) -> Self {
+        checked(set);
         Self {
             #[cfg(target_arch = "x86_64")]
-            vector: (checked(set) == InstructionSet::Avx512Ifma)
+            vector: (set == InstructionSet::Avx512Ifma)
                 .then(|| vector::Parameters::new(&parameters)),
-            #[cfg(not(target_arch = "x86_64"))]
-            parameters: {
-                checked(set);
-                parameters
-            },
-            #[cfg(target_arch = "x86_64")]
             parameters,
         }
     }

@@ -111,10 +111,9 @@ where
         let tables = [&table, &images];
         let mut sum: Option<Point<V>> = None;
         for place in (0..digits[0].len().max(digits[1].len())).rev() {
-            sum = match sum {
-                Some(sum) => Some(sum.double()),
-                None => None,
-            };
+            if let Some(sum) = &mut sum {
+                *sum = sum.double();
+            }
             for (digits, table) in digits.iter().zip(tables) {
                 let digit = digits.get(place).copied().unwrap_or(0);
                 if digit == 0 {
