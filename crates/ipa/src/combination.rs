@@ -1,12 +1,10 @@
 //! Claims under weights, as one combination of points.
 
 use ark_ff::{One, Zero};
+use proofmill_kernels::inner_products;
 use rand::TryRngCore;
 use rand::rngs::OsRng;
-use rayon::iter::{IndexedParallelIterator, ParallelIterator};
-use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
-use crate::products::inner_product;
 use crate::reduce::DeferredClaim;
 use crate::{Point, Scalar};
 
@@ -147,20 +145,11 @@ impl Combination {
 /// the upper bits of i and one that stands for the lower, so an entry of the sum is an inner product
 /// over the claims.
 pub(crate) fn weighted_products(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Vec<Scalar> {
-    let mut sum = vec![Scalar::zero(); 1 << log_size];
     let factors = Factors::of(claims, log_size);
     if factors.count == 0 {
-        return sum;
+        return vec![Scalar::zero(); 1 << log_size];
     }
-    let row = factors.low.len() / factors.count;
-    sum.par_chunks_exact_mut(row)
-        .zip(factors.high.par_chunks_exact(factors.count))
-        .for_each(|(sums, high)| {
-            for (sum, low) in sums.iter_mut().zip(factors.low.chunks_exact(factors.count)) {
-                *sum = inner_product(high, low);
-            }
-        });
-    sum
+    inner_products(&factors.high, &factors.low, factors.count)
 }
 
 // === impl Factors ===

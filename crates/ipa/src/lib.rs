@@ -26,7 +26,6 @@ mod combination;
 mod elements;
 mod opening;
 pub mod poseidon2;
-mod products;
 mod prove;
 mod reduce;
 mod rollup;

@@ -4,7 +4,8 @@
 
 use std::sync::LazyLock;
 
-use ark_ff::{AdditiveGroup, BigInt, BigInteger, Field, MontFp, PrimeField};
+use ark_ff::{AdditiveGroup, BigInt, BigInteger, MontFp, PrimeField};
+use proofmill_kernels::{Poseidon2, Poseidon2Parameters};
 
 use crate::Base;
 
@@ -28,13 +29,7 @@ const INTERNAL_DIAGONAL_LESS_ONE: [Base; WIDTH] = [
     MontFp!("0x222c01175718386f2e2e82eb122789e352e105a3b8fa852613bc534433ee428b"),
 ];
 
-/// What is added in the rounds.
-struct RoundConstants {
-    full: [[Base; WIDTH]; FULL_ROUNDS],
-    partial: [Base; PARTIAL_ROUNDS],
-}
-
-static ROUND_CONSTANTS: LazyLock<RoundConstants> = LazyLock::new(RoundConstants::derive);
+static PERMUTATION: LazyLock<Poseidon2> = LazyLock::new(|| Poseidon2::new(parameters()));
 
 /// The Grain LFSR, which Poseidon's parameters come from (eprint.iacr.org/2019/458, appendix F).
 struct Grain {
@@ -44,89 +39,68 @@ struct Grain {
 
 /// Applies the permutation.
 pub fn permute(state: &mut [Base; WIDTH]) {
-    let constants = &*ROUND_CONSTANTS;
-    let (first, last) = constants.full.split_at(FULL_ROUNDS / 2);
-    multiply_external(state);
-    first.iter().for_each(|added| full_round(state, added));
-    for added in &constants.partial {
-        state[0] = fifth_power(state[0] + added);
-        multiply_internal(state);
-    }
-    last.iter().for_each(|added| full_round(state, added));
+    PERMUTATION.permute(state);
 }
 
 /// The hash of any number of elements: a sponge of rate [`RATE`] with the number of elements,
 /// times 2⁶⁴, in the capacity; what the last block lacks is zero.
 pub fn hash(input: &[Base]) -> Base {
-    let mut state = [Base::ZERO; WIDTH];
-    state[RATE] = Base::from((input.len() as u128) << 64);
-    let mut absorb = |block: &[Base]| {
-        for (element, added) in state.iter_mut().zip(block) {
-            *element += added;
-        }
-        permute(&mut state);
-    };
+    let mut state = empty(input.len());
     if input.is_empty() {
-        absorb(&[]);
+        permute(&mut state);
     }
-    input.chunks(RATE).for_each(absorb);
+    for block in input.chunks(RATE) {
+        absorb(&mut state, block);
+        permute(&mut state);
+    }
     state[0]
 }
 
-fn full_round(state: &mut [Base; WIDTH], added: &[Base; WIDTH]) {
-    for (element, added) in state.iter_mut().zip(added) {
-        *element = fifth_power(*element + added);
+/// The [`hash`] of each input, on this thread: [`lanes`] of them take about as long as one.
+pub fn hash_each<const N: usize>(inputs: &[[Base; N]]) -> Vec<Base> {
+    const { assert!(N > 0, "an empty input has a block, and is not worth a lane") };
+    let mut states = vec![empty(N); inputs.len()];
+    for from in (0..N).step_by(RATE) {
+        for (state, input) in states.iter_mut().zip(inputs) {
+            absorb(state, &input[from..N.min(from + RATE)]);
+        }
+        PERMUTATION.permute_each(&mut states);
     }
-    multiply_external(state);
+    states.into_iter().map(|state| state[0]).collect()
 }
 
-#[inline]
-fn fifth_power(x: Base) -> Base {
-    x.square().square() * x
+/// How many hashes side by side take about as long as one.
+pub fn lanes() -> usize {
+    PERMUTATION.lanes()
 }
 
-/// Multiplies by the matrix M₄ of the paper's appendix B:
-/// (5 7 1 3; 4 6 1 1; 1 3 5 7; 1 1 4 6).
-#[inline]
-fn multiply_external(state: &mut [Base; WIDTH]) {
-    let [a, b, c, d] = *state;
-    let (ab, cd) = (a + b, c + d);
-    let left = b.double() + cd;
-    let right = d.double() + ab;
-    let last = cd.double().double() + right;
-    let second = ab.double().double() + left;
-    *state = [right + second, second, left + last, last];
+/// The sponge before so many elements.
+fn empty(length: usize) -> [Base; WIDTH] {
+    let mut state = [Base::ZERO; WIDTH];
+    state[RATE] = Base::from((length as u128) << 64);
+    state
 }
 
-/// Multiplies by the matrix of ones, plus the diagonal.
-#[inline]
-fn multiply_internal(state: &mut [Base; WIDTH]) {
-    let sum = state[0] + state[1] + state[2] + state[3];
-    for (element, factor) in state.iter_mut().zip(&INTERNAL_DIAGONAL_LESS_ONE) {
-        *element = *element * factor + sum;
+fn absorb(state: &mut [Base; WIDTH], block: &[Base]) {
+    for (element, added) in state.iter_mut().zip(block) {
+        *element += added;
     }
 }
 
-// === impl RoundConstants ===
-
-impl RoundConstants {
-    /// As the reference implementation does (`poseidon2_rust_params.sage`): elements of the Grain
-    /// LFSR in the order of use.
-    fn derive() -> Self {
-        let mut grain = Grain::new();
-        let mut full = [[Base::ZERO; WIDTH]; FULL_ROUNDS];
-        let mut partial = [Base::ZERO; PARTIAL_ROUNDS];
-        let (first, last) = full.split_at_mut(FULL_ROUNDS / 2);
-        for constant in first.as_flattened_mut() {
-            *constant = grain.element();
-        }
-        for constant in &mut partial {
-            *constant = grain.element();
-        }
-        for constant in last.as_flattened_mut() {
-            *constant = grain.element();
-        }
-        Self { full, partial }
+/// The round constants as the reference implementation derives them (`poseidon2_rust_params.sage`):
+/// elements of the Grain LFSR in the order of use.
+fn parameters() -> Poseidon2Parameters {
+    let mut grain = Grain::new();
+    let full = |grain: &mut Grain| -> Vec<[Base; WIDTH]> {
+        (0..FULL_ROUNDS / 2)
+            .map(|_| std::array::from_fn(|_| grain.element()))
+            .collect()
+    };
+    Poseidon2Parameters {
+        diagonal_less_one: INTERNAL_DIAGONAL_LESS_ONE,
+        first: full(&mut grain),
+        partial: (0..PARTIAL_ROUNDS).map(|_| grain.element()).collect(),
+        last: full(&mut grain),
     }
 }
 
@@ -222,9 +196,9 @@ mod tests {
     /// The first and last round constants of barretenberg's `poseidon2_params.hpp`.
     #[test]
     fn constants_are_barretenbergs() {
-        let constants = RoundConstants::derive();
+        let constants = parameters();
         assert_eq!(
-            constants.full[0][0],
+            constants.first[0][0],
             MontFp!("0x19b849f69450b06848da1d39bd5e4a4302bb86744edc26238b0878e269ed23e5")
         );
         assert_eq!(
@@ -232,9 +206,27 @@ mod tests {
             MontFp!("0x0c6f8f958be0e93053d7fd4fc54512855535ed1539f051dcb43a26fd926361cf")
         );
         assert_eq!(
-            constants.full[7][3],
+            constants.last[3][3],
             MontFp!("0x176563472456aaa746b694c60e1823611ef39039b2edc7ff391e6f2293d2c404")
         );
+    }
+
+    /// One to three blocks, by themselves and in lanes that are not all taken.
+    #[test]
+    fn hashes_side_by_side_are_those_of_each() {
+        fn check<const N: usize>() {
+            let inputs: Vec<[Base; N]> = (0..11)
+                .map(|i| std::array::from_fn(|j| Base::from((i * N + j) as u64)))
+                .collect();
+            for count in 0..inputs.len() {
+                let hashes: Vec<_> = inputs[..count].iter().map(|input| hash(input)).collect();
+                assert_eq!(hash_each(&inputs[..count]), hashes, "{count}");
+            }
+        }
+        check::<1>();
+        check::<5>();
+        check::<6>();
+        check::<7>();
     }
 
     #[test]

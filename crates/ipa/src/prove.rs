@@ -2,10 +2,9 @@
 
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{AdditiveGroup, Field};
-use proofmill_kernels::msm;
+use proofmill_kernels::{inner_products, msm};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-use crate::products::inner_product;
 use crate::transcript::Transcript;
 use crate::{Opening, OpeningClaim, Point, Round, Scalar, Srs, Sum};
 
@@ -80,4 +79,9 @@ fn folded_bases(bases: &[Point], factor: Scalar) -> Vec<Point> {
         .map(|(lower, upper)| *upper * factor + lower)
         .collect();
     Sum::normalize_batch(&sums)
+}
+
+/// Σ left[i]·right[i].
+fn inner_product(left: &[Scalar], right: &[Scalar]) -> Scalar {
+    inner_products(left, right, left.len())[0]
 }

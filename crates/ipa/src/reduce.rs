@@ -2,8 +2,11 @@
 //! zero.
 
 use ark_ff::{Field, One, Zero, batch_inversion};
+use rayon::iter::ParallelIterator;
+use rayon::slice::ParallelSlice;
 
-use crate::transcript::Transcript;
+use crate::poseidon2::lanes;
+use crate::transcript::{Challenges, challenges};
 use crate::{Opening, OpeningClaim, Point, Round, Scalar};
 
 /// An opening after its challenges are known. It holds if two combinations of points are zero:
@@ -48,9 +51,19 @@ pub enum Invalid {
     Argument,
 }
 
-/// Reduces openings; all their challenges share one inversion.
+/// Reduces openings on all threads of the current rayon pool; all their challenges share one
+/// inversion.
 pub(crate) fn reduce_all(openings: &[&Opening]) -> Vec<Result<DeferredClaim, Invalid>> {
-    let mut reduced: Vec<_> = openings.iter().map(|opening| hashed(opening)).collect();
+    let mut reduced: Vec<_> = openings
+        .par_chunks(lanes())
+        .flat_map_iter(|openings| {
+            let challenges = challenges(openings).into_iter();
+            openings
+                .iter()
+                .zip(challenges)
+                .map(|(of, drawn)| deferred(of, drawn))
+        })
+        .collect();
     let mut inverses: Vec<Scalar> = reduced
         .iter()
         .flatten()
@@ -68,14 +81,9 @@ pub(crate) fn reduce_all(openings: &[&Opening]) -> Vec<Result<DeferredClaim, Inv
 }
 
 /// A claim with its challenges, without what follows from their inverses.
-fn hashed(opening: &Opening) -> Result<DeferredClaim, Invalid> {
-    let (mut transcript, generator_challenge) = Transcript::begin(&opening.claim);
-    let challenges: Vec<_> = opening
-        .rounds
-        .iter()
-        .map(|round| transcript.round(round))
-        .collect();
-    if generator_challenge.is_zero() || challenges.iter().any(Zero::is_zero) {
+fn deferred(opening: &Opening, challenges: Challenges) -> Result<DeferredClaim, Invalid> {
+    let Challenges { generator, rounds } = challenges;
+    if generator.is_zero() || rounds.iter().any(Zero::is_zero) {
         return Err(Invalid::ZeroChallenge);
     }
     Ok(DeferredClaim {
@@ -83,8 +91,8 @@ fn hashed(opening: &Opening) -> Result<DeferredClaim, Invalid> {
         rounds: opening.rounds.clone(),
         folded_base: opening.folded_base,
         folded_coefficient: opening.folded_coefficient,
-        generator_challenge,
-        challenges,
+        generator_challenge: generator,
+        challenges: rounds,
         inverses: Vec::new(),
         folded_power: Scalar::zero(),
     })

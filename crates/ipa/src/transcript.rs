@@ -4,15 +4,24 @@ use ark_ff::{BigInt, PrimeField};
 
 use crate::elements::LOW_LIMB_BITS;
 use crate::opening::coordinates;
-use crate::poseidon2::hash;
-use crate::{Base, OpeningClaim, Round, Scalar};
+use crate::poseidon2::{hash, hash_each};
+use crate::{Base, Opening, OpeningClaim, Round, Scalar};
 
 /// Bits of a hash that make a challenge.
 const CHALLENGE_BITS: u32 = 127;
 
 /// Barretenberg's transcript: each hash begins with the one before.
+#[derive(Clone, Copy)]
 pub(crate) struct Transcript {
     last: Base,
+}
+
+/// What the transcripts of one opening give.
+pub(crate) struct Challenges {
+    /// u, for the generator.
+    pub(crate) generator: Scalar,
+    /// One for each round.
+    pub(crate) rounds: Vec<Scalar>,
 }
 
 // === impl Transcript ===
@@ -20,20 +29,66 @@ pub(crate) struct Transcript {
 impl Transcript {
     /// Begins with the claim, and gives the challenge for the generator.
     pub(crate) fn begin(claim: &OpeningClaim) -> (Self, Scalar) {
-        let [x, y] = coordinates(&claim.commitment);
-        let [point_low, point_high] = limbs(claim.point);
-        let [value_low, value_high] = limbs(claim.value);
-        let last = hash(&[x, y, point_low, point_high, value_low, value_high]);
-        (Self { last }, challenge(last))
+        Self::after(hash(&beginning(claim)))
     }
 
     /// Takes what the prover sent, and gives the challenge of the round.
     pub(crate) fn round(&mut self, round: &Round) -> Scalar {
+        let drawn;
+        (*self, drawn) = Self::after(hash(&self.next(round)));
+        drawn
+    }
+
+    fn after(hash: Base) -> (Self, Scalar) {
+        (Self { last: hash }, challenge(hash))
+    }
+
+    /// What is hashed in a round.
+    fn next(self, round: &Round) -> [Base; 5] {
         let [left_x, left_y] = coordinates(&round.left);
         let [right_x, right_y] = coordinates(&round.right);
-        self.last = hash(&[self.last, left_x, left_y, right_x, right_y]);
-        challenge(self.last)
+        [self.last, left_x, left_y, right_x, right_y]
     }
+}
+
+/// The challenges of openings, whose transcripts go side by side as long as they have rounds.
+pub(crate) fn challenges(openings: &[&Opening]) -> Vec<Challenges> {
+    let beginnings: Vec<_> = openings.iter().map(|of| beginning(&of.claim)).collect();
+    let mut transcripts = Vec::with_capacity(openings.len());
+    let mut all = Vec::with_capacity(openings.len());
+    for (opening, hash) in openings.iter().zip(hash_each(&beginnings)) {
+        let (transcript, generator) = Transcript::after(hash);
+        transcripts.push(transcript);
+        all.push(Challenges {
+            generator,
+            rounds: Vec::with_capacity(opening.rounds.len()),
+        });
+    }
+    let longest = openings.iter().map(|of| of.rounds.len()).max();
+    for number in 0..longest.unwrap_or(0) {
+        let (places, inputs): (Vec<usize>, Vec<_>) = openings
+            .iter()
+            .enumerate()
+            .filter_map(|(place, of)| {
+                let round = of.rounds.get(number)?;
+                Some((place, transcripts[place].next(round)))
+            })
+            .unzip();
+        for (place, hash) in places.into_iter().zip(hash_each(&inputs)) {
+            let (transcript, drawn) = Transcript::after(hash);
+            transcripts[place] = transcript;
+            all[place].rounds.push(drawn);
+        }
+    }
+    all
+}
+
+/// What is hashed first.
+fn beginning(claim: &OpeningClaim) -> [Base; 6] {
+    let [x, y] = coordinates(&claim.commitment);
+    let [point_low, point_high] = limbs(claim.point);
+    let [value_low, value_high] = limbs(claim.value);
+    [x, y, point_low, point_high, value_low, value_high]
 }
 
 /// The lower bits of a hash.

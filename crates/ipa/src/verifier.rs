@@ -2,7 +2,7 @@
 
 use ark_ec::AffineRepr;
 use ark_ff::{One, Zero};
-use proofmill_kernels::{PreparedBases, msm};
+use proofmill_kernels::{InstructionSet, PreparedBases, msm};
 
 use crate::combination::{Combination, NoRandomness, Weights, weighted_products};
 use crate::reduce::{DeferredClaim, Invalid, reduce_all};
@@ -43,13 +43,17 @@ pub enum BatchError {
 // === impl Verifier ===
 
 impl Verifier {
-    /// Prepares an SRS in about `memory_limit` bytes. A copy of 2¹⁵ points takes 2 MiB; more than eight
-    /// copies have gained nothing (`examples/measure_ipa`).
+    /// Prepares an SRS in at most `memory_limit` bytes, or in one copy. A copy of 2¹⁵ points takes
+    /// 2 MiB; no more than two are kept, the points and their images by the endomorphism. (Multiples
+    /// besides would save a twentieth of a single check, and cost batches more: proofs' own points
+    /// could not share the buckets.)
     pub fn new(srs: &Srs, memory_limit: usize) -> Self {
         let mut points = srs.points().to_vec();
         points.push(Point::generator());
+        let set = InstructionSet::current();
+        let two_copies = PreparedBases::<Sum>::bytes_for(set, points.len(), 2);
         Self {
-            bases: PreparedBases::new(&points, memory_limit),
+            bases: PreparedBases::new(&points, memory_limit.min(two_copies)),
             log_size: srs.log_size(),
         }
     }
@@ -73,7 +77,8 @@ impl Verifier {
         self.reduce_all(&[opening]).remove(0)
     }
 
-    /// As [`reduce`](Self::reduce), on this thread; all challenges are inverted together.
+    /// As [`reduce`](Self::reduce), on all threads of the current rayon pool: several openings are
+    /// hashed side by side, and all challenges are inverted together.
     pub fn reduce_all(&self, openings: &[&Opening]) -> Vec<Result<DeferredClaim, Invalid>> {
         let mut reduced = reduce_all(openings);
         for (result, opening) in reduced.iter_mut().zip(openings) {
@@ -166,7 +171,8 @@ impl Verifier {
         }
         let mut combination = Combination::of(claims, self.log_size);
         combination.srs.push(combination.generator);
-        self.bases.msm(&combination.srs) + msm::<Sum>(&combination.points, &combination.scalars)
+        self.bases
+            .msm_with(&combination.srs, &combination.points, &combination.scalars)
     }
 }
 

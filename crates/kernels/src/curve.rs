@@ -6,18 +6,20 @@ use ark_ff::PrimeField;
 
 use crate::InstructionSet;
 use crate::instruction_set::checked;
-use crate::msm::calibrate;
 use crate::msm::multiply::multiply;
 use crate::msm::multiply_each;
 use crate::msm::plan::Costs;
 use crate::msm::point_kernel::PointKernel;
 use crate::msm::prepared::{Prepared, Resident};
+use crate::msm::{calibrate, fold};
 use crate::portable::batch_add;
 use crate::portable::points::PortablePoints;
+use crate::subgroup::{self, numbers};
 #[cfg(target_arch = "x86_64")]
 use crate::x86_64_avx512ifma::{
-    field::Fp, field2::Quadratic, multiply_each::multiply_each as vector_multiply_each,
-    points::VectorPoints,
+    field::Fp, field2::Quadratic, fold::fold as vector_fold,
+    multiply_each::multiply_each as vector_multiply_each, points::VectorPoints,
+    subgroup::in_subgroup_each as vector_in_subgroup_each,
 };
 
 /// A group of points in short Weierstrass form: G1 and G2 of BLS12-381, BLS12-377 and BN254, and
@@ -69,12 +71,24 @@ mod sealed {
             points: &[Self::Affine],
             numbers: &[u128],
         ) -> Vec<Self::Affine>;
+
+        /// `left[i] + scalar·right[i]`, on this thread.
+        fn fold_here(
+            set: InstructionSet,
+            left: &[Self::Affine],
+            right: &[Self::Affine],
+            scalar: Self::ScalarField,
+        ) -> Vec<Self::Affine>;
+
+        /// Whether each point of the curve is in the subgroup, on this thread.
+        fn in_subgroup_each_here(set: InstructionSet, points: &[Self::Affine]) -> Vec<bool>;
     }
 }
 
-/// Implements the groups: a curve's configuration, and the field its coordinates are vectors of.
+/// Implements the groups: a curve's configuration, the field its coordinates are vectors of, and the
+/// number of its test for the subgroup, if it has points outside.
 macro_rules! groups {
-    ($($curve:ty, $vector:ty;)*) => {$(
+    ($($curve:ty, $vector:ty, $number:expr;)*) => {$(
         impl MsmGroup for Projective<$curve> {
             fn batch_add_assign(left: &mut [Self::Affine], right: &[Self::Affine]) {
                 batch_add::batch_add_assign(left, right);
@@ -141,16 +155,48 @@ macro_rules! groups {
                     _ => multiply_each::portable(points, numbers),
                 }
             }
+
+            fn fold_here(
+                set: InstructionSet,
+                left: &[Self::Affine],
+                right: &[Self::Affine],
+                scalar: Self::ScalarField,
+            ) -> Vec<Self::Affine> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        vector_fold::<$curve, $vector>(left, right, scalar)
+                    }
+                    _ => fold::portable(left, right, scalar),
+                }
+            }
+
+            fn in_subgroup_each_here(set: InstructionSet, points: &[Self::Affine]) -> Vec<bool> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        vector_in_subgroup_each::<$curve, $vector>(points, $number)
+                    }
+                    _ => subgroup::portable(points),
+                }
+            }
         }
     )*};
 }
 
 groups! {
-    ark_bls12_381::g1::Config, Fp<ark_bls12_381::FqConfig, 8, 6>;
-    ark_bls12_381::g2::Config, Quadratic<ark_bls12_381::Fq2Config, 8, 6>;
-    ark_bls12_377::g1::Config, Fp<ark_bls12_377::FqConfig, 8, 6>;
-    ark_bls12_377::g2::Config, Quadratic<ark_bls12_377::Fq2Config, 8, 6>;
-    ark_bn254::g1::Config, Fp<ark_bn254::FqConfig, 5, 4>;
-    ark_bn254::g2::Config, Quadratic<ark_bn254::Fq2Config, 5, 4>;
-    ark_grumpkin::GrumpkinConfig, Fp<ark_bn254::FrConfig, 5, 4>;
+    ark_bls12_381::g1::Config, Fp<ark_bls12_381::FqConfig, 8, 6>,
+        numbers::of_bls12_g1::<ark_bls12_381::Config>();
+    ark_bls12_381::g2::Config, Quadratic<ark_bls12_381::Fq2Config, 8, 6>,
+        numbers::of_bls12_g2::<ark_bls12_381::Config>();
+    ark_bls12_377::g1::Config, Fp<ark_bls12_377::FqConfig, 8, 6>,
+        numbers::of_bls12_g1::<ark_bls12_377::Config>();
+    ark_bls12_377::g2::Config, Quadratic<ark_bls12_377::Fq2Config, 8, 6>,
+        numbers::of_bls12_g2::<ark_bls12_377::Config>();
+    ark_bn254::g1::Config, Fp<ark_bn254::FqConfig, 5, 4>,
+        0;
+    ark_bn254::g2::Config, Quadratic<ark_bn254::Fq2Config, 5, 4>,
+        numbers::of_bn_g2::<ark_bn254::Config>();
+    ark_grumpkin::GrumpkinConfig, Fp<ark_bn254::FrConfig, 5, 4>,
+        0;
 }

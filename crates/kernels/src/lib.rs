@@ -16,20 +16,26 @@
 //! ```
 
 mod curve;
+mod inner_products;
 mod instruction_set;
 mod memory;
 mod msm;
 mod ntt;
 pub mod pairing;
 pub mod portable;
+mod poseidon2;
+mod subgroup;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
+pub use inner_products::{inner_products, inner_products_on};
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
 pub use memory::{release_heap, release_memory, release_program_pages, return_large_allocations};
 pub use msm::{
-    Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, msm, msm_bigint, msm_on,
-    multiply_each, multiply_each_on,
+    Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, fold, fold_on, msm, msm_bigint,
+    msm_on, multiply_each, multiply_each_on,
 };
 pub use ntt::{Domain, DomainTooLarge};
+pub use poseidon2::{Poseidon2, Poseidon2Parameters};
+pub use subgroup::{in_subgroup_each, in_subgroup_each_on};

@@ -322,3 +322,41 @@ fn each_is_multiplied_by_its_number() {
     multiples_of_each::<ark_bn254::G2Projective>();
     multiples_of_each::<ark_grumpkin::Projective>();
 }
+
+/// The two lists have few distinct points, and so equal and opposite ones in common.
+#[test]
+fn other_terms_join_a_prepared_product() {
+    type G = ark_grumpkin::Projective;
+    let rng = &mut StdRng::seed_from_u64(23);
+    for set in back_ends() {
+        for (count, others) in [
+            (0, 0),
+            (0, 5),
+            (1, 0),
+            (1, 1),
+            (5, 60),
+            (300, 1),
+            (300, 700),
+        ] {
+            for shape in [1, 8] {
+                let points = few_bases::<G>(rng, count + others);
+                let scalars = scalars::<ark_grumpkin::Fr>(rng, count + others, shape);
+                let (bases, points) = points.split_at(count);
+                let (scalars, own) = scalars.split_at(count);
+                let expected = naive::<G>(bases, scalars) + naive::<G>(points, own);
+                for copies in [1, 2, 6] {
+                    let limit = PreparedBases::<G>::bytes_for(set, count, copies);
+                    let prepared = PreparedBases::<G>::new_on(set, bases, limit);
+                    for threads in [1, 3] {
+                        let pool = rayon::ThreadPoolBuilder::new()
+                            .num_threads(threads)
+                            .build()
+                            .unwrap();
+                        let sum = pool.install(|| prepared.msm_with(scalars, points, own));
+                        assert_eq!(sum, expected, "{count}, {others}, {copies} copies, {set}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -251,3 +251,44 @@ suite! {
     bls12_377, super::Bls12_377;
     bn254, super::Bn254;
 }
+
+fn powers<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(77);
+    let generator = E::pairing(E::G1Affine::generator(), E::G2Affine::generator());
+    let edges = [
+        E::ScalarField::ZERO,
+        E::ScalarField::from(1u64),
+        -E::ScalarField::from(1u64),
+        E::ScalarField::from(8u64),
+        E::ScalarField::from(9u64),
+        -E::ScalarField::from(8u64),
+    ];
+    for count in [0, 1, 2, 7, 8, 9, 20, 64, 65, 130] {
+        let mut bases: Vec<PairingOutput<E>> = (0..count)
+            .map(|_| generator * E::ScalarField::rand(rng))
+            .collect();
+        let mut exponents: Vec<_> = (0..count).map(|_| E::ScalarField::rand(rng)).collect();
+        for i in (0..count).step_by(3) {
+            exponents[i] = edges[rng.gen_range(0..edges.len())];
+        }
+        // One, and elements that cancel.
+        if count >= 8 {
+            bases[1] = PairingOutput::zero();
+            bases[4] = -bases[3];
+            exponents[4] = exponents[3];
+        }
+        let pairs = bases.iter().zip(&exponents);
+        let expected: PairingOutput<E> = pairs.map(|(base, exponent)| *base * exponent).sum();
+        for set in back_ends() {
+            let product = pairing::multi_power_on(set, &bases, &exponents);
+            assert_eq!(product, expected, "{count} on {set}");
+        }
+    }
+}
+
+#[test]
+fn products_of_powers_are_arkworks() {
+    powers::<Bls12_381>();
+    powers::<Bls12_377>();
+    powers::<Bn254>();
+}

@@ -9,6 +9,7 @@ pub(crate) mod accumulate;
 mod bucket_sum;
 pub(crate) mod calibrate;
 pub(crate) mod endomorphism;
+pub(crate) mod fold;
 pub(crate) mod multiply;
 pub(crate) mod multiply_each;
 mod pippenger;
@@ -19,6 +20,7 @@ pub(crate) mod recode;
 pub(crate) mod words;
 
 pub use calibrate::{Calibration, calibrate};
+pub use fold::{fold, fold_on};
 pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on};
 pub use multiply_each::{multiply_each, multiply_each_on};
 pub use prepared::PreparedBases;

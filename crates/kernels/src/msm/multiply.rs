@@ -4,10 +4,10 @@ use ark_ec::AffineRepr;
 use ark_ff::PrimeField;
 
 use super::endomorphism::Endomorphism;
-use super::pippenger::pippenger;
+use super::pippenger::{Terms, pippenger};
 use super::plan::{Bases, Plan, Shape};
 use super::point_kernel::{Affine, PointKernel, Projective, Scalar};
-use super::recode::{Recoded, Split};
+use super::recode::{Recoded, Split, Windows};
 use crate::{InstructionSet, MsmGroup, portable};
 
 /// Below this each base is multiplied for itself.
@@ -90,16 +90,34 @@ pub(crate) fn multiply<K: PointKernel>(
     let plan = choose::<K>(&shape, Bases::Unprepared, &splits);
     let split = &splits[usize::from(plan.split)];
 
+    multiply_by(bases, scalar, split, &plan.windows, |terms| {
+        pippenger::<K>(&[terms], &plan)
+    })
+}
+
+/// Converts bases, recodes their scalars, and gives both to `then`.
+pub(crate) fn multiply_by<K: PointKernel>(
+    bases: &[Affine<K>],
+    scalar: ScalarAt<'_, K>,
+    split: &Split<'_, K::Curve>,
+    windows: &Windows,
+    then: impl FnOnce(Terms<'_, K>) -> Projective<K>,
+) -> Projective<K> {
+    let count = bases.len();
     let mut points = K::load(bases, split.parts() * count);
     if let Split::Halves(map) = split {
         K::map_endomorphism(&mut points, count, &map.beta);
     }
     let zero = BigIntOf::<K>::from(0u64);
-    let recoded = Recoded::new(&plan.windows, split, count, &|i| {
+    let recoded = Recoded::new(windows, split, count, &|i| {
         // What is stored for the point at infinity is no point.
         if bases[i].is_zero() { zero } else { scalar(i) }
     });
-    pippenger::<K>(&points, count, &plan, &recoded)
+    then(Terms {
+        points: &points,
+        count,
+        recoded: &recoded,
+    })
 }
 
 /// What a plan depends on.

@@ -1,5 +1,6 @@
 //! The whole product, from points in a back end's layout and recoded scalars.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use ark_ff::{AdditiveGroup, Zero};
@@ -13,23 +14,22 @@ use super::recode::Recoded;
 /// Numbers a task reads a window of before it goes on to the next window.
 const BLOCK: usize = 1 << 8;
 
-/// `Σ kᵢ·Pᵢ`.
-///
-/// `points` holds, for each copy, the bases and, if the plan splits scalars, their images:
-/// `count` each.
-pub(crate) fn pippenger<K: PointKernel>(
-    points: &K::Points,
-    count: usize,
-    plan: &Plan,
-    recoded: &Recoded,
-) -> Projective<K> {
+/// Points and their scalars.
+pub(crate) struct Terms<'a, K: PointKernel> {
+    /// For each copy, the bases and, if the plan splits scalars, their images: `count` each.
+    pub(crate) points: &'a K::Points,
+    pub(crate) count: usize,
+    /// By the plan's windows.
+    pub(crate) recoded: &'a Recoded,
+}
+
+/// `Σ kᵢ·Pᵢ` over the terms of one or more lists, which share the buckets.
+pub(crate) fn pippenger<K: PointKernel>(lists: &[Terms<'_, K>], plan: &Plan) -> Projective<K> {
     let windows = plan.windows.widths.len();
-    let parts = 1 + usize::from(plan.split);
     let buckets = 1usize << (plan.windows.widest() - 1);
-    let chunk = count.div_ceil(plan.chunks).max(1);
     let tasks: Vec<(usize, usize)> = (0..windows)
         .step_by(plan.group)
-        .flat_map(|window| (0..count).step_by(chunk).map(move |start| (window, start)))
+        .flat_map(|window| (0..plan.chunks).map(move |chunk| (window, chunk)))
         .collect();
 
     // Buckets are reused by the tasks a thread takes one after the other.
@@ -37,36 +37,18 @@ pub(crate) fn pippenger<K: PointKernel>(
     let sums: Vec<Vec<(usize, Projective<K>)>> = tasks
         .into_par_iter()
         .with_max_len(1)
-        .map(|(first, start)| {
+        .map(|(first, chunk)| {
             let taken = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let mut accumulator = taken.unwrap_or_else(|| Accumulator::new(plan.group * buckets));
             accumulator.clear();
             let group = first..(first + plan.group).min(windows);
-            let range = start..(start + chunk).min(count);
-            for copy in 0..plan.windows.copies {
-                for part in 0..parts {
-                    for block in range.clone().step_by(BLOCK) {
-                        for (i, window) in group.clone().enumerate() {
-                            let first_bucket = (i * buckets) as u32;
-                            for base in block..(block + BLOCK).min(range.end) {
-                                let digit =
-                                    recoded.digit(part * count + base, copy * windows + window);
-                                if digit != 0 {
-                                    let point = (copy * parts + part) * count + base;
-                                    accumulator.push(
-                                        points,
-                                        Job {
-                                            source: (point as u32) << 1 | u32::from(digit < 0),
-                                            target: first_bucket + digit.unsigned_abs() - 1,
-                                        },
-                                    );
-                                }
-                            }
-                        }
-                    }
-                }
+            for terms in lists {
+                let size = terms.count.div_ceil(plan.chunks);
+                let start = (chunk * size).min(terms.count);
+                let bases = start..(start + size).min(terms.count);
+                terms.push(&mut accumulator, plan, group.clone(), bases);
+                accumulator.finish(terms.points);
             }
-            accumulator.finish(points);
             let sums = group.zip(accumulator.weighted_sums(plan.group)).collect();
             idle.lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -87,4 +69,44 @@ pub(crate) fn pippenger<K: PointKernel>(
         total += sum;
     }
     total
+}
+
+// === impl Terms ===
+
+impl<K: PointKernel> Terms<'_, K> {
+    /// Adds some bases to the buckets that their digits in a group of windows name.
+    fn push(
+        &self,
+        accumulator: &mut Accumulator<K>,
+        plan: &Plan,
+        group: Range<usize>,
+        bases: Range<usize>,
+    ) {
+        let windows = plan.windows.widths.len();
+        let parts = 1 + usize::from(plan.split);
+        let buckets = 1usize << (plan.windows.widest() - 1);
+        for copy in 0..plan.windows.copies {
+            for part in 0..parts {
+                for block in bases.clone().step_by(BLOCK) {
+                    for (i, window) in group.clone().enumerate() {
+                        let first_bucket = (i * buckets) as u32;
+                        for base in block..(block + BLOCK).min(bases.end) {
+                            let number = part * self.count + base;
+                            let digit = self.recoded.digit(number, copy * windows + window);
+                            if digit != 0 {
+                                let point = (copy * parts + part) * self.count + base;
+                                accumulator.push(
+                                    self.points,
+                                    Job {
+                                        source: (point as u32) << 1 | u32::from(digit < 0),
+                                        target: first_bucket + digit.unsigned_abs() - 1,
+                                    },
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use ark_ec::AffineRepr;
+use ark_ec::{AffineRepr, PrimeGroup};
 use ark_ff::PrimeField;
 
 use super::endomorphism::Endomorphism;
-use super::multiply::{BigIntOf, MAX_BASES, ScalarAt, choose, shape};
-use super::pippenger::pippenger;
+use super::multiply::{BigIntOf, MAX_BASES, ScalarAt, choose, multiply, multiply_by, shape};
+use super::pippenger::{Terms, pippenger};
 use super::plan::Bases;
 use super::point_kernel::{Affine, PointKernel, Projective};
 use super::recode::{Recoded, Split, Windows, bit_length};
@@ -28,8 +28,13 @@ pub trait Prepared<G: MsmGroup>: Send + Sync {
     fn len(&self) -> usize;
     fn bytes(&self) -> usize;
     fn copies(&self) -> usize;
-    fn msm(&self, scalar: &(dyn Fn(usize) -> <G::ScalarField as PrimeField>::BigInt + Sync)) -> G;
+    /// With other terms: points and their scalars.
+    fn msm(&self, scalar: ScalarOf<'_, G>, others: (&[G::Affine], ScalarOf<'_, G>)) -> G;
 }
+
+/// A scalar, out of Montgomery form, by its number.
+type ScalarOf<'a, G> =
+    &'a (dyn Fn(usize) -> <<G as PrimeGroup>::ScalarField as PrimeField>::BigInt + Sync);
 
 /// [`Prepared`] by a kernel.
 pub(crate) struct Resident<K: PointKernel> {
@@ -100,8 +105,26 @@ impl<G: MsmGroup> PreparedBases<G> {
     ///
     /// If there is not one scalar for each base.
     pub fn msm(&self, scalars: &[G::ScalarField]) -> G {
+        self.msm_with(scalars, &[], &[])
+    }
+
+    /// `Σ scalars[i] · bases[i] + Σ other_scalars[i] · others[i]`, in one product: points that do not
+    /// stay share the buckets of those that do.
+    ///
+    /// # Panics
+    ///
+    /// As for [`msm`](Self::msm) and, of the others, [`msm`](fn@crate::msm).
+    pub fn msm_with(
+        &self,
+        scalars: &[G::ScalarField],
+        others: &[G::Affine],
+        other_scalars: &[G::ScalarField],
+    ) -> G {
         assert_eq!(self.len(), scalars.len(), "one scalar for each base");
-        self.inner.msm(&|i| scalars[i].into_bigint())
+        assert_eq!(others.len(), other_scalars.len(), "one scalar for each");
+        let other = |i: usize| other_scalars[i].into_bigint();
+        self.inner
+            .msm(&|i| scalars[i].into_bigint(), (others, &other))
     }
 
     /// `Σ scalars[indices[i]] · bases[i]`: a sparse query of a long vector, not gathered first.
@@ -111,8 +134,8 @@ impl<G: MsmGroup> PreparedBases<G> {
     /// If there is not one index for each base, or one is beyond the scalars.
     pub fn msm_indexed(&self, indices: &[u32], scalars: &[G::ScalarField]) -> G {
         assert_eq!(self.len(), indices.len(), "one index for each base");
-        self.inner
-            .msm(&|i| scalars[indices[i] as usize].into_bigint())
+        let scalar = |i: usize| scalars[indices[i] as usize].into_bigint();
+        self.inner.msm(&scalar, (&[], &scalar))
     }
 }
 
@@ -164,9 +187,18 @@ impl<K: PointKernel> Resident<K> {
         }
     }
 
-    fn multiply(&self, scalar: ScalarAt<'_, K>) -> Projective<K> {
+    fn multiply(
+        &self,
+        scalar: ScalarAt<'_, K>,
+        (others, other_scalar): (&[Affine<K>], ScalarAt<'_, K>),
+    ) -> Projective<K> {
+        // Multiples of points that are used once would take longer than buckets of their own.
         if self.count == 0 {
-            return Projective::<K>::default();
+            return multiply::<K>(others, other_scalar);
+        }
+        if self.multiples > 1 && !others.is_empty() {
+            let nothing: (&[_], _) = (&[], other_scalar);
+            return self.multiply(scalar, nothing) + multiply::<K>(others, other_scalar);
         }
         let split = self.endomorphism.map_or(Split::Whole, Split::Halves);
         let bases = Bases::Prepared {
@@ -184,7 +216,17 @@ impl<K: PointKernel> Resident<K> {
                 scalar(i)
             }
         });
-        pippenger::<K>(&self.points, self.count, &plan, &recoded)
+        let own = Terms {
+            points: &self.points,
+            count: self.count,
+            recoded: &recoded,
+        };
+        if others.is_empty() {
+            return pippenger::<K>(&[own], &plan);
+        }
+        multiply_by(others, other_scalar, &split, &plan.windows, |others| {
+            pippenger::<K>(&[own, others], &plan)
+        })
     }
 }
 
@@ -194,7 +236,8 @@ const MIN_COPY_BITS: usize = 12;
 impl<G, K> Prepared<G> for Resident<K>
 where
     K: PointKernel,
-    G: MsmGroup<ScalarField = super::point_kernel::Scalar<K>> + From<Projective<K>>,
+    G: MsmGroup<ScalarField = super::point_kernel::Scalar<K>, Affine = Affine<K>>
+        + From<Projective<K>>,
 {
     fn len(&self) -> usize {
         self.count
@@ -208,8 +251,8 @@ where
         self.copies()
     }
 
-    fn msm(&self, scalar: &(dyn Fn(usize) -> BigIntOf<K> + Sync)) -> G {
-        self.multiply(scalar).into()
+    fn msm(&self, scalar: ScalarAt<'_, K>, others: (&[Affine<K>], ScalarAt<'_, K>)) -> G {
+        self.multiply(scalar, others).into()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The curves, and what their back ends do.
 
-use ark_ec::pairing::{MillerLoopOutput, Pairing};
+use ark_ec::pairing::{MillerLoopOutput, Pairing, PairingOutput};
 use rayon::prelude::*;
 
 use crate::InstructionSet;
@@ -17,7 +17,7 @@ pub trait PairingCurve: Pairing + sealed::Kernels {}
     reason = "what a public trait stands on must be public"
 )]
 pub(super) mod sealed {
-    use super::{InstructionSet, MillerLoopOutput, Pairing};
+    use super::{InstructionSet, MillerLoopOutput, Pairing, PairingOutput};
 
     /// Points of the two groups, neither of them infinite.
     pub type Pair<E> = (<E as Pairing>::G1Affine, <E as Pairing>::G2Affine);
@@ -54,6 +54,13 @@ pub(super) mod sealed {
             set: InstructionSet,
             value: Self::TargetField,
         ) -> Option<Self::TargetField>;
+
+        /// `Π bases[i]^exponents[i]` of elements of the target group, on this thread.
+        fn multi_power_here(
+            set: InstructionSet,
+            bases: &[PairingOutput<Self>],
+            exponents: &[Self::ScalarField],
+        ) -> Self::TargetField;
     }
 }
 
@@ -135,6 +142,24 @@ macro_rules! curves {
                     }
                     _ => <Self as Pairing>::final_exponentiation(MillerLoopOutput(value))
                         .map(|power| power.0),
+                }
+            }
+
+            fn multi_power_here(
+                set: InstructionSet,
+                bases: &[PairingOutput<Self>],
+                exponents: &[Self::ScalarField],
+            ) -> Self::TargetField {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        let bases: Vec<_> = bases.iter().map(|base| base.0).collect();
+                        vector::multi_power::<$tower, _, _, _>(&bases, exponents)
+                    }
+                    _ => {
+                        let powers = bases.iter().zip(exponents);
+                        powers.map(|(base, exponent)| *base * exponent).sum::<PairingOutput<_>>().0
+                    }
                 }
             }
         }

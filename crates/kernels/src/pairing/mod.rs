@@ -21,9 +21,11 @@
 //! ```
 
 mod curve;
+mod power;
 mod prepared;
 mod product;
 
 pub use curve::PairingCurve;
+pub use power::{multi_power, multi_power_on};
 pub use prepared::PreparedG2;
 pub use product::{Product, final_exponentiation, multi_miller_loop, product, product_is_one};

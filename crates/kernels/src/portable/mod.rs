@@ -3,6 +3,7 @@
 pub(crate) mod batch_add;
 mod binary_gcd;
 pub(crate) mod fixed_base;
+pub(crate) mod inner_product;
 pub(crate) mod inversion;
 pub(crate) mod ntt;
 pub(crate) mod points;

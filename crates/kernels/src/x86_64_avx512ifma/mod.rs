@@ -14,12 +14,16 @@ pub(crate) mod batch_add;
 pub(crate) mod doubling;
 pub(crate) mod field;
 pub(crate) mod field2;
+pub(crate) mod fold;
+pub(crate) mod inner_products;
 pub(crate) mod memory;
 pub(crate) mod modulus;
 pub(crate) mod multiply_each;
 pub(crate) mod ntt;
 pub(crate) mod pairing;
 pub(crate) mod points;
+pub(crate) mod poseidon2;
+pub(crate) mod subgroup;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transpose;

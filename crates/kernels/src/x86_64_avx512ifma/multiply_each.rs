@@ -17,17 +17,17 @@ const DIGITS: usize = 33;
 const MULTIPLES: usize = 8;
 
 /// Eight points.
-struct Point<V> {
-    x: V,
-    y: V,
-    z: V,
+pub(super) struct Point<V> {
+    pub(super) x: V,
+    pub(super) y: V,
+    pub(super) z: V,
 }
 
 /// Eight points of a table, with powers of their Z.
-struct Entry<V> {
-    point: Point<V>,
-    z2: V,
-    z3: V,
+pub(super) struct Entry<V> {
+    pub(super) point: Point<V>,
+    pub(super) z2: V,
+    pub(super) z3: V,
 }
 
 /// `numbers[i]·points[i]`, on this thread. Points are in the subgroup of prime order or infinite.
@@ -55,7 +55,7 @@ where
 }
 
 /// From Jacobian coordinates; Z is zero at infinity.
-fn to_affine<P, F>(coordinates: &[(F, F, F)]) -> Vec<Affine<P>>
+pub(super) fn to_affine<P, F>(coordinates: &[(F, F, F)]) -> Vec<Affine<P>>
 where
     P: SWCurveConfig<BaseField = F>,
     F: Invertible,
@@ -179,7 +179,7 @@ unsafe fn multiples<V: VectorField>(base: Point<V>) -> [Entry<V>; MULTIPLES] {
 impl<V: VectorField> Point<V> {
     /// "dbl-2009-l" of the Explicit-Formulas Database, a = 0. All values are tight.
     #[inline(always)]
-    unsafe fn double(&self) -> Self {
+    pub(super) unsafe fn double(&self) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
             let square = |x: V| V::mul_by_call(x, x);
@@ -204,7 +204,7 @@ impl<V: VectorField> Point<V> {
 
     /// "add-1998-cmo-2" of the Explicit-Formulas Database. All values are tight.
     #[inline(always)]
-    unsafe fn add(&self, other: &Entry<V>) -> Self {
+    pub(super) unsafe fn add(&self, other: &Entry<V>) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
             let z2 = V::mul_by_call(self.z, self.z);
@@ -247,7 +247,7 @@ impl<V: VectorField> Point<V> {
 /// Every function: the instructions of this back end.
 impl<V: VectorField> Entry<V> {
     #[inline(always)]
-    unsafe fn new(point: Point<V>) -> Self {
+    pub(super) unsafe fn new(point: Point<V>) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
             let z2 = V::mul_by_call(point.z, point.z);

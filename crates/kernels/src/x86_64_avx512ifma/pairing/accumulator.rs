@@ -15,7 +15,7 @@ use super::tower::{Tower, Twist};
 
 /// Coefficients of w⁰ to w⁵, products each.
 pub(super) struct Accumulator<E: Tower<L, N>, const L: usize, const N: usize> {
-    coefficients: [Quadratic<E, L, N>; 6],
+    pub(super) coefficients: [Quadratic<E, L, N>; 6],
 }
 
 /// Coefficients of 1, v and v² of an element of Fq6, as factors.
@@ -161,7 +161,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
     /// Multiplies by another: six sums of six products.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    unsafe fn multiply(&mut self, other: &Self) {
+    pub(super) unsafe fn multiply(&mut self, other: &Self) {
         // SAFETY: as the caller promises.
         unsafe {
             let a = self.factors();

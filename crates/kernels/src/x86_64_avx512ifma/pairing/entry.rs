@@ -1,11 +1,14 @@
 //! The kernels as safe functions.
 
+use ark_ff::PrimeField;
+
 use super::super::field::Fp;
 use super::super::vector_field::Layout;
 use super::exponentiation;
 use super::fixed::{self, Coefficients, FixedPair};
 use super::lanes::Element;
 use super::miller::{self, Pair};
+use super::power;
 use super::tower::Tower;
 use crate::InstructionSet;
 use crate::instruction_set::checked;
@@ -49,4 +52,18 @@ where
     checked(InstructionSet::Avx512Ifma);
     // SAFETY: the instructions are there.
     unsafe { exponentiation::final_exponentiation::<E, L, N>(value) }
+}
+
+/// See [`power::multi_power`].
+pub(crate) fn multi_power<E: Tower<L, N>, F: PrimeField, const L: usize, const N: usize>(
+    bases: &[Element<E, L, N>],
+    exponents: &[F],
+) -> Element<E, L, N>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    checked(InstructionSet::Avx512Ifma);
+    assert_eq!(bases.len(), exponents.len(), "one exponent for each base");
+    // SAFETY: the instructions are there.
+    unsafe { power::multi_power::<E, F, L, N>(bases, exponents) }
 }

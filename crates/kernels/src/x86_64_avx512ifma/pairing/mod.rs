@@ -29,9 +29,10 @@ mod lanes;
 mod line_product;
 mod lines;
 mod miller;
+mod power;
 #[cfg(test)]
 mod tests;
 mod tower;
 
-pub(crate) use entry::{final_exponentiation, lines, miller_loop};
+pub(crate) use entry::{final_exponentiation, lines, miller_loop, multi_power};
 pub(crate) use fixed::FixedPair;

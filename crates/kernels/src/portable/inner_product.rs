@@ -98,9 +98,8 @@ fn add_carry(left: u64, right: u64, carry: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ark_bn254::Fq as Scalar;
     use ark_ff::{One, PrimeField, UniformRand, Zero};
-
-    use crate::Scalar;
 
     fn naive(left: &[Scalar], right: &[Scalar]) -> Scalar {
         left.iter().zip(right).map(|(l, r)| *l * r).sum()
