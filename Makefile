@@ -130,8 +130,10 @@ bench-kernels: ## The tables of docs/performance.md: arithmetic and prover again
 	  run ntt --curve $$curve --log-n 16,18,20 --threads 1,2; \
 	  run groth16 --curve $$curve --circuit chain,sha256 --threads 1,2; \
 	  run groth16 --curve $$curve --circuit chain,sha256 --threads 1,2 --prepared 4; \
-	  run pairing --curve $$curve --threads 1,2; \
-	done
+	  run pairing --curve $$curve --pairs 1,8,64 --threads 1,2; \
+	  run verify --curve $$curve --threads 1,2; \
+	done; \
+	run ipa --threads 1,2
 
 bench-snarkjs: build interop-tools ## A circom circuit's proof from cold files, against snarkjs
 	$(CARGO) build --release --locked -p proofmill-bench

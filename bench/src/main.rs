@@ -11,6 +11,7 @@ mod engine;
 mod groth16;
 mod harness;
 mod hostile;
+mod ipa;
 mod latency;
 mod msm;
 mod multi_queue;
@@ -23,6 +24,7 @@ mod snarkjs;
 #[cfg(feature = "stores")]
 mod stores;
 mod throughput;
+mod verification;
 mod versus;
 
 /// Every figure Proofmill publishes, as a command anyone can run.
@@ -33,7 +35,7 @@ mod versus;
 /// reported; an invariant that is violated (a task lost, duplicated or out of order) makes the
 /// command fail.
 ///
-/// Comparisons of the arithmetic (msm, ntt, groth16, pairing) let other libraries do the same work
+/// Comparisons of the arithmetic (msm, ntt, groth16, pairing, verify, ipa) let other libraries do the same work
 /// in turns with ours, and fail if a result differs.
 #[derive(Debug, Parser)]
 #[command(name = "proofmill-bench", version, arg_required_else_help = true)]
@@ -66,6 +68,10 @@ enum Experiment {
     Groth16(groth16::Args),
     /// Products of pairings, against other libraries
     Pairing(pairing::Args),
+    /// Groth16 proofs under one key checked as a batch, against single verifications by others
+    Verify(verification::Args),
+    /// Batches of Grumpkin inner-product arguments, against a bare product of their size
+    Ipa(ipa::Args),
     /// A circom circuit's proof from cold files, against snarkjs
     Snarkjs(snarkjs::Args),
     /// What dies and stops on a cluster, and what that costs
@@ -106,6 +112,8 @@ fn run() -> anyhow::Result<()> {
         Experiment::Device(args) => device::run(&args),
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
+        Experiment::Verify(args) => verification::run(&args),
+        Experiment::Ipa(args) => ipa::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
         Experiment::Cluster(args) => block_on(async move { cluster::run(&args).await }),
         Experiment::Engine(args) => block_on(async move { engine::run(&args).await }),

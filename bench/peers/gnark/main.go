@@ -5,6 +5,7 @@
 //	gnark ntt CURVE TRANSFORM natural|reversed FILE
 //	gnark pairing CURVE FILE
 //	gnark groth16 CURVE FILE
+//	gnark verify CURVE FILE
 //
 // FILE holds the input, the same as everybody's (input.go says how). Each line on standard input
 // asks for one run, each line on standard output is a JSON object that answers: first, when all is
@@ -79,7 +80,7 @@ func serve(args []string) error {
 
 func setUp(args []string) (*job, error) {
 	if len(args) < 3 {
-		return nil, fmt.Errorf("usage: gnark msm|ntt|pairing|groth16 CURVE … FILE")
+		return nil, fmt.Errorf("usage: gnark msm|ntt|pairing|groth16|verify CURVE … FILE")
 	}
 	data, err := os.ReadFile(args[len(args)-1])
 	if err != nil {
@@ -99,6 +100,8 @@ func setUp(args []string) (*job, error) {
 		return pairing(args[1], in)
 	case "groth16":
 		return groth16Prover(args[1], in)
+	case "verify":
+		return groth16Verifier(args[1], in)
 	}
 	return nil, fmt.Errorf("no job is called %q", args[0])
 }

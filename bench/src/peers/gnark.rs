@@ -150,9 +150,12 @@ impl InputFile {
     /// A list of points.
     pub(crate) fn points<A: ark_ec::AffineRepr>(&mut self, points: &[A]) -> anyhow::Result<()> {
         self.number(points.len())?;
-        points
-            .iter()
-            .try_for_each(|point| self.bytes(&point_bytes(point)))
+        points.iter().try_for_each(|point| self.point(point))
+    }
+
+    /// A point, not in a list.
+    pub(crate) fn point<A: ark_ec::AffineRepr>(&mut self, point: &A) -> anyhow::Result<()> {
+        self.bytes(&point_bytes(point))
     }
 
     fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use ark_ec::{AffineRepr, CurveConfig, CurveGroup};
 use ark_ff::PrimeField;
 use ark_std::rand::rngs::{OsRng, StdRng};
 use ark_std::rand::{Rng, RngCore, SeedableRng};
-use proofmill_kernels::{MsmGroup, msm_bigint};
+use proofmill_kernels::{MsmGroup, in_subgroup_each, msm_bigint};
 use rayon::prelude::*;
 
 use crate::PointGroup;
@@ -13,7 +13,7 @@ use crate::PointGroup;
 const LOG_BUCKETS: u32 = 8;
 const BUCKETS: usize = 1 << LOG_BUCKETS;
 
-/// Fewer points than this are tested one by one.
+/// Fewer points than this are tested each by itself.
 const FEW: usize = 1 << 12;
 
 /// Points that one task tests together: the more the better, but each takes several times its size
@@ -38,7 +38,8 @@ pub(crate) fn first_outside<P: PointGroup>(points: &[P]) -> Option<usize> {
         .enumerate()
         .find_first(|(_, points)| !all_in_subgroup(points))?;
     // Which of them, the test of all together does not tell.
-    let i = points.iter().position(|point| !point.in_subgroup());
+    let inside = in_subgroup_each::<P::Group>(points);
+    let i = inside.iter().position(|inside| !inside);
     Some(chunk * TESTED_TOGETHER + i.unwrap_or(0))
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn first_outside<P: PointGroup>(points: &[P]) -> Option<usize> {
 fn all_in_subgroup<P: PointGroup<Group: MsmGroup>>(points: &[P]) -> bool {
     let rng = StdRng::from_rng(OsRng);
     let (Ok(mut rng), true) = (rng, points.len() >= FEW) else {
-        return points.iter().all(P::in_subgroup);
+        return each_in_subgroup(points);
     };
     let bits = least_factor_bits(P::Config::COFACTOR, MAX_COEFFICIENT_BITS);
     if bits > LOG_BUCKETS {
@@ -58,6 +59,12 @@ fn all_in_subgroup<P: PointGroup<Group: MsmGroup>>(points: &[P]) -> bool {
     } else {
         by_bucket_sums(points, &mut rng)
     }
+}
+
+/// As [`all_in_subgroup`], each by itself.
+fn each_in_subgroup<P: PointGroup>(points: &[P]) -> bool {
+    let inside = in_subgroup_each::<P::Group>(points);
+    inside.into_iter().all(|inside| inside)
 }
 
 /// Tests random linear combinations, whose coefficients are below `2^bits`, and 2^bits at most the
@@ -103,7 +110,7 @@ fn least_factor_bits(cofactor: &[u64], most: u32) -> u32 {
 /// probability at most 1/[`BUCKETS`]. Unlike with random coefficients, small factors of the cofactor
 /// (3 divides that of BLS12-381's first group) do not matter.
 fn by_bucket_sums<P: PointGroup<Group: MsmGroup>>(points: &[P], rng: &mut StdRng) -> bool {
-    (0..SECURITY / LOG_BUCKETS).all(|_| bucket_sums(points, rng).iter().all(P::in_subgroup))
+    (0..SECURITY / LOG_BUCKETS).all(|_| each_in_subgroup(&bucket_sums(points, rng)))
 }
 
 /// The sums of the buckets into which the points were thrown.
