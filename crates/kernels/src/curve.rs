@@ -22,8 +22,8 @@ use crate::x86_64_avx512ifma::{
     subgroup::in_subgroup_each as vector_in_subgroup_each,
 };
 
-/// A group of points in short Weierstrass form: G1 and G2 of BLS12-381, BLS12-377 and BN254, and
-/// Grumpkin.
+/// A group of points in short Weierstrass form: G1 and G2 of BLS12-381, BLS12-377 and BN254;
+/// Grumpkin, Pallas and Vesta.
 pub trait MsmGroup: CurveGroup + sealed::Kernels {
     /// `left[i] += right[i]` for every `i`, at about six multiplications each.
     ///
@@ -198,5 +198,9 @@ groups! {
     ark_bn254::g2::Config, Quadratic<ark_bn254::Fq2Config, 5, 4>,
         numbers::of_bn_g2::<ark_bn254::Config>();
     ark_grumpkin::GrumpkinConfig, Fp<ark_bn254::FrConfig, 5, 4>,
+        0;
+    ark_pallas::PallasConfig, Fp<ark_pallas::FqConfig, 5, 4>,
+        0;
+    ark_vesta::VestaConfig, Fp<ark_pallas::FrConfig, 5, 4>,
         0;
 }

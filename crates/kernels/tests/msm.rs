@@ -171,6 +171,8 @@ group!(bls12_377_g2, ark_bls12_377::G2Projective, 100);
 group!(bn254_g1, ark_bn254::G1Projective, 400);
 group!(bn254_g2, ark_bn254::G2Projective, 100);
 group!(grumpkin, ark_grumpkin::Projective, 400);
+group!(pallas, ark_pallas::Projective, 400);
+group!(vesta, ark_vesta::Projective, 400);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
@@ -321,6 +323,8 @@ fn each_is_multiplied_by_its_number() {
     multiples_of_each::<ark_bn254::G1Projective>();
     multiples_of_each::<ark_bn254::G2Projective>();
     multiples_of_each::<ark_grumpkin::Projective>();
+    multiples_of_each::<ark_pallas::Projective>();
+    multiples_of_each::<ark_vesta::Projective>();
 }
 
 /// The two lists have few distinct points, and so equal and opposite ones in common.

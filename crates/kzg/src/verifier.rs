@@ -22,7 +22,7 @@ const BASES_BYTES_MAX: usize = 1 << 20;
 
 /// Checks blobs and cells against their commitments.
 ///
-/// It keeps what all checks share, some 200 KB; making one takes some 20 ms.
+/// It keeps what all checks share: make one, and keep it.
 pub struct Verifier {
     /// `τⁱ·G1`, i = 0..64.
     powers: PreparedBases<G1Projective>,

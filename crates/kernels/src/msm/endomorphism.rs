@@ -296,5 +296,7 @@ mod tests {
         check::<ark_bn254::g1::Config>();
         check::<ark_bn254::g2::Config>();
         check::<ark_grumpkin::GrumpkinConfig>();
+        check::<ark_pallas::PallasConfig>();
+        check::<ark_vesta::VestaConfig>();
     }
 }

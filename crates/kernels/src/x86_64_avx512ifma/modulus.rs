@@ -132,6 +132,9 @@ impl Modulus<5, 4> for ark_bls12_377::FrConfig {}
 // BN254: both of 254 bits. Grumpkin has the same two, exchanged.
 impl Modulus<5, 4> for ark_bn254::FqConfig {}
 impl Modulus<5, 4> for ark_bn254::FrConfig {}
+// Pallas and Vesta: both of 255 bits, exchanged.
+impl Modulus<5, 4> for ark_pallas::FqConfig {}
+impl Modulus<5, 4> for ark_pallas::FrConfig {}
 
 #[cfg(test)]
 mod tests {
@@ -174,5 +177,7 @@ mod tests {
         check::<ark_bls12_377::FrConfig, 5, 4>();
         check::<ark_bn254::FqConfig, 5, 4>();
         check::<ark_bn254::FrConfig, 5, 4>();
+        check::<ark_pallas::FqConfig, 5, 4>();
+        check::<ark_pallas::FrConfig, 5, 4>();
     }
 }
