@@ -23,6 +23,7 @@ mod snarkjs;
 #[cfg(feature = "stores")]
 mod stores;
 mod throughput;
+mod verifier;
 mod versus;
 
 /// Every figure Proofmill publishes, as a command anyone can run.
@@ -66,6 +67,8 @@ enum Experiment {
     Groth16(groth16::Args),
     /// Products of pairings, against other libraries
     Pairing(pairing::Args),
+    /// The verification service: streams with false proofs, beside one by one
+    Verifier(verifier::Args),
     /// A circom circuit's proof from cold files, against snarkjs
     Snarkjs(snarkjs::Args),
     /// What dies and stops on a cluster, and what that costs
@@ -106,6 +109,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Device(args) => device::run(&args),
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
+        Experiment::Verifier(args) => verifier::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
         Experiment::Cluster(args) => block_on(async move { cluster::run(&args).await }),
         Experiment::Engine(args) => block_on(async move { engine::run(&args).await }),
