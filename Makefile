@@ -6,7 +6,7 @@ CARGO ?= cargo
 PROOFMILL = $${CARGO_TARGET_DIR:-target}/release/proofmill
 INTEROP = crates/cli/tests/circom
 
-.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
+.PHONY: help demo build test nats-server s3-server cuda-toolkit interop-tools lint docs docs-check page-check fmt cuda-check bench bench-cluster bench-kernels bench-snarkjs clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,16 @@ $(CUDA_TOOLKIT)/.nvrtc-$(NVRTC_VERSION):
 	python3 -m pip install --quiet --no-deps --upgrade --target $(CUDA_TOOLKIT) \
 	  nvidia-cuda-nvrtc==$(NVRTC_VERSION)
 	@touch $@
+
+PAGE_CHECK = crates/verifier/tests/page
+
+page-check: $(PAGE_CHECK)/node_modules/.package-lock.json ## Open the simulator page in a browser and check its figures
+	cd $(PAGE_CHECK) && node --test check.mjs
+
+$(PAGE_CHECK)/node_modules/.package-lock.json: $(PAGE_CHECK)/package.json $(PAGE_CHECK)/package-lock.json
+	@command -v npm > /dev/null || { echo "error: npm is not there; the browser that opens the page \
+	is a package of npm, which comes with Node.js 20.11 or newer: https://nodejs.org" >&2; exit 1; }
+	cd $(PAGE_CHECK) && npm ci && touch node_modules/.package-lock.json
 
 # Runs a test's program under compute-sanitizer, which CUDA's toolkit has.
 SANITIZER = compute-sanitizer --error-exitcode 1 --tool

@@ -25,6 +25,7 @@ mod snarkjs;
 mod stores;
 mod throughput;
 mod verification;
+mod verifier;
 mod versus;
 
 /// Every figure Proofmill publishes, as a command anyone can run.
@@ -72,6 +73,8 @@ enum Experiment {
     Verify(verification::Args),
     /// Batches of Grumpkin inner-product arguments, against a bare product of their size
     Ipa(ipa::Args),
+    /// The verification service: streams with false proofs, beside one by one
+    Verifier(verifier::Args),
     /// A circom circuit's proof from cold files, against snarkjs
     Snarkjs(snarkjs::Args),
     /// What dies and stops on a cluster, and what that costs
@@ -114,6 +117,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Pairing(args) => pairing::run(&args),
         Experiment::Verify(args) => verification::run(&args),
         Experiment::Ipa(args) => ipa::run(&args),
+        Experiment::Verifier(args) => verifier::run(&args),
         Experiment::Snarkjs(args) => snarkjs::run(&args),
         Experiment::Cluster(args) => block_on(async move { cluster::run(&args).await }),
         Experiment::Engine(args) => block_on(async move { engine::run(&args).await }),

@@ -1,0 +1,176 @@
+//! This machine's constants for the simulator page.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use proofmill_verifier::Kind;
+use serde_json::{Value, json};
+
+use super::Args;
+use super::proofs::Subject;
+use super::running::Running;
+use super::shares;
+use crate::harness::{Figures, describe, round};
+
+/// Batches whose sums are timed.
+const SIZES: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Runs of each; the median counts.
+const RUNS: usize = 15;
+
+/// Times of a kind's work on so many threads, in milliseconds.
+struct Constants {
+    threads: usize,
+    check_one: f64,
+    refuse_one: f64,
+    /// Of the sum over so many claims.
+    sums: Vec<(usize, f64)>,
+}
+
+/// Measures, and prints one JSON object.
+pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
+    let mut args = args.clone();
+    let most = args.thread_counts().into_iter().max().unwrap_or(1);
+    args.threads = (1..=most as u16).collect();
+    let claims = claims(subject)?;
+    let mut constants = Vec::new();
+    for threads in 1..=most {
+        constants.push(Constants::measure(threads, subject, &claims)?.to_json());
+    }
+    let rows = shares::rows(&args, subject).await?;
+    let rows: Vec<_> = rows.iter().map(|row| row.to_json(&args)).collect();
+    let screen = claims.valid.first().map(|claim| {
+        milliseconds(|| {
+            black_box(subject.kind.screen(claim));
+        })
+    });
+    let has_screen = claims
+        .valid
+        .first()
+        .is_some_and(|claim| subject.kind.screen(claim).is_some());
+    let costs = subject.kind.costs();
+    let object = json!({
+        "kind": Kind::name(&subject.kind),
+        "machine": describe(),
+        "instruction_set": proofmill_kernels::InstructionSet::current().to_string(),
+        "reduce_ms": digits(reduce(subject)?),
+        "screen_ms": screen.filter(|_| has_screen).map(digits),
+        "overhead_ms": digits(overhead(&args, subject).await?),
+        "costs": { "fixed": costs.fixed, "each": costs.each },
+        "threads": constants,
+        "measured": rows,
+    });
+    println!("{object}");
+    Ok(())
+}
+
+/// Reduced proofs.
+struct Claims<C> {
+    valid: Vec<C>,
+    false_ones: Vec<C>,
+}
+
+fn claims<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Claims<K::Claim>> {
+    let [mut valid, mut false_ones] = [Vec::new(), Vec::new()];
+    let most = SIZES.into_iter().max().unwrap_or(1);
+    for item in subject.mix(2 * most, most, 0) {
+        let key = subject.key_of(&item);
+        let claim = subject.kind.reduce(key, &item.statement, &item.proof);
+        let claim = claim.map_err(|reason| anyhow::anyhow!("a proof is not reduced: {reason}"))?;
+        match item.is_valid {
+            true => valid.push(claim),
+            false => false_ones.push(claim),
+        }
+    }
+    Ok(Claims { valid, false_ones })
+}
+
+// === impl Constants ===
+
+impl Constants {
+    fn measure<K: Kind>(
+        threads: usize,
+        subject: &Subject<K>,
+        claims: &Claims<K::Claim>,
+    ) -> anyhow::Result<Self> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()?;
+        let kind = &subject.kind;
+        let check =
+            |claim: &K::Claim| pool.install(|| milliseconds(|| _ = black_box(kind.check(claim))));
+        let mut sums = Vec::new();
+        for size in SIZES {
+            let weighted: Vec<_> = claims.valid[..size]
+                .iter()
+                .zip(kind.draw_weights(size)?)
+                .collect();
+            let ms = pool.install(|| milliseconds(|| _ = black_box(kind.value(&weighted))));
+            sums.push((size, ms));
+        }
+        Ok(Self {
+            threads,
+            check_one: check(&claims.valid[0]),
+            refuse_one: check(&claims.false_ones[0]),
+            sums,
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let sums = self
+            .sums
+            .iter()
+            .map(|(size, ms)| json!([size, digits(*ms)]));
+        json!({
+            "threads": self.threads,
+            "check_one_ms": digits(self.check_one),
+            "refuse_one_ms": digits(self.refuse_one),
+            "sums_ms": sums.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Milliseconds in which one thread decodes and reduces a proof.
+fn reduce<K: Kind>(subject: &Subject<K>) -> anyhow::Result<f64> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let item = &subject.mix(1, 0, 0)[0];
+    let key = subject.key_of(item);
+    let reduce = || {
+        _ = black_box(
+            subject
+                .kind
+                .reduce(key, &item.statement, &item.proof)
+                .is_ok(),
+        )
+    };
+    Ok(pool.install(|| milliseconds(reduce)))
+}
+
+/// Milliseconds of the service for a proof beside its reduction and its share of checks, on one thread,
+/// where nothing of it is hidden behind other work.
+async fn overhead<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<f64> {
+    let items = subject.mix(args.proofs as usize, 0, 0);
+    let mut overheads = Vec::new();
+    for _ in 0..args.rounds {
+        let running = Running::open(subject, 1, usize::from(args.batch), &["a source"]).await?;
+        let streamed = running.stream("a source", &items).await?;
+        let work = (streamed.figures.reduce_us + streamed.figures.check_us) as f64 / 1e3;
+        overheads.push((streamed.wall.as_secs_f64() * 1e3 - work) / items.len() as f64);
+    }
+    Ok(Figures::of(overheads).p50())
+}
+
+/// The median of some runs, the first left out.
+fn milliseconds(mut work: impl FnMut()) -> f64 {
+    work();
+    let runs = (0..RUNS).map(|_| {
+        let began = Instant::now();
+        work();
+        began.elapsed().as_secs_f64() * 1e3
+    });
+    Figures::of(runs.collect()).p50()
+}
+
+/// To a tenth of a microsecond: constants are small.
+fn digits(ms: f64) -> f64 {
+    round(ms * 10.0) / 10.0
+}

@@ -1,0 +1,195 @@
+//! Sources that send valid proofs at a steady rate, alone and beside one that floods.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{join, try_join_all};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use proofmill_verifier::Kind;
+use serde_json::json;
+
+use super::Args;
+use super::proofs::{Item, Subject};
+use super::running::{Running, require};
+use crate::harness::{Figures, describe, round};
+
+/// Who sends valid proofs.
+const OTHERS: [&str; 3] = ["one", "two", "three"];
+/// Who sends half false ones.
+const FLOODER: &str = "flooder";
+/// Requests that the flooder has under way at any time, unless it is made to wait.
+const OUTSTANDING: usize = 512;
+/// What the others send of what the machine could verify one by one.
+const SHARE: f64 = 0.25;
+/// Most that the others' P99 may rise.
+const TARGET: f64 = 1.2;
+
+/// Latencies of the others, and what the flooder was served.
+#[derive(Default)]
+struct Stretches {
+    all_ms: Vec<f64>,
+    p99s_ms: Vec<f64>,
+    flooded: usize,
+}
+
+/// Stretches with and without the flooder, in turns, each on a new service.
+pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
+    let threads = args.thread_counts()[0];
+    let mix = subject.mix(1024, 512, 1);
+    let valid: Vec<_> = mix.iter().filter(|item| item.is_valid).cloned().collect();
+    let rate = SHARE * threads as f64 / seconds_alone(subject, &valid);
+    let mut with = Stretches::default();
+    let mut without = Stretches::default();
+    for number in 0..args.rounds {
+        for turn in 0..2 {
+            let is_flooded = (number + turn) % 2 == 1;
+            let flood = is_flooded.then_some(&mix[..]);
+            let stretch = stretch(args, subject, threads, rate, &valid, flood).await?;
+            let to = if is_flooded { &mut with } else { &mut without };
+            to.add(stretch);
+        }
+    }
+    print(args, subject, threads, rate, &with, &without);
+    Ok(())
+}
+
+/// Seconds that a proof takes on one thread, alone.
+fn seconds_alone<K: Kind>(subject: &Subject<K>, items: &[Item]) -> f64 {
+    let items = &items[..items.len().min(32)];
+    let began = Instant::now();
+    for item in items {
+        subject.verify(item);
+    }
+    began.elapsed().as_secs_f64() / items.len() as f64
+}
+
+/// The others' latencies in milliseconds, and how many verdicts the flooder got.
+async fn stretch<K: Kind>(
+    args: &Args,
+    subject: &Subject<K>,
+    threads: usize,
+    rate: f64,
+    valid: &[Item],
+    flood: Option<&[Item]>,
+) -> anyhow::Result<(Vec<f64>, usize)> {
+    let mut sources = OTHERS.to_vec();
+    sources.push(FLOODER);
+    let running = Running::open(subject, threads, usize::from(args.batch), &sources).await?;
+    let is_over = Cell::new(false);
+    let others = async {
+        let latencies = steady(&running, rate, args.seconds, valid).await;
+        is_over.set(true);
+        latencies
+    };
+    let flooder = async {
+        match flood {
+            Some(items) => flood_until(&running, items, &is_over).await,
+            None => Ok(0),
+        }
+    };
+    let (latencies, flooded) = join(others, flooder).await;
+    Ok((latencies?, flooded?))
+}
+
+/// Sends proofs of all sources in turn at a rate for so many seconds, whatever becomes of those before.
+/// Times count from the moment at which a proof is handed over.
+async fn steady(
+    running: &Running,
+    rate: f64,
+    seconds: u16,
+    valid: &[Item],
+) -> anyhow::Result<Vec<f64>> {
+    let began = tokio::time::Instant::now();
+    let count = (rate * f64::from(seconds)).ceil().max(1.0) as usize;
+    let one = |number: usize| async move {
+        let due = Duration::from_secs_f64(number as f64 / rate);
+        tokio::time::sleep_until(began + due).await;
+        let item = &valid[number % valid.len()];
+        let source = OTHERS[number % OTHERS.len()];
+        let request = running.request(source, &number.to_string(), item);
+        let handed_over = Instant::now();
+        let verdict = running.handle.verify(request).await?;
+        require(number, item, &verdict.status)?;
+        anyhow::Ok(handed_over.elapsed().as_secs_f64() * 1e3)
+    };
+    try_join_all((0..count).map(one)).await
+}
+
+/// Sends proofs as fast as they are taken, and counts the verdicts.
+async fn flood_until(
+    running: &Running,
+    items: &[Item],
+    is_over: &Cell<bool>,
+) -> anyhow::Result<usize> {
+    let mut pending = FuturesUnordered::new();
+    let (mut sent, mut answered) = (0, 0);
+    while !is_over.get() {
+        while pending.len() < OUTSTANDING {
+            let item = &items[sent % items.len()];
+            let request = running.request(FLOODER, &sent.to_string(), item);
+            pending.push(running.handle.submit(request).await?);
+            sent += 1;
+        }
+        pending.next().await;
+        answered += 1;
+    }
+    Ok(answered)
+}
+
+// === impl Stretches ===
+
+impl Stretches {
+    fn add(&mut self, (latencies, flooded): (Vec<f64>, usize)) {
+        self.p99s_ms.push(Figures::of(latencies.clone()).p99());
+        self.all_ms.extend(latencies);
+        self.flooded += flooded;
+    }
+}
+
+fn print<K: Kind>(
+    args: &Args,
+    subject: &Subject<K>,
+    threads: usize,
+    rate: f64,
+    with: &Stretches,
+    without: &Stretches,
+) {
+    let kind = Kind::name(&subject.kind);
+    let stretches = [("without", without), ("with", with)];
+    let of_all = stretches.map(|(_, stretches)| Figures::of(stretches.all_ms.clone()));
+    let ratio = of_all[1].p99() / of_all[0].p99();
+    let flooded = with.flooded as f64 / (f64::from(args.rounds) * f64::from(args.seconds));
+    println!(
+        "{kind} on {threads} threads: {} sources send {rate:.0} valid proofs a second in all",
+        OTHERS.len()
+    );
+    for ((name, stretches), figures) in stretches.iter().zip(&of_all) {
+        let medians = Figures::of(stretches.p99s_ms.clone());
+        println!(
+            "{name:>8} the flood: P50 {:.2} ms, P99 {:.2} ms of {} proofs; P99 of a stretch: median {:.2} ms",
+            figures.p50(),
+            figures.p99(),
+            figures.len(),
+            medians.p50()
+        );
+    }
+    println!("  P99 with the flood is {ratio:.3} of that without; the target is at most {TARGET}");
+    println!("  the flooder, half of whose proofs are false, was served {flooded:.0} a second");
+    println!(
+        "  {} stretches of {} s of each in turns; {}",
+        args.rounds,
+        args.seconds,
+        describe()
+    );
+    if args.json {
+        println!(
+            "{}",
+            json!({
+                "kind": kind, "machine": describe(), "threads": threads, "rate": round(rate),
+                "p99_without_ms": round(of_all[0].p99()), "p99_with_ms": round(of_all[1].p99()),
+                "p50_without_ms": round(of_all[0].p50()), "p50_with_ms": round(of_all[1].p50()),
+                "ratio": round(ratio), "flooder_per_second": round(flooded),
+            })
+        );
+    }
+}

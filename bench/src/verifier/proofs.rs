@@ -1,0 +1,204 @@
+//! Real proofs of a kind, and false ones made of them.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use ark_ff::One;
+use ark_groth16::{Groth16 as ArkGroth16, prepare_verifying_key};
+use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
+use ark_std::rand::seq::SliceRandom;
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use bytes::Bytes;
+use proofmill_groth16::{Engine, Proof, VerifyingKey, prove, setup};
+use proofmill_ipa::{Opening, ROLLUP_LOG_SIZE, Scalar, Srs};
+use proofmill_r1cs::{Assignment, R1cs};
+use proofmill_verifier::kinds::{Groth16, GrumpkinIpa};
+use proofmill_verifier::{Kind, Kinds};
+
+use crate::groth16::Sized as Circuit;
+
+/// A kind with its keys, and proofs under them.
+pub(super) struct Subject<K: Kind> {
+    /// The kind, for verifying one by one.
+    pub(super) kind: K,
+    /// The kind again, for services.
+    pub(super) kinds: Kinds,
+    /// Verifying keys, encoded and read; none if the kind has no keys.
+    pub(super) keys: Vec<(Bytes, Arc<K::Key>)>,
+    valid: Vec<Item>,
+    false_ones: Vec<Item>,
+    /// Another library's loop over the same bytes, if there is one.
+    pub(super) reference: Option<Reference>,
+}
+
+/// A proof as a request carries it.
+#[derive(Clone)]
+pub(super) struct Item {
+    /// The number of its key.
+    pub(super) key: Option<usize>,
+    pub(super) statement: Bytes,
+    pub(super) proof: Bytes,
+    pub(super) is_valid: bool,
+}
+
+/// Decodes a proof and verifies it.
+pub(super) type Verify = dyn Fn(&Item) -> anyhow::Result<bool> + Send + Sync;
+
+/// Another library that verifies proofs one after the other.
+pub(super) struct Reference {
+    pub(super) name: &'static str,
+    /// Decodes a proof and verifies it.
+    pub(super) verify: Box<Verify>,
+}
+
+/// Different proofs under each key; a run repeats them under new ids.
+const PROOFS_OF_A_KEY: usize = 8;
+
+/// `bb`'s proofs, from the tests of `proofmill-ipa`.
+const ROLLUP_PROOFS: [&[u8]; 3] = [
+    include_bytes!("../../../crates/ipa/tests/data/rollup-0.proof"),
+    include_bytes!("../../../crates/ipa/tests/data/rollup-1.proof"),
+    include_bytes!("../../../crates/ipa/tests/data/rollup-2.proof"),
+];
+
+// === impl Subject ===
+
+impl<K: Kind> Subject<K> {
+    /// So many proofs, of which so many are false, in an order that the seed gives.
+    pub(super) fn mix(&self, proofs: usize, bad: usize, seed: u64) -> Vec<Item> {
+        let mut is_bad: Vec<_> = (0..proofs).map(|number| number < bad).collect();
+        is_bad.shuffle(&mut StdRng::seed_from_u64(seed));
+        let mix = is_bad.into_iter().enumerate().map(|(number, is_bad)| {
+            let from = if is_bad {
+                &self.false_ones
+            } else {
+                &self.valid
+            };
+            from[number % from.len()].clone()
+        });
+        mix.collect()
+    }
+
+    /// The key of a proof, read.
+    pub(super) fn key_of(&self, item: &Item) -> Option<&Arc<K::Key>> {
+        item.key.map(|key| &self.keys[key].1)
+    }
+
+    /// Reduces and checks a proof for itself.
+    pub(super) fn verify(&self, item: &Item) -> bool {
+        let reduced = self
+            .kind
+            .reduce(self.key_of(item), &item.statement, &item.proof);
+        reduced.is_ok_and(|claim| self.kind.check(&claim).is_ok())
+    }
+}
+
+/// Groth16 proofs of small circuits under so many keys. A false one claims another public input, which
+/// only the final check tells.
+pub(super) fn groth16<E: Engine>(keys: usize) -> anyhow::Result<Subject<Groth16<E>>> {
+    let rng = &mut StdRng::seed_from_u64(16);
+    let kind = Groth16::<E>::new();
+    let mut subject = Subject {
+        kinds: Kinds::none().with(Groth16::<E>::new()),
+        kind,
+        keys: Vec::new(),
+        valid: Vec::new(),
+        false_ones: Vec::new(),
+        reference: None,
+    };
+    let mut theirs = Vec::new();
+    let mut proofs = Vec::new();
+    for key in 0..keys {
+        let circuit = Circuit::Chain {
+            constraints: 6 + key,
+        };
+        let system = R1cs::<E::ScalarField>::from_circuit(circuit)?;
+        let assignment = Assignment::from_circuit(circuit)?;
+        let proving_key = setup(&system, rng)?;
+        let bytes: Bytes = proving_key.vk.to_bytes().into();
+        let read = Arc::new(subject.kind.read_key(&bytes)?);
+        subject.keys.push((bytes, read));
+        theirs.push(prepare_verifying_key(&ark_key(&proving_key.vk)));
+        for _ in 0..PROOFS_OF_A_KEY {
+            let (proof, _) = prove(&proving_key, &system, &assignment, rng)?;
+            proofs.push((key, proof, assignment.inputs().to_vec()));
+        }
+    }
+    // Neighbours in a stream are under different keys.
+    proofs.shuffle(rng);
+    for (key, proof, mut inputs) in proofs {
+        subject.valid.push(item(key, &proof, &inputs, true)?);
+        inputs[0] += E::ScalarField::one();
+        subject.false_ones.push(item(key, &proof, &inputs, false)?);
+    }
+    subject.reference = Some(Reference {
+        name: "ark-groth16",
+        verify: Box::new(move |item| {
+            let key = &theirs[item.key.context("a Groth16 proof has a key")?];
+            let mut bytes = &item.proof[..];
+            let proof = ark_groth16::Proof::<E> {
+                a: CanonicalDeserialize::deserialize_compressed(&mut bytes)?,
+                b: CanonicalDeserialize::deserialize_compressed(&mut bytes)?,
+                c: CanonicalDeserialize::deserialize_compressed(&mut bytes)?,
+            };
+            let input = E::ScalarField::deserialize_compressed(&item.statement[..])?;
+            Ok(ArkGroth16::<E>::verify_proof(key, &proof, &[input])?)
+        }),
+    });
+    Ok(subject)
+}
+
+fn ark_key<E: Engine>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
+    ark_groth16::VerifyingKey {
+        alpha_g1: key.alpha_g1,
+        beta_g2: key.beta_g2,
+        gamma_g2: key.gamma_g2,
+        delta_g2: key.delta_g2,
+        gamma_abc_g1: key.instance.clone(),
+    }
+}
+
+fn item<E: Engine>(
+    key: usize,
+    proof: &Proof<E>,
+    inputs: &[E::ScalarField],
+    is_valid: bool,
+) -> anyhow::Result<Item> {
+    let mut statement = Vec::new();
+    for input in inputs {
+        input.serialize_compressed(&mut statement)?;
+    }
+    Ok(Item {
+        key: Some(key),
+        statement: statement.into(),
+        proof: proof.to_bytes().into(),
+        is_valid,
+    })
+}
+
+/// Openings of `bb`'s rollup proofs. A false one claims another value, which the screen tells.
+pub(super) fn grumpkin_ipa() -> anyhow::Result<Subject<GrumpkinIpa>> {
+    let srs = Srs::derive(ROLLUP_LOG_SIZE);
+    let opening = |bytes: Bytes, is_valid| Item {
+        key: None,
+        statement: Bytes::new(),
+        proof: bytes,
+        is_valid,
+    };
+    let mut valid = Vec::new();
+    let mut false_ones = Vec::new();
+    for bytes in ROLLUP_PROOFS {
+        valid.push(opening(Bytes::from_static(bytes), true));
+        let mut changed = Opening::from_rollup_proof(bytes)?;
+        changed.claim.value += Scalar::one();
+        false_ones.push(opening(changed.to_compact().into(), false));
+    }
+    Ok(Subject {
+        kinds: Kinds::none().with(GrumpkinIpa::new(&srs)),
+        kind: GrumpkinIpa::new(&srs),
+        keys: Vec::new(),
+        valid,
+        false_ones,
+        reference: None,
+    })
+}

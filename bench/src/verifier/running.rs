@@ -1,0 +1,128 @@
+//! A service that runs, and what a stream of proofs took in it.
+
+use std::time::{Duration, Instant};
+
+use proofmill_shutdown::Trigger;
+use proofmill_verifier::{Handle, KeyDigest, KindFigures, Options, Request, Service, Status};
+use tokio::task::JoinHandle;
+
+use super::proofs::{Item, Subject};
+use proofmill_verifier::Kind;
+
+/// A service, until this is dropped.
+pub(super) struct Running {
+    pub(super) handle: Handle,
+    kind: String,
+    /// Digests of the keys, as the service knows them.
+    keys: Vec<KeyDigest>,
+    _trigger: Trigger,
+    task: JoinHandle<()>,
+}
+
+/// What a stream took.
+pub(super) struct Streamed {
+    /// From the first proof handed over to the last verdict.
+    pub(super) wall: Duration,
+    /// Milliseconds from the acceptance of each proof to its verdict.
+    pub(super) latencies_ms: Vec<f64>,
+    /// What the service counted meanwhile.
+    pub(super) figures: KindFigures,
+}
+
+// === impl Running ===
+
+impl Running {
+    /// A new service, which knows the subject's keys for each of the sources and nothing of how
+    /// they behave.
+    pub(super) async fn open<K: Kind>(
+        subject: &Subject<K>,
+        threads: usize,
+        batch: usize,
+        sources: &[&str],
+    ) -> anyhow::Result<Self> {
+        let mut options = Options::of(subject.kinds.clone());
+        options.threads = threads;
+        options.limits.batch = batch;
+        let (service, handle) = Service::open(options)?;
+        let (trigger, shutdown) = proofmill_shutdown::channel();
+        let task = tokio::spawn(service.run(shutdown));
+        let kind = Kind::name(&subject.kind).to_owned();
+        let mut keys = Vec::new();
+        for source in sources {
+            keys.clear();
+            for (bytes, _) in &subject.keys {
+                keys.push(handle.add_key(source, &kind, bytes.clone()).await?);
+            }
+        }
+        Ok(Self {
+            handle,
+            kind,
+            keys,
+            _trigger: trigger,
+            task,
+        })
+    }
+
+    /// A proof as a request.
+    pub(super) fn request(&self, source: &str, id: &str, item: &Item) -> Request {
+        let mut request = Request::new(source, id, &self.kind, item.proof.clone());
+        request.statement = item.statement.clone();
+        request.key = item.key.map(|key| self.keys[key]);
+        request
+    }
+
+    /// Hands all proofs over, as fast as they are taken, and waits for all verdicts, which must be the
+    /// right ones.
+    pub(super) async fn stream(&self, source: &str, items: &[Item]) -> anyhow::Result<Streamed> {
+        let requests: Vec<_> = items
+            .iter()
+            .enumerate()
+            .map(|(number, item)| self.request(source, &number.to_string(), item))
+            .collect();
+        let mut pending = Vec::with_capacity(items.len());
+        let began = Instant::now();
+        for request in requests {
+            pending.push(self.handle.submit(request).await?);
+        }
+        let mut latencies_ms = Vec::with_capacity(items.len());
+        for (number, (item, pending)) in items.iter().zip(pending).enumerate() {
+            let verdict = pending.await;
+            require(number, item, &verdict.status)?;
+            let course = verdict.course;
+            latencies_ms.push((course.queue_us + course.verify_us) as f64 / 1e3);
+        }
+        Ok(Streamed {
+            wall: began.elapsed(),
+            latencies_ms,
+            figures: self.figures(),
+        })
+    }
+
+    /// What the service has counted for the kind.
+    pub(super) fn figures(&self) -> KindFigures {
+        let mut report = self.handle.report();
+        report.kinds.remove(&self.kind).unwrap_or_default()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// That a verdict is the right one.
+pub(super) fn require(number: usize, item: &Item, status: &Status) -> anyhow::Result<()> {
+    let fits = match status {
+        Status::Valid => item.is_valid,
+        Status::Invalid(_) => !item.is_valid,
+        Status::Unavailable(reason) => anyhow::bail!("proof {number} has no verdict: {reason}"),
+    };
+    let is = if item.is_valid { "valid" } else { "false" };
+    anyhow::ensure!(
+        fits,
+        "proof {number} is {is}, and the verdict is {}",
+        status.name()
+    );
+    Ok(())
+}
