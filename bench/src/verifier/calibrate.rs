@@ -55,7 +55,7 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
         "reduce_ms": digits(reduce(subject)?),
         "screen_ms": screen.filter(|_| has_screen).map(digits),
         "overhead_ms": digits(overhead(&args, subject).await?),
-        "costs": { "fixed": costs.fixed, "each": costs.each },
+        "costs": { "fixed": costs.fixed, "each": costs.each, "alone": subject.kind.cost_alone() },
         "threads": constants,
         "measured": rows,
     });

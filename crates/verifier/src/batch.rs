@@ -1,6 +1,7 @@
 //! One batch of claims of one kind: checked together, the false ones found.
 
 use ark_ff::Zero;
+use rayon::prelude::*;
 
 use crate::isolation::{Suspicion, isolate};
 use crate::kind::{Invalid, Kind, NoRandomness};
@@ -56,6 +57,13 @@ pub fn check<K: Kind>(
             batch.checks.alone = 1;
             vec![kind.check(claim)]
         }
+        _ if !kind
+            .costs()
+            .pays(claims.len(), kind.cost_alone(), suspicion.0) =>
+        {
+            batch.checks.alone = claims.len() as u64;
+            claims.par_iter().map(|claim| kind.check(claim)).collect()
+        }
         _ => {
             batch.weights = kind.draw_weights(claims.len())?;
             batch.verdicts(suspicion)
@@ -79,17 +87,27 @@ struct Batch<'a, K: Kind> {
 impl<K: Kind> Batch<'_, K> {
     fn verdicts(&mut self, suspicion: Suspicion) -> Vec<Result<(), Invalid>> {
         let mut verdicts = vec![Ok(()); self.claims.len()];
-        let everyone: Vec<_> = (0..self.claims.len()).collect();
-        let mut total = self.sum(&everyone, 0);
-        if total.is_zero() {
-            return verdicts;
+        let mut suspects: Vec<_> = (0..self.claims.len()).collect();
+        let is_screened = self.screens_first(suspicion);
+        if is_screened {
+            suspects = self.screen(&mut verdicts);
         }
-        let suspects = self.screen(&mut verdicts);
         if suspects.is_empty() {
             return verdicts;
         }
-        if suspects.len() < everyone.len() {
-            total = self.sum(&suspects, 0);
+        let mut total = self.sum(&suspects, 0);
+        if total.is_zero() {
+            return verdicts;
+        }
+        if !is_screened {
+            let rest = self.screen(&mut verdicts);
+            if rest.is_empty() {
+                return verdicts;
+            }
+            if rest.len() < suspects.len() {
+                total = self.sum(&rest, 0);
+                suspects = rest;
+            }
         }
         let costs = self.kind.costs();
         let false_ones = isolate(suspects.len(), total, costs, suspicion, |places, power| {
@@ -105,19 +123,31 @@ impl<K: Kind> Batch<'_, K> {
         verdicts
     }
 
+    /// Whether to screen before the first sum, which is then over fewer claims: if a false one is expected,
+    /// or the first claim is one. A batch of false ones alone takes no sum then.
+    fn screens_first(&mut self, suspicion: Suspicion) -> bool {
+        if suspicion.0 * self.claims.len() as f64 >= 0.5 {
+            return true;
+        }
+        let probe = self.kind.screen(self.claims[0]);
+        self.checks.screens += u64::from(probe.is_some());
+        matches!(probe, Some(Err(_)))
+    }
+
     /// Settles what the kind can tell cheaply, and returns the rest.
     fn screen(&mut self, verdicts: &mut [Result<(), Invalid>]) -> Vec<usize> {
+        let kind = self.kind;
+        let results: Vec<_> = self
+            .claims
+            .par_iter()
+            .map(|claim| kind.screen(claim))
+            .collect();
         let mut rest = Vec::with_capacity(self.claims.len());
-        for (index, claim) in self.claims.iter().enumerate() {
-            match self.kind.screen(claim) {
-                None => rest.push(index),
-                Some(result) => {
-                    self.checks.screens += 1;
-                    match result {
-                        Ok(()) => rest.push(index),
-                        refused => verdicts[index] = refused,
-                    }
-                }
+        for (index, result) in results.into_iter().enumerate() {
+            self.checks.screens += u64::from(result.is_some());
+            match result {
+                Some(Err(reason)) => verdicts[index] = Err(reason),
+                Some(Ok(())) | None => rest.push(index),
             }
         }
         rest
@@ -145,5 +175,146 @@ impl<K: Kind> Batch<'_, K> {
             })
             .collect();
         self.kind.value(&weighted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ark_ff::UniformRand;
+    use ark_grumpkin::{Fr, Projective};
+
+    use super::*;
+    use crate::isolation::Costs;
+    use crate::kind::UnusableKey;
+
+    /// Claims are points that hold if they are zero.
+    struct Points {
+        costs: Costs,
+        alone: f64,
+        has_screen: bool,
+    }
+
+    impl Kind for Points {
+        type Key = ();
+        type Claim = Projective;
+        type Weight = Fr;
+        type Value = Projective;
+
+        fn name(&self) -> &str {
+            "points"
+        }
+        fn has_keys(&self) -> bool {
+            false
+        }
+        fn read_key(&self, _: &[u8]) -> Result<(), UnusableKey> {
+            Ok(())
+        }
+        fn reduce(&self, _: Option<&Arc<()>>, _: &[u8], _: &[u8]) -> Result<Projective, Invalid> {
+            Ok(Projective::zero())
+        }
+        fn draw_weights(&self, count: usize) -> Result<Vec<Fr>, NoRandomness> {
+            let rng = &mut ark_std::test_rng();
+            Ok((0..count).map(|_| Fr::rand(rng)).collect())
+        }
+        fn times(&self, weight: &Fr, factor: u64) -> Fr {
+            *weight * Fr::from(factor)
+        }
+        fn value(&self, claims: &[(&Projective, Fr)]) -> Projective {
+            claims.iter().map(|(claim, weight)| **claim * weight).sum()
+        }
+        fn check(&self, claim: &Projective) -> Result<(), Invalid> {
+            match claim.is_zero() {
+                true => Ok(()),
+                false => Err(Invalid("not zero".into())),
+            }
+        }
+        fn screen(&self, claim: &Projective) -> Option<Result<(), Invalid>> {
+            self.has_screen.then(|| self.check(claim))
+        }
+        fn costs(&self) -> Costs {
+            self.costs
+        }
+        fn cost_alone(&self) -> f64 {
+            self.alone
+        }
+    }
+
+    const IPA: Points = Points {
+        costs: Costs {
+            fixed: 50.0,
+            each: 1.0,
+        },
+        alone: 51.0,
+        has_screen: true,
+    };
+    const PAIRING: Points = Points {
+        costs: Costs {
+            fixed: 18.0,
+            each: 1.0,
+        },
+        alone: 3.5,
+        has_screen: false,
+    };
+
+    /// Checks a batch with these false claims, whose verdicts must be right.
+    fn run(kind: &Points, count: usize, bad: &[usize], suspicion: f64) -> Checks {
+        let rng = &mut ark_std::test_rng();
+        let claims: Vec<_> = (0..count)
+            .map(|place| match bad.contains(&place) {
+                true => Projective::rand(rng),
+                false => Projective::zero(),
+            })
+            .collect();
+        let references: Vec<_> = claims.iter().collect();
+        let outcome = check(kind, &references, Suspicion(suspicion)).unwrap();
+        for (place, verdict) in outcome.verdicts.iter().enumerate() {
+            assert_eq!(verdict.is_err(), bad.contains(&place), "{place} of {bad:?}");
+        }
+        outcome.checks
+    }
+
+    fn checks(together: u64, alone: u64, screens: u64) -> Checks {
+        Checks {
+            together,
+            alone,
+            screens,
+        }
+    }
+
+    #[test]
+    fn one_false_claim_of_sixteen_takes_one_more_sum() {
+        for place in 0..16 {
+            assert_eq!(run(&PAIRING, 16, &[place], 0.01), checks(2, 1, 0));
+        }
+    }
+
+    #[test]
+    fn false_claims_alone_take_at_most_as_many_more_checks_as_there_are() {
+        for count in [2, 5, 16, 64] {
+            let all: Vec<_> = (0..count).collect();
+            for suspicion in [0.0, 0.01, 0.1, 1.0] {
+                let made = run(&PAIRING, count, &all, suspicion);
+                assert!(made.together + made.alone <= 1 + count as u64, "{made:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_many_are_expected_to_be_false_each_is_checked_alone() {
+        assert_eq!(run(&PAIRING, 6, &[2], 0.1), checks(0, 6, 0));
+        assert_eq!(run(&PAIRING, 3, &[], 0.01), checks(0, 3, 0));
+        assert_eq!(run(&PAIRING, 32, &[], 0.01), checks(1, 0, 0));
+    }
+
+    #[test]
+    fn what_a_screen_tells_takes_no_sum() {
+        let all: Vec<_> = (0..16).collect();
+        assert_eq!(run(&IPA, 16, &all, 0.01), checks(0, 0, 17));
+        assert_eq!(run(&IPA, 6, &[1, 4], 0.1), checks(1, 0, 6));
+        assert_eq!(run(&IPA, 16, &[], 0.01), checks(1, 0, 1));
+        // Nobody expected this one.
+        assert_eq!(run(&IPA, 16, &[3], 0.01), checks(2, 0, 17));
     }
 }

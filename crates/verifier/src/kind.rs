@@ -83,6 +83,12 @@ pub trait Kind: Send + Sync + 'static {
 
     /// What a check of several costs, in any unit.
     fn costs(&self) -> Costs;
+
+    /// What [`check`](Self::check) of a claim that holds costs, in that unit.
+    fn cost_alone(&self) -> f64 {
+        let costs = self.costs();
+        costs.fixed + costs.each
+    }
 }
 
 /// A proof proves nothing: for this reason.

@@ -19,6 +19,7 @@ use crate::options::Options;
 use crate::request::Request;
 use crate::schedule::{Lane, Micros, Scheduler, Ticket};
 use crate::verdict::Verdict;
+use jobs::Done;
 
 /// A verifier that was opened; [`run`](Self::run) keeps its deadlines and ends it.
 #[derive(Debug)]
@@ -137,6 +138,15 @@ impl Service {
     }
 }
 
+/// Jobs that a thread of a lane is given at a time. The lane apart has the next one at hand, since the end of
+/// the last one is told to the scheduler by another thread.
+fn jobs_of_thread(lane: Lane) -> usize {
+    match lane {
+        Lane::Common => 1,
+        Lane::Apart => 2,
+    }
+}
+
 fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildError> {
     let pool = ThreadPoolBuilder::new().num_threads(options.threads);
     match lane {
@@ -175,7 +185,8 @@ impl Shared {
         self.deliver(state);
         for lane in Lane::ALL {
             let pool = &self.pools[lane as usize];
-            while state.running[lane as usize] < pool.current_num_threads()
+            let most = pool.current_num_threads() * jobs_of_thread(lane);
+            while state.running[lane as usize] < most
                 && let Some(job) = state.scheduler.next(self.now(), lane)
             {
                 state.running[lane as usize] += 1;
@@ -183,13 +194,27 @@ impl Shared {
                 let shared = self.clone();
                 pool.spawn(move || {
                     let done = job.run(&shared);
-                    let mut state = shared.state();
-                    state.running[lane as usize] -= 1;
-                    shared.record(&mut state, done);
-                    shared.advance(&mut state);
+                    match lane {
+                        Lane::Common => shared.finish(lane, done),
+                        // A thread of the lane apart that held the state could be kept from going on by all
+                        // others, which would then wait for the state.
+                        Lane::Apart => {
+                            let to = shared.clone();
+                            to.pools[Lane::Common as usize]
+                                .spawn(move || shared.finish(lane, done));
+                        }
+                    }
                 });
             }
         }
+    }
+
+    /// Tells the scheduler what a job came to, and goes on.
+    fn finish(self: &Arc<Self>, lane: Lane, done: Done) {
+        let mut state = self.state();
+        state.running[lane as usize] -= 1;
+        self.record(&mut state, done);
+        self.advance(&mut state);
     }
 
     fn deliver(&self, state: &mut State) {

@@ -30,6 +30,20 @@ impl Costs {
         self.fixed + self.each * claims as f64
     }
 
+    /// Whether checking so many claims together is expected to cost less than checking each for itself at
+    /// a price of `alone`, where each is false with the probability `share`.
+    pub(crate) fn pays(&self, claims: usize, alone: f64, share: f64) -> bool {
+        let share = share.clamp(0.0, 1.0);
+        let each_alone = alone * claims as f64;
+        let all_hold = (1.0 - share).powf(claims as f64);
+        let expected = (share * claims as f64).clamp(1.0, claims as f64);
+        let search = self
+            .power_sums(claims, 1, expected)
+            .min(self.halving(claims, expected))
+            .min(self.of(1) * (claims - 1) as f64);
+        self.of(claims) + (1.0 - all_hold) * search < each_alone
+    }
+
     /// The cheapest way on, with so many claims, `known` sums of them, and so many false ones
     /// expected, which are at least as many as there are sums.
     pub(super) fn next_step(&self, claims: usize, known: usize, expected: f64) -> Step {
@@ -88,6 +102,26 @@ mod tests {
         assert_eq!(sets(64, 2), Some(2016));
         assert_eq!(sets(3, 4), Some(0));
         assert_eq!(sets(1024, 200), None);
+    }
+
+    #[test]
+    fn together_pays_as_long_as_few_are_expected_to_be_false() {
+        // A pairing's: one of a batch costs a fourth of a check, and the batch's own cost is five checks'.
+        let pairing = Costs {
+            fixed: 18.0,
+            each: 1.0,
+        };
+        assert!(pairing.pays(64, 3.5, 0.01));
+        assert!(!pairing.pays(6, 3.5, 0.1));
+        assert!(!pairing.pays(4, 3.5, 0.0));
+        // An IPA's, where a batch costs hardly more than a check.
+        let ipa = Costs {
+            fixed: 50.0,
+            each: 1.0,
+        };
+        assert!(ipa.pays(2, 51.0, 0.01));
+        assert!(ipa.pays(6, 51.0, 0.1));
+        assert!(!ipa.pays(16, 51.0, 1.0));
     }
 
     #[test]

@@ -25,10 +25,15 @@ pub(super) struct Group {
     arrivals: VecDeque<(Micros, Reduced)>,
     /// Requests that are queued or being reduced.
     pub(super) coming: usize,
-    pub(super) is_checking: bool,
+    /// Checks that are under way.
+    pub(super) checks: usize,
     /// Microseconds that the last check took; 0 before there was one.
     pub(super) last_check: u64,
 }
+
+/// How many times as long as the last check took a claim waits for others, while more are coming: with
+/// less, batches under load stay as small as the first one was.
+const PATIENCE: u64 = 4;
 
 // === impl GroupKey ===
 
@@ -56,8 +61,10 @@ impl Group {
         self.reduced.remove(&claim)
     }
 
-    /// Whether a check should begin, where `size` claims fill a batch.
-    pub(super) fn is_ripe(&mut self, now: Micros, size: usize) -> bool {
+    /// Whether a check should begin, where `size` claims fill a batch. While one is under way, claims
+    /// gather in the common lane, where batches are large and a check has work for all threads. Apart, a
+    /// full batch begins beside it: batches of few claims leave threads idle.
+    pub(super) fn is_ripe(&mut self, now: Micros, lane: Lane, size: usize) -> bool {
         while let Some((_, claim)) = self.arrivals.front()
             && !self.reduced.contains(claim)
         {
@@ -66,9 +73,13 @@ impl Group {
         let Some((oldest, _)) = self.arrivals.front() else {
             return false;
         };
-        let is_overdue = self.last_check > 0 && now.since(*oldest) >= self.last_check;
-        let is_due = self.coming == 0 || self.reduced.len() >= size || is_overdue;
-        !self.is_checking && is_due
+        let patience = PATIENCE * self.last_check;
+        let is_overdue = patience > 0 && now.since(*oldest) >= patience;
+        let is_full = self.reduced.len() >= size;
+        match self.checks {
+            0 => self.coming == 0 || is_full || is_overdue,
+            _ => is_full && lane == Lane::Apart,
+        }
     }
 
     /// The claim that is checked first, if there is any.
@@ -82,6 +93,6 @@ impl Group {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.reduced.is_empty() && self.coming == 0 && !self.is_checking
+        self.reduced.is_empty() && self.coming == 0 && self.checks == 0
     }
 }

@@ -7,8 +7,9 @@
 //! waits for the search for its false proofs, and it returns by sending valid ones.
 //!
 //! A group is checked as soon as nothing of it is still to be reduced, or a batch is full, or its oldest
-//! claim has waited for as long as its last check took: a lone proof waits for nobody, and under load
-//! batches grow by themselves.
+//! claim has waited four times as long as its last check took: a lone proof waits for nobody, and under load
+//! batches grow by themselves. In the lane apart, where batches are small, full ones are checked beside each
+//! other.
 
 mod group;
 mod request;

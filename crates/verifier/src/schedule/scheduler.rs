@@ -178,7 +178,7 @@ impl Scheduler {
                 continue;
             }
             let size = batch_size(&self.sources, self.limits.batch, key);
-            if !group.is_ripe(now, size) {
+            if !group.is_ripe(now, lane, size) {
                 continue;
             }
             if let Some(first) = group.first()
@@ -196,7 +196,7 @@ impl Scheduler {
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
         let group = self.groups.entry(key.clone()).or_default();
-        group.is_checking = true;
+        group.checks += 1;
         for ticket in &tickets {
             if let Some(request) = self.requests.get_mut(ticket) {
                 group.remove((Reverse(request.submission.priority), *ticket));
@@ -220,22 +220,40 @@ impl Scheduler {
         }
     }
 
-    /// The first claims of a group; one that was in a batch which crashed comes alone.
+    /// The first claims of a group, few of a source that is new; one that was in a batch which crashed
+    /// comes alone.
     fn choose(&self, key: &GroupKey, size: usize) -> Vec<Ticket> {
-        let is_suspect = |ticket: &Ticket| {
-            self.requests
-                .get(ticket)
-                .is_some_and(|request| request.suspect)
-        };
         let claims = self.groups.get(key).into_iter().flat_map(Group::claims);
-        let mut tickets = claims.map(|(_, ticket)| ticket).peekable();
-        if let Some(first) = tickets.next_if(is_suspect) {
-            return vec![first];
+        let mut taken: HashMap<&Arc<str>, usize> = HashMap::new();
+        let mut tickets = Vec::new();
+        for (_, ticket) in claims {
+            if tickets.len() == size {
+                break;
+            }
+            let Some(request) = self.requests.get(&ticket) else {
+                continue;
+            };
+            if request.suspect {
+                if tickets.is_empty() {
+                    return vec![ticket];
+                }
+                continue;
+            }
+            let name = &request.submission.source;
+            let portion = self
+                .sources
+                .get(name)
+                .map_or(size, |source| match key.source {
+                    None => source.standing.portion(size),
+                    Some(_) => size,
+                });
+            let taken = taken.entry(name).or_default();
+            if *taken < portion {
+                *taken += 1;
+                tickets.push(ticket);
+            }
         }
         tickets
-            .filter(|ticket| !is_suspect(ticket))
-            .take(size)
-            .collect()
     }
 
     fn begin_reduction(&mut self, now: Micros, lane: Lane) -> Option<Job> {

@@ -9,6 +9,8 @@ pub(super) struct Standing {
     streak: u32,
     /// The share of false proofs, of which the last ones count most.
     share: f64,
+    /// Proofs so far, as far as they are counted.
+    seen: u8,
 }
 
 /// Valid proofs in a row that make up for a false one.
@@ -17,6 +19,8 @@ const STREAK: u32 = 16;
 const MAX_LEVEL: u8 = 16;
 /// The weight of one proof in the share.
 const NEW: f64 = 1.0 / 16.0;
+/// Proofs after which a source is known.
+const KNOWN: u8 = 16;
 /// From this share on batches do not pay.
 const HOPELESS: f64 = 0.3;
 
@@ -25,6 +29,7 @@ const HOPELESS: f64 = 0.3;
 impl Standing {
     pub(super) fn record(&mut self, is_valid: bool) {
         let value = if is_valid { 0.0 } else { 1.0 };
+        self.seen = self.seen.saturating_add(1);
         self.share += (value - self.share) * NEW;
         if !is_valid {
             self.level = (self.level + 1).min(MAX_LEVEL);
@@ -40,6 +45,16 @@ impl Standing {
 
     pub(super) fn is_good(&self) -> bool {
         self.level == 0
+    }
+
+    /// How many of the source's proofs a batch of `most` in the common lane takes: few as long as nothing
+    /// is known of it, since searching a large batch that is false throughout is dear.
+    pub(super) fn portion(&self, most: usize) -> usize {
+        if self.seen < KNOWN {
+            most.min(usize::from(KNOWN))
+        } else {
+            most
+        }
     }
 
     pub(super) fn share(&self) -> f64 {
@@ -90,6 +105,17 @@ mod tests {
             standing.record(number % STREAK != 0);
             assert!(!standing.is_good());
         }
+    }
+
+    #[test]
+    fn a_source_is_known_by_its_first_proofs() {
+        let mut standing = Standing::default();
+        assert_eq!(standing.portion(8), 8);
+        for _ in 0..1000 {
+            assert_eq!(standing.portion(64) == 64, standing.seen >= KNOWN);
+            standing.record(true);
+        }
+        assert_eq!(standing.portion(64), 64);
     }
 
     #[test]

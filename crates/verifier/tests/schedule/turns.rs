@@ -92,8 +92,57 @@ fn proofs_that_come_during_a_check_make_the_next_batch() {
     assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == others[..16]));
 }
 
+/// Batches of a source whose proofs are false are of one proof each, which does not fill the threads.
 #[test]
-fn a_batch_does_not_wait_longer_than_the_last_check_took() {
+fn apart_full_batches_are_checked_beside_each_other() {
+    let mut scheduler = Scheduler::new(LIMITS);
+    let refused = |_| Err(Invalid("false".into()));
+    (0..16).for_each(|id| {
+        submit(&mut scheduler, submission("bad", id));
+    });
+    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [16]);
+    let tickets: Vec<_> = (16..20)
+        .map(|id| submit(&mut scheduler, submission("bad", id)))
+        .collect();
+    for ticket in &tickets {
+        assert_eq!(reduction(&mut scheduler, Lane::Apart), *ticket);
+    }
+    let mut batches = Vec::new();
+    for ticket in &tickets {
+        scheduler.reduced(Micros(0), *ticket, Ok(Ok(())));
+        match scheduler.next(Micros(0), Lane::Apart) {
+            Some(Job::Check { batch, tickets, .. }) if tickets == [*ticket] => batches.push(batch),
+            other => panic!("{other:?}"),
+        }
+    }
+    // They end in any order.
+    for batch in batches.into_iter().rev() {
+        scheduler.checked(Micros(1), batch, Ok(vec![Ok(())]));
+    }
+    assert_eq!(scheduler.take_verdicts().len(), 20);
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn few_proofs_of_a_new_source_come_into_a_batch() {
+    let mut scheduler = Scheduler::new(Limits {
+        batch: 64,
+        ..LIMITS
+    });
+    for source in ["a", "b"] {
+        for id in 0..40 {
+            submit(&mut scheduler, submission(source, id));
+        }
+    }
+    assert_eq!(
+        check_all(&mut scheduler, Lane::Common, |_| Ok(())),
+        [32, 48]
+    );
+    assert!(scheduler.is_idle());
+}
+
+#[test]
+fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
     let mut scheduler = Scheduler::new(LIMITS);
     let first = submit(&mut scheduler, submission("a", 0));
     reduction(&mut scheduler, Lane::Common);
@@ -107,8 +156,8 @@ fn a_batch_does_not_wait_longer_than_the_last_check_took() {
     reduction(&mut scheduler, Lane::Common);
     reduction(&mut scheduler, Lane::Common);
     scheduler.reduced(Micros(100), ready, Ok(Ok(())));
-    assert_eq!(scheduler.next(Micros(149), Lane::Common), None);
-    let job = scheduler.next(Micros(150), Lane::Common);
+    assert_eq!(scheduler.next(Micros(299), Lane::Common), None);
+    let job = scheduler.next(Micros(300), Lane::Common);
     assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == [ready]));
 }
 

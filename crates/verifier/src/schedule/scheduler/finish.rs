@@ -75,7 +75,7 @@ impl Scheduler {
             return;
         };
         if let Some(group) = self.groups.get_mut(&group) {
-            group.is_checking = false;
+            group.checks -= 1;
             group.last_check = now.since(begun);
         }
         match result {
