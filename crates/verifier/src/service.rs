@@ -101,10 +101,10 @@ impl Service {
     /// Works until `shutdown` says [`Level::Stop`], when requests under way are answered as unavailable;
     /// or until all that was accepted is answered, once it says [`Level::Drain`].
     pub async fn run(self, mut shutdown: Shutdown) {
+        let mut level = Level::Run;
         loop {
             // Before the state is looked at, so that no change is missed.
             let changed = self.shared.changed.notified();
-            let level = shutdown.level();
             let deadline = {
                 let mut state = self.shared.state();
                 let now = self.shared.now();
@@ -130,7 +130,8 @@ impl Service {
             };
             tokio::select! {
                 () = changed => {}
-                () = shutdown.reached(next) => {}
+                // Also where whoever could raise it is gone.
+                () = shutdown.reached(next) => level = next.max(shutdown.level()),
                 () = tokio::time::sleep(deadline.unwrap_or(Duration::MAX)), if deadline.is_some() => {}
             }
         }

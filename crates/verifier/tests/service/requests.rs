@@ -260,6 +260,24 @@ async fn a_stop_answers_everything_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn it_ends_when_nobody_is_left_to_end_it() {
+    let desk = words(|_| {});
+    let pending = desk
+        .running
+        .handle
+        .submit(word("a", "1", "wait"))
+        .await
+        .unwrap();
+    drop(desk.running.trigger);
+    desk.running.task.await.unwrap();
+    assert_eq!(
+        pending.await.status,
+        Status::Unavailable(Unavailable::Stopped)
+    );
+    desk.may_go_on.store(true, Ordering::Relaxed);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_taken_is_refused_with_a_reason() {
     let desk = words(|options| options.request_bytes = 10);
     let handle = &desk.running.handle;

@@ -72,7 +72,8 @@ impl Scheduler {
     /// Gives up all requests: the service stops now.
     pub fn stop(&mut self) {
         self.close();
-        let tickets: Vec<_> = self.requests.keys().copied().collect();
+        let mut tickets: Vec<_> = self.requests.keys().copied().collect();
+        tickets.sort_unstable();
         for ticket in tickets {
             self.give_up(ticket, &Unavailable::Stopped);
         }
