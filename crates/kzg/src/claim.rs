@@ -8,8 +8,8 @@ use crate::{CELLS, Point, Scalar};
 ///
 /// With the commitment C, the proof W, the polynomial I that was sent and the number s it holds if
 /// `e(C − [I(τ)] + s·W, G2) · e(−W, [Z]) = 1`. For a blob I is its value at the challenge z, s is z,
-/// and [Z] is `τ·G2`; for a cell on the coset h·⟨ω⟩ of 64 points I has its 64 elements there, s is
-/// h⁶⁴, and [Z] is `τ⁶⁴·G2`.
+/// and `[Z]` is `τ·G2`; for a cell on the coset h·⟨ω⟩ of 64 points I has its 64 elements there, s is
+/// h⁶⁴, and `[Z]` is `τ⁶⁴·G2`.
 #[derive(Clone, Debug)]
 pub struct Claim {
     pub(crate) commitment: Point,
