@@ -36,7 +36,7 @@ const PROOFS: [&[u8]; 3] = [
     include_bytes!("../../crates/ipa/tests/data/rollup-2.proof"),
 ];
 
-/// What is checked, and what a single check is compared with.
+/// The openings to check, and the bare product that a single check is compared with.
 struct Input {
     srs: Srs,
     proofs: Vec<Opening>,
@@ -133,7 +133,7 @@ fn bare<'a>(name: &str, offer: Offer<'a>) -> Offer<'a> {
     }
 }
 
-/// What each proof adds that a batch has more than the one before.
+/// The time that each further proof adds, from one batch size to the next.
 fn further(previous: &Comparison, comparison: &Comparison) -> Option<String> {
     let setting = |of: &Comparison, name: &str| of.settings[name].as_u64();
     let threads = |of: &Comparison| setting(of, "threads");

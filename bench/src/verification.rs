@@ -117,7 +117,7 @@ impl<E: Engine> Input<E> {
         })
     }
 
-    /// How many are valid, all checked together.
+    /// The number of valid proofs, all checked together.
     fn together(&self, rng: &mut StdRng) -> usize {
         let first: Vec<_> = self.proofs.iter().flat_map(|of| [of.a, of.c]).collect();
         let second: Vec<_> = self.proofs.iter().map(|of| of.b).collect();

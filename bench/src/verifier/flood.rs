@@ -13,13 +13,13 @@ use super::proofs::{Item, Subject};
 use super::running::{Running, require};
 use crate::harness::{Figures, describe, round};
 
-/// Who sends valid proofs.
+/// Sources that send valid proofs.
 const OTHERS: [&str; 3] = ["one", "two", "three"];
-/// Who sends half false ones.
+/// The source half of whose proofs are false.
 const FLOODER: &str = "flooder";
 /// Requests that the flooder has under way at any time, unless it is made to wait.
 const OUTSTANDING: usize = 512;
-/// What the others send of what the machine could verify one by one.
+/// The others' rate, as a share of what the machine could verify one by one.
 const SHARE: f64 = 0.25;
 /// Most that the others' P99 may rise.
 const TARGET: f64 = 1.2;

@@ -100,7 +100,7 @@ fn measure<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
 // === impl Args ===
 
 impl Args {
-    /// How many of the proofs are false, in each row.
+    /// The number of false proofs in each row.
     fn bad_counts(&self) -> Vec<usize> {
         if !self.bad_proofs.is_empty() {
             let counts = self.bad_proofs.iter();

@@ -19,13 +19,13 @@ pub(super) struct Running {
     task: JoinHandle<()>,
 }
 
-/// What a stream took.
+/// Times and counts of a stream.
 pub(super) struct Streamed {
     /// From the first proof handed over to the last verdict.
     pub(super) wall: Duration,
     /// Milliseconds from the acceptance of each proof to its verdict.
     pub(super) latencies_ms: Vec<f64>,
-    /// What the service counted meanwhile.
+    /// The service's counts for the kind.
     pub(super) figures: KindFigures,
 }
 
@@ -98,7 +98,7 @@ impl Running {
         })
     }
 
-    /// What the service has counted for the kind.
+    /// The service's counts for the kind so far.
     pub(super) fn figures(&self) -> KindFigures {
         let mut report = self.handle.report();
         report.kinds.remove(&self.kind).unwrap_or_default()

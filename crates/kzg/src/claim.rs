@@ -37,7 +37,7 @@ pub enum Field {
     Proof,
 }
 
-/// Why a request is not valid.
+/// The reason for which a request is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {

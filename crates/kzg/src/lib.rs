@@ -46,7 +46,7 @@ pub use weights::{NoRandomness, draw_weights};
 pub type Scalar = ark_bls12_381::Fr;
 /// A point of BLS12-381's first group.
 pub type Point = ark_bls12_381::G1Affine;
-/// What claims under weights add up to: an element of the target group, written additively.
+/// A sum of claims under weights: an element of the target group, written additively.
 pub type Value = ark_ec::pairing::PairingOutput<ark_bls12_381::Bls12_381>;
 
 /// Bytes of a commitment or a proof: a compressed point.

@@ -9,7 +9,7 @@ const CELL: u8 = 2;
 const HEAD_BYTES: usize = 6;
 const INDEX_BYTES: usize = 8;
 
-/// What is to be verified, as it was sent.
+/// A proof to be verified, with its blob or cell, as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// That a commitment is to a blob.

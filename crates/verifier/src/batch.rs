@@ -6,12 +6,12 @@ use rayon::prelude::*;
 use crate::isolation::{Suspicion, isolate};
 use crate::kind::{Invalid, Kind, NoRandomness};
 
-/// What a batch came to.
+/// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// For each claim, in their order.
     pub verdicts: Vec<Result<(), Invalid>>,
-    /// What it took.
+    /// The checks that it took.
     pub checks: Checks,
 }
 

@@ -1,11 +1,11 @@
-//! What a verifier has done so far.
+//! Counts of a verifier.
 
 use std::collections::BTreeMap;
 
 use crate::batch::Checks;
 use crate::schedule::SourceReport;
 
-/// What a verifier has done so far, and what it does.
+/// Counts of a verifier since it was opened, and its present load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// For each kind by which a proof was reduced.
@@ -16,7 +16,7 @@ pub struct Report {
     pub under_way: usize,
 }
 
-/// What was done for the proofs of a kind. Times are microseconds of the threads' jobs.
+/// Counts and times for the proofs of a kind. Times are microseconds of the threads' jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindFigures {
     /// Proofs that were decoded and reduced, or refused then.
@@ -29,7 +29,7 @@ pub struct KindFigures {
     pub proofs: u64,
     /// Time they took, the search for false proofs included.
     pub check_us: u64,
-    /// What checks they took.
+    /// Checks of these batches.
     pub checks: Checks,
     /// Batches by size: of at most 1, 2, 4, 8 and so on proofs.
     pub sizes: [u64; SIZES],

@@ -1,4 +1,4 @@
-//! How a verifier is asked.
+//! The handle by which a verifier is asked.
 
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -172,7 +172,7 @@ impl Handle {
         names.map(str::to_owned).collect()
     }
 
-    /// What was done so far.
+    /// Counts so far.
     pub fn report(&self) -> Report {
         let state = self.shared.state();
         let kinds = &self.shared.options.kinds;

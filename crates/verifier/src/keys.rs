@@ -20,7 +20,7 @@ pub struct KeyDigest([u8; 32]);
 #[error("a key's digest has 64 hexadecimal digits")]
 pub struct NoDigest;
 
-/// How many keys a client may have here.
+/// Limits of the keys of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyLimits {
     /// Keys of one client.
@@ -29,16 +29,16 @@ pub struct KeyLimits {
     pub bytes: usize,
 }
 
-/// Why a key is not taken.
+/// The reason for which a key is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
     /// No kind has that name.
     #[error("no kind of proof is called {name:?}: there are {known}")]
     UnknownKind {
-        /// What was asked for, cut short if it is long.
+        /// The name in the request, cut short if it is long.
         name: String,
-        /// What there is.
+        /// The names that there are.
         known: String,
     },
     /// The kind has no keys.
@@ -52,11 +52,11 @@ pub enum KeyError {
         "{keys} keys of {bytes} bytes: a client may have {} of {} bytes; remove some", limits.keys, limits.bytes
     )]
     TooMany {
-        /// What it would have.
+        /// Keys that it would have.
         keys: usize,
-        /// What they would have.
+        /// Bytes that they would have.
         bytes: usize,
-        /// What it may have.
+        /// Its limits.
         limits: KeyLimits,
     },
 }
@@ -77,7 +77,7 @@ pub struct KeyInfo {
 pub(crate) struct Keys {
     limits: KeyLimits,
     held: HashMap<KeyDigest, Held>,
-    /// What each client may use, and has to remove.
+    /// The keys of each client, in the order in which they were added.
     of_clients: BTreeMap<Arc<str>, Vec<KeyDigest>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a kind of proof is.
+//! Kinds of proofs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,9 +22,9 @@ pub trait Kind: Send + Sync + 'static {
     type Key: Send + Sync + 'static;
     /// A proof after all that can be done for it alone.
     type Claim: Send + Sync + 'static;
-    /// What a claim is multiplied by before it is added to others.
+    /// The factor of a claim in a sum of several.
     type Weight: Send + Sync;
-    /// Where values of claims lie.
+    /// The group in which values of claims lie.
     type Value: PrimeGroup;
 
     /// The name by which requests ask for it: lower case, at most 32 bytes.
@@ -81,10 +81,10 @@ pub trait Kind: Send + Sync + 'static {
         None
     }
 
-    /// What a check of several costs, in any unit.
+    /// The cost of checking several together, in any unit.
     fn costs(&self) -> Costs;
 
-    /// What [`check`](Self::check) of a claim that holds costs, in that unit.
+    /// The cost of [`check`](Self::check) for a claim that holds, in that unit.
     fn cost_alone(&self) -> f64 {
         let costs = self.costs();
         costs.fixed + costs.each

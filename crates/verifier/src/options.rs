@@ -11,9 +11,9 @@ pub struct Options {
     pub kinds: Kinds,
     /// Threads of each lane's pool; 0 is one for each processor.
     pub threads: usize,
-    /// What is taken at a time.
+    /// Limits of the requests under way.
     pub limits: Limits,
-    /// What keys a client may have.
+    /// Limits of a client's keys.
     pub keys: KeyLimits,
     /// Bytes of a request's proof and statement together, at most.
     pub request_bytes: usize,

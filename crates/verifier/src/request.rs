@@ -1,4 +1,4 @@
-//! What is asked of a verifier.
+//! Requests to a verifier.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use crate::keys::KeyDigest;
 /// A proof to be verified.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Who asks: the keys are this client's.
+    /// The client, whose keys are used.
     pub client: Arc<str>,
-    /// Where the client has the proof from, such as a peer of its network; empty if from itself. Sources
+    /// The peer that the client has the proof from; empty for the client itself. Sources
     /// are served in turn, and one that sends false proofs is put apart.
     pub source: Arc<str>,
     /// Its name among the source's requests, of at most 128 bytes. The same id with the same bytes is
@@ -23,7 +23,7 @@ pub struct Request {
     pub kind: String,
     /// The verifying key, of the kinds that have any.
     pub key: Option<KeyDigest>,
-    /// What is proven, as the kind encodes it.
+    /// The statement, as the kind encodes it.
     pub statement: Bytes,
     /// The proof, as the kind encodes it.
     pub proof: Bytes,
@@ -33,7 +33,7 @@ pub struct Request {
     pub deadline: Option<Duration>,
 }
 
-/// Why a request is not taken at all.
+/// The reason for which a request is not taken at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -49,9 +49,9 @@ pub enum Refused {
     /// The proof and its statement are too large.
     #[error("{found} bytes of proof and statement: at most {limit}")]
     TooLarge {
-        /// What there is.
+        /// Bytes of the request.
         found: usize,
-        /// What is taken.
+        /// Bytes that are taken.
         limit: usize,
     },
     /// The service ends, and takes nothing more.

@@ -27,7 +27,7 @@ pub struct Service {
     shared: Arc<Shared>,
 }
 
-/// Why a verifier cannot be opened.
+/// The reason for which a verifier cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -36,7 +36,7 @@ pub enum Error {
     Threads(#[from] ThreadPoolBuildError),
 }
 
-/// What the service, its handles and its jobs have in common.
+/// State that the service, its handles and its jobs share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pools: [ThreadPool; 2],
@@ -58,16 +58,15 @@ pub(crate) struct State {
     pub(crate) figures: BTreeMap<usize, KindFigures>,
 }
 
-/// What is known of a request's proof.
+/// A request's proof, or the claim that it was reduced to.
 pub(crate) enum Work {
     /// Its bytes, and its key.
     Proof(Arc<Request>, Option<AnyKey>, usize),
-    /// What is left to check.
+    /// The claim, which is left to check.
     Claim(AnyClaim),
 }
 
-/// How much less of a processor a thread of the lane apart gets than others that want it: the least
-/// there is.
+/// The niceness of threads of the lane apart: the greatest there is, so that all others go first.
 const NICE_APART: i32 = 19;
 
 // === impl Service ===

@@ -1,18 +1,18 @@
-//! What is said of a proof.
+//! Verdicts on proofs.
 
 use crate::keys::KeyDigest;
 use crate::kind::Invalid;
 
-/// What is said of a proof, and what it took.
+/// A verdict on a proof, and its course.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What is said.
+    /// The verdict itself.
     pub status: Status,
-    /// What it took; all zero where the proof was not looked at.
+    /// Times and batch; all zero where the proof was not looked at.
     pub course: Course,
 }
 
-/// What is said of a proof.
+/// A verdict on a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
     /// It proves its statement.
@@ -23,7 +23,7 @@ pub enum Status {
     Unavailable(Unavailable),
 }
 
-/// Why nothing is known of a proof.
+/// The reason for which nothing is known of a proof.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unavailable {
@@ -50,7 +50,7 @@ pub enum Unavailable {
     Internal(String),
 }
 
-/// How a proof came to its verdict.
+/// Times and batch of a proof on its way to its verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Course {
     /// Microseconds before work on it began.

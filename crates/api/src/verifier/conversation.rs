@@ -24,7 +24,7 @@ struct Conversation {
     under_way: Arc<UnderWay>,
 }
 
-/// Who is spoken with.
+/// The other end of a conversation.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The client whose keys are used.

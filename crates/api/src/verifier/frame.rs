@@ -18,7 +18,7 @@ pub struct Frames<R> {
     stream: R,
 }
 
-/// Why there is no further frame.
+/// An error after which no further frame can be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
@@ -28,7 +28,7 @@ pub enum FrameError {
     /// The stream ended in a frame.
     #[error("the stream ended {missing} bytes before the end of a frame")]
     Incomplete {
-        /// What is missing.
+        /// Bytes that are missing.
         missing: usize,
     },
     /// The stream cannot be read.

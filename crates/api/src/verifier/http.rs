@@ -1,4 +1,4 @@
-//! What there is to see of a verifier, over HTTP.
+//! Metrics and health of a verifier, over HTTP.
 
 use std::net::SocketAddr;
 

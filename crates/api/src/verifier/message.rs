@@ -1,4 +1,4 @@
-//! What is said in frames, version 1: MessagePack maps with the fields' names.
+//! The messages in frames, version 1: MessagePack maps with the fields' names.
 
 use proofmill_verifier::{Course, Status, Verdict};
 use serde::de::IgnoredAny;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The version of these messages. Each message names it: those of another version are refused.
 pub const VERSION: u32 = 1;
 
-/// What is asked. Whoever asks numbers its requests; answers come in any order.
+/// A request with its number, which the client chooses; answers come in any order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask<'a> {
@@ -31,13 +31,13 @@ pub enum AskBody<'a> {
         /// The digest of its verifying key in hexadecimal digits, or nothing.
         #[serde(default, borrow)]
         key: Option<&'a str>,
-        /// What is proven.
+        /// The statement, as the kind encodes it.
         #[serde(default, with = "bytes", borrow)]
         statement: &'a [u8],
         /// The proof.
         #[serde(with = "bytes", borrow)]
         proof: &'a [u8],
-        /// Where the client has it from; empty for itself.
+        /// The proof's source, such as a peer; empty for the client itself.
         #[serde(default, borrow)]
         source: &'a str,
         /// Greater ones go first.
@@ -118,7 +118,7 @@ pub struct VerificationResult {
     pub request_id: u64,
     /// [`ResultStatus`] as a number.
     pub status: u8,
-    /// Why the proof is not valid, or nothing is known of it; empty if it is.
+    /// The reason of `invalid` or `unavailable`; empty for a valid proof.
     pub error_message: String,
     /// Milliseconds before work on it began.
     pub time_in_queue_ms: f64,

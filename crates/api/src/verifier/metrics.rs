@@ -48,7 +48,7 @@ const COUNTERS: [(&str, &str, Figure); 9] = [
     ),
 ];
 
-/// What a scraper reads.
+/// The page of metrics.
 pub(super) fn page(report: &Report) -> String {
     let mut page = Page::new("proofmill_verifier");
     for (name, help, figure) in COUNTERS {

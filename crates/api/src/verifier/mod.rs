@@ -1,5 +1,5 @@
-//! How a verifier is asked: frames of MessagePack over a Unix socket or a pair of pipes, and what there
-//! is to see of it over HTTP.
+//! The verifier's front end: frames of MessagePack over a Unix socket or a pair of pipes; metrics over
+//! HTTP.
 
 mod conversation;
 mod frame;

@@ -9,9 +9,9 @@ use tokio::net::unix::pipe;
 /// Two pipes in the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipePair {
-    /// What the verifier reads.
+    /// The pipe that the verifier reads.
     pub requests: PathBuf,
-    /// What it writes.
+    /// The pipe that it writes.
     pub results: PathBuf,
 }
 

@@ -26,10 +26,10 @@ pub const VERIFIER_SOCKET: &str = "verifier.sock";
 const HTTP_LIFETIME: Duration = Duration::from_secs(600);
 /// Connections of the socket at a time; further ones wait until one has ended.
 const CONNECTIONS_MAX: usize = 256;
-/// Whoever can open the socket or the pipes: they are this user's.
+/// The client behind the socket and the pipes, which only this user can open.
 const LOCAL: &str = "local";
 
-/// Where a verifier is offered.
+/// Addresses that a verifier is offered on.
 #[derive(Clone, Debug, Default)]
 pub struct ServerOptions {
     /// A Unix socket that only this user can connect to.

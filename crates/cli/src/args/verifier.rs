@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::DrainArg;
 use super::circuits::Threads;
 
-/// Where a verifier keeps its socket and what it derives once, by default.
+/// Default folder of a verifier's socket and of the points that it derives once.
 const STATE: &str = ".proofmill/verifier";
 
 const SERVE_EXAMPLES: &str = "\

@@ -30,7 +30,7 @@ static VERIFIER: LazyLock<Result<Handle, String>> = LazyLock::new(|| {
         .map_err(|error| error.to_string())
 });
 
-/// What is said against a proof.
+/// The reason for which a proof is not passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Objection {
     /// It does not prove what it is said to.

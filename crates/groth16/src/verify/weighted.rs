@@ -32,7 +32,7 @@ pub struct WeightedProof<'a, E: Engine> {
     pub weight: Weight,
 }
 
-/// What the proofs under one key add up to.
+/// The sum over the proofs under one key.
 struct KeySum<'a, E: Engine> {
     key: &'a PreparedVerifyingKey<E>,
     weights: E::ScalarField,

@@ -1,15 +1,15 @@
-//! What a check costs, and what to ask next.
+//! The costs of checks, and the choice of the next one.
 
-/// What the sum over n claims costs, in any unit: `fixed + each·n`.
+/// The cost of a sum over n claims, in any unit: `fixed + each·n`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// What a sum costs however few claims it is over.
+    /// Cost of a sum, however few its claims.
     pub fixed: f64,
-    /// What each claim adds.
+    /// Cost of each claim in it.
     pub each: f64,
 }
 
-/// What to ask next about claims whose sum is not zero.
+/// The next question about claims whose sum is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// One more power sum over all of them.

@@ -1,4 +1,4 @@
-//! What power sums tell: where false claims are, and what the values of the last ones are.
+//! Places of false claims, and values of the last ones, from power sums.
 
 use ark_ec::PrimeGroup;
 use ark_ff::{Field, Zero};

@@ -6,7 +6,8 @@ use super::Costs;
 use super::costs::Step;
 use super::locate::{Place, locate, remove, solve};
 
-/// How many of the claims are expected to be false, before anything is known of the batch.
+/// The share of claims that is expected to be false, from 0 to 1, before anything is known of the
+/// batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Suspicion(pub f64);
 

@@ -34,7 +34,7 @@ pub struct Groth16Claim<E: Engine> {
     proof: Proof<E>,
 }
 
-/// What our own key files begin with.
+/// The first bytes of our own key files.
 const KEY_MAGIC: &[u8] = b"PMILLKEY";
 
 // === impl Groth16 ===

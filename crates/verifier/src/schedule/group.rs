@@ -19,7 +19,7 @@ pub(super) type Reduced = (Reverse<u8>, Ticket);
 
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// What can be checked, in the order in which it is.
+    /// Claims that can be checked, in the order in which they are.
     reduced: BTreeSet<Reduced>,
     /// When each of them was reduced, in that order; also of some that have left.
     arrivals: VecDeque<(Micros, Reduced)>,

@@ -1,5 +1,4 @@
-//! Which proof is worked on next, and with which others: a deterministic state machine without
-//! threads or clocks.
+//! The order of work, and the batches: a deterministic state machine without threads or clocks.
 //!
 //! A request is reduced, then waits for a check of its group, then has its verdict. Proofs of sources
 //! in good standing form one group for each kind, in the common lane. A source that sent a false proof
@@ -21,7 +20,7 @@ pub use request::{Micros, Submission, Ticket};
 pub use scheduler::{Admission, BatchId, Crash, Job, Limits, Scheduler};
 pub use source::SourceReport;
 
-/// Where a job runs.
+/// The pool of threads that a job runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// Of sources in good standing.

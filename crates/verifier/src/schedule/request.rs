@@ -13,10 +13,10 @@ pub struct Micros(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 
-/// What there is to know of a request to schedule it.
+/// A request, as far as scheduling depends on it.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Who sent it.
+    /// Its source among those of all clients.
     pub source: Arc<str>,
     /// Its name among the source's requests.
     pub id: Arc<str>,
@@ -26,9 +26,9 @@ pub struct Submission {
     pub kind: usize,
     /// Of those waiting, greater ones go first.
     pub priority: u8,
-    /// When a verdict is of no more use.
+    /// The time after which a verdict is of no more use.
     pub deadline: Option<Micros>,
-    /// What it takes in memory.
+    /// Bytes of proof and statement.
     pub bytes: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct Submission {
 pub(super) struct Request {
     pub(super) submission: Submission,
     pub(super) accepted: Micros,
-    /// When work on it began.
+    /// The time at which work on it began.
     pub(super) begun: Option<Micros>,
     pub(super) stage: Stage,
     /// A batch with it crashed: it is checked alone.

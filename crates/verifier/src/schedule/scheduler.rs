@@ -15,7 +15,7 @@ use crate::batch::MAX_BATCH;
 use crate::isolation::Suspicion;
 use crate::verdict::Verdict;
 
-/// What is taken.
+/// Limits of the requests under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Proofs of a batch: at most [`MAX_BATCH`].
@@ -31,7 +31,7 @@ pub struct Limits {
     pub sources: usize,
 }
 
-/// What becomes of a submission.
+/// The answer to a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// It is under way.
@@ -65,7 +65,7 @@ pub enum Job {
         kind: usize,
         /// Their requests.
         tickets: Vec<Ticket>,
-        /// How many of them are expected to be false.
+        /// The share of them that is expected to be false.
         suspicion: Suspicion,
     },
 }
@@ -85,7 +85,7 @@ pub struct Scheduler {
     batches: HashMap<BatchId, Batch>,
     /// Sources with a queue, in each lane.
     turns: [BTreeSet<Turn>; 2],
-    /// What the source served last was given, in each lane: sources that come back begin there.
+    /// The count of the source served last, in each lane: sources that come back begin there.
     served: [u64; 2],
     deadlines: BTreeSet<(Micros, Ticket)>,
     bytes: usize,
@@ -135,7 +135,7 @@ impl Scheduler {
         }
     }
 
-    /// What to do next in a lane, for whoever has a free thread there.
+    /// The next job of a lane, for a thread that is free there.
     pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
         let check = self
             .ripe(now, lane)
@@ -148,7 +148,7 @@ impl Scheduler {
         std::mem::take(&mut self.verdicts)
     }
 
-    /// When a deadline passes next.
+    /// The next deadline.
     pub fn next_deadline(&self) -> Option<Micros> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
@@ -282,7 +282,7 @@ impl Scheduler {
         turns.extend(source.turn.clone());
     }
 
-    /// Where a source's claims of a kind are checked.
+    /// The group of a source's claims of a kind.
     fn group_of(&self, source: &Arc<str>, kind: usize) -> GroupKey {
         let apart = self
             .sources

@@ -1,4 +1,4 @@
-//! Who sends requests.
+//! Sources of requests.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -9,13 +9,13 @@ use super::standing::Standing;
 use super::{Lane, Micros, Ticket};
 use crate::verdict::Verdict;
 
-/// Where a source's turn is among the others': by the priority of its first request, then by how
+/// A source's place among the others: by the priority of its first request, then by how
 /// much was done for it.
 pub(super) type Turn = (Reverse<u8>, u64, Arc<str>);
 
 #[derive(Debug, Default)]
 pub(super) struct Source {
-    /// What is not reduced yet.
+    /// Requests that are not reduced yet.
     pub(super) queue: BTreeSet<QueueKey>,
     /// Everything that is under way.
     pub(super) tickets: BTreeSet<Ticket>,
@@ -32,7 +32,7 @@ pub(super) struct Source {
     pub(super) counts: Counts,
 }
 
-/// What is known of an id.
+/// The request or the verdict of an id.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) digest: [u8; 32],
@@ -83,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Where its turn is, if it has anything in its queue.
+    /// Its turn, if it has anything in its queue.
     pub(super) fn next_turn(&self, name: &Arc<str>) -> Option<Turn> {
         let (priority, ..) = self.queue.first()?;
         Some((*priority, self.served, name.clone()))

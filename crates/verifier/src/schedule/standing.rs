@@ -1,6 +1,6 @@
-//! Whether a source is trusted to send valid proofs.
+//! The trust in a source to send valid proofs.
 
-/// What a source's proofs so far say about its next ones.
+/// The record of a source's proofs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Standing {
     /// False proofs that have not been made up for; 0 is good standing.

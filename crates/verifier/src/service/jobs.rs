@@ -31,7 +31,7 @@ pub(super) enum Prepared {
     Lost(Job),
 }
 
-/// What a job came to.
+/// The outcome of a job.
 pub(super) enum Done {
     Reduced {
         ticket: Ticket,
@@ -185,7 +185,7 @@ impl Prepared {
     }
 }
 
-/// What some work gives, unless it panics: a fault of ours is no verdict on anybody's proof.
+/// The result of some work, unless it panics: a fault of ours is no verdict on anybody's proof.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Crash> {
     // Work reads keys and claims, which it does not change.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {

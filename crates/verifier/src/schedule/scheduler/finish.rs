@@ -6,7 +6,7 @@ use super::*;
 use crate::kind::Invalid;
 use crate::verdict::{Course, Status, Unavailable};
 
-/// When a verdict was reached, and in which batch.
+/// The time and the batch of a verdict.
 #[derive(Clone, Copy)]
 pub(super) struct Reached {
     now: Micros,
