@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// Real rollup proofs by barretenberg, which batches repeat. (Time does not depend on their being
 /// distinct: nothing is remembered between them.)
-const PROOFS: [&[u8]; 3] = [
+pub(crate) const ROLLUP_PROOFS: [&[u8]; 3] = [
     include_bytes!("../../crates/ipa/tests/data/rollup-0.proof"),
     include_bytes!("../../crates/ipa/tests/data/rollup-1.proof"),
     include_bytes!("../../crates/ipa/tests/data/rollup-2.proof"),
@@ -46,7 +46,10 @@ struct Input {
 /// Compares and reports.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     args.options.prepare()?;
-    let proofs: Result<_, _> = PROOFS.into_iter().map(Opening::from_rollup_proof).collect();
+    let proofs: Result<_, _> = ROLLUP_PROOFS
+        .into_iter()
+        .map(Opening::from_rollup_proof)
+        .collect();
     let input = Input {
         srs: Srs::derive(ROLLUP_LOG_SIZE),
         proofs: proofs.context("decoding the proofs that the bench brings")?,
@@ -84,8 +87,8 @@ fn compare(
     settings.insert("batch".to_owned(), batch.into());
     settings.insert("log_n".to_owned(), ROLLUP_LOG_SIZE.into());
     settings.insert("threads".to_owned(), pool.current_num_threads().into());
-    let openings: Vec<_> = input.proofs.iter().cycle().take(batch.into()).collect();
-    let openings: Vec<Opening> = openings.into_iter().cloned().collect();
+    let openings = input.proofs.iter().cycle().take(batch.into());
+    let openings: Vec<Opening> = openings.cloned().collect();
     let ours = Contender::new("proofmill", |_| {
         let (elapsed, verdict) = pool.install(|| time(|| check(verifier, &openings)));
         verdict.context("a real proof is refused")?;

@@ -15,7 +15,7 @@ use rayon::ThreadPool;
 use serde_json::{Map, Value};
 
 use crate::groth16::Sized;
-use crate::peers::gnark;
+use crate::peers::{arkworks, gnark};
 use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Offer, Options, time};
 
 /// Multiplications of the circuit: verification does not depend on it.
@@ -138,14 +138,7 @@ impl<E: Engine> Input<E> {
     }
 
     fn arkworks<'a>(&'a self, pool: &'a ThreadPool) -> Offer<'a> {
-        let vk = self.key.vk();
-        let key = prepare_verifying_key(&ark_groth16::VerifyingKey::<E> {
-            alpha_g1: vk.alpha_g1,
-            beta_g2: vk.beta_g2,
-            gamma_g2: vk.gamma_g2,
-            delta_g2: vk.delta_g2,
-            gamma_abc_g1: vk.instance.clone(),
-        });
+        let key = prepare_verifying_key(&arkworks::verifying_key(self.key.vk()));
         let proofs: Vec<_> = self
             .proofs
             .iter()

@@ -3,6 +3,7 @@
 use ark_ec::VariableBaseMSM;
 use ark_ff::FftField;
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use proofmill_groth16::{Engine, VerifyingKey};
 use rayon::ThreadPool;
 
 use super::fingerprint;
@@ -11,6 +12,17 @@ use crate::ntt::{self, Transform};
 use crate::versus::{Contender, Offer, time};
 
 const NAME: &str = "arkworks";
+
+/// A verifying key as ark-groth16 has it.
+pub(crate) fn verifying_key<E: Engine>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
+    ark_groth16::VerifyingKey {
+        alpha_g1: key.alpha_g1,
+        beta_g2: key.beta_g2,
+        gamma_g2: key.gamma_g2,
+        delta_g2: key.delta_g2,
+        gamma_abc_g1: key.instance.clone(),
+    }
+}
 
 /// The product by arkworks.
 pub(crate) fn msm<'a, G: proofmill_kernels::MsmGroup + VariableBaseMSM>(

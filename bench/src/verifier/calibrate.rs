@@ -38,22 +38,19 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
     }
     let rows = shares::rows(&args, subject).await?;
     let rows: Vec<_> = rows.iter().map(|row| row.to_json(&args)).collect();
-    let screen = claims.valid.first().map(|claim| {
+    let has_screen = |claim: &&K::Claim| subject.kind.screen(claim).is_some();
+    let screen = claims.valid.first().filter(has_screen).map(|claim| {
         milliseconds(|| {
             black_box(subject.kind.screen(claim));
         })
     });
-    let has_screen = claims
-        .valid
-        .first()
-        .is_some_and(|claim| subject.kind.screen(claim).is_some());
     let costs = subject.kind.costs();
     let object = json!({
         "kind": Kind::name(&subject.kind),
         "machine": describe(),
         "instruction_set": proofmill_kernels::InstructionSet::current().to_string(),
         "reduce_ms": digits(reduce(subject)?),
-        "screen_ms": screen.filter(|_| has_screen).map(digits),
+        "screen_ms": screen.map(digits),
         "overhead_ms": digits(overhead(&args, subject).await?),
         "costs": { "fixed": costs.fixed, "each": costs.each, "alone": subject.kind.cost_alone() },
         "threads": constants,

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use anyhow::Context;
 use ark_ff::One;
 use ark_groth16::{Groth16 as ArkGroth16, prepare_verifying_key};
-use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
+use ark_serialize::CanonicalDeserialize;
 use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use bytes::Bytes;
-use proofmill_groth16::{Engine, Proof, VerifyingKey, prove, setup};
+use proofmill_groth16::{Engine, Proof, prove, setup};
 use proofmill_ipa::{Opening, ROLLUP_LOG_SIZE, Scalar, Srs};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_verifier::kinds::{Groth16, GrumpkinIpa};
 use proofmill_verifier::{Kind, Kinds};
 
 use crate::groth16::Sized as Circuit;
+use crate::ipa::ROLLUP_PROOFS;
+use crate::peers::arkworks;
 
 /// A kind with its keys, and proofs under them.
 pub(super) struct Subject<K: Kind> {
@@ -53,13 +55,6 @@ pub(super) struct Reference {
 
 /// Different proofs under each key; a run repeats them under new ids.
 const PROOFS_OF_A_KEY: usize = 8;
-
-/// `bb`'s proofs, from the tests of `proofmill-ipa`.
-const ROLLUP_PROOFS: [&[u8]; 3] = [
-    include_bytes!("../../../crates/ipa/tests/data/rollup-0.proof"),
-    include_bytes!("../../../crates/ipa/tests/data/rollup-1.proof"),
-    include_bytes!("../../../crates/ipa/tests/data/rollup-2.proof"),
-];
 
 // === impl Subject ===
 
@@ -118,7 +113,9 @@ pub(super) fn groth16<E: Engine>(keys: usize) -> anyhow::Result<Subject<Groth16<
         let bytes: Bytes = proving_key.vk.to_bytes().into();
         let read = Arc::new(subject.kind.read_key(&bytes)?);
         subject.keys.push((bytes, read));
-        theirs.push(prepare_verifying_key(&ark_key(&proving_key.vk)));
+        theirs.push(prepare_verifying_key(&arkworks::verifying_key(
+            &proving_key.vk,
+        )));
         for _ in 0..PROOFS_OF_A_KEY {
             let (proof, _) = prove(&proving_key, &system, &assignment, rng)?;
             proofs.push((key, proof, assignment.inputs().to_vec()));
@@ -127,9 +124,9 @@ pub(super) fn groth16<E: Engine>(keys: usize) -> anyhow::Result<Subject<Groth16<
     // Neighbours in a stream are under different keys.
     proofs.shuffle(rng);
     for (key, proof, mut inputs) in proofs {
-        subject.valid.push(item(key, &proof, &inputs, true)?);
+        subject.valid.push(item(key, &proof, &inputs, true));
         inputs[0] += E::ScalarField::one();
-        subject.false_ones.push(item(key, &proof, &inputs, false)?);
+        subject.false_ones.push(item(key, &proof, &inputs, false));
     }
     subject.reference = Some(Reference {
         name: "ark-groth16",
@@ -148,32 +145,18 @@ pub(super) fn groth16<E: Engine>(keys: usize) -> anyhow::Result<Subject<Groth16<
     Ok(subject)
 }
 
-fn ark_key<E: Engine>(key: &VerifyingKey<E>) -> ark_groth16::VerifyingKey<E> {
-    ark_groth16::VerifyingKey {
-        alpha_g1: key.alpha_g1,
-        beta_g2: key.beta_g2,
-        gamma_g2: key.gamma_g2,
-        delta_g2: key.delta_g2,
-        gamma_abc_g1: key.instance.clone(),
-    }
-}
-
 fn item<E: Engine>(
     key: usize,
     proof: &Proof<E>,
     inputs: &[E::ScalarField],
     is_valid: bool,
-) -> anyhow::Result<Item> {
-    let mut statement = Vec::new();
-    for input in inputs {
-        input.serialize_compressed(&mut statement)?;
-    }
-    Ok(Item {
+) -> Item {
+    Item {
         key: Some(key),
-        statement: statement.into(),
+        statement: Groth16::<E>::compact_statement(inputs).into(),
         proof: proof.to_bytes().into(),
         is_valid,
-    })
+    }
 }
 
 /// Openings of `bb`'s rollup proofs. A false one claims another value, which the screen tells.

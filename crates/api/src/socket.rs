@@ -56,6 +56,14 @@ pub(crate) fn bind(path: &Path) -> io::Result<(UnixListener, Bound)> {
     ))
 }
 
+/// Listens on the socket `path`, as [`bind`] does; `None` if somebody listens there already.
+pub(crate) async fn bind_unless_taken(path: &Path) -> io::Result<Option<(UnixListener, Bound)>> {
+    if connect(path).await?.is_some() {
+        return Ok(None);
+    }
+    bind(path).map(Some)
+}
+
 /// Connects to the socket `path`; `None` if nobody listens there.
 ///
 /// # Errors

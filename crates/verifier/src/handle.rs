@@ -14,7 +14,7 @@ use crate::kind::UnusableKey;
 use crate::request::{MAX_ID_BYTES, Refused, Request, full_source};
 use crate::schedule::{Admission, Micros, Submission};
 use crate::service::{Shared, Work};
-use crate::verdict::{Course, Status, Unavailable, Verdict};
+use crate::verdict::{Unavailable, Verdict};
 
 /// The way to a verifier. Clones are the same one.
 #[derive(Clone, Debug)]
@@ -56,10 +56,7 @@ impl Handle {
         let (kind, key) = match self.key_of(&request) {
             Ok(found) => found,
             Err(reason) => {
-                let _ = sender.send(Verdict {
-                    status: Status::Unavailable(reason),
-                    course: Course::default(),
-                });
+                let _ = sender.send(Verdict::unavailable(reason));
                 return Ok(pending);
             }
         };
@@ -91,12 +88,9 @@ impl Handle {
             match request.deadline {
                 None => room.await,
                 Some(_) if until.is_some_and(|until| until <= self.shared.now()) => {
-                    let _ = sender.take().map(|sender| {
-                        sender.send(Verdict {
-                            status: Status::Unavailable(Unavailable::Deadline),
-                            course: Course::default(),
-                        })
-                    });
+                    let _ = sender
+                        .take()
+                        .map(|sender| sender.send(Verdict::unavailable(Unavailable::Deadline)));
                     return Ok(pending);
                 }
                 Some(deadline) => {
@@ -282,11 +276,8 @@ impl Future for Pending {
     type Output = Verdict;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Verdict> {
-        Pin::new(&mut self.verdict).poll(context).map(|verdict| {
-            verdict.unwrap_or(Verdict {
-                status: Status::Unavailable(Unavailable::Stopped),
-                course: Course::default(),
-            })
-        })
+        Pin::new(&mut self.verdict)
+            .poll(context)
+            .map(|verdict| verdict.unwrap_or_else(|_| Verdict::unavailable(Unavailable::Stopped)))
     }
 }

@@ -63,6 +63,18 @@ pub struct Course {
     pub batch_failures: u32,
 }
 
+// === impl Verdict ===
+
+impl Verdict {
+    /// On a proof that was not looked at.
+    pub(crate) fn unavailable(reason: Unavailable) -> Self {
+        Self {
+            status: Status::Unavailable(reason),
+            course: Course::default(),
+        }
+    }
+}
+
 // === impl Status ===
 
 impl Status {

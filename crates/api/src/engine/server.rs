@@ -347,14 +347,13 @@ async fn reached(mut end: watch::Receiver<bool>) {
 }
 
 async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), ServeError> {
-    let failed = |source| ServeError::Listen {
-        path: path.to_owned(),
-        source,
-    };
-    if socket::connect(path).await.map_err(failed)?.is_some() {
-        return Err(ServeError::Taken(path.to_owned()));
+    match socket::bind_unless_taken(path).await {
+        Ok(bound) => bound.ok_or_else(|| ServeError::Taken(path.to_owned())),
+        Err(source) => Err(ServeError::Listen {
+            path: path.to_owned(),
+            source,
+        }),
     }
-    socket::bind(path).map_err(failed)
 }
 
 async fn bind_tcp(options: &TcpOptions) -> Result<(Port, Gate, ConnectionLimits), ServeError> {

@@ -229,12 +229,8 @@ fn failed(path: &Path, source: std::io::Error) -> VerifierServeError {
 }
 
 async fn bind_unix(path: &Path) -> Result<(UnixListener, socket::Bound), VerifierServeError> {
-    if socket::connect(path)
-        .await
-        .map_err(|error| failed(path, error))?
-        .is_some()
-    {
-        return Err(VerifierServeError::Taken(path.to_owned()));
+    match socket::bind_unless_taken(path).await {
+        Ok(bound) => bound.ok_or_else(|| VerifierServeError::Taken(path.to_owned())),
+        Err(error) => Err(failed(path, error)),
     }
-    socket::bind(path).map_err(|error| failed(path, error))
 }

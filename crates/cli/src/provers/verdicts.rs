@@ -4,8 +4,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
-use ark_ec::pairing::Pairing;
-use ark_serialize::CanonicalSerialize;
 use futures_util::future::join_all;
 use proofmill_circuits::bitcoin::ChunkStatement;
 use proofmill_groth16::Bls12_381;
@@ -42,8 +40,6 @@ pub(super) enum Objection {
 /// A circuit's verifying key, at the verifier.
 #[derive(Default)]
 pub(super) struct KeyOfVerifier(OnceLock<KeyDigest>);
-
-type Scalar = <Bls12_381 as Pairing>::ScalarField;
 
 /// A proof, what it states, and the first block that it is of.
 pub(super) type Stated<'a> = (u64, &'a ChunkStatement, &'a Proof);
@@ -101,12 +97,8 @@ async fn verdict(
     (block, statement, proof): &Stated<'_>,
 ) -> Result<(), Objection> {
     let inputs = statement.to_inputs(verifier.slots());
-    let inputs: Vec<Scalar> = inputs.map_err(|error| Objection::Invalid(error.to_string()))?;
-    let mut statement = Vec::new();
-    for input in &inputs {
-        let written = CanonicalSerialize::serialize_compressed(input, &mut statement);
-        written.map_err(|error| Objection::Unknown(error.to_string()))?;
-    }
+    let inputs: Vec<_> = inputs.map_err(|error| Objection::Invalid(error.to_string()))?;
+    let statement = Groth16::<Bls12_381>::compact_statement(&inputs);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let request = Request::new(CLIENT, &number.to_string(), KIND.name(), proof.to_bytes());
     let request = Request {

@@ -199,10 +199,8 @@ fn the_history_keeps_within_what_the_workflow_says() {
         status["history"].as_array().expect("a list").len()
     };
     let entries: usize = (0..40).map(told).sum();
-    assert_eq!(
-        entries, 20,
-        "an end of a proof, and of an emission, for each of the last blocks"
-    );
+    // A record goes whole: as many proofs as ended between two emissions, and an emission.
+    assert!(entries <= 20, "{entries} entries are kept");
     assert_eq!((told(0), told(39)), (0, 2));
     assert_eq!(state(&site, 99), "never_seen");
     let shown = site.ask(&["block", "0"]).succeeded().stdout;

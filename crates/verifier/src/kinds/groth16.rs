@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ark_ec::pairing::PairingOutput;
 use ark_ff::PrimeField;
+use ark_serialize::CanonicalSerialize;
 use proofmill_groth16::snarkjs::{
     MAX_INPUTS, inputs_from_json, proof_from_json, verifying_key_from_json,
 };
@@ -43,6 +44,16 @@ impl<E: Engine> Groth16<E> {
     /// The kind.
     pub const fn new() -> Self {
         Self(PhantomData)
+    }
+
+    /// Public inputs, without the leading one, as the statement of a compact proof.
+    pub fn compact_statement(inputs: &[E::ScalarField]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(size_of_val(inputs));
+        for input in inputs {
+            let written = input.serialize_compressed(&mut bytes);
+            written.expect("writing to a vector does not fail");
+        }
+        bytes
     }
 }
 

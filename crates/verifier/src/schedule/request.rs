@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::BatchId;
+use super::group::Reduced;
 
 /// Microseconds since the service began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,11 @@ impl Request {
     pub(super) fn queue_key(&self, ticket: Ticket) -> QueueKey {
         let deadline = self.submission.deadline.unwrap_or(Micros(u64::MAX));
         (Reverse(self.submission.priority), deadline, ticket)
+    }
+
+    /// Its claim's place in a group, once it is reduced.
+    pub(super) fn claim(&self, ticket: Ticket) -> Reduced {
+        (Reverse(self.submission.priority), ticket)
     }
 }
 

@@ -3,7 +3,6 @@
 mod accept;
 mod finish;
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -199,7 +198,7 @@ impl Scheduler {
         group.checks += 1;
         for ticket in &tickets {
             if let Some(request) = self.requests.get_mut(ticket) {
-                group.remove((Reverse(request.submission.priority), *ticket));
+                group.remove(request.claim(*ticket));
                 request.stage = Stage::Checking(batch);
             }
         }

@@ -10,6 +10,7 @@ use proofmill_groth16::snarkjs::{inputs_to_json, proof_to_json, verifying_key_to
 use proofmill_groth16::{Engine, Proof, ProvingKey, prove, setup};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_shutdown::Trigger;
+use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, Options, Request, Service};
 use tokio::task::JoinHandle;
 
@@ -91,16 +92,8 @@ impl<E: Engine> Proven<E> {
 
     /// A request in the compact form.
     pub(crate) fn compact(&self, source: &str, id: &str, kind: &str, key: KeyDigest) -> Request {
-        Request::new(source, id, kind, self.proof.to_bytes()).under(key, self.statement())
-    }
-
-    fn statement(&self) -> Vec<u8> {
-        use ark_serialize::CanonicalSerialize;
-        let mut bytes = Vec::new();
-        for input in &self.inputs {
-            input.serialize_compressed(&mut bytes).expect("memory");
-        }
-        bytes
+        Request::new(source, id, kind, self.proof.to_bytes())
+            .under(key, Groth16::<E>::compact_statement(&self.inputs))
     }
 }
 

@@ -1,7 +1,5 @@
 //! Requests that come, and that are taken back.
 
-use std::cmp::Reverse;
-
 use super::*;
 use crate::schedule::source::{Known, State};
 use crate::verdict::{Status, Unavailable};
@@ -98,14 +96,15 @@ impl Scheduler {
         // One request is always taken, however large: what is larger than the limit was refused before.
         let fits = requests < self.limits.requests
             && (requests == 0 || bytes + submission.bytes <= self.limits.bytes);
-        let active = self
-            .sources
-            .values()
-            .filter(|source| source.bytes > 0)
-            .count();
-        let share = self.limits.total_bytes / active.max(1);
+        // Sources are counted only when all of them together have too much.
         fits && (self.bytes + submission.bytes <= self.limits.total_bytes
-            || bytes + submission.bytes <= share)
+            || bytes + submission.bytes <= self.share())
+    }
+
+    /// Bytes that each source may have which has any, when all together have too many.
+    fn share(&self) -> usize {
+        let active = self.sources.values().filter(|source| source.bytes > 0);
+        self.limits.total_bytes / active.count().max(1)
     }
 
     /// Makes room for a source that is new; whether there is.
@@ -186,7 +185,7 @@ impl Scheduler {
         let (stage, key) = (request.stage, request.queue_key(ticket));
         let name = request.submission.source.clone();
         let group = self.group_of(&name, request.submission.kind);
-        let claim = (Reverse(request.submission.priority), ticket);
+        let claim = request.claim(ticket);
         let status = Status::Unavailable(reason.clone());
         match stage {
             Stage::Queued => {

@@ -1,7 +1,5 @@
 //! Jobs that end.
 
-use std::cmp::Reverse;
-
 use super::*;
 use crate::kind::Invalid;
 use crate::verdict::{Course, Status, Unavailable};
@@ -27,7 +25,7 @@ impl Scheduler {
         };
         let name = request.submission.source.clone();
         let kind = request.submission.kind;
-        let claim = (Reverse(request.submission.priority), ticket);
+        let claim = request.claim(ticket);
         let is_wanted = !request.answered;
         if is_wanted && matches!(result, Ok(Ok(()))) {
             request.stage = Stage::Reduced(now);
@@ -117,7 +115,7 @@ impl Scheduler {
         }
         request.suspect = true;
         request.stage = Stage::Reduced(now);
-        let claim = (Reverse(request.submission.priority), ticket);
+        let claim = request.claim(ticket);
         let (name, kind) = (request.submission.source.clone(), request.submission.kind);
         let group = self.group_of(&name, kind);
         self.groups.entry(group).or_default().insert(claim, now);
@@ -173,7 +171,7 @@ impl Scheduler {
         match request.stage {
             Stage::Queued | Stage::Reducing => group.coming -= 1,
             Stage::Reduced(_) => {
-                group.remove((Reverse(request.submission.priority), ticket));
+                group.remove(request.claim(ticket));
             }
             Stage::Checking(_) => {}
         }
@@ -186,14 +184,14 @@ impl Scheduler {
             return;
         };
         let key = self.group_of(&request.submission.source, request.submission.kind);
-        let (stage, priority) = (request.stage, request.submission.priority);
+        let (stage, claim) = (request.stage, request.claim(ticket));
         if matches!(stage, Stage::Checking(_)) {
             return;
         }
         let group = self.groups.entry(key).or_default();
         match stage {
             Stage::Queued | Stage::Reducing => group.coming += 1,
-            Stage::Reduced(since) => group.insert((Reverse(priority), ticket), since),
+            Stage::Reduced(since) => group.insert(claim, since),
             Stage::Checking(_) => {}
         }
     }
