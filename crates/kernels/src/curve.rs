@@ -5,6 +5,7 @@ use ark_ec::short_weierstrass::Projective;
 use ark_ff::PrimeField;
 
 use crate::InstructionSet;
+use crate::decompression;
 use crate::instruction_set::checked;
 use crate::msm::multiply::multiply;
 use crate::msm::multiply_each;
@@ -17,9 +18,9 @@ use crate::portable::points::PortablePoints;
 use crate::subgroup::{self, numbers};
 #[cfg(target_arch = "x86_64")]
 use crate::x86_64_avx512ifma::{
-    field::Fp, field2::Quadratic, fold::fold as vector_fold,
-    multiply_each::multiply_each as vector_multiply_each, points::VectorPoints,
-    subgroup::in_subgroup_each as vector_in_subgroup_each,
+    decompression::point_of_x_each as vector_point_of_x_each, field::Fp, field2::Quadratic,
+    fold::fold as vector_fold, multiply_each::multiply_each as vector_multiply_each,
+    points::VectorPoints, subgroup::in_subgroup_each as vector_in_subgroup_each,
 };
 
 /// A group of points in short Weierstrass form: G1 and G2 of BLS12-381, BLS12-377 and BN254;
@@ -82,6 +83,12 @@ mod sealed {
 
         /// Whether each point of the curve is in the subgroup, on this thread.
         fn in_subgroup_each_here(set: InstructionSet, points: &[Self::Affine]) -> Vec<bool>;
+
+        /// For each x-coordinate either point of the curve that has it, on this thread.
+        fn point_of_x_each_here(
+            set: InstructionSet,
+            xs: &[Self::BaseField],
+        ) -> Vec<Option<Self::Affine>>;
     }
 }
 
@@ -178,6 +185,17 @@ macro_rules! groups {
                         vector_in_subgroup_each::<$curve, $vector>(points, $number)
                     }
                     _ => subgroup::portable(points),
+                }
+            }
+
+            fn point_of_x_each_here(
+                set: InstructionSet,
+                xs: &[Self::BaseField],
+            ) -> Vec<Option<Self::Affine>> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => vector_point_of_x_each::<$curve, $vector>(xs),
+                    _ => decompression::portable::<$curve>(xs),
                 }
             }
         }

@@ -16,6 +16,7 @@
 //! ```
 
 mod curve;
+mod decompression;
 mod inner_products;
 mod instruction_set;
 mod memory;
@@ -29,6 +30,7 @@ mod subgroup;
 mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
+pub use decompression::{point_of_x_each, point_of_x_each_on};
 pub use inner_products::{inner_products, inner_products_on};
 pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstructionSet};
 pub use memory::{release_heap, release_memory, release_program_pages, return_large_allocations};

@@ -11,6 +11,7 @@
 )]
 
 pub(crate) mod batch_add;
+pub(crate) mod decompression;
 pub(crate) mod doubling;
 pub(crate) mod field;
 pub(crate) mod field2;
@@ -23,6 +24,7 @@ pub(crate) mod ntt;
 pub(crate) mod pairing;
 pub(crate) mod points;
 pub(crate) mod poseidon2;
+pub(crate) mod square_root;
 pub(crate) mod subgroup;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,131 @@
+//! Square roots of eight elements side by side, where the modulus is three modulo four.
+
+use ark_ff::{AdditiveGroup, Field};
+
+use super::field::Fp;
+use super::field2::{Extension, Quadratic};
+use super::modulus::Modulus;
+use super::vector_field::{Layout, VectorField};
+
+/// A field with square roots.
+///
+/// # Safety
+///
+/// Every unsafe function: the instructions of this back end.
+pub(crate) trait SquareRoot: VectorField {
+    /// Whether this field has what [`root`](Self::root) needs; else nothing may be called.
+    const HAS_ROOTS: bool;
+
+    /// A root of a tight value, where it has one; something else where it has none, or where it
+    /// [may be missed](Self::may_miss): tight.
+    unsafe fn root(value: Self) -> Self;
+
+    /// Whether the value may have a root that [`root`](Self::root) does not find.
+    fn may_miss(value: &Self::Ark) -> bool;
+}
+
+/// Bits of the exponent that one multiplication takes in.
+const WINDOW: usize = 5;
+
+/// The power of a tight value by `(p − 3)/4`, which is `p` without its two low bits: tight. By its
+/// digits, the highest first.
+///
+/// # Safety
+///
+/// The instructions of this back end.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+unsafe fn root_power<P: Modulus<L, N>, const L: usize, const N: usize>(
+    value: Fp<P, L, N>,
+) -> Fp<P, L, N>
+where
+    Fp<P, L, N>: Layout<P, N>,
+{
+    let words = P::MODULUS.0;
+    let bit = |at: usize| match words.get((at + 2) / 64) {
+        Some(word) => word >> ((at + 2) % 64) & 1,
+        None => 0,
+    };
+    let digit = |low: usize| (0..WINDOW).fold(0, |sum, i| sum | (bit(low + i) as usize) << i);
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut powers = [VectorField::one(); 1 << WINDOW];
+        for i in 1..powers.len() {
+            powers[i] = VectorField::mul_by_call(powers[i - 1], value);
+        }
+        let windows = (64 * N).div_ceil(WINDOW);
+        let mut power: Fp<P, L, N> = VectorField::one();
+        let mut is_one = true;
+        for window in (0..windows).rev() {
+            if !is_one {
+                for _ in 0..WINDOW {
+                    power = VectorField::mul_by_call(power, power);
+                }
+            }
+            let digit = digit(window * WINDOW);
+            if digit != 0 {
+                power = VectorField::mul_by_call(power, powers[digit]);
+                is_one = false;
+            }
+        }
+        power
+    }
+}
+
+impl<P: Modulus<L, N>, const L: usize, const N: usize> SquareRoot for Fp<P, L, N>
+where
+    Self: Layout<P, N>,
+{
+    const HAS_ROOTS: bool = P::MODULUS.0[0] & 3 == 3;
+
+    #[inline(always)]
+    unsafe fn root(value: Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { VectorField::mul(root_power(value), value) }
+    }
+
+    fn may_miss(_: &Self::Ark) -> bool {
+        false
+    }
+}
+
+/// The roots of `a = a₀ + a₁·i` where i² = −1 ("complex method"; Scott, "Implementing cryptographic
+/// pairings", 2007). A root `x₀ + x₁·i` has `x₀² = t = (a₀ + s)/2` and `x₁ = a₁/(2·x₀)` for one of the two
+/// s with `s² = a₀² + a₁²`. With d = t^((p − 3)/4) and r = t·d, if t is a square it is r², and d is 1/r. If
+/// not, that for the other s is, which is −a₁²/(4·t) = (a₁·d/2)², and x₁ is r but for the sign. So there is one
+/// power for s and one for d, and no inverse.
+impl<E: Extension<L, N>, const L: usize, const N: usize> SquareRoot for Quadratic<E, L, N>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    const HAS_ROOTS: bool =
+        E::MINUS_NONRESIDUE == 1 && <Fp<E::Base, L, N> as SquareRoot>::HAS_ROOTS;
+
+    #[inline(always)]
+    unsafe fn root(value: Self) -> Self {
+        // SAFETY: as the caller promises; so below.
+        unsafe {
+            let two = <Fp<E::Base, L, N> as VectorField>::Ark::ONE.double();
+            let half = Fp::<E::Base, L, N>::splat(&two.inverse().expect("two is not zero"));
+            let norm =
+                Fp::add_reduced(VectorField::square(value.c0), VectorField::square(value.c1));
+            let s = <Fp<E::Base, L, N> as SquareRoot>::root(norm);
+            let t = VectorField::mul(Fp::add_reduced(value.c0, s), half);
+            let d = root_power(t);
+            let r = VectorField::mul(t, d);
+            let half_c1 = VectorField::mul(value.c1, half);
+            let other = VectorField::mul(half_c1, d);
+            let is_square = Fp::sub(VectorField::mul(r, d), VectorField::one()).zero_lanes();
+            let minus_r = Fp::sub_signed_reduced(VectorField::zero(), r, 0);
+            Self {
+                c0: Fp::select(is_square, other, r),
+                c1: Fp::select(is_square, minus_r, other),
+            }
+        }
+    }
+
+    /// With a₁ = 0 one of the two t is zero, from which there is no way to the other.
+    fn may_miss(value: &Self::Ark) -> bool {
+        value.c1 == AdditiveGroup::ZERO
+    }
+}

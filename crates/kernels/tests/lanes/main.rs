@@ -1,0 +1,7 @@
+//! What is done for many elements or points side by side, against arkworks and definitions.
+
+mod decompression;
+mod fold;
+mod inner_products;
+mod poseidon2;
+mod subgroup;
