@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use proofmill_verifier::Kind;
+use proofmill_verifier::{Kind, Unreduced};
 use serde_json::{Value, json};
 
 use super::Args;
@@ -126,20 +126,21 @@ impl Constants {
     }
 }
 
-/// Milliseconds in which one thread decodes and reduces a proof.
+/// Milliseconds in which one thread decodes and reduces a proof, as many together as the kind wants.
 fn reduce<K: Kind>(subject: &Subject<K>) -> anyhow::Result<f64> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let item = &subject.mix(1, 0, 0)[0];
-    let key = subject.key_of(item);
-    let reduce = || {
-        _ = black_box(
-            subject
-                .kind
-                .reduce(key, &item.statement, &item.proof)
-                .is_ok(),
-        )
-    };
-    Ok(pool.install(|| milliseconds(reduce)))
+    let items = subject.mix(subject.kind.reduced_together(), 0, 0);
+    let proofs: Vec<_> = items
+        .iter()
+        .map(|item| Unreduced {
+            key: subject.key_of(item).cloned(),
+            statement: &item.statement,
+            proof: &item.proof,
+        })
+        .collect();
+    let together =
+        pool.install(|| milliseconds(|| _ = black_box(subject.kind.reduce_each(&proofs))));
+    Ok(together / items.len() as f64)
 }
 
 /// Milliseconds of the service for a proof beside its reduction and its share of checks, on one thread,

@@ -1,12 +1,14 @@
 //! Points from bytes.
 
 use ark_ec::AffineRepr;
-use ark_serialize::{Compress, Validate};
+use ark_ff::{Field, PrimeField};
+use ark_serialize::{CanonicalDeserialize, Compress, Validate};
+use proofmill_kernels::{in_subgroup_each, point_of_x_each};
 use proofmill_r1cs::iden3::MappedFile;
 use rayon::prelude::*;
 
-use crate::PointGroup;
 use crate::subgroup::first_outside;
+use crate::{Curve, PointGroup};
 
 /// Points one task decodes.
 const CHUNK: usize = 1 << 10;
@@ -29,13 +31,77 @@ pub(crate) fn uncompressed_size<A: AffineRepr>() -> usize {
     A::zero().uncompressed_size()
 }
 
-/// A compressed point, fully checked; nothing unless `bytes` is its one encoding.
-pub(crate) fn read_compressed<A: AffineRepr>(bytes: &[u8]) -> Option<A> {
-    let point = A::deserialize_with_mode(bytes, Compress::Yes, Validate::Yes).ok()?;
-    point.check().ok()?;
+/// How a compressed point is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CompressedForm {
+    /// As arkworks writes points: little-endian; of the last byte, bit 7 says that y is the larger of the
+    /// two, and bit 6 that it is infinity.
+    Arkworks,
+    /// As Zcash does: big-endian, the second coordinate of an extension first; of the first byte, bit 7 is
+    /// set, bit 6 says that it is infinity, and bit 5 that y is the larger of the two.
+    Zcash,
+}
+
+/// What a compressed point's bytes say.
+struct Compressed<F> {
+    x: F,
+    is_larger: bool,
+    is_infinity: bool,
+}
+
+/// Compressed points, fully checked; nothing for bytes that are not the one encoding of a point.
+///
+/// What is costly, square roots and tests for the subgroup, is done for eight side by side.
+pub(crate) fn read_compressed_each<A: PointGroup>(
+    form: CompressedForm,
+    encoded: &[&[u8]],
+) -> Vec<Option<A>> {
+    let compressed: Vec<Option<Compressed<A::BaseField>>> =
+        encoded.iter().map(|bytes| form.read::<A>(bytes)).collect();
+    let xs: Vec<_> = compressed.iter().flatten().map(|read| read.x).collect();
+    let mut of_x = point_of_x_each::<A::Group>(&xs).into_iter();
+    let mut points: Vec<Option<A>> = compressed
+        .iter()
+        .map(|read| {
+            let read = read.as_ref()?;
+            let point = of_x.next()?;
+            match read.is_infinity {
+                true => Some(A::zero()),
+                false => point.map(|point| with_sign(point, read.is_larger)),
+            }
+        })
+        .collect();
+    keep_subgroup(&mut points);
+    for (point, bytes) in points.iter_mut().zip(encoded) {
+        point.take_if(|point| !is_encoding(point, bytes));
+    }
+    points
+}
+
+/// Of a point and its opposite, the one whose y is the larger or the smaller.
+fn with_sign<A: PointGroup>(point: A, is_larger: bool) -> A {
+    match point.y() {
+        Some(y) if (y > -y) != is_larger => (-point.into_group()).into(),
+        _ => point,
+    }
+}
+
+/// Drops points that are not in the subgroup.
+fn keep_subgroup<A: PointGroup>(points: &mut [Option<A>]) {
+    if A::IS_WHOLE_CURVE {
+        return;
+    }
+    let there: Vec<A> = points.iter().copied().flatten().collect();
+    let mut inside = in_subgroup_each::<A::Group>(&there).into_iter();
+    for point in points {
+        point.take_if(|_| inside.next() == Some(false));
+    }
+}
+
+/// Whether these bytes are what the point is written as.
+fn is_encoding<A: AffineRepr>(point: &A, bytes: &[u8]) -> bool {
     let mut again = Vec::with_capacity(bytes.len());
-    point.serialize_compressed(&mut again).ok()?;
-    (again == bytes).then_some(point)
+    point.serialize_compressed(&mut again).is_ok() && again == bytes
 }
 
 /// Uncompressed points, one after the other; nothing if one is malformed or, with `validate`, off
@@ -90,4 +156,47 @@ pub(crate) fn write_points<A: AffineRepr>(points: &[A], out: &mut Vec<u8>) {
         })
         .collect();
     chunks.iter().for_each(|chunk| out.extend_from_slice(chunk));
+}
+
+// === impl CompressedForm ===
+
+impl CompressedForm {
+    pub(crate) const fn of(curve: Curve) -> Self {
+        match curve {
+            Curve::Bn254 => Self::Arkworks,
+            Curve::Bls12_381 => Self::Zcash,
+        }
+    }
+
+    /// Nothing if a coordinate is not below the modulus, or the length is not a point's.
+    fn read<A: PointGroup>(self, bytes: &[u8]) -> Option<Compressed<A::BaseField>> {
+        if bytes.len() != compressed_size::<A>() {
+            return None;
+        }
+        let mut bytes = bytes.to_vec();
+        if self == Self::Zcash {
+            // Of little-endian coordinates, the first one first, the last byte has the flags as well.
+            bytes.reverse();
+        }
+        let last = bytes.last_mut()?;
+        let (flags, larger) = match self {
+            Self::Arkworks => (0xc0, 0x80),
+            Self::Zcash => (0xe0, 0x20),
+        };
+        let set = *last & flags;
+        *last &= !flags;
+        let degree = A::BaseField::extension_degree() as usize;
+        let mut coordinates = bytes.chunks_exact(bytes.len() / degree);
+        let coordinates: Option<Vec<_>> = coordinates.by_ref().map(number).collect();
+        Some(Compressed {
+            x: A::BaseField::from_base_prime_field_elems(coordinates?)?,
+            is_larger: set & larger != 0,
+            is_infinity: set & 0x40 != 0,
+        })
+    }
+}
+
+/// The number, if it is below the modulus.
+fn number<F: PrimeField>(little_endian: &[u8]) -> Option<F> {
+    F::from_bigint(F::BigInt::deserialize_uncompressed(little_endian).ok()?)
 }

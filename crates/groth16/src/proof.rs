@@ -4,7 +4,7 @@ use ark_ec::AffineRepr;
 use ark_serialize::{CanonicalSerialize, Compress};
 
 use crate::Engine;
-use crate::encoding::{compressed_size, read_compressed};
+use crate::encoding::{CompressedForm, compressed_size, read_compressed_each};
 
 /// A proof: two elements of the first group and one of the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,21 +61,41 @@ impl<E: Engine> Proof<E> {
     ///
     /// [`ProofError`] for any other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ProofError> {
+        let mut read = Self::from_bytes_each(&[bytes]);
+        read.pop().expect("as many proofs as there were")
+    }
+
+    /// As [`from_bytes`](Self::from_bytes) for each, in less time than one by one: what is costly is done
+    /// for eight points side by side.
+    pub fn from_bytes_each(proofs: &[&[u8]]) -> Vec<Result<Self, ProofError>> {
+        let form = CompressedForm::of(E::CURVE);
+        let (first, second) = (
+            compressed_size::<E::G1Affine>(),
+            compressed_size::<E::G2Affine>(),
+        );
         let expected = Self::encoded_size();
-        if bytes.len() != expected {
-            return Err(ProofError::Length {
-                expected,
-                found: bytes.len(),
-            });
-        }
-        let (a, rest) = bytes.split_at(compressed_size::<E::G1Affine>());
-        let (b, c) = rest.split_at(compressed_size::<E::G2Affine>());
-        let point = |element| ProofError::Point { element };
-        Ok(Self {
-            a: read_compressed(a).ok_or(point('A'))?,
-            b: read_compressed(b).ok_or(point('B'))?,
-            c: read_compressed(c).ok_or(point('C'))?,
-        })
+        let whole = || proofs.iter().filter(|bytes| bytes.len() == expected);
+        let in_g1: Vec<_> = whole()
+            .flat_map(|bytes| [&bytes[..first], &bytes[first + second..]])
+            .collect();
+        let in_g2: Vec<_> = whole().map(|bytes| &bytes[first..first + second]).collect();
+        let in_g1 = read_compressed_each::<E::G1Affine>(form, &in_g1);
+        let in_g2 = read_compressed_each::<E::G2Affine>(form, &in_g2);
+        let mut points = in_g1.chunks_exact(2).zip(in_g2);
+        let read = proofs.iter().map(|bytes| {
+            let found = bytes.len();
+            if found != expected {
+                return Err(ProofError::Length { expected, found });
+            }
+            let (a_and_c, b) = points.next().expect("the points of each whole proof");
+            let point = |element| ProofError::Point { element };
+            Ok(Self {
+                a: a_and_c[0].ok_or(point('A'))?,
+                b: b.ok_or(point('B'))?,
+                c: a_and_c[1].ok_or(point('C'))?,
+            })
+        });
+        read.collect()
     }
 }
 

@@ -5,25 +5,43 @@ use std::sync::Arc;
 
 use crate::batch::{self, Outcome};
 use crate::isolation::Suspicion;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
+use crate::request::Request;
 
 /// A key of some kind.
 pub(crate) type AnyKey = Arc<dyn Any + Send + Sync>;
 /// A claim of some kind.
 pub(crate) type AnyClaim = Arc<dyn Any + Send + Sync>;
 
+/// A request with its key.
+#[derive(Clone)]
+pub(crate) struct AnyProof {
+    pub(crate) request: Arc<Request>,
+    pub(crate) key: Option<AnyKey>,
+}
+
 /// [`Kind`], whatever its keys, claims and values are.
 pub(crate) trait AnyKind: Send + Sync {
     fn name(&self) -> &str;
     fn has_keys(&self) -> bool;
     fn read_key(&self, bytes: &[u8]) -> Result<AnyKey, UnusableKey>;
-    fn reduce(
-        &self,
-        key: Option<&AnyKey>,
-        statement: &[u8],
-        proof: &[u8],
-    ) -> Result<AnyClaim, Invalid>;
+    fn reduce_each(&self, proofs: &[AnyProof]) -> Vec<Result<AnyClaim, Invalid>>;
+    fn reduced_together(&self) -> usize;
     fn check(&self, claims: &[AnyClaim], suspicion: Suspicion) -> Result<Outcome, NoRandomness>;
+}
+
+impl AnyProof {
+    fn unreduced<K: Send + Sync + 'static>(&self) -> Unreduced<'_, K> {
+        let key = self.key.as_ref().map(|key| {
+            let key = Arc::clone(key).downcast();
+            key.expect("a key is stored with the kind that read it")
+        });
+        Unreduced {
+            key,
+            statement: &self.request.statement,
+            proof: &self.request.proof,
+        }
+    }
 }
 
 impl<K: Kind> AnyKind for K {
@@ -39,22 +57,16 @@ impl<K: Kind> AnyKind for K {
         Ok(Arc::new(Kind::read_key(self, bytes)?))
     }
 
-    fn reduce(
-        &self,
-        key: Option<&AnyKey>,
-        statement: &[u8],
-        proof: &[u8],
-    ) -> Result<AnyClaim, Invalid> {
-        let key = key.map(|key| {
-            let key = Arc::clone(key).downcast::<K::Key>();
-            key.expect("a key is stored with the kind that read it")
-        });
-        Ok(Arc::new(Kind::reduce(
-            self,
-            key.as_ref(),
-            statement,
-            proof,
-        )?))
+    fn reduce_each(&self, proofs: &[AnyProof]) -> Vec<Result<AnyClaim, Invalid>> {
+        let unreduced: Vec<_> = proofs.iter().map(AnyProof::unreduced).collect();
+        let claims = Kind::reduce_each(self, &unreduced);
+        assert_eq!(claims.len(), proofs.len(), "a claim for each proof");
+        let any = |claim: Result<K::Claim, Invalid>| Ok(Arc::new(claim?) as AnyClaim);
+        claims.into_iter().map(any).collect()
+    }
+
+    fn reduced_together(&self) -> usize {
+        Kind::reduced_together(self).max(1)
     }
 
     fn check(&self, claims: &[AnyClaim], suspicion: Suspicion) -> Result<Outcome, NoRandomness> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::erased::AnyKey;
+use crate::erased::{AnyKey, AnyProof};
 use crate::figures::Report;
 use crate::keys::{KeyDigest, KeyError, KeyInfo, Keys};
 use crate::kind::UnusableKey;
@@ -77,11 +77,17 @@ impl Handle {
                 id: request.id.clone(),
                 digest,
                 kind,
+                reduced_together: self.shared.options.kinds.get(kind).reduced_together(),
                 priority: request.priority,
                 deadline: until,
                 bytes: request.bytes(),
             };
-            let work = || Work::Proof(request.clone(), key.clone(), kind);
+            let work = || {
+                Work::Proof(AnyProof {
+                    request: request.clone(),
+                    key: key.clone(),
+                })
+            };
             if self.try_submit(submission, work, &mut sender)? {
                 return Ok(pending);
             }

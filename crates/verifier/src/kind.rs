@@ -53,6 +53,24 @@ pub trait Kind: Send + Sync + 'static {
         proof: &[u8],
     ) -> Result<Self::Claim, Invalid>;
 
+    /// As [`reduce`](Self::reduce) for each of some proofs, in their order: for kinds that do it for several
+    /// in less time than one by one.
+    fn reduce_each(
+        &self,
+        proofs: &[Unreduced<'_, Self::Key>],
+    ) -> Vec<Result<Self::Claim, Invalid>> {
+        let reduce = |proof: &Unreduced<'_, Self::Key>| {
+            self.reduce(proof.key.as_ref(), proof.statement, proof.proof)
+        };
+        proofs.iter().map(reduce).collect()
+    }
+
+    /// The most proofs that [`reduce_each`](Self::reduce_each) is given: 1 if that is of no use. Each has its
+    /// verdict after all of them only.
+    fn reduced_together(&self) -> usize {
+        1
+    }
+
     /// Draws independent weights from the operating system, of 128 bits and none of them zero.
     ///
     /// # Errors
@@ -89,6 +107,17 @@ pub trait Kind: Send + Sync + 'static {
         let costs = self.costs();
         costs.fixed + costs.each
     }
+}
+
+/// A proof from anyone, with what it is said to prove.
+#[derive(Debug)]
+pub struct Unreduced<'a, K> {
+    /// The key it is under, if its kind has keys.
+    pub key: Option<Arc<K>>,
+    /// What it is said to prove.
+    pub statement: &'a [u8],
+    /// The proof.
+    pub proof: &'a [u8],
 }
 
 /// A proof proves nothing: for this reason.

@@ -46,7 +46,7 @@ mod verdict;
 pub use figures::{KindFigures, Report, SIZES};
 pub use handle::{Handle, Pending};
 pub use keys::{KeyDigest, KeyError, KeyInfo, KeyLimits, NoDigest};
-pub use kind::{Invalid, Kind, NoRandomness, UnusableKey};
+pub use kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
 pub use kinds::Kinds;
 pub use options::Options;
 pub use request::{MAX_ID_BYTES, Refused, Request};

@@ -11,12 +11,11 @@ use proofmill_shutdown::{Level, Shutdown};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use tokio::sync::{Notify, oneshot};
 
-use crate::erased::{AnyClaim, AnyKey};
+use crate::erased::{AnyClaim, AnyProof};
 use crate::figures::KindFigures;
 use crate::handle::Handle;
 use crate::keys::Keys;
 use crate::options::Options;
-use crate::request::Request;
 use crate::schedule::{Lane, Micros, Scheduler, Ticket};
 use crate::verdict::Verdict;
 use jobs::Done;
@@ -61,7 +60,7 @@ pub(crate) struct State {
 /// A request's proof, or the claim that it was reduced to.
 pub(crate) enum Work {
     /// Its bytes, and its key.
-    Proof(Arc<Request>, Option<AnyKey>, usize),
+    Proof(AnyProof),
     /// The claim, which is left to check.
     Claim(AnyClaim),
 }
@@ -78,10 +77,12 @@ impl Service {
     ///
     /// [`Error::Threads`].
     pub fn open(options: Options) -> Result<(Self, Handle), Error> {
+        let pools = [pool(Lane::Common, &options)?, pool(Lane::Apart, &options)?];
+        let threads = pools[Lane::Common as usize].current_num_threads();
         let shared = Arc::new(Shared {
-            pools: [pool(Lane::Common, &options)?, pool(Lane::Apart, &options)?],
+            pools,
             state: Mutex::new(State {
-                scheduler: Scheduler::new(options.limits),
+                scheduler: Scheduler::new(options.limits, threads),
                 work: HashMap::new(),
                 waiting: HashMap::new(),
                 running: [0; 2],

@@ -37,8 +37,13 @@ struct KeySum<'a, E: Engine> {
     key: &'a PreparedVerifyingKey<E>,
     weights: E::ScalarField,
     instance: Vec<E::ScalarField>,
-    c: Vec<E::G1Affine>,
-    c_weights: Vec<E::ScalarField>,
+    c: E::G1,
+}
+
+/// A proof's points in the first group, each times its weight.
+struct Multiples<E: Engine> {
+    a: E::G1Affine,
+    c: E::G1Affine,
 }
 
 /// The product over all proofs of `(e(A, B) / (e(α, β)·e(Σ xⱼ·instanceⱼ, γ)·e(C, δ)))^weight`, which is
@@ -49,17 +54,17 @@ struct KeySum<'a, E: Engine> {
 /// Products multiply: that of some proofs is that of all divided by that of the others, under the same
 /// weights. (Arkworks writes the target group as addition.)
 pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<PairingOutput<E>> {
-    let points: Vec<_> = proofs.iter().map(|weighted| weighted.proof.a).collect();
     let mut product = Product::new();
-    for (a, weighted) in multiples::<E>(&points, proofs).into_iter().zip(proofs) {
-        product.multiply(a, weighted.proof.b);
+    let multiples = multiples(proofs);
+    for (multiples, weighted) in multiples.iter().zip(proofs) {
+        product.multiply(multiples.a, weighted.proof.b);
     }
-    let sums = by_key(proofs);
+    let sums = by_key(proofs, &multiples);
     let mut points = Vec::with_capacity(3 * sums.len());
     for sum in &sums {
-        points.push(sum.key.vk.alpha_g1 * -sum.weights);
+        points.push(msm::<E::G1>(&[sum.key.vk.alpha_g1], &[-sum.weights]));
         points.push(msm::<E::G1>(&sum.key.vk.instance, &sum.instance));
-        points.push(msm::<E::G1>(&sum.c, &sum.c_weights));
+        points.push(sum.c);
     }
     let points = E::G1::normalize_batch(&points);
     for (points, sum) in points.chunks_exact(3).zip(&sums) {
@@ -74,23 +79,35 @@ pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<Pa
     product.checked_value()
 }
 
-/// `weight·A` for each proof.
-fn multiples<E: Engine>(
-    points: &[E::G1Affine],
-    proofs: &[WeightedProof<'_, E>],
-) -> Vec<E::G1Affine> {
-    let numbers: Vec<_> = proofs.iter().map(|proof| proof.weight.random).collect();
-    let multiples = multiply_each::<E::G1>(points, &numbers);
-    if proofs.iter().all(|proof| proof.weight.factor == 1) {
-        return multiples;
+/// `weight·A` and `weight·C` for each proof.
+fn multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<Multiples<E>> {
+    let points: Vec<_> = proofs
+        .iter()
+        .flat_map(|weighted| [weighted.proof.a, weighted.proof.c])
+        .collect();
+    let numbers = |number: fn(&Weight) -> u128| -> Vec<u128> {
+        let numbers = proofs.iter().map(|weighted| number(&weighted.weight));
+        numbers.flat_map(|number| [number; 2]).collect()
+    };
+    let mut multiples = multiply_each::<E::G1>(&points, &numbers(|weight| weight.random));
+    if proofs.iter().any(|weighted| weighted.weight.factor != 1) {
+        multiples = multiply_each::<E::G1>(&multiples, &numbers(|weight| weight.factor));
     }
-    let factors: Vec<_> = proofs.iter().map(|proof| proof.weight.factor).collect();
-    multiply_each::<E::G1>(&multiples, &factors)
+    let pairs = multiples.chunks_exact(2);
+    pairs
+        .map(|pair| Multiples {
+            a: pair[0],
+            c: pair[1],
+        })
+        .collect()
 }
 
-fn by_key<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> Vec<KeySum<'a, E>> {
+fn by_key<'a, E: Engine>(
+    proofs: &[WeightedProof<'a, E>],
+    multiples: &[Multiples<E>],
+) -> Vec<KeySum<'a, E>> {
     let mut sums: Vec<KeySum<'a, E>> = Vec::new();
-    for weighted in proofs {
+    for (weighted, multiples) in proofs.iter().zip(multiples) {
         // Few keys have many proofs; that two are the same one is a matter of their place alone.
         let place = sums
             .iter()
@@ -99,7 +116,7 @@ fn by_key<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> Vec<KeySum<'a, E>> 
                 sums.push(KeySum::new(weighted.key));
                 sums.len() - 1
             });
-        sums[place].add(weighted);
+        sums[place].add(weighted, multiples.c);
     }
     sums
 }
@@ -112,12 +129,11 @@ impl<'a, E: Engine> KeySum<'a, E> {
             key,
             weights: E::ScalarField::zero(),
             instance: vec![E::ScalarField::zero(); key.vk.instance.len()],
-            c: Vec::new(),
-            c_weights: Vec::new(),
+            c: E::G1::zero(),
         }
     }
 
-    fn add(&mut self, weighted: &WeightedProof<'_, E>) {
+    fn add(&mut self, weighted: &WeightedProof<'_, E>, c: E::G1Affine) {
         let weight = weighted.weight.as_scalar::<E>();
         self.weights += weight;
         let mut instance = self.instance.iter_mut();
@@ -127,8 +143,7 @@ impl<'a, E: Engine> KeySum<'a, E> {
         for (scalar, input) in instance.zip(weighted.inputs) {
             *scalar += *input * weight;
         }
-        self.c.push(weighted.proof.c);
-        self.c_weights.push(weight);
+        self.c += c;
     }
 }
 

@@ -4,11 +4,12 @@
 use ark_bls12_381::{Bls12_381, Fr, G1Affine, G1Projective, G2Affine, G2Projective};
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, UniformRand, Zero};
+use ark_serialize::CanonicalDeserialize;
 use ark_snark::SNARK;
-use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+use ark_std::rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey, VerifyError, prove, setup,
-    verify, verify_batch,
+    Bn254, Engine, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey, VerifyError,
+    prove, setup, verify, verify_batch,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -287,6 +288,75 @@ fn errors_in_a_batch_do_not_cancel() {
     two.c = (two.c.into_group() - shift).into_affine();
     let verdicts = verify_batch(&case.verifier, &[(inputs, &one), (inputs, &two)], rng);
     assert_eq!(verdicts, [Err(VerifyError::Invalid); 2]);
+}
+
+/// What arkworks makes of a proof's bytes, where they are the one encoding of what it reads.
+fn read_by_arkworks<E: Engine>(bytes: &[u8]) -> Option<Proof<E>> {
+    let rest = &mut &bytes[..];
+    let proof = Proof {
+        a: E::G1Affine::deserialize_compressed(&mut *rest).ok()?,
+        b: E::G2Affine::deserialize_compressed(&mut *rest).ok()?,
+        c: E::G1Affine::deserialize_compressed(&mut *rest).ok()?,
+    };
+    (proof.to_bytes() == bytes).then_some(proof)
+}
+
+/// Encodings with a few bytes changed, of points at infinity, outside the subgroup and off the curve.
+fn decoded_as_by_arkworks<E: Engine>() {
+    let rng = &mut StdRng::seed_from_u64(31);
+    let mut encodings: Vec<Vec<u8>> = Vec::new();
+    for number in 0..120 {
+        let some = |rng: &mut StdRng| rng.gen_range(0..8) != 0;
+        let mut proof = Proof::<E> {
+            a: E::G1::rand(rng).into_affine(),
+            b: E::G2::rand(rng).into_affine(),
+            c: E::G1::rand(rng).into_affine(),
+        };
+        if !some(rng) {
+            proof.a = E::G1Affine::zero();
+        }
+        if !some(rng) {
+            proof.b = E::G2Affine::zero();
+        }
+        let mut bytes = proof.to_bytes();
+        let size = bytes.len();
+        match number % 4 {
+            0 => {}
+            // Flags lie in the first or the last byte of a point.
+            1 => {
+                bytes[[0, size / 4 - 1, size / 4, 3 * size / 4 - 1, size - 1][number % 5]] ^=
+                    1 << rng.gen_range(0..8)
+            }
+            2 => bytes[rng.gen_range(0..size)] = rng.r#gen(),
+            _ => rng.fill_bytes(&mut bytes[size / 4..3 * size / 4]),
+        }
+        if number % 17 == 0 {
+            bytes.pop();
+        }
+        encodings.push(bytes);
+    }
+    let expected: Vec<_> = encodings
+        .iter()
+        .map(|bytes| read_by_arkworks::<E>(bytes))
+        .collect();
+    assert!(expected.iter().flatten().count() > 30 && expected.contains(&None));
+    let references: Vec<_> = encodings.iter().map(Vec::as_slice).collect();
+    for size in [1, 5, 120] {
+        let found: Vec<_> = references
+            .chunks(size)
+            .flat_map(Proof::<E>::from_bytes_each)
+            .collect();
+        for ((found, expected), bytes) in found.iter().zip(&expected).zip(&references) {
+            assert_eq!(found.as_ref().ok(), expected.as_ref(), "{bytes:?}");
+        }
+        assert_eq!(found.len(), expected.len());
+    }
+}
+
+#[test]
+fn many_proofs_are_decoded_as_arkworks_decodes_each() {
+    decoded_as_by_arkworks::<Bn254>();
+    decoded_as_by_arkworks::<Bls12_381>();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The products, as callers see them.
 
 use ark_ec::AffineRepr;
-use ark_ff::PrimeField;
+use ark_ff::{BigInteger, PrimeField};
 
 use super::endomorphism::Endomorphism;
 use super::pippenger::{Terms, pippenger};
@@ -76,14 +76,10 @@ pub(crate) fn multiply<K: PointKernel>(
 ) -> Projective<K> {
     let count = bases.len();
     assert!(count <= MAX_BASES, "{count} bases: at most {MAX_BASES}");
-    if count < FEW {
-        return bases
-            .iter()
-            .enumerate()
-            .map(|(i, base)| base.mul_bigint(scalar(i)))
-            .sum();
-    }
     let endomorphism = Endomorphism::<K::Curve>::of_curve();
+    if count < FEW {
+        return few::<K>(bases, scalar, endomorphism);
+    }
     let shape = shape::<K>(count, scalar);
     let mut splits = vec![Split::Whole];
     splits.extend(endomorphism.map(Split::Halves));
@@ -93,6 +89,37 @@ pub(crate) fn multiply<K: PointKernel>(
     multiply_by(bases, scalar, split, &plan.windows, |terms| {
         pippenger::<K>(&[terms], &plan)
     })
+}
+
+/// As [`multiply`], each base for itself: by halves of the scalars, side by side, where the back end can.
+fn few<K: PointKernel>(
+    bases: &[Affine<K>],
+    scalar: ScalarAt<'_, K>,
+    endomorphism: Option<&Endomorphism<K::Curve>>,
+) -> Projective<K> {
+    let scalars: Vec<_> = (0..bases.len()).map(scalar).collect();
+    // With small scalars bases may be outside of the subgroup, where halves are wrong.
+    let is_small = scalars.iter().all(|scalar| scalar.num_bits() <= 32);
+    if let (Some(endomorphism), false) = (endomorphism, is_small) {
+        let (mut points, mut numbers) = (Vec::new(), Vec::new());
+        for (base, scalar) in bases.iter().zip(&scalars) {
+            let mut image = *base;
+            image.x *= endomorphism.beta;
+            for (half, point) in endomorphism
+                .split(scalar.as_ref())
+                .iter()
+                .zip([*base, image])
+            {
+                points.push(if half.negative { -point } else { point });
+                numbers.push(half.magnitude);
+            }
+        }
+        if let Some(multiples) = K::multiply_each(&points, &numbers) {
+            return multiples.iter().map(|multiple| multiple.into_group()).sum();
+        }
+    }
+    let terms = bases.iter().zip(scalars);
+    terms.map(|(base, scalar)| base.mul_bigint(scalar)).sum()
 }
 
 /// Converts bases, recodes their scalars, and gives both to `then`.

@@ -63,6 +63,13 @@ pub(crate) trait PointKernel: Send + Sync + 'static {
         scratch: &mut Self::Scratch,
     ) -> Vec<u32>;
 
+    /// `numbers[i]·points[i]` for a few points in the subgroup of prime order; nothing if this back end has
+    /// no faster way than arkworks' arithmetic.
+    fn multiply_each(points: &[Affine<Self>], numbers: &[u128]) -> Option<Vec<Affine<Self>>> {
+        let _ = (points, numbers);
+        None
+    }
+
     /// A point as arkworks has it.
     fn get(points: &Self::Points, index: usize) -> Affine<Self>;
 }

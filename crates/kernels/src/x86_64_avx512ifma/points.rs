@@ -11,9 +11,11 @@ use rayon::prelude::*;
 use super::batch_add::{self, Scratch};
 use super::doubling;
 use super::memory::Words;
+use super::multiply_each::multiply_each;
 use super::vector_field::VectorField;
 use crate::msm::plan::Costs;
 use crate::msm::point_kernel::{Job, PointKernel};
+use crate::portable::inversion::Invertible;
 
 /// Points one task converts or multiplies.
 const CHUNK: usize = 1 << 11;
@@ -153,7 +155,7 @@ impl Shared {
 
 impl<P, V> PointKernel for VectorPoints<P, V>
 where
-    P: SWCurveConfig,
+    P: SWCurveConfig<BaseField: Invertible>,
     V: VectorField<Ark = P::BaseField>,
 {
     type Curve = P;
@@ -173,6 +175,10 @@ where
 
     fn allocate(len: usize) -> Self::Points {
         Stored::new(len)
+    }
+
+    fn multiply_each(points: &[Affine<P>], numbers: &[u128]) -> Option<Vec<Affine<P>>> {
+        Some(multiply_each::<P, V>(points, numbers))
     }
 
     fn load(bases: &[Affine<P>], len: usize) -> Self::Points {

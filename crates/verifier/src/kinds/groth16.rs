@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use ark_ec::pairing::PairingOutput;
+use ark_ec::pairing::{Pairing, PairingOutput};
 use ark_ff::PrimeField;
 use ark_serialize::CanonicalSerialize;
 use proofmill_groth16::snarkjs::{
@@ -17,7 +17,7 @@ use proofmill_groth16::{
 
 use super::random_numbers;
 use crate::isolation::Costs;
-use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+use crate::kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
 
 /// Groth16 over one curve, under any number of verifying keys in a batch.
 ///
@@ -102,27 +102,47 @@ impl<E: Engine> Kind for Groth16<E> {
         statement: &[u8],
         proof: &[u8],
     ) -> Result<Self::Claim, Invalid> {
-        let Some(key) = key else {
-            return Err(Invalid("no verifying key".into()));
-        };
-        let in_proof = |error| Invalid(format!("the proof: {error}").into());
-        let in_statement = |error| Invalid(format!("the public inputs: {error}").into());
-        let is_compact = proof.len() == Proof::<E>::encoded_size();
-        let inputs: Vec<E::ScalarField> = match is_compact {
-            true => compact_inputs(statement)?,
-            false => inputs_from_json(statement).map_err(in_statement)?,
-        };
-        // Before points, whose checks take long.
-        key.check_count(inputs.len()).map_err(Invalid::because)?;
-        let proof = match is_compact {
-            true => Proof::from_bytes(proof).map_err(Invalid::because)?,
-            false => proof_from_json(proof).map_err(in_proof)?,
-        };
-        Ok(Groth16Claim {
-            key: key.clone(),
-            inputs,
+        let key = key.cloned();
+        let unreduced = Unreduced {
+            key,
+            statement,
             proof,
-        })
+        };
+        let mut claims = self.reduce_each(&[unreduced]);
+        claims.pop().expect("a claim for each proof")
+    }
+
+    /// Points of compact proofs are decoded side by side.
+    fn reduce_each(
+        &self,
+        proofs: &[Unreduced<'_, Self::Key>],
+    ) -> Vec<Result<Self::Claim, Invalid>> {
+        // Before points, whose checks take long.
+        let statements: Vec<_> = proofs.iter().map(statement).collect();
+        let compact: Vec<&[u8]> = proofs
+            .iter()
+            .zip(&statements)
+            .filter(|(proof, statement)| statement.is_ok() && is_compact::<E>(proof.proof))
+            .map(|(proof, _)| proof.proof)
+            .collect();
+        let mut decoded = Proof::<E>::from_bytes_each(&compact).into_iter();
+        let claim = |(unreduced, statement): (&Unreduced<'_, _>, Result<_, Invalid>)| {
+            let (key, inputs) = statement?;
+            let proof = if is_compact::<E>(unreduced.proof) {
+                let proof = decoded.next().expect("as many as there were");
+                proof.map_err(Invalid::because)?
+            } else {
+                let in_proof = |error| Invalid(format!("the proof: {error}").into());
+                proof_from_json(unreduced.proof).map_err(in_proof)?
+            };
+            Ok(Groth16Claim { key, inputs, proof })
+        };
+        proofs.iter().zip(statements).map(claim).collect()
+    }
+
+    /// As many as fit into lanes.
+    fn reduced_together(&self) -> usize {
+        8
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Weight>, NoRandomness> {
@@ -166,6 +186,32 @@ impl<E: Engine> Kind for Groth16<E> {
     fn cost_alone(&self) -> f64 {
         3.5
     }
+}
+
+type Statement<E> = (
+    Arc<PreparedVerifyingKey<E>>,
+    Vec<<E as Pairing>::ScalarField>,
+);
+
+fn is_compact<E: Engine>(proof: &[u8]) -> bool {
+    proof.len() == Proof::<E>::encoded_size()
+}
+
+/// A proof's key and public inputs, which are as many as the key's circuit has.
+fn statement<E: Engine>(
+    unreduced: &Unreduced<'_, PreparedVerifyingKey<E>>,
+) -> Result<Statement<E>, Invalid> {
+    let Some(key) = &unreduced.key else {
+        return Err(Invalid("no verifying key".into()));
+    };
+    let inputs = if is_compact::<E>(unreduced.proof) {
+        compact_inputs(unreduced.statement)?
+    } else {
+        let in_statement = |error| Invalid(format!("the public inputs: {error}").into());
+        inputs_from_json(unreduced.statement).map_err(in_statement)?
+    };
+    key.check_count(inputs.len()).map_err(Invalid::because)?;
+    Ok((key.clone(), inputs))
 }
 
 /// Public inputs in their compact form, without the leading one.

@@ -25,6 +25,10 @@ pub struct Submission {
     pub digest: [u8; 32],
     /// The number of its kind.
     pub kind: usize,
+    /// The most proofs of its kind that are reduced by one job ([`Kind::reduced_together`]): at least 1.
+    ///
+    /// [`Kind::reduced_together`]: crate::Kind::reduced_together
+    pub reduced_together: usize,
     /// Of those waiting, greater ones go first.
     pub priority: u8,
     /// The time after which a verdict is of no more use.

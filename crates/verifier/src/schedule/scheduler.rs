@@ -54,8 +54,13 @@ pub struct BatchId(pub u64);
 /// Something to do on a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
-    /// Reduce a proof.
-    Reduce(Ticket),
+    /// Reduce proofs of one kind: one by one, or together if that takes less time.
+    Reduce {
+        /// Their kind.
+        kind: usize,
+        /// Their requests.
+        tickets: Vec<Ticket>,
+    },
     /// Check claims together.
     Check {
         /// By which to tell the outcome.
@@ -77,6 +82,8 @@ pub struct Crash(pub String);
 #[derive(Debug)]
 pub struct Scheduler {
     limits: Limits,
+    /// Threads of a lane.
+    threads: usize,
     is_closed: bool,
     requests: HashMap<Ticket, Request>,
     sources: BTreeMap<Arc<str>, Source>,
@@ -106,12 +113,12 @@ const EXPECTED: Suspicion = Suspicion(0.01);
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Nothing to do yet.
+    /// Nothing to do yet, for so many threads in each lane.
     ///
     /// # Panics
     ///
     /// If a limit is zero or a batch exceeds [`MAX_BATCH`].
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits, threads: usize) -> Self {
         assert!((1..=MAX_BATCH).contains(&limits.batch), "proofs of a batch");
         assert!(
             limits.requests > 0 && limits.sources > 0,
@@ -119,6 +126,7 @@ impl Scheduler {
         );
         Self {
             limits,
+            threads: threads.max(1),
             is_closed: false,
             requests: HashMap::new(),
             sources: BTreeMap::new(),
@@ -256,16 +264,42 @@ impl Scheduler {
     }
 
     fn begin_reduction(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+        let first = self.take_turn(now, lane, None)?;
+        let submission = &self.requests.get(&first)?.submission;
+        let together = submission.reduced_together;
+        let key = self.group_of(&submission.source, submission.kind);
+        // No more than a thread's share of what there is: the others are not left without work.
+        let coming = self.groups.get(&key).map_or(1, |group| group.coming);
+        let most = coming.div_ceil(self.threads).min(together);
+        let mut tickets = vec![first];
+        while tickets.len() < most
+            && let Some(ticket) = self.take_turn(now, lane, Some(&key))
+        {
+            tickets.push(ticket);
+        }
+        Some(Job::Reduce {
+            kind: key.kind,
+            tickets,
+        })
+    }
+
+    /// The request whose turn it is in a lane, to be reduced now; if a group is given, only one of that.
+    fn take_turn(&mut self, now: Micros, lane: Lane, group: Option<&GroupKey>) -> Option<Ticket> {
         let (_, served, name) = self.turns[lane as usize].first()?.clone();
-        let source = self.sources.get_mut(&name)?;
-        let (.., ticket) = source.queue.pop_first()?;
-        source.served = served + 1;
-        self.served[lane as usize] = served;
-        self.update_turn(&name);
+        let (.., ticket) = *self.sources.get(&name)?.queue.first()?;
+        let kind = self.requests.get(&ticket)?.submission.kind;
+        if group.is_some_and(|group| *group != self.group_of(&name, kind)) {
+            return None;
+        }
         let request = self.requests.get_mut(&ticket)?;
         request.stage = Stage::Reducing;
         request.begun = Some(now);
-        Some(Job::Reduce(ticket))
+        let source = self.sources.get_mut(&name)?;
+        source.queue.pop_first();
+        source.served = served + 1;
+        self.served[lane as usize] = served;
+        self.update_turn(&name);
+        Some(ticket)
     }
 
     /// Puts a source where its turn is, after its queue has changed.

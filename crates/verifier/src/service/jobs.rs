@@ -2,24 +2,20 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Shared, State, Work};
 use crate::batch::Checks;
-use crate::erased::{AnyClaim, AnyKey};
+use crate::erased::{AnyClaim, AnyKind, AnyProof};
 use crate::isolation::Suspicion;
 use crate::kind::Invalid;
-use crate::request::Request;
 use crate::schedule::{BatchId, Crash, Job, Ticket};
 
 /// A job with all that it needs.
 pub(super) enum Prepared {
     Reduce {
-        ticket: Ticket,
         kind: usize,
-        request: Arc<Request>,
-        key: Option<AnyKey>,
+        proofs: Vec<(Ticket, AnyProof)>,
     },
     Check {
         batch: BatchId,
@@ -34,9 +30,8 @@ pub(super) enum Prepared {
 /// The outcome of a job.
 pub(super) enum Done {
     Reduced {
-        ticket: Ticket,
         kind: usize,
-        result: Result<Result<AnyClaim, Invalid>, Crash>,
+        results: Vec<(Ticket, Reduction)>,
         time_us: u64,
     },
     Checked {
@@ -50,20 +45,27 @@ pub(super) enum Done {
     Lost(Job),
 }
 
+/// What a proof was reduced to.
+type Reduction = Result<Result<AnyClaim, Invalid>, Crash>;
+
 // === impl Shared ===
 
 impl Shared {
     pub(super) fn prepare(&self, state: &State, job: Job) -> Prepared {
         match &job {
-            Job::Reduce(ticket) => match state.work.get(ticket) {
-                Some(Work::Proof(request, key, kind)) => Prepared::Reduce {
-                    ticket: *ticket,
-                    kind: *kind,
-                    request: request.clone(),
-                    key: key.clone(),
-                },
-                _ => Prepared::Lost(job),
-            },
+            Job::Reduce { kind, tickets } => {
+                let proof = |ticket: &Ticket| match state.work.get(ticket) {
+                    Some(Work::Proof(proof)) => Some((*ticket, proof.clone())),
+                    _ => None,
+                };
+                match tickets.iter().map(proof).collect() {
+                    Some(proofs) => Prepared::Reduce {
+                        kind: *kind,
+                        proofs,
+                    },
+                    None => Prepared::Lost(job),
+                }
+            }
             Job::Check {
                 batch,
                 kind,
@@ -92,23 +94,24 @@ impl Shared {
         let now = self.now();
         match done {
             Done::Reduced {
-                ticket,
                 kind,
-                result,
+                results,
                 time_us,
             } => {
                 let figures = state.figures.entry(kind).or_default();
-                figures.reductions += 1;
+                figures.reductions += results.len() as u64;
                 figures.reduce_us += time_us;
-                let result = result.map(|reduced| {
-                    reduced.map(|claim| {
-                        // One that was answered meanwhile has no place for it.
-                        if let Some(work) = state.work.get_mut(&ticket) {
-                            *work = Work::Claim(claim);
-                        }
-                    })
-                });
-                state.scheduler.reduced(now, ticket, result);
+                for (ticket, result) in results {
+                    let result = result.map(|reduced| {
+                        reduced.map(|claim| {
+                            // One that was answered meanwhile has no place for it.
+                            if let Some(work) = state.work.get_mut(&ticket) {
+                                *work = Work::Claim(claim);
+                            }
+                        })
+                    });
+                    state.scheduler.reduced(now, ticket, result);
+                }
             }
             Done::Checked {
                 batch,
@@ -125,7 +128,11 @@ impl Shared {
             Done::Lost(job) => {
                 let crash = Crash("a proof was lost".to_owned());
                 match job {
-                    Job::Reduce(ticket) => state.scheduler.reduced(now, ticket, Err(crash)),
+                    Job::Reduce { tickets, .. } => {
+                        for ticket in tickets {
+                            state.scheduler.reduced(now, ticket, Err(crash.clone()));
+                        }
+                    }
                     Job::Check { batch, .. } => state.scheduler.checked(now, batch, Err(crash)),
                 }
             }
@@ -140,21 +147,12 @@ impl Prepared {
         let begun = Instant::now();
         let time_us = move || begun.elapsed().as_micros() as u64;
         match self {
-            Self::Reduce {
-                ticket,
-                kind,
-                request,
-                key,
-            } => {
-                let kinds = &shared.options.kinds;
-                let result = caught(|| {
-                    let kind = kinds.get(kind);
-                    kind.reduce(key.as_ref(), &request.statement, &request.proof)
-                });
+            Self::Reduce { kind, proofs } => {
+                let (tickets, proofs): (Vec<_>, Vec<_>) = proofs.into_iter().unzip();
+                let results = reduce_each(&**shared.options.kinds.get(kind), &proofs);
                 Done::Reduced {
-                    ticket,
                     kind,
-                    result,
+                    results: tickets.into_iter().zip(results).collect(),
                     time_us: time_us(),
                 }
             }
@@ -182,6 +180,18 @@ impl Prepared {
             }
             Self::Lost(job) => Done::Lost(job),
         }
+    }
+}
+
+/// Reduces proofs together, and where that crashes each alone: what crashes then has no verdict.
+fn reduce_each(kind: &dyn AnyKind, proofs: &[AnyProof]) -> Vec<Reduction> {
+    match (caught(|| kind.reduce_each(proofs)), proofs) {
+        (Ok(claims), _) => claims.into_iter().map(Ok).collect(),
+        (Err(crash), [_]) => vec![Err(crash)],
+        (Err(_), _) => proofs
+            .iter()
+            .flat_map(|proof| reduce_each(kind, std::slice::from_ref(proof)))
+            .collect(),
     }
 }
 

@@ -74,7 +74,7 @@ impl World {
         Self {
             rng: StdRng::seed_from_u64(seed),
             now: Micros(0),
-            scheduler: Scheduler::new(LIMITS),
+            scheduler: Scheduler::new(LIMITS, THREADS),
             running: BTreeMap::new(),
             sent: HashMap::new(),
             verdicts: HashMap::new(),
@@ -118,11 +118,13 @@ impl World {
             Micros(self.now.0 + time)
         });
         self.number += 1;
+        let kind = self.rng.random_range(0..KINDS);
         let submission = Submission {
             source: format!("source {source}").into(),
             id: self.number.to_string().into(),
             digest: [source; 32],
-            kind: self.rng.random_range(0..KINDS),
+            kind,
+            reduced_together: 1 + 4 * kind,
             priority: u8::from(self.rng.random_bool(0.1)),
             deadline,
             bytes: self.rng.random_range(1..400),
@@ -187,13 +189,15 @@ impl World {
         };
         self.now = self.now.max(end);
         match job {
-            Job::Reduce(ticket) => {
-                let result = match self.sent[&ticket].truth {
-                    Truth::CrashesReduction => Err(Crash("reduction".to_owned())),
-                    Truth::FalseWhenReduced => Ok(Err(Invalid("false".into()))),
-                    _ => Ok(Ok(())),
-                };
-                self.scheduler.reduced(self.now, ticket, result);
+            Job::Reduce { tickets, .. } => {
+                for ticket in tickets {
+                    let result = match self.sent[&ticket].truth {
+                        Truth::CrashesReduction => Err(Crash("reduction".to_owned())),
+                        Truth::FalseWhenReduced => Ok(Err(Invalid("false".into()))),
+                        _ => Ok(Ok(())),
+                    };
+                    self.scheduler.reduced(self.now, ticket, result);
+                }
             }
             Job::Check { batch, tickets, .. } => {
                 let truths = tickets.iter().map(|ticket| self.sent[ticket].truth);
@@ -252,22 +256,20 @@ impl World {
             .filter(|source| source.is_apart)
             .map(|source| source.source)
             .collect();
-        let tickets = match job {
-            Job::Reduce(ticket) => std::slice::from_ref(ticket),
-            Job::Check { tickets, kind, .. } => {
-                assert!((1..=LIMITS.batch).contains(&tickets.len()));
-                let kinds = tickets
-                    .iter()
-                    .map(|ticket| self.sent[ticket].submission.kind);
-                assert!(kinds.into_iter().all(|other| other == *kind));
-                tickets
-            }
+        let (tickets, kind, most) = match job {
+            Job::Reduce { tickets, kind } => (tickets, *kind, 1 + 4 * kind),
+            Job::Check { tickets, kind, .. } => (tickets, *kind, LIMITS.batch),
         };
+        assert!((1..=most).contains(&tickets.len()));
+        let mut kinds = tickets
+            .iter()
+            .map(|ticket| self.sent[ticket].submission.kind);
+        assert!(kinds.all(|other| other == kind));
         let distinct: BTreeSet<_> = tickets.iter().collect();
         assert_eq!(distinct.len(), tickets.len());
         let under_way = self.running.values().filter_map(|(_, job)| match job {
             Job::Check { tickets, .. } => Some(tickets),
-            Job::Reduce(_) => None,
+            Job::Reduce { .. } => None,
         });
         for other in under_way.flatten() {
             assert!(!distinct.contains(other), "checked twice at once");

@@ -19,6 +19,7 @@ fn submission(source: &str, id: usize) -> Submission {
         id: id.to_string().into(),
         digest: [0; 32],
         kind: 0,
+        reduced_together: 1,
         priority: 0,
         deadline: None,
         bytes: 100,
@@ -34,7 +35,12 @@ fn submit(scheduler: &mut Scheduler, submission: Submission) -> Ticket {
 
 fn reduction(scheduler: &mut Scheduler, lane: Lane) -> Ticket {
     match scheduler.next(Micros(0), lane) {
-        Some(Job::Reduce(ticket)) => ticket,
+        Some(Job::Reduce { tickets, .. }) => {
+            let [ticket] = tickets[..] else {
+                panic!("{tickets:?}");
+            };
+            ticket
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -48,7 +54,11 @@ fn check_all(
     let mut sizes = Vec::new();
     while let Some(job) = scheduler.next(Micros(0), lane) {
         match job {
-            Job::Reduce(ticket) => scheduler.reduced(Micros(0), ticket, Ok(Ok(()))),
+            Job::Reduce { tickets, .. } => {
+                for ticket in tickets {
+                    scheduler.reduced(Micros(0), ticket, Ok(Ok(())));
+                }
+            }
             Job::Check { batch, tickets, .. } => {
                 sizes.push(tickets.len());
                 let verdicts = tickets.into_iter().map(&verdict).collect();
@@ -61,7 +71,7 @@ fn check_all(
 
 #[test]
 fn a_lone_proof_waits_for_nobody() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let ticket = submit(&mut scheduler, submission("a", 0));
     assert_eq!(reduction(&mut scheduler, Lane::Common), ticket);
     assert_eq!(scheduler.next(Micros(0), Lane::Common), None);
@@ -72,7 +82,7 @@ fn a_lone_proof_waits_for_nobody() {
 
 #[test]
 fn proofs_that_come_during_a_check_make_the_next_batch() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let first = submit(&mut scheduler, submission("a", 0));
     reduction(&mut scheduler, Lane::Common);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
@@ -95,7 +105,7 @@ fn proofs_that_come_during_a_check_make_the_next_batch() {
 /// Batches of a source whose proofs are false are of one proof each, which does not fill the threads.
 #[test]
 fn apart_full_batches_are_checked_beside_each_other() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let refused = |_| Err(Invalid("false".into()));
     (0..16).for_each(|id| {
         submit(&mut scheduler, submission("bad", id));
@@ -125,10 +135,13 @@ fn apart_full_batches_are_checked_beside_each_other() {
 
 #[test]
 fn few_proofs_of_a_new_source_come_into_a_batch() {
-    let mut scheduler = Scheduler::new(Limits {
-        batch: 64,
-        ..LIMITS
-    });
+    let mut scheduler = Scheduler::new(
+        Limits {
+            batch: 64,
+            ..LIMITS
+        },
+        1,
+    );
     for source in ["a", "b"] {
         for id in 0..40 {
             submit(&mut scheduler, submission(source, id));
@@ -143,7 +156,7 @@ fn few_proofs_of_a_new_source_come_into_a_batch() {
 
 #[test]
 fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let first = submit(&mut scheduler, submission("a", 0));
     reduction(&mut scheduler, Lane::Common);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
@@ -163,7 +176,7 @@ fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
 
 #[test]
 fn sources_take_turns() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let flood: Vec<_> = (0..500)
         .map(|id| submit(&mut scheduler, submission("a", id)))
         .collect();
@@ -190,7 +203,7 @@ fn sources_take_turns() {
 
 #[test]
 fn priority_then_deadline_go_first() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let usual = submit(&mut scheduler, submission("a", 0));
     let due = submit(
         &mut scheduler,
@@ -212,7 +225,7 @@ fn priority_then_deadline_go_first() {
 
 #[test]
 fn a_source_with_a_false_proof_goes_apart_and_comes_back() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let bad = submit(&mut scheduler, submission("bad", 0));
     let good = submit(&mut scheduler, submission("good", 0));
     let is_bad = |ticket| match ticket == bad {
@@ -240,7 +253,7 @@ fn a_source_with_a_false_proof_goes_apart_and_comes_back() {
 
 #[test]
 fn what_a_source_has_waiting_goes_apart_with_it() {
-    let mut scheduler = Scheduler::new(LIMITS);
+    let mut scheduler = Scheduler::new(LIMITS, 1);
     let tickets: Vec<_> = (0..40)
         .map(|id| submit(&mut scheduler, submission("bad", id)))
         .collect();
@@ -258,10 +271,13 @@ fn what_a_source_has_waiting_goes_apart_with_it() {
 
 #[test]
 fn one_source_cannot_take_all_the_room() {
-    let mut scheduler = Scheduler::new(Limits {
-        total_bytes: 1000,
-        ..LIMITS
-    });
+    let mut scheduler = Scheduler::new(
+        Limits {
+            total_bytes: 1000,
+            ..LIMITS
+        },
+        1,
+    );
     let flood = (0..100).filter(|id| {
         let admission = scheduler.submit(Micros(0), submission("a", *id));
         matches!(admission, Admission::Accepted(_))
@@ -270,4 +286,21 @@ fn one_source_cannot_take_all_the_room() {
     for id in 0..4 {
         submit(&mut scheduler, submission("b", id));
     }
+}
+
+#[test]
+fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
+    let mut scheduler = Scheduler::new(LIMITS, 2);
+    for id in 0..20 {
+        let mut submission = submission(["a", "b"][id % 2], id);
+        submission.kind = usize::from(id == 19);
+        submission.reduced_together = 8;
+        submit(&mut scheduler, submission);
+    }
+    let sizes: Vec<_> = std::iter::from_fn(|| match scheduler.next(Micros(0), Lane::Common) {
+        Some(Job::Reduce { tickets, kind }) => Some((kind, tickets.len())),
+        _ => None,
+    })
+    .collect();
+    assert_eq!(sizes, [(0, 8), (0, 8), (0, 3), (1, 1)]);
 }
