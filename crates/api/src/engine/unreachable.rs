@@ -23,32 +23,44 @@ pub(super) fn unreachable(address: &Address, why: String, answered: bool) -> Cli
     }
 }
 
-const NOT_TLS: &str = "whoever listens there does not speak TLS: an engine without --tls-certificate is \
-                       asked by http://HOST:PORT";
+const NOT_TLS: &str = "it seems that whoever listens there does not speak TLS: an engine without \
+                       --tls-certificate is asked by http://HOST:PORT";
 
 const NOT_PLAIN: &str = "whoever listens there does not speak gRPC without TLS: an engine with \
                          --tls-certificate is asked by https://HOST:PORT with --ca, and the port is that of \
                          --listen, not of --http";
 
-/// Whether what came on a connection with TLS was none.
+/// Whether what came on a connection with TLS was none: an answer in the clear, or an end of the connection
+/// which overtook it, as it may where the listener has not read all.
 fn no_tls(why: &str) -> bool {
-    ["InvalidContentType", "received corrupt message"]
-        .iter()
-        .any(|sign| why.contains(sign))
+    let signs = [
+        "invalidcontenttype",
+        "received corrupt message",
+        "handshake eof",
+        "connection reset",
+        "broken pipe",
+    ];
+    has_one(why, &signs)
 }
 
 /// Whether what came on a connection without TLS, instead of a first answer, was no HTTP/2: the first bytes of
-/// TLS are those of a frame that is too large, and who speaks HTTP/1 only closes the connection, which is a reset where it has not read all.
+/// TLS are those of a frame that is too large, and who speaks HTTP/1 only closes the connection, which is a
+/// reset where it has not read all.
 fn no_http2(why: &str) -> bool {
-    [
+    let signs = [
         "frame with invalid size",
-        "FRAME_SIZE_ERROR",
+        "frame_size_error",
         "connection closed",
         "connection reset",
-        "stream closed because of a broken pipe",
-    ]
-    .iter()
-    .any(|sign| why.contains(sign))
+        "broken pipe",
+    ];
+    has_one(why, &signs)
+}
+
+/// Whether one of these signs, in lower case, is there: systems and libraries write the same in both cases.
+fn has_one(why: &str, signs: &[&str]) -> bool {
+    let why = why.to_lowercase();
+    signs.iter().any(|sign| why.contains(sign))
 }
 
 #[cfg(test)]
@@ -65,11 +77,17 @@ mod tests {
         assert!(plain.contains("https://HOST:PORT with --ca"), "{plain}");
         let reset = said("http://a:1", "connection error: connection reset");
         assert!(reset.contains("of --listen, not of --http"), "{reset}");
-        let tls = said(
-            "https://a:1",
+        let by_system = "connection error: Connection reset by peer (os error 104)";
+        let reset = said("http://a:1", by_system);
+        assert!(reset.contains("of --listen, not of --http"), "{reset}");
+        for why in [
             "received corrupt message of type InvalidContentType",
-        );
-        assert!(tls.contains("asked by http://HOST:PORT"), "{tls}");
+            "tls handshake eof",
+            by_system,
+        ] {
+            let tls = said("https://a:1", why);
+            assert!(tls.contains("asked by http://HOST:PORT"), "{tls}");
+        }
         let unknown = said("https://a:1", "invalid peer certificate: UnknownIssuer");
         assert!(unknown.contains("with --ca"), "{unknown}");
         // An engine that has answered, and is gone, is an engine.
