@@ -5,6 +5,7 @@ mod flood;
 mod proofs;
 mod running;
 mod shares;
+mod socket;
 
 use proofmill_groth16::{Bls12_381, Bn254};
 use proofmill_verifier::Kind;
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Seconds of each stretch of --flood
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=600))]
     seconds: u16,
+    /// Over the socket, on one thread: what the service takes beside the work on the proofs
+    #[arg(long, conflicts_with_all = ["flood", "calibrate"])]
+    socket: bool,
     /// Measure the constants that the simulator page wants
     #[arg(long)]
     calibrate: bool,
@@ -86,10 +90,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn measure<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
+        .enable_all()
         .build()?;
     if args.flood {
         runtime.block_on(flood::run(args, subject))
+    } else if args.socket {
+        runtime.block_on(socket::run(args, subject))
     } else if args.calibrate {
         runtime.block_on(calibrate::run(args, subject))
     } else {
