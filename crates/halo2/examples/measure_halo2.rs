@@ -1,7 +1,8 @@
 //! Times of verifying Orchard bundles on one thread, of which one is bad, beside halo2's own batches:
 //! `cargo run --release -p proofmill-halo2 --example measure_halo2`.
 
-#[expect(unreachable_pub, reason = "a module of two examples")]
+#[path = "../tests/orchard/bundles.rs"]
+#[expect(dead_code, unreachable_pub, reason = "a module of a test")]
 mod bundles;
 
 use std::sync::Arc;
@@ -9,17 +10,27 @@ use std::time::Instant;
 
 use ark_ff::Zero;
 use orchard::bundle::{Authorized, BatchValidator};
-use orchard::circuit::{ProvingKey, VerifyingKey as OrchardKey};
+use orchard::circuit::{OrchardCircuitVersion, VerifyingKey as OrchardKey};
 use orchard::{Bundle, Proof};
-use proofmill_halo2::orchard::{ACTION_INPUTS, K};
+use proofmill_halo2::orchard::{ACTION_INPUTS, K, verifying_key};
 use proofmill_halo2::{Params, Scalar, Verifier, VerifyingKey, draw_weights};
 use rand_next::rand_core::UnwrapErr;
 use rand_next::rngs::SysRng;
 
+/// Bundles of two actions each, and what else they have.
+const FILES: [(&[u8], &[u8]); 2] = [
+    (
+        include_bytes!("../tests/data/orchard-1.bundle"),
+        include_bytes!("../tests/data/orchard-1.rest"),
+    ),
+    (
+        include_bytes!("../tests/data/orchard-2.bundle"),
+        include_bytes!("../tests/data/orchard-2.rest"),
+    ),
+];
 /// Bundles of a batch, and which is bad.
 const COUNT: usize = 32;
 const BAD: usize = 21;
-const PINNED: &str = include_str!("../tests/data/orchard-post-nu6-3.key");
 
 /// Prints the best of some runs, and gives it in milliseconds.
 fn time<T>(name: &str, mut work: impl FnMut() -> T) -> f64 {
@@ -32,6 +43,11 @@ fn time<T>(name: &str, mut work: impl FnMut() -> T) -> f64 {
         .fold(f64::MAX, f64::min);
     println!("{name:<56} {best:>9.3} ms");
     best
+}
+
+fn read(statement: &[u8], rest: &[u8]) -> Bundle<Authorized, i64> {
+    let statement = proofmill_halo2::orchard::Bundle::decode(statement);
+    bundles::read(&statement.expect("a bundle"), rest)
 }
 
 /// The bundle with a bit of its proof's last number changed.
@@ -95,16 +111,18 @@ fn locate(
 }
 
 fn measure() {
-    let proving_key = ProvingKey::build(bundles::VERSION);
-    let reference = OrchardKey::build(bundles::VERSION);
-    let made: Vec<_> = (0..4).map(|_| bundles::make(&proving_key, 2)).collect();
+    let reference = OrchardKey::build(OrchardCircuitVersion::PostNu6_3);
+    let made: Vec<_> = FILES
+        .iter()
+        .map(|(statement, rest)| read(statement, rest))
+        .collect();
     let mut bundles: Vec<_> = (0..COUNT).map(|i| made[i % made.len()].clone()).collect();
     assert!(halo2_batch(&reference, &bundles));
     let all_good: Vec<_> = bundles.iter().map(bundles::statement).collect();
     bundles[BAD] = damaged(&bundles[BAD]);
     let statements: Vec<_> = bundles.iter().map(bundles::statement).collect();
 
-    let key = Arc::new(VerifyingKey::from_pinned(PINNED).expect("a key"));
+    let key = Arc::new(verifying_key());
     let params = Params::derive(K);
     time("making a verifier", || {
         Verifier::new(&params, ACTION_INPUTS, 16 << 20)

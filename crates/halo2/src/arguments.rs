@@ -1,6 +1,6 @@
 //! What a proof says of one circuit's columns, and the constraints between its evaluations.
 
-use ark_ff::{AdditiveGroup, FftField, Field, One};
+use ark_ff::{AdditiveGroup, FftField, Field, One, Zero, batch_inversion};
 
 use crate::expression::{Evaluations, Expression};
 use crate::key::{Lookup, VerifyingKey};
@@ -112,12 +112,16 @@ impl Rows {
     pub(crate) fn at(key: &VerifyingKey, x: Scalar, power: Scalar) -> Option<Self> {
         let common = (power - Scalar::one()) * Scalar::from(1u64 << key.k).inverse()?;
         let inverse_root = key.omega.inverse()?;
+        let roots = std::iter::successors(Some(Scalar::one()), |root| Some(*root * inverse_root));
+        let roots: Vec<Scalar> = roots.take(key.blinding_factors + 2).collect();
         // Row −i has ω^(−i)·(x^n − 1) / (n·(x − ω^(−i))).
-        let mut root = Scalar::one();
-        let mut rows = Vec::with_capacity(key.blinding_factors + 2);
-        for _ in 0..key.blinding_factors + 2 {
-            rows.push(root * common * (x - root).inverse()?);
-            root *= inverse_root;
+        let mut rows: Vec<Scalar> = roots.iter().map(|root| x - root).collect();
+        if rows.iter().any(Scalar::is_zero) {
+            return None;
+        }
+        batch_inversion(&mut rows);
+        for (row, root) in rows.iter_mut().zip(&roots) {
+            *row *= *root * common;
         }
         let blind: Scalar = rows[1..=key.blinding_factors].iter().sum();
         let last = rows[key.blinding_factors + 1];

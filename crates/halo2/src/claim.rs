@@ -30,16 +30,24 @@ pub struct Claim {
 #[non_exhaustive]
 pub enum Invalid {
     /// A key for other points.
-    #[error("the circuit has 2^{key} rows: the verifier's points are for 2^{verifier}")]
+    #[error("the circuit has 2^{key} rows: the verifier has points for at most 2^{verifier}")]
     Rows {
         /// The key's.
         key: u32,
-        /// The verifier's.
+        /// The verifier's most.
         verifier: u32,
     },
     /// No circuit, or too many.
     #[error("{0} circuits in one proof: from 1 to {MAX_CIRCUITS}")]
     Circuits(usize),
+    /// More work than its bytes are worth.
+    #[error("{circuits} circuits in {bytes} bytes of proof: more than this verifier evaluates")]
+    Work {
+        /// Circuits in one proof.
+        circuits: usize,
+        /// Bytes of the proof.
+        bytes: usize,
+    },
     /// Public inputs of another number of columns.
     #[error("{found} columns of public inputs: the circuit has {expected}")]
     Columns {
@@ -80,6 +88,13 @@ pub enum Invalid {
     /// The proof proves something else.
     #[error("the proof does not verify against these public inputs")]
     Proof,
+}
+
+impl Claim {
+    /// The key that the proof is under.
+    pub fn key(&self) -> &Arc<VerifyingKey> {
+        &self.key
+    }
 }
 
 /// Circuits that one proof is about; Orchard bundles have up to 2¹⁶ − 1 actions.

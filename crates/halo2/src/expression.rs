@@ -49,6 +49,11 @@ impl Expression {
         self.operations.push(operation);
     }
 
+    /// Steps of an evaluation.
+    pub(crate) fn len(&self) -> usize {
+        self.operations.len()
+    }
+
     /// The queries in it.
     pub(crate) fn queries(&self) -> impl Iterator<Item = Query> {
         self.operations.iter().filter_map(|step| match step {

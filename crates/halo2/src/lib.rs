@@ -7,7 +7,8 @@
 //! combination: most of it is over the fixed points.
 //!
 //! A circuit's [`VerifyingKey`] is read from the text that `halo2_proofs` pins it by. So neither it nor
-//! a circuit is needed to verify. [`orchard`] has the statements of Zcash's Orchard bundles.
+//! a circuit is needed to verify. [`orchard`] has the statements of Zcash's Orchard bundles, and their
+//! circuit's key.
 //!
 //! What differs from `halo2_proofs::plonk::verify_proof`: bytes behind a proof are refused, and so are
 //! challenges for which it panics, of which none is ever met.
@@ -21,6 +22,7 @@ mod opening;
 pub mod orchard;
 mod params;
 mod reduce;
+mod statement;
 mod transcript;
 mod verifier;
 mod weights;
@@ -28,6 +30,7 @@ mod weights;
 pub use claim::{Claim, Invalid};
 pub use key::{KeyError, MAX_K, MAX_KEY_BYTES, VerifyingKey};
 pub use params::Params;
+pub use statement::{StatementError, decode_instances, encode_instances};
 pub use verifier::Verifier;
 pub use weights::{NoRandomness, draw_weights};
 

@@ -1,7 +1,7 @@
 //! The multi-point opening that ends a proof: many evaluations of many polynomials as one inner-product
 //! argument.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use ark_ff::{AdditiveGroup, Field, One, Zero, batch_inversion};
 
@@ -25,7 +25,8 @@ pub(crate) struct Queries {
     /// By the first query of each.
     polynomials: Vec<Polynomial>,
     numbers: HashMap<Commitment, usize>,
-    /// Rotations, below the number of rows, by the first query at each.
+    /// Rotations, below the number of rows, by the first query at each: those of the key's queries, of
+    /// which there are at most 64, and four more.
     rotations: Vec<u64>,
     /// Binary logarithm of the number of rows.
     k: u32,
@@ -35,14 +36,19 @@ pub(crate) struct Queries {
 #[derive(Debug)]
 struct Polynomial {
     commitment: Commitment,
+    points: Points,
     /// By the number of the rotation.
-    evaluations: Vec<(usize, Scalar)>,
+    evaluations: Vec<(u32, Scalar)>,
 }
+
+/// Numbers of rotations: a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Points(u128);
 
 /// Polynomials that are evaluated at the same points, joined by powers of x₁.
 struct Set {
-    /// Numbers of rotations, in order.
-    points: Vec<usize>,
+    points: Points,
+    /// By the place of the rotation among the set's.
     evaluations: Vec<Scalar>,
     /// The next power.
     power: Scalar,
@@ -99,34 +105,33 @@ impl Queries {
         let point = known.unwrap_or_else(|| {
             self.rotations.push(rotation);
             self.rotations.len() - 1
-        });
+        }) as u32;
         let number = *self.numbers.entry(commitment).or_insert_with(|| {
             self.polynomials.push(Polynomial {
                 commitment,
+                points: Points::default(),
                 evaluations: Vec::new(),
             });
             self.polynomials.len() - 1
         });
-        let evaluations = &mut self.polynomials[number].evaluations;
-        if evaluations.iter().any(|(known, _)| *known == point) {
+        let polynomial = &mut self.polynomials[number];
+        if !polynomial.points.insert(point) {
             return Err(Invalid::Twice);
         }
-        evaluations.push((point, evaluation));
+        polynomial.evaluations.push((point, evaluation));
         Ok(())
     }
 
     /// Joins the polynomials of each set by powers of x₁, the last polynomial first.
     fn join(&self, x_1: Scalar) -> Joined {
         let mut sets: Vec<Set> = Vec::new();
+        let mut known: HashMap<Points, usize> = HashMap::new();
         let mut numbers = Vec::with_capacity(self.polynomials.len());
-        for polynomial in &self.polynomials {
-            let points: BTreeSet<_> = polynomial.evaluations.iter().map(|(p, _)| *p).collect();
-            let points: Vec<_> = points.into_iter().collect();
-            let known = sets.iter().position(|set| set.points == points);
-            numbers.push(known.unwrap_or_else(|| {
+        for Polynomial { points, .. } in &self.polynomials {
+            numbers.push(*known.entry(*points).or_insert_with(|| {
                 sets.push(Set {
-                    evaluations: vec![Scalar::ZERO; points.len()],
-                    points,
+                    evaluations: vec![Scalar::ZERO; points.0.count_ones() as usize],
+                    points: *points,
                     power: Scalar::one(),
                 });
                 sets.len() - 1
@@ -137,9 +142,7 @@ impl Queries {
             let set = &mut sets[numbers[number]];
             coefficients[number] = (numbers[number], set.power);
             for (point, evaluation) in &polynomial.evaluations {
-                let place = set.points.iter().position(|p| p == point);
-                let place = place.expect("a point of the set");
-                set.evaluations[place] += *evaluation * set.power;
+                set.evaluations[set.points.place(*point)] += *evaluation * set.power;
             }
             set.power *= x_1;
         }
@@ -193,13 +196,36 @@ impl Queries {
     }
 }
 
+// === impl Points ===
+
+impl Points {
+    /// Whether the rotation of this number is not yet among them; then it is.
+    fn insert(&mut self, number: u32) -> bool {
+        let before = self.0;
+        self.0 |= 1 << number;
+        self.0 != before
+    }
+
+    /// How many of them have a lower number.
+    fn place(self, number: u32) -> usize {
+        (self.0 & ((1 << number) - 1)).count_ones() as usize
+    }
+
+    /// Those of all points that are among them.
+    fn of(self, all: &[Scalar]) -> Vec<Scalar> {
+        let numbered = all.iter().enumerate();
+        let own = numbered.filter(|(number, _)| self.0 >> number & 1 != 0);
+        own.map(|(_, point)| *point).collect()
+    }
+}
+
 // === impl Set ===
 
 impl Set {
     /// `(evaluation − r(x₃)) / ∏(x₃ − p)`, where r has the set's evaluations at its points p. Nothing,
     /// if x₃ is one of them or they are not different.
     fn quotient(&self, points: &[Scalar], evaluation: Scalar, x_3: Scalar) -> Option<Scalar> {
-        let points: Vec<Scalar> = self.points.iter().map(|number| points[*number]).collect();
+        let points = self.points.of(points);
         let vanishing: Scalar = points.iter().map(|point| x_3 - point).product();
         // r(x₃) = Σ evaluationᵢ·∏(x₃ − pⱼ)/(pᵢ − pⱼ), j ≠ i; the product by x₃ − pᵢ, too, is vanishing.
         let mut sum = evaluation * vanishing.inverse()?;

@@ -1,21 +1,27 @@
 //! The statements of Zcash's Orchard bundles: what the proof of a bundle is about.
 //!
-//! Only the bundle's proof is checked by a claim of this crate. The signatures of a bundle
-//! (RedPallas, one for each action and one for the balance) are not; whoever accepts bundles verifies
-//! them as well.
+//! What is checked: that the bundle's proof is valid for its anchor, its flags and the value commitment,
+//! nullifier, randomized key and note commitment of each action.
 //!
-//! The circuit's versions have keys of their own. One that does not know the restriction of transfers
-//! to other addresses leaves its row of the public inputs free: a bundle that is
-//! [restricted](Flags::cross_address_disabled) must be verified under a key of the version that does
-//! (the `PostNu6_3` of the `orchard` crate).
+//! What is not: the RedPallas signatures, one for each action under its randomized key and one that
+//! binds the balance of value, which are of the transaction's digest; that the anchor is a root that
+//! the chain had; that no nullifier was seen before; the notes' ciphertexts. Whoever accepts bundles
+//! verifies them as well.
+//!
+//! The circuit's versions have keys of their own. [`verifying_key`] is the newest. The older ones leave
+//! the row of the restriction of transfers to other addresses free, so that a bundle which is
+//! [restricted](Flags::cross_address_disabled) must not be verified under them.
 
-use crate::Scalar;
 use crate::field::{BYTES, element, pallas_coordinates};
+use crate::{Scalar, VerifyingKey};
 
 /// Rows of public inputs of an action.
 pub const ACTION_INPUTS: usize = 10;
 /// Binary logarithm of the circuit's rows.
 pub const K: u32 = 11;
+
+/// The key as `orchard` 0.16.0 pins it; `data/make_key.py` made the file.
+const PINNED: &str = include_str!("../data/orchard-post-nu6-3.key");
 
 const MAGIC: [u8; 4] = *b"PMOB";
 const VERSION: u8 = 1;
@@ -99,6 +105,12 @@ pub enum BundleError {
         /// What of it.
         field: &'static str,
     },
+}
+
+/// The key of Orchard's circuit since the network upgrade 6.3 (`OrchardCircuitVersion::PostNu6_3` of the
+/// `orchard` crate).
+pub fn verifying_key() -> VerifyingKey {
+    VerifyingKey::from_pinned(PINNED).expect("the key in this crate can be read")
 }
 
 // === impl Flags ===

@@ -77,8 +77,8 @@ fn hashed(message: &[u8]) -> Point {
     from_pasta(&hash(message).to_affine()).expect("no hash that is known is infinite")
 }
 
-/// Commitments to the polynomials that are one in one row and zero in the others, for the first
-/// `rows` rows: public inputs are combinations of them.
+/// Commitments to the polynomials that are one in one of 2^k rows and zero in the others, for the first
+/// `rows` rows: public inputs are combinations of them. `bases` are for as many rows or more.
 pub(crate) fn row_commitments(bases: &PreparedBases<Sum>, k: u32, rows: usize) -> Vec<Point> {
     let size = 1u64 << k;
     let root = Scalar::get_root_of_unity(size).expect("the field has roots of unity of order 2³²");
@@ -89,7 +89,7 @@ pub(crate) fn row_commitments(bases: &PreparedBases<Sum>, k: u32, rows: usize) -
         let step = inverse_root.pow([row]);
         let powers = std::iter::successors(Some(inverse_size), |power| Some(*power * step));
         let mut scalars: Vec<Scalar> = powers.take(size as usize).collect();
-        scalars.extend([Scalar::default(); 2]);
+        scalars.resize(bases.len(), Scalar::default());
         bases.msm(&scalars)
     };
     let commitments: Vec<Sum> = (0..rows as u64).map(commitment).collect();

@@ -1,11 +1,11 @@
 //! Reducing proofs, and checking claims: one and many.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ark_ec::CurveGroup;
 use ark_ff::{AdditiveGroup, One, Zero};
-use proofmill_kernels::{PreparedBases, msm};
+use proofmill_kernels::PreparedBases;
 
 use crate::claim::MAX_CIRCUITS;
 use crate::field::BYTES;
@@ -13,15 +13,23 @@ use crate::params::row_commitments;
 use crate::reduce::reduce;
 use crate::{Claim, Instances, Invalid, Params, Point, Scalar, Sum, VerifyingKey};
 
-/// What the points of public inputs may take in memory.
+/// What the points of public inputs of one size of circuits may take in memory.
 const ROWS_BYTES_MAX: usize = 1 << 20;
+/// Steps of evaluating constraints that any proof may take: about a second's.
+const WORK_MAX: usize = 1 << 26;
 
-/// Checks proofs of circuits of one size, under any number of keys.
+/// Checks proofs of circuits of up to so many rows, under any number of keys.
+///
+/// The points of smaller circuits are the first of those of greater ones, so that claims of all sizes
+/// are checked together.
 pub struct Verifier {
     /// g, W and U.
     bases: PreparedBases<Sum>,
-    /// For the first rows a commitment to one in that row; and W.
-    rows: PreparedBases<Sum>,
+    /// By the binary logarithm of the circuit's rows, made where such a circuit is met: for each of the
+    /// first rows a commitment to one in that row and zero in the others; and W.
+    rows: Vec<OnceLock<PreparedBases<Sum>>>,
+    hiding: Point,
+    inputs_max: usize,
     k: u32,
 }
 
@@ -31,9 +39,8 @@ impl fmt::Debug for Verifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Verifier of 2^{} rows, {} of public inputs",
-            self.k,
-            self.inputs_max()
+            "Verifier of up to 2^{} rows, {} of public inputs",
+            self.k, self.inputs_max
         )
     }
 }
@@ -41,21 +48,37 @@ impl fmt::Debug for Verifier {
 impl Verifier {
     /// Prepares points in about `memory_limit` bytes, and for columns of up to `inputs_max` public
     /// inputs, each of which takes a multiplication of all points.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer rows than public inputs.
     pub fn new(params: &Params, inputs_max: usize, memory_limit: usize) -> Self {
         let k = params.k();
-        assert!(inputs_max <= 1 << k, "{inputs_max} public inputs");
-        let bases = PreparedBases::new(&params.bases(), memory_limit);
-        let mut rows = row_commitments(&bases, k, inputs_max);
-        rows.push(params.hiding());
-        Self {
-            rows: PreparedBases::new(&rows, ROWS_BYTES_MAX),
-            bases,
+        let verifier = Self {
+            bases: PreparedBases::new(&params.bases(), memory_limit),
+            rows: (0..=k).map(|_| OnceLock::new()).collect(),
+            hiding: params.hiding(),
+            inputs_max,
             k,
+        };
+        verifier.rows(k);
+        verifier
+    }
+
+    /// Binary logarithm of the most rows of a circuit.
+    pub fn k(&self) -> u32 {
+        self.k
+    }
+
+    /// What public inputs of circuits of 2^k rows are committed with.
+    fn rows(&self, k: u32) -> &PreparedBases<Sum> {
+        let cell = &self.rows[k as usize];
+        if let Some(rows) = cell.get() {
+            return rows;
         }
+        // Not within the cell's initialization: this multiplies on a pool of threads, one of which may
+        // take up another proof of such a circuit meanwhile and would wait for itself.
+        let count = self.inputs_max.min(1 << k);
+        let mut rows = row_commitments(&self.bases, k, count);
+        rows.push(self.hiding);
+        let rows = PreparedBases::new(&rows, ROWS_BYTES_MAX);
+        cell.get_or_init(|| rows)
     }
 
     /// All the work that is a proof's own, on this thread.
@@ -69,7 +92,7 @@ impl Verifier {
         instances: &Instances,
         proof: &[u8],
     ) -> Result<Claim, Invalid> {
-        if key.k != self.k {
+        if key.k > self.k {
             return Err(Invalid::Rows {
                 key: key.k,
                 verifier: self.k,
@@ -82,6 +105,13 @@ impl Verifier {
         // Public inputs cost more than they have bytes: none before there is a proof to them.
         if proof.len() < key.proof_bytes_min(circuits) {
             return Err(Invalid::Short(proof.len() / BYTES * BYTES));
+        }
+        // A column of public inputs may have no bytes of the proof.
+        if circuits.saturating_mul(key.operations) > WORK_MAX
+            || circuits.saturating_mul(key.instance_columns) > proof.len() / BYTES
+        {
+            let bytes = proof.len();
+            return Err(Invalid::Work { circuits, bytes });
         }
         let mut sums = Vec::new();
         for columns in instances {
@@ -98,26 +128,25 @@ impl Verifier {
         reduce(key, Sum::normalize_batch(&sums), circuits, proof)
     }
 
-    /// Public inputs that a column may have.
-    fn inputs_max(&self) -> usize {
-        self.rows.len() - 1
-    }
-
     /// The commitment to a column of public inputs. It hides nothing: halo2 commits to all of them under
     /// the blinding factor 1.
     fn commit(&self, key: &VerifyingKey, column: &[Scalar]) -> Result<Sum, Invalid> {
         let usable = key.usable_rows().unwrap_or(0);
-        let maximum = usable.min(self.inputs_max());
+        let maximum = usable.min(self.inputs_max);
         if column.len() > maximum {
             return Err(Invalid::Inputs {
                 found: column.len(),
                 maximum,
             });
         }
+        if column.iter().all(Scalar::is_zero) {
+            return Ok(self.hiding.into());
+        }
+        let rows = self.rows(key.k);
         let mut scalars = column.to_vec();
-        scalars.resize(self.inputs_max(), Scalar::ZERO);
+        scalars.resize(rows.len() - 1, Scalar::ZERO);
         scalars.push(Scalar::one());
-        Ok(self.rows.msm(&scalars))
+        Ok(rows.msm(&scalars))
     }
 
     /// Checks one claim, without any chance of error but that of the proof itself.
@@ -160,7 +189,7 @@ impl Verifier {
     ///
     /// # Panics
     ///
-    /// If a claim was reduced for points of another size.
+    /// If a claim's circuit has more rows than this verifier's points are for.
     pub fn value(&self, claims: &[(&Claim, Scalar)]) -> Sum {
         if claims.is_empty() {
             return Sum::zero();
@@ -171,7 +200,7 @@ impl Verifier {
         let mut keys: Vec<(&Arc<VerifyingKey>, Vec<Scalar>)> = Vec::new();
         let mut scratch = Vec::with_capacity(size);
         for (claim, weight) in claims {
-            assert_eq!(claim.key.k, self.k, "a claim for points of another size");
+            assert!(claim.key.k <= self.k, "a claim for more points");
             add_folded(&mut fixed, claim, *weight, &mut scratch);
             fixed[0] += claim.constant * weight;
             fixed[size] += claim.hiding * weight;
@@ -195,7 +224,7 @@ impl Verifier {
             own.0.extend(&key.permutation_commitments);
             own.1.extend(scalars);
         }
-        self.bases.msm(&fixed) + msm::<Sum>(&own.0, &own.1)
+        self.bases.msm_with(&fixed, &own.0, &own.1)
     }
 }
 

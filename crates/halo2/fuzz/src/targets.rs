@@ -3,11 +3,13 @@
 
 use std::sync::{Arc, LazyLock};
 
-use proofmill_halo2::orchard::Bundle;
-use proofmill_halo2::{Params, Scalar, Verifier, VerifyingKey};
+use proofmill_halo2::orchard::{ACTION_INPUTS, Bundle, K, verifying_key};
+use proofmill_halo2::{Params, Scalar, Verifier, VerifyingKey, decode_instances, encode_instances};
 
+/// For the small circuit and for Orchard's.
 static VERIFIER: LazyLock<Verifier> =
-    LazyLock::new(|| Verifier::new(&Params::derive(6), 2, 1 << 20));
+    LazyLock::new(|| Verifier::new(&Params::derive(K), ACTION_INPUTS, 1 << 20));
+static ORCHARD: LazyLock<Arc<VerifyingKey>> = LazyLock::new(|| Arc::new(verifying_key()));
 static KEY: LazyLock<Arc<VerifyingKey>> =
     LazyLock::new(|| key(include_str!("../../tests/data/small.key")).expect("a key"));
 
@@ -18,8 +20,8 @@ fn key(text: &str) -> Option<Arc<VerifyingKey>> {
     VerifyingKey::from_pinned(text).ok().map(Arc::new)
 }
 
-/// Bytes as a proof, alone and in a batch; as a key, under which a proof is verified; and as an
-/// Orchard bundle, which is written again as it was.
+/// Bytes as a proof, alone and in a batch; as a key, under which a proof is verified; as public inputs
+/// and as an Orchard bundle, which are written again as they were; a bundle's proof is reduced.
 pub fn decode(bytes: &[u8]) {
     let inputs = [vec![INPUTS.map(Scalar::from).to_vec()]];
     if let Ok(claim) = VERIFIER.reduce(&KEY, &inputs, bytes) {
@@ -34,6 +36,11 @@ pub fn decode(bytes: &[u8]) {
     }
     if let Ok(bundle) = Bundle::decode(bytes) {
         assert_eq!(bundle.encode(), bytes);
-        let _ = bundle.instances();
+        if let Ok(instances) = bundle.instances() {
+            let _ = VERIFIER.reduce(&ORCHARD, &instances, &bundle.proof);
+        }
+    }
+    if let Ok(instances) = decode_instances(bytes, 1) {
+        assert_eq!(encode_instances(&instances), bytes);
     }
 }

@@ -4,7 +4,7 @@
 
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ark_ff::FftField;
 
@@ -18,6 +18,8 @@ pub use text::KeyError;
 pub const MAX_K: u32 = 20;
 /// Bytes of a key's text.
 pub const MAX_KEY_BYTES: usize = 8 << 20;
+/// Different rotations that a circuit's queries may have; Orchard's have three.
+const MAX_ROTATIONS: usize = 64;
 
 /// What a halo2 circuit is, as halo2_proofs pins it.
 ///
@@ -41,6 +43,8 @@ pub struct VerifyingKey {
     pub(crate) lookups: Vec<Lookup>,
     /// The largest degree of a constraint.
     pub(crate) degree: usize,
+    /// Steps in which the constraints of one circuit are evaluated.
+    pub(crate) operations: usize,
     /// Rows at the end that hide the others.
     pub(crate) blinding_factors: usize,
     /// Commitments to the fixed columns, and to the permutation's.
@@ -77,6 +81,7 @@ impl VerifyingKey {
         key.check()?;
         key.degree = key.largest_degree();
         key.blinding_factors = key.count_blinding_factors();
+        key.operations = key.expressions().map(Expression::len).sum();
         key.digest = digest(text);
         if key.degree > MAX_DEGREE {
             return Err(KeyError::Circuit("a constraint of too high a degree"));
@@ -135,6 +140,13 @@ impl VerifyingKey {
         BYTES * (circuits * (commitments + evaluations) + shared + opening)
     }
 
+    /// The gates, and both sides of the lookups.
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let lookups = self.lookups.iter();
+        let lookups = lookups.flat_map(|lookup| lookup.inputs.iter().chain(&lookup.table));
+        self.gates.iter().chain(lookups)
+    }
+
     fn largest_degree(&self) -> usize {
         let largest = |expressions: &[Expression]| {
             let degrees = expressions.iter().map(Expression::degree);
@@ -165,14 +177,16 @@ impl VerifyingKey {
         if self.k == 0 || Scalar::get_root_of_unity(1 << self.k) != Some(self.omega) {
             return Err(KeyError::Circuit("ω is no root of unity of order 2^k"));
         }
-        let expressions = self.lookups.iter();
-        let expressions = expressions.flat_map(|lookup| lookup.inputs.iter().chain(&lookup.table));
-        for query in self
-            .gates
-            .iter()
-            .chain(expressions)
-            .flat_map(Expression::queries)
-        {
+        let queries = [
+            &self.advice_queries,
+            &self.fixed_queries,
+            &self.instance_queries,
+        ];
+        let rotations: BTreeSet<i32> = queries.into_iter().flatten().map(|q| q.rotation).collect();
+        if rotations.len() > MAX_ROTATIONS {
+            return Err(KeyError::Circuit("queries at more than 64 rotations"));
+        }
+        for query in self.expressions().flat_map(Expression::queries) {
             let (index, count) = match query {
                 Query::Fixed(index) => (index, self.fixed_queries.len()),
                 Query::Advice(index) => (index, self.advice_queries.len()),

@@ -327,6 +327,7 @@ impl Reader<'_> {
             permutation: Vec::new(),
             lookups: Vec::new(),
             degree: 0,
+            operations: 0,
             blinding_factors: 0,
             fixed_commitments: Vec::new(),
             permutation_commitments: Vec::new(),

@@ -10,7 +10,7 @@ mod targets;
 use proofmill_mutation::Mutation;
 
 #[test]
-fn nothing_is_read_with_a_panic() {
+fn no_bytes_are_read_with_a_panic() {
     let seeds = seeds::decode();
     Mutation::of(&seeds)
         .with_words(&[

@@ -260,6 +260,22 @@ fn batches_name_the_bad_ones() {
     }
 }
 
+/// A verifier of more points checks claims of smaller circuits, beside those of others.
+#[test]
+fn circuits_of_fewer_rows_are_checked_with_more_points() {
+    let larger = Verifier::new(&Params::derive(circuit::K + 1), 4, 1 << 20);
+    let reduce = |sample: &Sample| larger.reduce(&KEY, &sample.instances(), &sample.proof);
+    let mut claims: Vec<_> = VALID.iter().map(|s| reduce(s).unwrap()).collect();
+    let weights = draw_weights(claims.len()).unwrap();
+    let holds =
+        |claims: &[Claim]| larger.all_hold(&claims.iter().zip(weights.clone()).collect::<Vec<_>>());
+    assert!(holds(&claims));
+    claims[2] = reduce(&tampered(&VALID[2], &mut StdRng::seed_from_u64(6))).unwrap();
+    assert!(!holds(&claims));
+    assert_eq!(larger.check(&claims[2]), Err(Invalid::Proof));
+    assert_eq!(larger.check(&claims[3]), Ok(()));
+}
+
 /// halo2's own batches have one verdict for all.
 #[test]
 fn batches_agree_with_halo2s() {
@@ -347,6 +363,16 @@ fn keys_are_read_and_other_texts_refused() {
     let error = VerifyingKey::from_pinned(&moved).unwrap_err().to_string();
     assert!(error.contains("a point of Vesta"), "{error}");
     refuse("Product(", "Quotient(", "an expression");
+    let rotations: String = (2..80)
+        .map(|rotation| {
+            format!("(Column {{ index: 0, column_type: Advice }}, Rotation({rotation})), ")
+        })
+        .collect();
+    refuse(
+        "advice_queries: [",
+        &format!("advice_queries: [{rotations}"),
+        "more than 64 rotations",
+    );
     refuse(
         "minimum_degree: None",
         "minimum_degree: Some(99)",

@@ -1,30 +1,40 @@
 //! Orchard bundles, made by `examples/make_data.rs`, against the `orchard` crate's own verification.
 
+#[expect(unreachable_pub, reason = "examples read and write bundles with it")]
+mod bundles;
+
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use ark_ff::{BigInteger, One, PrimeField, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
-use orchard::bundle::{BundleVersion, Flags};
+use orchard::bundle::{Authorized, BatchValidator};
 use orchard::circuit::{Instance, OrchardCircuitVersion, VerifyingKey as OrchardKey};
 use orchard::note::{ExtractedNoteCommitment, Nullifier};
 use orchard::value::ValueCommitment;
-use orchard::{Anchor, Proof};
-use proofmill_halo2::orchard::{ACTION_INPUTS, Bundle, BundleError, K};
+use orchard::{Anchor, Bundle as WholeBundle, Proof};
+use proofmill_halo2::orchard::{ACTION_INPUTS, Bundle, BundleError, K, verifying_key};
 use proofmill_halo2::{Claim, Invalid, Params, Scalar, Sum, Verifier, VerifyingKey, draw_weights};
+use rand_next::rand_core::UnwrapErr;
+use rand_next::rngs::SysRng;
 
 static REFERENCE: LazyLock<OrchardKey> =
     LazyLock::new(|| OrchardKey::build(OrchardCircuitVersion::PostNu6_3));
-static KEY: LazyLock<Arc<VerifyingKey>> = LazyLock::new(|| {
-    let text = String::from_utf8(read("orchard-post-nu6-3.key")).unwrap();
-    Arc::new(VerifyingKey::from_pinned(&text).unwrap())
-});
+static KEY: LazyLock<Arc<VerifyingKey>> = LazyLock::new(|| Arc::new(verifying_key()));
 static VERIFIER: LazyLock<Verifier> =
     LazyLock::new(|| Verifier::new(&Params::derive(K), ACTION_INPUTS, 4 << 20));
 static VALID: LazyLock<Vec<Bundle>> = LazyLock::new(|| {
     let name = |outputs| format!("orchard-{outputs}.bundle");
     let bundle = |outputs| Bundle::decode(&read(&name(outputs))).unwrap();
     (1..=4).map(bundle).collect()
+});
+/// The same bundles with their signatures.
+static WHOLE: LazyLock<Vec<WholeBundle<Authorized, i64>>> = LazyLock::new(|| {
+    let rest = |outputs| read(&format!("orchard-{outputs}.rest"));
+    let whole = VALID.iter().zip(1..);
+    whole
+        .map(|(bundle, outputs)| bundles::read(bundle, &rest(outputs)))
+        .collect()
 });
 
 fn read(name: &str) -> Vec<u8> {
@@ -42,11 +52,7 @@ fn verify(bundle: &Bundle) -> Result<(), Invalid> {
 
 /// What the `orchard` crate says of a bundle whose fields it can read.
 fn reference_accepts(bundle: &Bundle) -> bool {
-    let flags = &bundle.flags;
-    let byte = u8::from(flags.spends_enabled)
-        | u8::from(flags.outputs_enabled) << 1
-        | u8::from(!flags.cross_address_disabled) << 2;
-    let flags = Flags::from_byte(byte, BundleVersion::ironwood_v3()).unwrap();
+    let flags = bundles::flags(bundle.flags).unwrap();
     let instances: Vec<Instance> = bundle
         .actions
         .iter()
@@ -78,6 +84,35 @@ fn bundles_are_accepted() {
         assert_eq!(bundle.actions.len(), actions);
         assert!(reference_accepts(bundle));
         assert_eq!(verify(bundle), Ok(()));
+    }
+    for (number, (whole, bundle)) in WHOLE.iter().zip(VALID.iter()).enumerate() {
+        assert_eq!(bundles::statement(whole), *bundle);
+        let rest = read(&format!("orchard-{}.rest", number + 1));
+        assert_eq!(bundles::rest(whole), rest);
+    }
+}
+
+/// The `orchard` crate's batches have one verdict for all, of proofs and signatures.
+#[test]
+fn batches_agree_with_orchards() {
+    let rng = &mut StdRng::seed_from_u64(5);
+    for bad_count in [0, 1, 2, 4] {
+        let mut statements = VALID.clone();
+        for bundle in &mut statements[..bad_count] {
+            // A number that is read, but for which nothing holds.
+            let at = bundle.proof.len() - 32 * rng.gen_range(1..=2);
+            increment(&mut bundle.proof[at..at + 32]);
+        }
+        let mut batch = BatchValidator::new(&REFERENCE);
+        for (number, statement) in statements.iter().enumerate() {
+            let rest = bundles::rest(&WHOLE[number]);
+            let whole = bundles::read(statement, &rest);
+            batch.add_bundle(&whole, [0; 32]).unwrap();
+        }
+        let claims: Vec<_> = statements.iter().map(|s| reduce(s).unwrap()).collect();
+        let weighted: Vec<_> = claims.iter().zip(draw_weights(4).unwrap()).collect();
+        assert_eq!(VERIFIER.all_hold(&weighted), bad_count == 0);
+        assert_eq!(batch.validate(UnwrapErr(SysRng)), bad_count == 0);
     }
 }
 
@@ -249,7 +284,7 @@ fn batches_name_the_bad_ones() {
         }
     }
     assert!(good.iter().all(|sample| sample.1) && wrong.iter().all(|sample| !sample.1));
-    for count in [1, 2, 5, 32] {
+    for count in [1, 2, 5, 16, 33, 64] {
         for bad_count in [0, 1, 2, count / 2, count] {
             if bad_count > count {
                 continue;
