@@ -51,6 +51,8 @@ enum Kind {
 }
 
 type Result<T> = std::result::Result<T, KeyError>;
+/// A query of a kind of columns, by its number.
+type MakeQuery = fn(usize) -> Query;
 
 /// Reads a key; what follows from it is not yet set, but that its degree is the circuit's minimum.
 pub(super) fn read(text: &str) -> Result<VerifyingKey> {
@@ -248,7 +250,7 @@ impl Reader<'_> {
     }
 
     fn query(&mut self) -> Result<Query> {
-        let kinds: [(&str, fn(usize) -> Query); 3] = [
+        let kinds: [(&str, MakeQuery); 3] = [
             ("Fixed", Query::Fixed),
             ("Advice", Query::Advice),
             ("Instance", Query::Instance),
@@ -344,7 +346,7 @@ impl Reader<'_> {
         key.permutation = self.list(|reader| {
             let error = reader.error("a column with a query");
             let (kind, column) = reader.column()?;
-            let (queries, query): (_, fn(usize) -> Query) = match kind {
+            let (queries, query): (_, MakeQuery) = match kind {
                 Kind::Fixed => (&key.fixed_queries, Query::Fixed),
                 Kind::Advice => (&key.advice_queries, Query::Advice),
                 Kind::Instance => (&key.instance_queries, Query::Instance),
