@@ -47,8 +47,8 @@ fn verifier() -> Arc<Verifier> {
 }
 
 /// `examples/measure_halo2.rs` of `proofmill-halo2`, in milliseconds: what the fixed points take, and the own
-/// points of one bundle of two actions. Neither kind has a screen: there is no cheaper equation than the last
-/// one: the constraints only say what the opening's value is.
+/// points of one bundle of two actions. Neither kind has a screen, as no equation is cheaper than the last one:
+/// the constraints only say what the opening's value is.
 const COSTS: Costs = Costs {
     fixed: 3.0,
     each: 1.0,
