@@ -128,7 +128,15 @@ fn proofs_of_two_kinds_have_their_verdicts() {
     let verifier = serve(folder.path(), &["--http", "127.0.0.1:0"]);
     let mut client = connect(folder.path());
     client.ask(AskBody::ListKinds);
-    let kinds = [KIND, "groth16-bls12-381", "kzg", "grumpkin-ipa"].map(str::to_owned);
+    let kinds = [
+        KIND,
+        "groth16-bls12-381",
+        "kzg",
+        "halo2",
+        "orchard",
+        "grumpkin-ipa",
+    ]
+    .map(str::to_owned);
     assert_eq!(client.body(), AnswerBody::Kinds(kinds.to_vec()));
     let key = client.add_key();
     let (proof, public) = (fixture("proof.json"), fixture("public.json"));

@@ -2,11 +2,13 @@
 
 mod groth16;
 mod grumpkin_ipa;
+mod halo2;
 mod kzg;
 mod list;
 
 pub use groth16::{Groth16, Groth16Claim};
 pub use grumpkin_ipa::GrumpkinIpa;
+pub use halo2::{Halo2, Orchard};
 pub use kzg::Kzg;
 pub use list::Kinds;
 

@@ -1,6 +1,6 @@
 //! Verdicts on real proofs, valid ones and tampered ones, beside each kind's own verification.
 
-use ark_ff::One;
+use ark_ff::{BigInteger, FftField, One, PrimeField};
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::seq::SliceRandom;
 use ark_std::rand::{Rng, SeedableRng};
@@ -8,7 +8,7 @@ use c_kzg::{Blob, ethereum_kzg_settings};
 use proofmill_groth16::{Bls12_381, Bn254, Engine};
 use proofmill_ipa::{Opening, Scalar, Srs};
 use proofmill_verifier::kinds::{GrumpkinIpa, Kzg};
-use proofmill_verifier::{Kinds, Options, Request, Status};
+use proofmill_verifier::{KeyError, Kinds, Options, Request, Status};
 
 use super::support::{Circuit, Running, id, verdicts};
 
@@ -176,6 +176,90 @@ async fn grumpkin_ipa() {
             }
         }
     }
+}
+
+/// Bundles and a small circuit's proof, with other statements and with the proof's last numbers changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn halo2_and_orchard() {
+    use proofmill_halo2::orchard::Bundle;
+    use proofmill_halo2::{Scalar, encode_instances};
+    const KEY: &[u8] = include_bytes!("../../../halo2/tests/data/small.key");
+    const PROOF: &[u8] = include_bytes!("../../../halo2/tests/data/small.proof");
+    const BUNDLES: [&[u8]; 3] = [
+        include_bytes!("../../../halo2/tests/data/orchard-1.bundle"),
+        include_bytes!("../../../halo2/tests/data/orchard-3.bundle"),
+        include_bytes!("../../../halo2/tests/data/orchard-4.bundle"),
+    ];
+    let rng = &mut StdRng::seed_from_u64(17);
+    // The least significant byte of one of the opening's two numbers.
+    let bend = |proof: &mut Vec<u8>, number: usize| {
+        let place = proof.len() - 32 * number;
+        proof[place] ^= 1;
+    };
+    for size in SIZES {
+        for bad in shares(size) {
+            let running = Running::of(Options::of(Kinds::all(None)));
+            let key = running.handle.add_key("a", "halo2", KEY.into()).await;
+            let key = key.expect("a key");
+            let is_bad = places(rng, size, bad);
+            let requests = is_bad.iter().enumerate().map(|(number, is_bad)| {
+                let change = if *is_bad { rng.gen_range(1..5) } else { 0 };
+                if rng.gen_bool(0.3) {
+                    let (mut proof, mut product) = (PROOF.to_vec(), 360);
+                    match change {
+                        0 => {}
+                        1 | 2 => bend(&mut proof, change),
+                        _ => product += 3,
+                    }
+                    let inputs = [3_u64, product].map(Scalar::from).to_vec();
+                    let statement = encode_instances(&[vec![inputs]]);
+                    return Request::new("a", &id(number), "halo2", proof).under(key, statement);
+                }
+                let mut bundle = Bundle::decode(BUNDLES.choose(rng).unwrap()).unwrap();
+                match change {
+                    0 => {}
+                    1 | 2 => bend(&mut bundle.proof, change),
+                    3 => bundle.flags.outputs_enabled ^= true,
+                    _ => bundle.actions[1].nullifier[0] ^= 1,
+                }
+                Request::new("a", &id(number), "orchard", bundle.encode())
+            });
+            let requests = requests.collect();
+            let verdicts = verdicts(&running.handle, requests).await;
+            for (verdict, is_bad) in verdicts.iter().zip(&is_bad) {
+                let named = matches!(verdict.status, Status::Invalid(_));
+                assert_eq!(named, *is_bad, "{size} proofs, {bad} bad: {verdict:?}");
+                assert!(named || verdict.status == Status::Valid, "{verdict:?}");
+            }
+        }
+    }
+}
+
+/// Keys of halo2: a line break behind one is none of it; another text is no key, and circuits have no
+/// more rows than there are points.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_halo2_are_pinned_texts() {
+    const KEY: &str = include_str!("../../../halo2/tests/data/small.key");
+    let running = Running::of(Options::of(Kinds::all(None)));
+    let add = |text: String| running.handle.add_key("a", "halo2", text.into());
+    assert!(add(format!("{KEY}\n")).await.is_ok());
+    let root = |log_rows: u32| {
+        let root = proofmill_halo2::Scalar::get_root_of_unity(1 << log_rows).unwrap();
+        let digits = root.into_bigint().to_bytes_be();
+        digits
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
+    let larger = KEY.replacen("k: 6", "k: 12", 1);
+    let larger = larger.replacen(&root(6), &root(12), 1);
+    for (wrong, reason) in [(String::from("no key"), "byte 0"), (larger, "2^12 rows")] {
+        let refused = add(wrong).await.unwrap_err();
+        assert!(matches!(refused, KeyError::Unusable(_)), "{refused}");
+        assert!(refused.to_string().contains(reason), "{refused}");
+    }
+    let whole = running.handle.add_key("a", "orchard", KEY.into()).await;
+    assert_eq!(whole, Err(KeyError::NoKeys("orchard".into())));
 }
 
 /// Cells and a blob, made by c-kzg: batches of both, with a bent byte or another cell's proof.

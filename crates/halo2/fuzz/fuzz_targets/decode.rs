@@ -1,0 +1,7 @@
+//! Proofs, keys and bundles are read without a panic, whatever the bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use proofmill_halo2_fuzz::targets;
+
+fuzz_target!(|bytes: &[u8]| targets::decode(bytes));

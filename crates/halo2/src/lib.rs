@@ -1,0 +1,47 @@
+//! Halo2 proofs over Vesta, as `halo2_proofs` makes them (Zcash's halo2, version 0.4): verification of
+//! one and of many.
+//!
+//! A [`Verifier`] has the points that polynomials are committed with. It reduces a proof to a
+//! [`Claim`]: all the work that is the proof's own, from its transcript to a combination of points
+//! that must be zero. Claims merge under random weights, whatever their circuits, into one such
+//! combination: most of it is over the fixed points.
+//!
+//! A circuit's [`VerifyingKey`] is read from the text that `halo2_proofs` pins it by. So neither it nor
+//! a circuit is needed to verify. [`orchard`] has the statements of Zcash's Orchard bundles, and their
+//! circuit's key.
+//!
+//! What differs from `halo2_proofs::plonk::verify_proof`: bytes behind a proof are refused, and so are
+//! challenges for which it panics, of which none is ever met.
+
+mod arguments;
+mod claim;
+mod expression;
+mod field;
+mod key;
+mod opening;
+pub mod orchard;
+mod params;
+mod reduce;
+mod statement;
+mod transcript;
+mod verifier;
+mod weights;
+
+pub use claim::{Claim, Invalid};
+pub use key::{KeyError, MAX_K, MAX_KEY_BYTES, VerifyingKey};
+pub use params::Params;
+pub use statement::{StatementError, decode_instances, encode_instances};
+pub use verifier::Verifier;
+pub use weights::{NoRandomness, draw_weights};
+
+/// Vesta's scalar field, which is Pallas' base field: columns, challenges, weights.
+pub type Scalar = ark_vesta::Fr;
+/// Vesta's base field.
+pub type Base = ark_vesta::Fq;
+/// A point of Vesta, y² = x³ + 5, or the point at infinity.
+pub type Point = ark_vesta::Affine;
+/// A sum of points: what claims under weights add up to.
+pub type Sum = ark_vesta::Projective;
+
+/// The public inputs of a proof: for each of the circuits that it proves together, its columns.
+pub type Instances = [Vec<Vec<Scalar>>];

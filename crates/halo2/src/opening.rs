@@ -1,0 +1,279 @@
+//! The multi-point opening that ends a proof: many evaluations of many polynomials as one inner-product
+//! argument.
+
+use std::collections::HashMap;
+
+use ark_ff::{AdditiveGroup, Field, One, Zero, batch_inversion};
+
+use crate::transcript::Transcript;
+use crate::{Invalid, Point, Scalar};
+
+/// What is committed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Commitment {
+    /// By a point of the proof, by number.
+    Own(usize),
+    /// By a point of the key, by number.
+    Key(usize),
+    /// By the pieces of the quotient polynomial.
+    Quotient,
+}
+
+/// Evaluations of polynomials, in the order in which they are asked for.
+#[derive(Debug)]
+pub(crate) struct Queries {
+    /// By the first query of each.
+    polynomials: Vec<Polynomial>,
+    numbers: HashMap<Commitment, usize>,
+    /// Rotations, below the number of rows, by the first query at each: those of the key's queries, of
+    /// which there are at most 64, and four more.
+    rotations: Vec<u64>,
+    /// Binary logarithm of the number of rows.
+    k: u32,
+}
+
+/// A polynomial and its evaluations.
+#[derive(Debug)]
+struct Polynomial {
+    commitment: Commitment,
+    points: Points,
+    /// By the number of the rotation.
+    evaluations: Vec<(u32, Scalar)>,
+}
+
+/// Numbers of rotations: a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Points(u128);
+
+/// Polynomials that are evaluated at the same points, joined by powers of x₁.
+struct Set {
+    points: Points,
+    /// By the place of the rotation among the set's.
+    evaluations: Vec<Scalar>,
+    /// The next power.
+    power: Scalar,
+}
+
+/// The polynomials of an opening as one.
+struct Joined {
+    sets: Vec<Set>,
+    /// For each polynomial its set and its power of x₁.
+    coefficients: Vec<(usize, Scalar)>,
+}
+
+/// The opening as a combination of points.
+pub(crate) struct Opening {
+    /// For each polynomial its coefficient.
+    pub(crate) coefficients: Vec<(Commitment, Scalar)>,
+    /// Points of the opening, and theirs.
+    pub(crate) points: Vec<Point>,
+    pub(crate) scalars: Vec<Scalar>,
+    /// As in a [`Claim`](crate::Claim).
+    pub(crate) constant: Scalar,
+    pub(crate) hiding: Scalar,
+    pub(crate) value: Scalar,
+    pub(crate) folded: Scalar,
+    pub(crate) challenges: Vec<Scalar>,
+}
+
+// === impl Queries ===
+
+impl Queries {
+    /// None yet, of circuits of 2^k rows.
+    pub(crate) fn new(k: u32) -> Self {
+        Self {
+            polynomials: Vec::new(),
+            numbers: HashMap::new(),
+            rotations: Vec::new(),
+            k,
+        }
+    }
+
+    /// That a polynomial has a value at ω^rotation·x.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid::Twice`] if it has one there already: with two of them it would have neither.
+    pub(crate) fn push(
+        &mut self,
+        commitment: Commitment,
+        rotation: i32,
+        evaluation: Scalar,
+    ) -> Result<(), Invalid> {
+        let rotation = i64::from(rotation).rem_euclid(1 << self.k) as u64;
+        let known = self.rotations.iter().position(|known| *known == rotation);
+        let point = known.unwrap_or_else(|| {
+            self.rotations.push(rotation);
+            self.rotations.len() - 1
+        }) as u32;
+        let number = *self.numbers.entry(commitment).or_insert_with(|| {
+            self.polynomials.push(Polynomial {
+                commitment,
+                points: Points::default(),
+                evaluations: Vec::new(),
+            });
+            self.polynomials.len() - 1
+        });
+        let polynomial = &mut self.polynomials[number];
+        if !polynomial.points.insert(point) {
+            return Err(Invalid::Twice);
+        }
+        polynomial.evaluations.push((point, evaluation));
+        Ok(())
+    }
+
+    /// Joins the polynomials of each set by powers of x₁, the last polynomial first.
+    fn join(&self, x_1: Scalar) -> Joined {
+        let mut sets: Vec<Set> = Vec::new();
+        let mut known: HashMap<Points, usize> = HashMap::new();
+        let mut numbers = Vec::with_capacity(self.polynomials.len());
+        for Polynomial { points, .. } in &self.polynomials {
+            numbers.push(*known.entry(*points).or_insert_with(|| {
+                sets.push(Set {
+                    evaluations: vec![Scalar::ZERO; points.0.count_ones() as usize],
+                    points: *points,
+                    power: Scalar::one(),
+                });
+                sets.len() - 1
+            }));
+        }
+        let mut coefficients = vec![(0, Scalar::ZERO); numbers.len()];
+        for (number, polynomial) in self.polynomials.iter().enumerate().rev() {
+            let set = &mut sets[numbers[number]];
+            coefficients[number] = (numbers[number], set.power);
+            for (point, evaluation) in &polynomial.evaluations {
+                set.evaluations[set.points.place(*point)] += *evaluation * set.power;
+            }
+            set.power *= x_1;
+        }
+        Joined { sets, coefficients }
+    }
+
+    /// Reads the opening and reduces it (`poly/multiopen/verifier.rs` of halo2_proofs).
+    pub(crate) fn open(
+        &self,
+        transcript: &mut Transcript<'_>,
+        x: Scalar,
+        omega: Scalar,
+    ) -> Result<Opening, Invalid> {
+        let x_1 = transcript.challenge();
+        let x_2 = transcript.challenge();
+        let joined = self.join(x_1);
+        let quotient = transcript.point()?;
+        let x_3 = transcript.challenge();
+        let evaluations = transcript.scalars(joined.sets.len())?;
+        let rotated = |rotation: &u64| x * omega.pow([*rotation]);
+        let points: Vec<Scalar> = self.rotations.iter().map(rotated).collect();
+        let mut value = Scalar::ZERO;
+        for (set, evaluation) in joined.sets.iter().zip(&evaluations) {
+            let term = set.quotient(&points, *evaluation, x_3);
+            value = value * x_2 + term.ok_or(Invalid::Challenge)?;
+        }
+        let x_4 = transcript.challenge();
+        // The quotient and then the sets, each by the next lower power of x₄.
+        let mut powers = vec![Scalar::one()];
+        for evaluation in &evaluations {
+            value = value * x_4 + evaluation;
+            powers.push(powers[powers.len() - 1] * x_4);
+        }
+        powers.reverse();
+        let coefficient = |(polynomial, (set, power)): (&Polynomial, &(usize, Scalar))| {
+            (polynomial.commitment, *power * powers[set + 1])
+        };
+        let joined = self.polynomials.iter().zip(&joined.coefficients);
+        let mut opening = Opening {
+            coefficients: joined.map(coefficient).collect(),
+            points: vec![quotient],
+            scalars: vec![powers[0]],
+            constant: -value,
+            hiding: Scalar::ZERO,
+            value: Scalar::ZERO,
+            folded: Scalar::ZERO,
+            challenges: Vec::new(),
+        };
+        opening.read_argument(transcript, x_3, self.k)?;
+        Ok(opening)
+    }
+}
+
+// === impl Points ===
+
+impl Points {
+    /// Whether the rotation of this number is not yet among them; then it is.
+    fn insert(&mut self, number: u32) -> bool {
+        let before = self.0;
+        self.0 |= 1 << number;
+        self.0 != before
+    }
+
+    /// How many of them have a lower number.
+    fn place(self, number: u32) -> usize {
+        (self.0 & ((1 << number) - 1)).count_ones() as usize
+    }
+
+    /// Those of all points that are among them.
+    fn of(self, all: &[Scalar]) -> Vec<Scalar> {
+        let numbered = all.iter().enumerate();
+        let own = numbered.filter(|(number, _)| self.0 >> number & 1 != 0);
+        own.map(|(_, point)| *point).collect()
+    }
+}
+
+// === impl Set ===
+
+impl Set {
+    /// `(evaluation − r(x₃)) / ∏(x₃ − p)`, where r has the set's evaluations at its points p. Nothing,
+    /// if x₃ is one of them or they are not different.
+    fn quotient(&self, points: &[Scalar], evaluation: Scalar, x_3: Scalar) -> Option<Scalar> {
+        let points = self.points.of(points);
+        let vanishing: Scalar = points.iter().map(|point| x_3 - point).product();
+        // r(x₃) = Σ evaluationᵢ·∏(x₃ − pⱼ)/(pᵢ − pⱼ), j ≠ i; the product by x₃ − pᵢ, too, is vanishing.
+        let mut sum = evaluation * vanishing.inverse()?;
+        for (i, (point, own)) in points.iter().zip(&self.evaluations).enumerate() {
+            let others = points.iter().enumerate().filter(|(j, _)| *j != i);
+            let differences: Scalar = others.map(|(_, other)| *point - other).product();
+            sum -= *own * (differences * (x_3 - point)).inverse()?;
+        }
+        Some(sum)
+    }
+}
+
+// === impl Opening ===
+
+impl Opening {
+    /// Reads the inner-product argument (`poly/commitment/verifier.rs` of halo2_proofs).
+    fn read_argument(
+        &mut self,
+        transcript: &mut Transcript<'_>,
+        x: Scalar,
+        k: u32,
+    ) -> Result<(), Invalid> {
+        self.points.push(transcript.point()?);
+        self.scalars.push(transcript.challenge());
+        let z = transcript.challenge();
+        for _ in 0..k {
+            let round = transcript.points(2)?;
+            self.points.extend(round);
+            let challenge = transcript.challenge();
+            if challenge.is_zero() {
+                return Err(Invalid::Challenge);
+            }
+            self.challenges.push(challenge);
+        }
+        let mut inverses = self.challenges.clone();
+        batch_inversion(&mut inverses);
+        for (inverse, challenge) in inverses.iter().zip(&self.challenges) {
+            self.scalars.extend([*inverse, *challenge]);
+        }
+        self.folded = -transcript.scalar()?;
+        self.hiding = -transcript.scalar()?;
+        // b: what the rounds fold the powers of x to.
+        let (mut folded_power, mut power) = (Scalar::one(), x);
+        for challenge in self.challenges.iter().rev() {
+            folded_power *= Scalar::one() + *challenge * power;
+            power.square_in_place();
+        }
+        self.value = self.folded * folded_power * z;
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! The fuzz target's function on valid inputs changed by chance.
+
+#[path = "../../fuzz/src/seeds.rs"]
+#[expect(unreachable_pub, reason = "the fuzz target is of another crate")]
+mod seeds;
+#[path = "../../fuzz/src/targets.rs"]
+#[expect(unreachable_pub, reason = "as above")]
+mod targets;
+
+use proofmill_mutation::Mutation;
+
+#[test]
+fn no_bytes_are_read_with_a_panic() {
+    let seeds = seeds::decode();
+    Mutation::of(&seeds)
+        .with_words(&[
+            b"PMOB",
+            b"Product(",
+            b"Rotation(",
+            b"query_index: 1",
+            b"Infinity",
+        ])
+        .run("decode", targets::decode);
+}
