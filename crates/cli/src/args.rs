@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod intake;
+pub(crate) mod listen;
 pub(crate) mod verifier;
 
 use std::net::SocketAddr;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::bounds::MessageLimit;
@@ -36,6 +37,8 @@ pub(crate) struct CheckedMessages<B> {
     permit: Option<OwnedSemaphorePermit>,
     /// Of the message that has begun.
     pace: Option<Pace>,
+    /// When bytes were handed on, and more has not been asked for.
+    handed_on: Option<Instant>,
 }
 
 /// Where in a message the body stands.
@@ -65,6 +68,7 @@ impl<B> CheckedMessages<B> {
             position: Position::Head([0; 5], 0),
             permit: None,
             pace: None,
+            handed_on: None,
         }
     }
 
@@ -139,9 +143,15 @@ where
             // Whoever asks for more has taken what was complete.
             self.permit = None;
         }
+        // A reader that has no room for more does not make its sender late.
+        let this = &mut *self;
+        if let (Some(since), Some(pace)) = (this.handed_on.take(), &mut this.pace) {
+            pace.pause(since.elapsed());
+        }
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
                 let checked = frame.data_ref().map_or(Ok(()), |data| self.check(data));
+                self.handed_on = Some(Instant::now());
                 Poll::Ready(Some(checked.map(|()| frame)))
             }
             Poll::Ready(end) => Poll::Ready(end),
