@@ -34,4 +34,6 @@ mod push0;
 mod support;
 mod usage;
 mod verifier;
+mod verifier_http;
+mod verifier_network;
 mod waiting;
