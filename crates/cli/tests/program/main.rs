@@ -36,4 +36,5 @@ mod usage;
 mod verifier;
 mod verifier_http;
 mod verifier_network;
+mod verify_files;
 mod waiting;
