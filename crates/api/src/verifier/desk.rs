@@ -54,9 +54,14 @@ impl Desk {
     pub(super) fn receive(&self) -> Result<Received, Refused> {
         let received = self.open.clone().try_acquire_owned();
         match received {
-            Ok(received) if self.shutdown.level() < Level::Drain => Ok(received),
+            Ok(received) if !self.is_stopping() => Ok(received),
             _ => Err(Self::stopping()),
         }
+    }
+
+    /// Whether the verifier is to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.shutdown.level() >= Level::Drain
     }
 
     /// Waits until everybody who was received has an answer; nobody is received from now on.

@@ -117,6 +117,9 @@ async fn verify(
     drop((room, body));
     let answer = answer.await;
     drop((place, received));
+    if matches!(answer.body, AnswerBody::Refused { .. }) && site.desk.is_stopping() {
+        return Err(Desk::stopping());
+    }
     told(form, &answer)
 }
 

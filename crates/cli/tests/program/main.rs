@@ -36,5 +36,6 @@ mod usage;
 mod verifier;
 mod verifier_http;
 mod verifier_network;
+mod verifier_streams;
 mod verify_files;
 mod waiting;

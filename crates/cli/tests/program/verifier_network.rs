@@ -9,8 +9,8 @@ use proofmill_api::verifier::proto::verifier_client::VerifierClient;
 use proofmill_api::verifier::proto::verify_request::Ask;
 use proofmill_api::verifier::proto::verify_response::Answer;
 use proofmill_api::verifier::proto::{
-    AddKeyRequest, CancelSourceRequest, ListKeysRequest, ListKindsRequest, Proof, RemoveKeyRequest,
-    VerificationResult, VerificationStatus, VerifyRequest, VerifyResponse,
+    AddKeyRequest, ListKeysRequest, ListKindsRequest, Proof, RemoveKeyRequest, VerificationResult,
+    VerificationStatus, VerifyRequest, VerifyResponse,
 };
 use rustix::process::Signal;
 use tokio::runtime::Runtime;
@@ -19,25 +19,24 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
 use crate::engine_network::{block, private, shell};
-use crate::operate::get_as;
-use crate::support::{Running, eventually, folder, run, url};
+use crate::support::{Running, folder, run, url};
 use crate::verifier::{KIND, fixture, rollup_proof, serve};
 
 /// Longest time for an answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An open stream.
-struct Talk {
-    requests: mpsc::Sender<VerifyRequest>,
-    answers: Streaming<VerifyResponse>,
+pub(crate) struct Talk {
+    pub(crate) requests: mpsc::Sender<VerifyRequest>,
+    pub(crate) answers: Streaming<VerifyResponse>,
 }
 
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime")
 }
 
-fn listening(folder: &Path, more: &[&str]) -> (Running, String) {
+pub(crate) fn listening(folder: &Path, more: &[&str]) -> (Running, String) {
     let listen = ["--listen", "127.0.0.1:0"];
     let verifier = serve(folder, &[&listen[..], more].concat());
     let url = url(&verifier.line("the verifier takes"))
@@ -46,12 +45,12 @@ fn listening(folder: &Path, more: &[&str]) -> (Running, String) {
     (verifier, url)
 }
 
-async fn connect(url: &str) -> VerifierClient<Channel> {
+pub(crate) async fn connect(url: &str) -> VerifierClient<Channel> {
     let endpoint = Endpoint::from_shared(url.to_owned()).expect("an address");
     VerifierClient::new(endpoint.connect().await.expect("connected"))
 }
 
-fn ended(verifier: Running) -> String {
+pub(crate) fn ended(verifier: Running) -> String {
     verifier.signal(Signal::TERM);
     verifier.end().1.succeeded().stderr
 }
@@ -66,7 +65,7 @@ fn proof(kind: &str, key: &str, statement: Vec<u8>, proof: Vec<u8>) -> Ask {
     })
 }
 
-fn rollup() -> Ask {
+pub(crate) fn rollup() -> Ask {
     proof("grumpkin-ipa", "", Vec::new(), rollup_proof())
 }
 
@@ -83,7 +82,9 @@ async fn add_key(client: &mut VerifierClient<Channel>) -> String {
         .digest
 }
 
-fn outgoing(requests: mpsc::Receiver<VerifyRequest>) -> impl Stream<Item = VerifyRequest> {
+pub(crate) fn outgoing(
+    requests: mpsc::Receiver<VerifyRequest>,
+) -> impl Stream<Item = VerifyRequest> {
     stream::unfold(requests, |mut requests| async {
         Some((requests.recv().await?, requests))
     })
@@ -92,7 +93,7 @@ fn outgoing(requests: mpsc::Receiver<VerifyRequest>) -> impl Stream<Item = Verif
 // === impl Talk ===
 
 impl Talk {
-    async fn open(client: &mut VerifierClient<Channel>) -> Self {
+    pub(crate) async fn open(client: &mut VerifierClient<Channel>) -> Self {
         let (requests, receiver) = mpsc::channel(1024);
         let answers = client.verify(outgoing(receiver)).await.expect("a stream");
         Self {
@@ -101,7 +102,7 @@ impl Talk {
         }
     }
 
-    async fn ask(&self, request_id: u64, ask: impl Into<Option<Ask>>) {
+    pub(crate) async fn ask(&self, request_id: u64, ask: impl Into<Option<Ask>>) {
         let request = VerifyRequest {
             request_id,
             ask: ask.into(),
@@ -112,13 +113,13 @@ impl Talk {
             .expect("the stream is open");
     }
 
-    async fn answer(&mut self) -> Result<Option<(u64, Answer)>, Status> {
+    pub(crate) async fn answer(&mut self) -> Result<Option<(u64, Answer)>, Status> {
         let next = tokio::time::timeout(PATIENCE, self.answers.message()).await;
         let answer = next.expect("in time")?;
         Ok(answer.map(|it| (it.request_id, it.answer.expect("an answer"))))
     }
 
-    async fn result(&mut self) -> (u64, VerificationResult) {
+    pub(crate) async fn result(&mut self) -> (u64, VerificationResult) {
         match self.answer().await.expect("no end").expect("an answer") {
             (request, Answer::Result(result)) => (request, result),
             other => panic!("no result: {other:?}"),
@@ -259,71 +260,6 @@ fn a_stream_has_a_verdict_for_each_proof() {
 }
 
 #[test]
-fn requests_are_taken_back_by_number_and_by_source() {
-    let folder = folder();
-    let (verifier, url) = listening(folder.path(), &["--batch", "1", "--threads", "1"]);
-    runtime().block_on(async {
-        let mut client = connect(&url).await;
-        let mut talk = Talk::open(&mut client).await;
-        let from = |source: &str| {
-            let Ask::Proof(of) = rollup() else {
-                unreachable!("a proof");
-            };
-            Ask::Proof(Proof {
-                source: source.to_owned(),
-                ..of
-            })
-        };
-        for request in 0..40 {
-            talk.ask(request, from("peer")).await;
-        }
-        talk.ask(100, from("other")).await;
-        talk.ask(101, Ask::Cancel(39)).await;
-        // They are under way: the stream has been read up to here.
-        let mut counted = false;
-        let mut unavailable = Vec::new();
-        let mut answered = 0;
-        while !counted {
-            match talk.answer().await.expect("no end").expect("an answer") {
-                (101, Answer::Count(count)) => {
-                    assert_eq!(count, 1);
-                    counted = true;
-                }
-                (request, Answer::Result(result)) => {
-                    answered += 1;
-                    if result.status() == VerificationStatus::Unavailable {
-                        unavailable.push(request);
-                    }
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-        // By another call, from the same client.
-        let request = CancelSourceRequest {
-            source: "peer".to_owned(),
-        };
-        let count = client
-            .cancel_source(request)
-            .await
-            .expect("asked")
-            .into_inner()
-            .count;
-        assert!(count > 0, "nothing was left to take back");
-        for _ in answered..41 {
-            let (request, result) = talk.result().await;
-            if result.status() == VerificationStatus::Unavailable {
-                assert!(result.error_message.contains("cancelled"), "{result:?}");
-                unavailable.push(request);
-            }
-        }
-        assert!(unavailable.contains(&39));
-        assert!(!unavailable.contains(&100), "another source's");
-        assert_eq!(unavailable.len() as u64, count + 1);
-    });
-    ended(verifier);
-}
-
-#[test]
 fn tls_and_a_token_are_needed_where_they_are_set() {
     let folder = folder();
     let here = folder.path();
@@ -458,8 +394,9 @@ fn a_message_that_is_too_long_ends_its_stream_and_nothing_else() {
             Vec::new(),
             vec![0; (4 << 20) + (64 << 10)],
         );
-        assert_eq!(talk.result().await.1.status(), VerificationStatus::Valid);
         talk.ask(2, long).await;
+        // What was asked before has its verdict.
+        assert_eq!(talk.result().await.1.status(), VerificationStatus::Valid);
         let refused = talk.answer().await.expect_err("the end");
         assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
         assert!(refused.message().contains("at most"), "{refused}");
@@ -480,150 +417,4 @@ fn a_message_that_is_too_long_ends_its_stream_and_nothing_else() {
         assert_eq!(talk.result().await.1.status(), VerificationStatus::Valid);
     });
     ended(verifier);
-}
-
-/// The sum of a metric's values in the lines that hold all of these words.
-fn sum(page: &str, words: &[&str]) -> f64 {
-    let lines = page.lines().filter(|line| !line.starts_with('#'));
-    let lines = lines.filter(|line| words.iter().all(|word| line.contains(word)));
-    let values = lines.map(|line| line.rsplit(' ').next().expect("a value"));
-    values
-        .map(|value| value.parse::<f64>().expect("a number"))
-        .sum()
-}
-
-#[test]
-fn what_a_client_asked_that_is_gone_is_taken_back() {
-    let folder = folder();
-    let more = ["--batch", "1", "--threads", "1", "--http", "127.0.0.1:0"];
-    let (verifier, url) = listening(folder.path(), &more);
-    let line = verifier.line("the verifier takes");
-    let http = line
-        .rsplit("http://")
-        .next()
-        .expect("an address")
-        .trim()
-        .to_owned();
-    let metrics = || get_as(&http, "/metrics", "host: localhost");
-    let asked = 300;
-    runtime().block_on(async {
-        let mut client = connect(&url).await;
-        let mut talk = Talk::open(&mut client).await;
-        for request in 0..asked {
-            talk.ask(request, rollup()).await;
-        }
-        talk.ask(asked, Ask::Cancel(asked)).await;
-        // All are under way once this is answered.
-        while !matches!(talk.answer().await, Ok(Some((_, Answer::Count(0))))) {}
-    });
-    // The runtime is gone, and the connection with it.
-    let page = eventually("nothing is under way", || {
-        let page = metrics();
-        (sum(&page, &["proofmill_verifier_under_way"]) == 0.0).then_some(page)
-    });
-    let verdicts = |status: &str| {
-        let label = format!("status=\"{status}\"");
-        sum(&page, &["proofmill_verifier_verdicts_total", &label])
-    };
-    assert!(verdicts("unavailable") > 0.0, "{page}");
-    assert!(verdicts("valid") < asked as f64, "{page}");
-    // And the next one is served.
-    runtime().block_on(async {
-        let mut client = connect(&url).await;
-        let mut talk = Talk::open(&mut client).await;
-        talk.ask(1, rollup()).await;
-        assert_eq!(talk.result().await.1.status(), VerificationStatus::Valid);
-    });
-    let stderr = ended(verifier);
-    assert!(!stderr.contains("panicked"), "{stderr}");
-}
-
-/// With room for four requests of a source, of which the connections of one token are one.
-#[test]
-fn a_stream_without_room_waits_and_connections_of_a_client_share_it() {
-    let folder = folder();
-    let token = "0123456789abcdef0123456789abcdef";
-    private(&folder.path().join("tokens"), &format!("rollup {token}\n"));
-    let more = [
-        ["--source-requests", "4"],
-        ["--batch", "1"],
-        ["--threads", "1"],
-        ["--tokens", "tokens"],
-        ["--http", "127.0.0.1:0"],
-    ];
-    let (verifier, url) = listening(folder.path(), more.as_flattened());
-    let line = verifier.line("the verifier takes");
-    let http = line
-        .rsplit("http://")
-        .next()
-        .expect("an address")
-        .trim()
-        .to_owned();
-    let each = 20;
-    runtime().block_on(async {
-        let mut talks = Vec::new();
-        for _ in 0..2 {
-            let mut client = connect(&url).await;
-            let (requests, receiver) = mpsc::channel(1024);
-            let mut request = Request::new(outgoing(receiver));
-            let header = format!("Bearer {token}").parse().expect("a header");
-            request.metadata_mut().insert("authorization", header);
-            let answers = client.verify(request).await.expect("a stream").into_inner();
-            talks.push(Talk { requests, answers });
-        }
-        for request in 0..each {
-            for talk in &talks {
-                talk.ask(request, rollup()).await;
-            }
-        }
-        let mut most: f64 = 0.0;
-        for _ in 0..each {
-            for talk in &mut talks {
-                assert_eq!(talk.result().await.1.status(), VerificationStatus::Valid);
-                let page = get_as(&http, "/metrics", "host: localhost");
-                most = most.max(sum(&page, &["proofmill_verifier_under_way"]));
-            }
-        }
-        assert!((1.0..=4.0).contains(&most), "{most} under way");
-    });
-    ended(verifier);
-}
-
-#[test]
-fn a_stop_answers_what_a_stream_has_asked_and_says_that_it_stops() {
-    let folder = folder();
-    let (verifier, url) = listening(folder.path(), &[]);
-    runtime().block_on(async {
-        let mut client = connect(&url).await;
-        let mut talk = Talk::open(&mut client).await;
-        for request in 0..30 {
-            talk.ask(request, rollup()).await;
-        }
-        talk.ask(99, Ask::Cancel(98)).await;
-        let mut valid = 0;
-        loop {
-            match talk.answer().await.expect("no end").expect("an answer") {
-                (99, Answer::Count(0)) => break,
-                (_, Answer::Result(result)) => {
-                    assert_eq!(result.status(), VerificationStatus::Valid);
-                    valid += 1;
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-        verifier.signal(Signal::TERM);
-        let end = loop {
-            match talk.answer().await {
-                Ok(Some((_, Answer::Result(result)))) => {
-                    assert_eq!(result.status(), VerificationStatus::Valid);
-                    valid += 1;
-                }
-                Ok(other) => panic!("{other:?}"),
-                Err(status) => break status,
-            }
-        };
-        assert_eq!(valid, 30);
-        assert_eq!(end.code(), Code::Unavailable, "{end}");
-    });
-    verifier.end().1.succeeded();
 }
