@@ -1,4 +1,4 @@
-//! The code of `proofmill.engine.v1` and `proofmill.mill.v1`, from their proto files, without protoc.
+//! The code of `proofmill.engine.v1`, `proofmill.mill.v1` and `proofmill.verifier.v1`, from their proto files, without protoc.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ const FOLDER: &str = "proto";
 /// Of each service the file that imports all others.
 const ENGINE: &str = "proofmill/engine/v1/engine.proto";
 const INTAKE: &str = "proofmill/mill/v1/intake.proto";
+const VERIFIER: &str = "proofmill/verifier/v1/verifier.proto";
 /// What reads and writes messages.
 const CODEC: &str = "crate::grpc::Codec";
 
@@ -59,7 +60,8 @@ const SECRET: [&str; 3] = ["Partition", "GeneratorInputs", "SubmitStreamRequest"
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed={FOLDER}");
     engine()?;
-    intake()
+    intake()?;
+    verifier()
 }
 
 fn engine() -> Result<(), Box<dyn Error>> {
@@ -82,6 +84,12 @@ fn intake() -> Result<(), Box<dyn Error>> {
     // Payloads are not copied.
     let builder = builder().bytes(".proofmill.mill.v1.SubmitRequest.payload");
     compile(builder, INTAKE, "intake_descriptor.bin")
+}
+
+fn verifier() -> Result<(), Box<dyn Error>> {
+    // Proofs and keys are not copied.
+    let builder = builder().bytes(".proofmill.verifier.v1");
+    compile(builder, VERIFIER, "verifier_descriptor.bin")
 }
 
 fn builder() -> Builder {

@@ -10,10 +10,12 @@
 
 mod access;
 mod blocks;
+mod bodies;
 mod client;
 mod connections;
 pub mod control;
 pub mod engine;
+mod gate;
 mod grpc;
 pub mod intake;
 pub mod metrics;
@@ -36,7 +38,7 @@ pub use blocks::{
 pub use client::{Client, ClientError};
 pub use connections::ConnectionLimits;
 pub use operations::{OperationError, Operations};
-pub use port::{PortError, TlsFiles};
+pub use port::{PortError, TcpOptions, TlsFiles};
 pub use socket::{SOCKET_NAME, socket_path};
 pub use types::{
     Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,

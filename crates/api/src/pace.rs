@@ -114,6 +114,12 @@ impl Pace {
         }
     }
 
+    /// For so long nobody asked for more: that time is not the body's.
+    pub(crate) fn pause(&mut self, time: Duration) {
+        self.began += time;
+        self.last += time;
+    }
+
     /// Ready once it takes too long.
     pub(crate) fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
@@ -211,6 +217,14 @@ mod tests {
         let mut soon = Pace::new(PATIENCE, pressure.clone());
         // Who was refused has gone by the time that it counts.
         assert_eq!(late(&mut soon).await, PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_reads_nothing_takes_none_of_the_bodys_time() {
+        let mut pace = Pace::new(PATIENCE, Pressure::default());
+        tokio::time::advance(2 * PATIENCE).await;
+        pace.pause(2 * PATIENCE);
+        assert_eq!(late(&mut pace).await, PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]

@@ -27,6 +27,19 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// A TCP port to offer a service on. Beyond loopback TLS and tokens are needed.
+#[derive(Clone, Debug)]
+pub struct TcpOptions {
+    /// The address; port 0 is any.
+    pub address: SocketAddr,
+    /// TLS, or none.
+    pub tls: Option<TlsFiles>,
+    /// A file of tokens, with a client's name, its token and its rights on each line.
+    pub tokens: Option<PathBuf>,
+    /// Connections at a time, and how long one is kept that asks nothing.
+    pub connections: ConnectionLimits,
+}
+
 /// A port cannot be offered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

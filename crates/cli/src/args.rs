@@ -5,7 +5,9 @@ pub(crate) mod cluster;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod intake;
+pub(crate) mod listen;
 pub(crate) mod verifier;
+pub(crate) mod verify;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -116,8 +118,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: engine::Engine,
     },
-    /// Verify proofs of circom circuits, one or many together.
-    Verify(circuits::Verify),
+    /// Verify proofs in files and folders, of any kind and many together.
+    Verify(verify::Verify),
     /// Verify streams of proofs of several kinds, with a verdict for each.
     Verifier {
         #[command(subcommand)]

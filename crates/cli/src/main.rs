@@ -85,7 +85,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Submit(args) => commands::submit::run(args).await,
             Command::Engine { command } => commands::engine::run(command).await,
             Command::Prove(args) => commands::prove::run(&args).await,
-            Command::Verify(args) => commands::verify::run(&args),
+            Command::Verify(args) => commands::verify::run(&args).await,
             Command::Verifier { command } => commands::verifier::run(command).await,
             Command::Zkey { command } => commands::zkey::run(command),
             Command::Setup(args) => commands::setup::run(&args),

@@ -69,6 +69,14 @@ impl Screen {
         }
     }
 
+    /// Prints to standard output, which may be the same terminal.
+    pub(crate) fn beside<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bars {
+            Some(bars) => bars.suspend(print),
+            None => print(),
+        }
+    }
+
     /// A bar of `total`, or of an unknown total.
     pub(crate) fn bar(&self, name: &str, total: Option<u64>) -> Bar {
         let Some(bars) = &self.bars else {

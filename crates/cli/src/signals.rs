@@ -60,6 +60,31 @@ pub(crate) fn listen_and_tell(
     Ok(shutdown)
 }
 
+/// Comes with the first SIGINT or SIGTERM from now on, for a command that has nothing to finish: it tells
+/// what it knows, and ends. The second ends it at once.
+pub(crate) fn first() -> Result<impl Future<Output = ()>, Failure> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let mut sender = Some(sender);
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            match sender.take() {
+                // Whoever waited may have come to its end.
+                Some(sender) => drop(sender.send(())),
+                None => std::process::exit(130),
+            }
+        }
+    });
+    Ok(async move {
+        let _ = receiver.await;
+    })
+}
+
 fn raise(trigger: &Trigger, screen: &Screen) {
     match trigger.level() {
         Level::Run => {

@@ -166,6 +166,16 @@ impl Handle {
         self.keys_held().infos(client, &self.shared.options.kinds)
     }
 
+    /// Whether proofs of a kind need a verifying key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::UnknownKind`].
+    pub fn has_keys(&self, kind: &str) -> Result<bool, KeyError> {
+        let kinds = &self.shared.options.kinds;
+        Ok(kinds.get(kinds.number(kind)?).has_keys())
+    }
+
     /// The names of the kinds that are taken.
     pub fn kinds(&self) -> Vec<String> {
         let names = self.shared.options.kinds.names().into_iter();

@@ -21,8 +21,9 @@ mod streaming;
 pub mod timeline;
 mod unreachable;
 
+pub use crate::port::TcpOptions;
 pub use access::Tokens;
 pub use answer::{AnswerError, AnswerKey, ProofTexts, check_answer, check_answer_of_any_curve};
 pub use client::{Address, Client, ClientError, Credentials, InvalidAddress};
 pub use endpoint::{endpoints, in_process_endpoint};
-pub use server::{ENGINE_SOCKET, ServeError, Server, ServerOptions, TcpOptions, in_process};
+pub use server::{ENGINE_SOCKET, ServeError, Server, ServerOptions, in_process};

@@ -30,7 +30,7 @@ use crate::connections::{Address, ConnectionLimits};
 use crate::grpc::{Bounds, MESSAGE_MAX, MessageLimit, reflection};
 use crate::pace::Pressure;
 use crate::page::front;
-use crate::port::{Port, PortError, TlsFiles, listen};
+use crate::port::{Port, PortError, TcpOptions, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
 
@@ -73,19 +73,6 @@ pub struct ServerOptions {
     pub tcp: Option<TcpOptions>,
     /// `/metrics` and `/healthz` over HTTP; on a loopback address `/status` and `/timeline` too.
     pub http: Option<SocketAddr>,
-}
-
-/// A TCP port to offer an engine on. Beyond loopback TLS and tokens are needed.
-#[derive(Clone, Debug)]
-pub struct TcpOptions {
-    /// The address; port 0 is any.
-    pub address: SocketAddr,
-    /// TLS, or none.
-    pub tls: Option<TlsFiles>,
-    /// A file of tokens: see [`Tokens::read`].
-    pub tokens: Option<PathBuf>,
-    /// Connections at a time, and how long one is kept that asks nothing.
-    pub connections: ConnectionLimits,
 }
 
 /// The front end cannot be offered.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::bounds::MessageLimit;
@@ -36,6 +37,10 @@ pub(crate) struct CheckedMessages<B> {
     permit: Option<OwnedSemaphorePermit>,
     /// Of the message that has begun.
     pace: Option<Pace>,
+    /// When bytes were handed on, and more has not been asked for.
+    handed_on: Option<Instant>,
+    /// What is wrong with the message after those that were handed on.
+    refused: Option<Status>,
 }
 
 /// Where in a message the body stands.
@@ -65,20 +70,29 @@ impl<B> CheckedMessages<B> {
             position: Position::Head([0; 5], 0),
             permit: None,
             pace: None,
+            handed_on: None,
+            refused: None,
         }
     }
 
-    fn check(&mut self, mut bytes: &[u8]) -> Result<(), Status> {
+    /// What is wrong with a message, with how many of the bytes are those of messages before it.
+    fn check(&mut self, mut bytes: &[u8]) -> Result<(), (usize, Status)> {
+        let all = bytes.len();
+        let mut sound = 0;
         while !bytes.is_empty() {
             match &mut self.position {
                 Position::Head(head, have) => {
+                    if *have == 0 {
+                        sound = all - bytes.len();
+                    }
                     let take = bytes.len().min(head.len() - *have);
                     head[*have..*have + take].copy_from_slice(&bytes[..take]);
                     *have += take;
                     bytes = &bytes[take..];
                     if *have == head.len() {
                         let [_, length @ ..] = *head;
-                        self.begin(u32::from_be_bytes(length))?;
+                        self.begin(u32::from_be_bytes(length))
+                            .map_err(|status| (sound, status))?;
                     }
                 }
                 Position::Message(left) => {
@@ -135,14 +149,33 @@ where
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if let Some(refused) = self.refused.take() {
+            return Poll::Ready(Some(Err(refused)));
+        }
         if matches!(self.position, Position::Head(_, 0)) {
             // Whoever asks for more has taken what was complete.
             self.permit = None;
         }
+        // A reader that has no room for more does not make its sender late.
+        let this = &mut *self;
+        if let (Some(since), Some(pace)) = (this.handed_on.take(), &mut this.pace) {
+            pace.pause(since.elapsed());
+        }
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(Some(Ok(frame))) => {
-                let checked = frame.data_ref().map_or(Ok(()), |data| self.check(data));
-                Poll::Ready(Some(checked.map(|()| frame)))
+                self.handed_on = Some(Instant::now());
+                let Some(data) = frame.data_ref() else {
+                    return Poll::Ready(Some(Ok(frame)));
+                };
+                match self.check(data) {
+                    Ok(()) => Poll::Ready(Some(Ok(frame))),
+                    Err((0, refused)) => Poll::Ready(Some(Err(refused))),
+                    // Messages that came with a wrong one are handed on before it is told.
+                    Err((sound, refused)) => {
+                        self.refused = Some(refused);
+                        Poll::Ready(Some(Ok(Frame::data(data.slice(..sound)))))
+                    }
+                }
             }
             Poll::Ready(end) => Poll::Ready(end),
             Poll::Pending => {
@@ -158,7 +191,7 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.refused.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -199,10 +232,26 @@ mod tests {
         for piece in 1..body.len() {
             let mut checked = messages(4, &room);
             let outcome = body.chunks(piece).try_for_each(|it| checked.check(it));
-            let refused = outcome.unwrap_err();
+            let (_, refused) = outcome.unwrap_err();
             assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
             assert!(refused.message().contains("5 bytes"), "{refused}");
         }
+    }
+
+    #[tokio::test]
+    async fn messages_before_a_wrong_one_are_told_apart_from_it() {
+        let room = Arc::new(Semaphore::new(0));
+        let mut body = message(3);
+        body.extend(b"abc");
+        let before = body.len();
+        body.extend(message(5));
+        let (sound, _) = messages(4, &room).check(&body).unwrap_err();
+        assert_eq!(sound, before);
+        // Its head began in a frame that was handed on.
+        let mut checked = messages(4, &room);
+        checked.check(&body[..before + 2]).unwrap();
+        let (sound, _) = checked.check(&body[before + 2..]).unwrap_err();
+        assert_eq!(sound, 0);
     }
 
     #[tokio::test]
@@ -211,7 +260,7 @@ mod tests {
         let length = u32::try_from(LARGE + 1).unwrap();
         let mut first = messages(LARGE + 1, &large);
         first.check(&message(length)).unwrap();
-        let refused = messages(LARGE + 1, &large)
+        let (_, refused) = messages(LARGE + 1, &large)
             .check(&message(length))
             .unwrap_err();
         assert_eq!(refused.code(), Code::ResourceExhausted);

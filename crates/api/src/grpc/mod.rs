@@ -1,13 +1,15 @@
 //! What the gRPC services have in common: bounds of calls and messages, refusals, reading messages.
 
 mod bounds;
+mod calls;
 mod codec;
 mod frames;
 mod later;
 mod services;
 mod timeout;
 
-pub(crate) use bounds::{Bounded, Bounds, MessageLimit};
+pub(crate) use bounds::{Bounds, MessageLimit};
+pub(crate) use calls::{Calls, is_call};
 pub(crate) use codec::Codec;
 pub(crate) use later::{retry_after, try_again, try_again_as};
 pub(crate) use services::{MESSAGE_MAX, is_health_check, reflection};

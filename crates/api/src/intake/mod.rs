@@ -5,8 +5,6 @@
 //! Beyond loopback nothing is taken without TLS and a token; pages in a browser are refused anywhere.
 //! What a message waits for, and how much of them is held, is bounded.
 
-mod calls;
-mod gate;
 mod options;
 pub mod proto;
 mod queues;

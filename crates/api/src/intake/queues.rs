@@ -6,28 +6,22 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use proofmill_orchestrator::plan::{Plan, QueueIx};
 
+use crate::gate::Caller;
 use crate::refused::Refused;
 
 /// Begins the right of a client in the file of tokens.
 const RIGHT: &str = "queues=";
 
 /// Queues that a client may post to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Queues {
     /// Those that no stage writes: what comes there is no stage's result.
+    #[default]
     Unwritten,
     /// These, whoever else writes them.
     Named(Arc<BTreeSet<Box<str>>>),
     /// Every one.
     All,
-}
-
-/// Client that posts messages, with the queues that it may post to.
-#[derive(Clone, Debug)]
-pub(super) struct Caller {
-    /// The client's name; none where no token is needed.
-    pub(super) client: Option<Arc<str>>,
-    pub(super) queues: Queues,
 }
 
 // === impl Queues ===
@@ -68,15 +62,7 @@ impl Queues {
 
 // === impl Caller ===
 
-impl Caller {
-    /// Whoever is on this machine, where no token is needed.
-    pub(super) fn local() -> Self {
-        Self {
-            client: None,
-            queues: Queues::Unwritten,
-        }
-    }
-
+impl Caller<Queues> {
     /// Whether the caller may post to a queue.
     pub(super) fn check(&self, plan: &Plan, queue: QueueIx) -> Result<(), Refused> {
         let name = &*plan.queue(queue).name;
@@ -85,7 +71,7 @@ impl Caller {
                 .iter()
                 .any(|stage| stage.outputs.contains(&queue))
         };
-        let why = match &self.queues {
+        let why = match &self.rights {
             Queues::All => return Ok(()),
             Queues::Named(names) if names.contains(name) => return Ok(()),
             Queues::Unwritten if !is_written() => return Ok(()),

@@ -1,36 +1,28 @@
 //! What can be asked.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::body::HttpBody;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path as UrlPath, Request, State};
-use axum::http::header::{CONTENT_TYPE, HeaderMap};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::source::parse_message;
 use proofmill_telemetry::FrontPage;
 use tokio::time::Instant;
 
-use super::calls::Calls;
-use super::gate::Gate;
-use super::queues::Caller;
-use super::taker::{AT_ONCE, Room, Taker, Told};
-use crate::control::BODY_MAX;
-use crate::pace::{Pace, Paced, TooSlow};
+use super::queues::Queues;
+use super::taker::{AT_ONCE, Taker, Told};
+use crate::bodies::{Room, is_of_type};
+use crate::gate::{Caller, Gate};
+use crate::grpc::Calls;
 use crate::page::front;
 use crate::refused::Refused;
-
-/// Longest time that the body of a request may take; less while others wait.
-const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// Messages in a request, at most.
 const LINES_MAX: usize = 10_000;
@@ -47,7 +39,7 @@ enum Form {
     Lines,
 }
 
-pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Gate) -> Router {
+pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Gate<Queues>) -> Router {
     let others = move |request: Request| calls.clone().answer(request);
     Router::new()
         .route("/v1/queues/{queue}/messages", post(messages))
@@ -86,14 +78,14 @@ async fn status(State(taker): State<Arc<Taker>>) -> Answer {
 
 async fn messages(
     State(taker): State<Arc<Taker>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<Caller<Queues>>,
     queue: Result<UrlPath<String>, PathRejection>,
     request: Request,
 ) -> Answer {
     let form = form(request.headers())?;
     let queue = taker.operations.queue(&queue?)?;
     caller.check(taker.operations.plan(), queue)?;
-    let (room, body) = read(&taker, request).await?;
+    let (room, body) = taker.bodies.read(request).await?;
     match form {
         Form::One => {
             let (status, answer) = take(&taker, queue, &body, room, taker.until()).await?;
@@ -103,50 +95,18 @@ async fn messages(
     }
 }
 
-/// A page in a browser cannot send these types without asking first, which it may not.
 fn form(headers: &HeaderMap) -> Result<Form, Refused> {
-    let value = headers.get(CONTENT_TYPE);
-    let value = value.and_then(|value| value.to_str().ok());
-    let essence = value.map(|value| value.split(';').next().unwrap_or_default().trim());
-    match essence {
-        Some(name) if name.eq_ignore_ascii_case("application/json") => Ok(Form::One),
-        Some(name) if name.eq_ignore_ascii_case(LINES) => Ok(Form::Lines),
-        _ => Err(Refused::new(
+    if is_of_type(headers, "application/json") {
+        Ok(Form::One)
+    } else if is_of_type(headers, LINES) {
+        Ok(Form::Lines)
+    } else {
+        Err(Refused::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             format!(
                 "Content-Type: application/json for a message, {LINES} for a message on each line"
             ),
-        )),
-    }
-}
-
-/// The body of a request; there is room for it before it is read.
-async fn read(taker: &Taker, request: Request) -> Result<(Room, Bytes), Refused> {
-    let too_large = || {
-        let why = format!("a request has at most {BODY_MAX} bytes");
-        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
-    };
-    let length = match request.body().size_hint().upper() {
-        Some(length) => usize::try_from(length).unwrap_or(usize::MAX),
-        None => BODY_MAX,
-    };
-    if length > BODY_MAX {
-        return Err(too_large());
-    }
-    let room = taker.room(length).await?;
-    let pace = Pace::new(BODY_TIME, taker.pressure.clone());
-    let body = Paced::new(request.into_body(), pace);
-    match Limited::new(body, length).collect().await {
-        Ok(body) => Ok((room, body.to_bytes())),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(error) if error.is::<TooSlow>() => Err(Refused::new(
-            StatusCode::REQUEST_TIMEOUT,
-            format!(
-                "the body did not come within {} s, or brought too little while others waited",
-                BODY_TIME.as_secs()
-            ),
-        )),
-        Err(error) => Err(Refused::new(StatusCode::BAD_REQUEST, error.to_string())),
+        ))
     }
 }
 

@@ -3,12 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::calls::Calls;
-use super::gate::Gate;
+use proofmill_orchestrator::plan::Plan;
+use tonic::server::NamedService;
+use tonic::service::Routes;
+
 use super::options::{Options, OptionsError};
+use super::proto::DESCRIPTORS;
+use super::proto::intake_server::IntakeServer;
+use super::queues::Queues;
 use super::routes::router;
+use super::streaming::IntakeService;
 use super::taker::Taker;
+use crate::access::Clients;
 use crate::connections::ConnectionLimits;
+use crate::control::BODY_MAX;
+use crate::gate::Gate;
+use crate::grpc::{Bounds, Calls, MESSAGE_MAX, MessageLimit};
 use crate::operations::Operations;
 use crate::pace::Pressure;
 use crate::port::Port;
@@ -17,10 +27,15 @@ use crate::serve::{self, Versions};
 /// A connection is closed after so long: a producer opens another.
 const LIFETIME: Duration = Duration::from_secs(600);
 
+/// The client of a token that stands alone on its line.
+const SOLE_CLIENT: &str = "submit";
+
+type Api = IntakeServer<IntakeService>;
+
 /// A place where messages are taken.
 pub struct Intake {
     port: Port,
-    gate: Gate,
+    gate: Gate<Queues>,
     patience: Duration,
     exact: bool,
     connections: ConnectionLimits,
@@ -29,8 +44,42 @@ pub struct Intake {
 /// Router of an intake without tokens and without a port, for calls from within the same process.
 pub async fn in_process(operations: Operations, patience: Duration) -> axum::Router {
     let taker = Arc::new(Taker::new(operations, patience, false, Pressure::default()));
-    let calls = Calls::new(&taker).await;
+    let calls = calls(&taker).await;
     router(taker, calls, Gate::local())
+}
+
+/// The same over gRPC: `proofmill.mill.v1.Intake`.
+async fn calls(taker: &Arc<Taker>) -> Calls {
+    let service = IntakeService::new(taker.clone());
+    let routes = Routes::new(Api::new(service).max_decoding_message_size(BODY_MAX));
+    let bounds = Bounds::new(
+        limit,
+        taker.bodies.room.clone(),
+        taker.bodies.pressure.clone(),
+    );
+    let known = "there is POST /v1/queues/NAME/messages, and GET /v1/status";
+    Calls::new(routes, Api::NAME, DESCRIPTORS, &bounds, known).await
+}
+
+fn limit(path: &str) -> MessageLimit {
+    let is_message = path.starts_with("/proofmill.mill.v1.Intake/");
+    MessageLimit {
+        bytes: if is_message { BODY_MAX } else { MESSAGE_MAX },
+        beyond: "",
+    }
+}
+
+/// Tells of queues that a client may post to, and that the workflow does not have.
+fn warn_of_unknown_queues(gate: &Gate<Queues>, plan: &Plan) {
+    for client in gate.clients() {
+        for queue in client.rights.unknown(plan) {
+            tracing::warn!(
+                client = &*client.name,
+                queue,
+                "the file of tokens names a queue that the workflow does not have"
+            );
+        }
+    }
 }
 
 // === impl Intake ===
@@ -51,7 +100,10 @@ impl Intake {
         } = options;
         let port = Port::open(*address, Versions::Both, tls.as_ref(), tokens.is_some()).await?;
         let gate = match tokens {
-            Some(path) => Gate::of_tokens(path).await?,
+            Some(path) => {
+                let clients = Clients::read(path, Some(SOLE_CLIENT), Queues::parse).await?;
+                Gate::of(clients, "--submit-token")
+            }
             None => Gate::local(),
         };
         Ok(Self {
@@ -70,11 +122,11 @@ impl Intake {
 
     /// Takes messages by `operations` until `stop`; who waits for an answer by then has 5 s to get it.
     pub async fn serve(self, operations: Operations, stop: impl Future<Output = ()>) {
-        self.gate.warn_of_unknown_queues(operations.plan());
+        warn_of_unknown_queues(&self.gate, operations.plan());
         let pressure = Pressure::default();
         let taker = Taker::new(operations, self.patience, self.exact, pressure.clone());
         let taker = Arc::new(taker);
-        let calls = Calls::new(&taker).await;
+        let calls = calls(&taker).await;
         let answer = serve::answers(router(taker, calls.clone(), self.gate));
         let (listener, terms) = self
             .port

@@ -14,8 +14,9 @@ use super::proto::submit_stream_response::Told;
 use super::proto::{
     Outcome, Refusal, SubmitRequest, SubmitResponse, SubmitStreamRequest, SubmitStreamResponse,
 };
-use super::queues::Caller;
+use super::queues::Queues;
 use super::taker::{AT_ONCE, Taker};
+use crate::gate::Caller;
 use crate::grpc::retry_after;
 use crate::types::SubmitAnswer;
 
@@ -38,7 +39,7 @@ impl Intake for IntakeService {
         &self,
         request: Request<SubmitRequest>,
     ) -> Result<Response<SubmitResponse>, Status> {
-        let caller = caller(&request)?;
+        let caller = Caller::<Queues>::of_call(&request)?;
         let taken = take(&self.taker, &caller, request.into_inner()).await?;
         Ok(Response::new(taken))
     }
@@ -51,7 +52,7 @@ impl Intake for IntakeService {
         request: Request<Streaming<SubmitStreamRequest>>,
     ) -> Result<Response<Self::SubmitStreamStream>, Status> {
         let taker = self.taker.clone();
-        let caller = caller(&request)?;
+        let caller = Caller::<Queues>::of_call(&request)?;
         let answers = request.into_inner().map(move |message| {
             let (taker, caller) = (taker.clone(), caller.clone());
             async move {
@@ -68,16 +69,10 @@ impl Intake for IntakeService {
     }
 }
 
-/// Caller of a request, as the gate has attached it to the request.
-fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
-    let caller = request.extensions().get().cloned();
-    caller.ok_or_else(|| Status::internal("it is not known who calls"))
-}
-
 /// Takes a message, and waits until it is durable.
 async fn take(
     taker: &Taker,
-    caller: &Caller,
+    caller: &Caller<Queues>,
     request: SubmitRequest,
 ) -> Result<SubmitResponse, Status> {
     let queue = taker.operations.queue(&request.queue);
@@ -85,7 +80,7 @@ async fn take(
     caller.check(taker.operations.plan(), queue)?;
     let message =
         message(request).map_err(|why| Status::invalid_argument(format!("the message: {why}")))?;
-    let room = taker.room(message.bytes.len()).await?;
+    let room = taker.bodies.room(message.bytes.len()).await?;
     let (_, answer) = taker.take(queue, message, room, taker.until()).await?;
     let (outcome, same) = match answer {
         SubmitAnswer::Accepted => (Outcome::Accepted, None),

@@ -6,9 +6,10 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use proofmill_orchestrator::plan::QueueIx;
 use proofmill_orchestrator::source::SourceMessage;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use crate::bodies::{Bodies, Room};
 use crate::control::BODY_MAX;
 use crate::operations::Operations;
 use crate::pace::Pressure;
@@ -22,8 +23,8 @@ const WAITING_MAX: usize = 4096;
 /// Messages of one request or stream that are on their way at a time.
 pub(super) const AT_ONCE: usize = 64;
 
-/// KiB of requests that are held at a time.
-const ROOM_KIB: usize = 4 * BODY_MAX / 1024;
+/// Requests of the largest size that are held at a time.
+const BODIES_AT_ONCE: usize = 4;
 
 /// Takes messages from whoever has been let in.
 pub(super) struct Taker {
@@ -31,14 +32,8 @@ pub(super) struct Taker {
     patience: Duration,
     exact: bool,
     waiting: Arc<Semaphore>,
-    /// A permit is for a KiB.
-    pub(super) room: Arc<Semaphore>,
-    /// Felt while a request waits for room.
-    pub(super) pressure: Pressure,
+    pub(super) bodies: Bodies,
 }
-
-/// A share of the memory for requests, given back when the last holder is gone.
-pub(super) type Room = Arc<OwnedSemaphorePermit>;
 
 /// What became of a message: its status, and what is said of it.
 pub(super) type Told = Result<(StatusCode, SubmitAnswer), Refused>;
@@ -57,32 +52,13 @@ impl Taker {
             patience,
             exact,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
-            room: Arc::new(Semaphore::new(ROOM_KIB)),
-            pressure,
+            bodies: Bodies::new(BODY_MAX, BODIES_AT_ONCE, patience, pressure),
         }
     }
 
     /// Until when messages that come now may wait.
     pub(super) fn until(&self) -> Instant {
         Instant::now() + self.patience
-    }
-
-    /// Waits for room for a request of so many bytes, of at most [`BODY_MAX`].
-    pub(super) async fn room(&self, bytes: usize) -> Result<Room, Refused> {
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
-        if let Ok(room) = self.room.clone().try_acquire_many_owned(kib) {
-            return Ok(Arc::new(room));
-        }
-        // Those who have room and bring nothing lose it sooner.
-        let _waiting = self.pressure.wait();
-        let room = self.room.clone().acquire_many_owned(kib);
-        match timeout_at(self.until(), room).await {
-            Ok(Ok(room)) => Ok(Arc::new(room)),
-            _ => Err(Refused::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many large requests at a time; the same again is safe",
-            )),
-        }
     }
 
     /// Takes one message for a queue, and waits until it is durable. Where that takes longer than the

@@ -1,24 +1,20 @@
-//! One client's requests and their answers.
+//! One client's requests and their answers, whatever they are encoded in.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use proofmill_shutdown::{Level, Shutdown};
-use proofmill_verifier::{Handle, KeyDigest, Request};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
+use proofmill_verifier::{Handle, Request};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::frame::{FrameError, Frames, write_frame};
-use super::message::{Answer, AnswerBody, Ask, AskBody, KeyEntry, decode_ask};
+use super::message::{Answer, AnswerBody, KeyEntry};
+use super::order::{Order, ProofOrder, Question};
 
 /// A client's conversation with a verifier.
 #[derive(Clone, Debug)]
-struct Conversation {
+pub(super) struct Conversation {
     handle: Handle,
     peer: Peer,
     under_way: Arc<UnderWay>,
@@ -28,176 +24,213 @@ struct Conversation {
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The client whose keys are used.
-    pub client: Arc<str>,
-    /// The name of this conversation among the client's: what numbers its requests, and is their
-    /// source where they name none.
-    pub conversation: Arc<str>,
+    client: Arc<str>,
+    /// The name of this conversation among the client's: what numbers its requests.
+    conversation: Arc<str>,
+    /// The source of requests that name none.
+    source: Arc<str>,
+    /// Places for requests whose answers have not been written.
+    places: Arc<Semaphore>,
+}
+
+/// The questions of a conversation, as they come.
+pub(super) trait Questions: Send {
+    /// The reason for which no more can be read.
+    type Error;
+
+    /// The next one; none at the end.
+    fn next(&mut self)
+    -> impl Future<Output = Result<Option<Question>, Break<Self::Error>>> + Send;
+}
+
+/// Where the answers of a conversation go.
+pub(super) trait Answers: Send {
+    /// The reason for which none can be written.
+    type Error;
+
+    /// Writes one.
+    fn write(&mut self, answer: Answer) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Sends on its way what was written.
+    fn flush(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Waits until nobody reads any more, as far as that can be told.
+    fn closed(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// The reason for which questions end too soon.
+#[derive(Debug)]
+pub(super) enum Break<E> {
+    /// What comes is no question, nor is what follows. The client is there, and has its answers.
+    Malformed(E),
+    /// The client has gone: what it asked is taken back.
+    Gone(E),
+}
+
+/// The end of a conversation that did not break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The client has asked everything.
+    Asked,
+    /// The verifier is to end.
+    Drained,
 }
 
 /// Requests of a conversation that have no answer yet, and their sources.
 #[derive(Debug, Default)]
 struct UnderWay(Mutex<HashMap<u64, Arc<str>>>);
 
-/// Requests of a conversation whose answers have not been written, at most: whoever reads none is not
-/// read either.
-const UNANSWERED_MAX: usize = 4096;
+/// Requests of a client whose answers have not been written, at most: whoever reads none is not read
+/// either.
+pub(super) const UNANSWERED_MAX: usize = 4096;
 
 /// An answer to come, with its place among those not written.
 type ToCome = BoxFuture<'static, (Answer, OwnedSemaphorePermit)>;
 
-/// Answers everything that is asked on a stream, in whatever order the answers come, until it ends or
-/// `shutdown` says [`Level::Drain`]; then what was accepted is answered. If the stream breaks, what was
-/// asked on it is taken back.
-///
-/// # Errors
-///
-/// [`FrameError`] for a stream that breaks, or that has no frames.
-pub async fn converse(
+/// Answers everything that is asked, in whatever order the answers come, until the questions end or
+/// `shutdown` says [`Level::Drain`]; then what was accepted is answered. If the client goes, what it asked
+/// is taken back.
+pub(super) async fn converse_over<Q, A>(
     handle: Handle,
     peer: Peer,
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
+    questions: Q,
+    answers: A,
     shutdown: Shutdown,
-) -> Result<(), FrameError> {
-    let conversation = Conversation {
-        handle,
-        peer,
-        under_way: Arc::default(),
-    };
+) -> Result<End, Q::Error>
+where
+    Q: Questions,
+    A: Answers<Error: Into<Q::Error>>,
+{
+    let conversation = Conversation::new(handle, peer);
     let (sender, receiver) = mpsc::channel(1);
-    let places = Arc::new(Semaphore::new(UNANSWERED_MAX));
-    let asking = conversation.clone().read(reader, sender, places, shutdown);
-    let answering = write(BufWriter::new(writer), receiver);
+    let asking = conversation.clone().read(questions, sender, shutdown);
     let (asked, answered) = tokio::join!(asking, async {
-        let answered = answering.await;
-        if answered.is_err() {
-            conversation.take_back();
-        }
+        let answered = write(answers, receiver).await;
+        // Whatever has no answer by now is for nobody.
+        conversation.take_back();
         answered
     });
-    asked?;
-    answered?;
-    Ok(())
+    let end = asked?;
+    answered.map_err(Into::into)?;
+    Ok(end)
+}
+
+// === impl Peer ===
+
+impl Peer {
+    /// A conversation of a client that is a source of its own, with places of its own.
+    pub fn new(client: &str, conversation: &str) -> Self {
+        let conversation: Arc<str> = conversation.into();
+        Self {
+            client: client.into(),
+            source: conversation.clone(),
+            conversation,
+            places: Arc::new(Semaphore::new(UNANSWERED_MAX)),
+        }
+    }
+
+    /// A conversation among several of a client, which are one source and share its places.
+    pub(super) fn of_client(client: Arc<str>, conversation: &str, places: Arc<Semaphore>) -> Self {
+        Self {
+            client,
+            source: "".into(),
+            conversation: conversation.into(),
+            places,
+        }
+    }
 }
 
 // === impl Conversation ===
 
 impl Conversation {
-    async fn read(
+    pub(super) fn new(handle: Handle, peer: Peer) -> Self {
+        Self {
+            handle,
+            peer,
+            under_way: Arc::default(),
+        }
+    }
+
+    async fn read<Q: Questions>(
         self,
-        reader: impl AsyncRead + Unpin,
+        mut questions: Q,
         answers: mpsc::Sender<ToCome>,
-        places: Arc<Semaphore>,
         mut shutdown: Shutdown,
-    ) -> Result<(), FrameError> {
-        let mut frames = Frames::new(reader);
+    ) -> Result<End, Q::Error> {
         loop {
-            // What was read of a frame that is not complete is nothing that was accepted.
-            let frame = tokio::select! {
-                frame = frames.next() => frame,
-                () = shutdown.reached(Level::Drain) => return Ok(()),
+            // What was read of a request that is not complete is nothing that was accepted.
+            let question = tokio::select! {
+                question = questions.next() => question,
+                () = shutdown.reached(Level::Drain) => return Ok(End::Drained),
                 // Nobody writes answers any more.
-                () = answers.closed() => return Ok(()),
-            };
-            let answer = match frame {
-                Ok(None) => return Ok(()),
-                Ok(Some(frame)) => self.answer(frame).await,
-                Err(error @ FrameError::TooLong(_)) => {
-                    // Nothing after it can be told apart; what was asked before is answered.
-                    let answer = Answer::refused(0, &error);
-                    self.send(&answers, &places, at_once(answer)).await;
-                    return Err(error);
+                () = answers.closed() => {
+                    self.take_back();
+                    return Ok(End::Asked);
                 }
-                Err(error) => {
+            };
+            let question = match question {
+                Ok(Some(question)) => question,
+                Ok(None) => return Ok(End::Asked),
+                Err(Break::Malformed(error)) => return Err(error),
+                Err(Break::Gone(error)) => {
                     self.take_back();
                     return Err(error);
                 }
             };
-            self.send(&answers, &places, answer).await;
-        }
-    }
-
-    async fn send(
-        &self,
-        answers: &mpsc::Sender<ToCome>,
-        places: &Arc<Semaphore>,
-        answer: BoxFuture<'static, Answer>,
-    ) {
-        // The semaphore is never closed; the receiver is gone once nothing can be written.
-        if let Ok(place) = places.clone().acquire_owned().await {
+            let place = self.place().await;
+            let answer = self.answer(question).await;
+            // The receiver is gone once nothing can be written.
             let _ = answers
                 .send(Box::pin(async move { (answer.await, place) }))
                 .await;
         }
     }
 
-    /// The answer to a frame, once what it asks for is accepted.
-    async fn answer(&self, frame: Bytes) -> BoxFuture<'static, Answer> {
-        let Ask {
-            request_id, body, ..
-        } = match decode_ask(&frame) {
-            Ok(ask) => ask,
-            Err((request_id, error)) => return at_once(Answer::refused(request_id, error)),
-        };
-        let count = |count: u64| at_once(Answer::new(request_id, AnswerBody::Count(count)));
-        match body {
-            AskBody::Verify { .. } => self.verify(request_id, body, &frame).await,
-            AskBody::Cancel { request } => {
-                let source = self.under_way.get().get(&request).cloned();
-                count(
-                    source
-                        .is_some_and(|source| self.cancel(&source, request))
-                        .into(),
-                )
-            }
-            AskBody::CancelSource { source } => {
-                count(self.handle.cancel_source(&self.peer.client, source) as u64)
-            }
-            AskBody::AddKey { kind, key } => {
-                let key = frame.slice_ref(key);
-                let added = self.handle.add_key(&self.peer.client, kind, key).await;
-                at_once(match added {
-                    Ok(digest) => Answer::new(
-                        request_id,
-                        AnswerBody::Key {
-                            digest: digest.to_string(),
-                        },
-                    ),
-                    Err(error) => Answer::refused(request_id, error),
-                })
-            }
-            AskBody::RemoveKey { key } => match key.parse() {
-                Ok(digest) => count(self.handle.remove_key(&self.peer.client, digest).into()),
-                Err(error) => at_once(Answer::refused(request_id, error)),
-            },
-            AskBody::ListKeys => {
-                let keys = self.handle.keys(&self.peer.client).into_iter();
-                let entries = keys.map(|key| KeyEntry {
-                    digest: key.digest.to_string(),
-                    kind: key.kind,
-                    bytes: key.bytes as u64,
-                });
-                at_once(Answer::new(request_id, AnswerBody::Keys(entries.collect())))
-            }
-            AskBody::ListKinds => {
-                let kinds = AnswerBody::Kinds(self.handle.kinds());
-                at_once(Answer::new(request_id, kinds))
-            }
-        }
+    /// Waits until one more request of the client may be without an answer.
+    pub(super) async fn place(&self) -> OwnedSemaphorePermit {
+        let place = self.peer.places.clone().acquire_owned().await;
+        place.expect("the semaphore is never closed")
     }
 
-    async fn verify(
-        &self,
-        request_id: u64,
-        body: AskBody<'_>,
-        frame: &Bytes,
-    ) -> BoxFuture<'static, Answer> {
-        let request = match self.request(request_id, body, frame) {
-            Ok(request) => request,
+    /// The answer to a question, once what it asks for is accepted.
+    pub(super) async fn answer(&self, question: Question) -> BoxFuture<'static, Answer> {
+        let Question { request_id, order } = question;
+        let client = &self.peer.client;
+        let body = match order {
             Err(reason) => return at_once(Answer::refused(request_id, reason)),
+            Ok(Order::Verify(proof)) => return self.verify(request_id, proof).await,
+            Ok(Order::Cancel(request)) => {
+                let source = self.under_way.get().get(&request).cloned();
+                let found = source.is_some_and(|source| self.cancel(&source, request));
+                AnswerBody::Count(found.into())
+            }
+            Ok(Order::CancelSource(source)) => {
+                AnswerBody::Count(self.handle.cancel_source(client, &source) as u64)
+            }
+            Ok(Order::AddKey { kind, key }) => {
+                match self.handle.add_key(client, &kind, key).await {
+                    Ok(digest) => AnswerBody::Key {
+                        digest: digest.to_string(),
+                    },
+                    Err(error) => return at_once(Answer::refused(request_id, error)),
+                }
+            }
+            Ok(Order::RemoveKey(digest)) => {
+                AnswerBody::Count(self.handle.remove_key(client, digest).into())
+            }
+            Ok(Order::ListKeys) => {
+                let keys = self.handle.keys(client).into_iter();
+                AnswerBody::Keys(keys.map(KeyEntry::from).collect())
+            }
+            Ok(Order::ListKinds) => AnswerBody::Kinds(self.handle.kinds()),
         };
+        at_once(Answer::new(request_id, body))
+    }
+
+    async fn verify(&self, request_id: u64, proof: ProofOrder) -> BoxFuture<'static, Answer> {
+        let request = self.request(request_id, proof);
         let source = request.source.clone();
-        let before = self.under_way.get().insert(request_id, source.clone());
+        let before = self.under_way.get().insert(request_id, source);
         if let Some(other) = before {
             self.under_way.get().insert(request_id, other);
             let reason = format!("request {request_id} is under way: number each one anew");
@@ -219,43 +252,25 @@ impl Conversation {
         })
     }
 
-    fn request(
-        &self,
-        request_id: u64,
-        body: AskBody<'_>,
-        frame: &Bytes,
-    ) -> Result<Request, String> {
-        let AskBody::Verify {
-            kind,
-            key,
-            statement,
-            proof,
-            source,
-            priority,
-            deadline_ms,
-        } = body
-        else {
-            return Err("no proof to verify".to_owned());
-        };
-        let key = key.map(str::parse::<KeyDigest>).transpose();
-        Ok(Request {
+    fn request(&self, request_id: u64, proof: ProofOrder) -> Request {
+        Request {
             client: self.peer.client.clone(),
-            source: match source {
-                "" => self.peer.conversation.clone(),
+            source: match &*proof.source {
+                "" => self.peer.source.clone(),
                 source => source.into(),
             },
             id: self.id(request_id),
-            kind: kind.to_owned(),
-            key: key.map_err(|error| error.to_string())?,
-            statement: frame.slice_ref(statement),
-            proof: frame.slice_ref(proof),
-            priority,
-            deadline: deadline_ms.map(Duration::from_millis),
-        })
+            kind: proof.kind,
+            key: proof.key,
+            statement: proof.statement,
+            proof: proof.proof,
+            priority: proof.priority,
+            deadline: proof.deadline,
+        }
     }
 
     /// Takes back all that has no answer.
-    fn take_back(&self) {
+    pub(super) fn take_back(&self) {
         let under_way: Vec<_> = self.under_way.get().drain().collect();
         for (request, source) in under_way {
             self.cancel(&source, request);
@@ -285,16 +300,16 @@ fn at_once(answer: Answer) -> BoxFuture<'static, Answer> {
     Box::pin(std::future::ready(answer))
 }
 
-/// Writes answers as they come, until no more can come.
-async fn write(
-    mut writer: BufWriter<impl AsyncWrite + Unpin>,
-    mut answers: mpsc::Receiver<ToCome>,
-) -> io::Result<()> {
+/// Writes answers as they come, until no more can come or nobody reads them.
+async fn write<A: Answers>(
+    mut answers: A,
+    mut asked: mpsc::Receiver<ToCome>,
+) -> Result<(), A::Error> {
     let mut to_come = FuturesUnordered::<ToCome>::new();
     let mut is_open = true;
     while is_open || !to_come.is_empty() {
         let (answer, _place) = tokio::select! {
-            answer = answers.recv(), if is_open => {
+            answer = asked.recv(), if is_open => {
                 match answer {
                     Some(answer) => to_come.push(answer),
                     None => is_open = false,
@@ -302,13 +317,16 @@ async fn write(
                 continue;
             }
             Some(answer) = to_come.next(), if !to_come.is_empty() => answer,
+            () = answers.closed() => {
+                return Ok(());
+            }
         };
-        write_frame(&mut writer, &answer.encode()).await?;
+        answers.write(answer).await?;
         // Many that come together leave together.
         while let Some(Some((answer, _place))) = to_come.next().now_or_never() {
-            write_frame(&mut writer, &answer.encode()).await?;
+            answers.write(answer).await?;
         }
-        writer.flush().await?;
+        answers.flush().await?;
     }
     Ok(())
 }

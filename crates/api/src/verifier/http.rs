@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::middleware;
-use axum::response::{IntoResponse, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use proofmill_telemetry::{CONTENT_TYPE, FrontPage};
 use proofmill_verifier::Handle;
@@ -14,16 +14,23 @@ use proofmill_verifier::Handle;
 use super::metrics;
 use crate::page::{PageGate, front};
 
+/// The simulator of the service, which needs nothing but itself.
+const SIMULATOR: &str = include_str!("../../../../docs/verifier-simulator.html");
+
 const FRONT: FrontPage<'_> = FrontPage {
     title: "proofmill verifier",
     about: "A verifier takes proofs of several kinds, and gives a verdict for each.",
     links: &[
         ("/metrics", "counters, for Prometheus"),
         ("/healthz", "whether it runs"),
+        (
+            "/simulator",
+            "how batches, false proofs and load come out in time",
+        ),
     ],
     calls: &[(
         "proofmill verifier serve --help",
-        "how to start one, and what it listens on",
+        "how to start one, and where proofs are taken: the port of --listen, for one",
     )],
     document: "verifier.md",
 };
@@ -34,6 +41,7 @@ pub(super) fn router(handle: Handle, address: Option<SocketAddr>) -> Router {
         .route("/", get(async || front(&FRONT)))
         .route("/metrics", get(scrape))
         .route("/healthz", get(async || "ok\n"))
+        .route("/simulator", get(async || Html(SIMULATOR)))
         .layer(middleware::from_fn_with_state(
             PageGate::on(address),
             PageGate::pass,

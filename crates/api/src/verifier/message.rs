@@ -1,8 +1,13 @@
 //! The messages in frames, version 1: MessagePack maps with the fields' names.
 
-use proofmill_verifier::{Course, Status, Verdict};
+use std::time::Duration;
+
+use ::bytes::Bytes;
+use proofmill_verifier::{Course, KeyInfo, NoDigest, Status, Verdict};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+
+use super::order::{Order, ProofOrder};
 
 /// The version of these messages. Each message names it: those of another version are refused.
 pub const VERSION: u32 = 1;
@@ -198,6 +203,54 @@ pub fn decode_ask(frame: &[u8]) -> Result<Ask<'_>, (u64, MessageError)> {
     }
 }
 
+// === impl AskBody ===
+
+impl AskBody<'_> {
+    /// The same, owned; `frame` is what it was decoded from.
+    pub(super) fn order(self, frame: &Bytes) -> Result<Order, NoDigest> {
+        Ok(match self {
+            Self::Verify {
+                kind,
+                key,
+                statement,
+                proof,
+                source,
+                priority,
+                deadline_ms,
+            } => Order::Verify(ProofOrder {
+                kind: kind.to_owned(),
+                key: key.map(str::parse).transpose()?,
+                statement: frame.slice_ref(statement),
+                proof: frame.slice_ref(proof),
+                source: source.to_owned(),
+                priority,
+                deadline: deadline_ms.map(Duration::from_millis),
+            }),
+            Self::Cancel { request } => Order::Cancel(request),
+            Self::CancelSource { source } => Order::CancelSource(source.to_owned()),
+            Self::AddKey { kind, key } => Order::AddKey {
+                kind: kind.to_owned(),
+                key: frame.slice_ref(key),
+            },
+            Self::RemoveKey { key } => Order::RemoveKey(key.parse()?),
+            Self::ListKeys => Order::ListKeys,
+            Self::ListKinds => Order::ListKinds,
+        })
+    }
+}
+
+// === impl KeyEntry ===
+
+impl From<KeyInfo> for KeyEntry {
+    fn from(key: KeyInfo) -> Self {
+        Self {
+            digest: key.digest.to_string(),
+            kind: key.kind,
+            bytes: key.bytes as u64,
+        }
+    }
+}
+
 // === impl Answer ===
 
 impl Answer {
@@ -233,6 +286,17 @@ impl Answer {
 // === impl VerificationResult ===
 
 impl VerificationResult {
+    /// The status, if its number is one of this version's.
+    pub fn status(&self) -> Option<ResultStatus> {
+        [
+            ResultStatus::Valid,
+            ResultStatus::Invalid,
+            ResultStatus::Unavailable,
+        ]
+        .into_iter()
+        .find(|status| *status as u8 == self.status)
+    }
+
     fn of(request_id: u64, verdict: &Verdict) -> Self {
         let status = match verdict.status {
             Status::Valid => ResultStatus::Valid,
@@ -253,6 +317,19 @@ impl VerificationResult {
             time_in_verify_ms: verify_us as f64 / 1e3,
             batch_failure_count: batch_failures,
             batch_size: batch,
+        }
+    }
+}
+
+// === impl ResultStatus ===
+
+impl ResultStatus {
+    /// One word: `valid`, `invalid` or `unavailable`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Unavailable => "unavailable",
         }
     }
 }

@@ -1,16 +1,27 @@
-//! The verifier's front end: frames of MessagePack over a Unix socket or a pair of pipes; metrics over
-//! HTTP.
+//! The verifier's front end: frames of MessagePack over a Unix socket or a pair of pipes;
+//! `proofmill.verifier.v1` over gRPC, and single requests over HTTP, on a TCP port; metrics on another.
+//!
+//! A conversation is the same however its requests are encoded: [`converse`] has it in frames.
 
+mod calls;
 mod conversation;
+mod desk;
 mod frame;
+mod framed;
 mod http;
+mod json;
 mod message;
 mod metrics;
+mod order;
 mod pipes;
+pub mod proto;
+mod routes;
 mod server;
+mod tcp;
 
-pub use conversation::{Peer, converse};
+pub use conversation::Peer;
 pub use frame::{FrameError, Frames, MAX_FRAME_BYTES, write_frame};
+pub use framed::converse;
 pub use message::{
     Answer, AnswerBody, Ask, AskBody, MessageError, ResultStatus, VERSION, VerificationResult,
     decode_ask,

@@ -2,20 +2,25 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::pin::pin;
 use std::time::Duration;
 
 use proofmill_shutdown::{Level, Shutdown};
 use proofmill_verifier::{Handle, Service};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::conversation::{Peer, converse};
+use super::conversation::Peer;
+use super::desk::Desk;
 use super::frame::FrameError;
+use super::framed::converse;
 use super::http;
 use super::pipes::{PipePair, make_pipes};
-use crate::port::{PortError, listen};
+use super::tcp::Tcp;
+use crate::access::AccessError;
+use crate::port::{PortError, TcpOptions, listen};
 use crate::serve::{self, Terms, Versions};
 use crate::socket;
 
@@ -26,8 +31,10 @@ pub const VERIFIER_SOCKET: &str = "verifier.sock";
 const HTTP_LIFETIME: Duration = Duration::from_secs(600);
 /// Connections of the socket at a time; further ones wait until one has ended.
 const CONNECTIONS_MAX: usize = 256;
+/// How long answers may take to be read once the verifier was told to stop at once.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// The client behind the socket and the pipes, which only this user can open.
-const LOCAL: &str = "local";
+pub(super) const LOCAL: &str = "local";
 
 /// Addresses that a verifier is offered on.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +43,8 @@ pub struct ServerOptions {
     pub socket: Option<PathBuf>,
     /// Named pipes, which are made if they are not there.
     pub pipes: Option<PipePair>,
+    /// A TCP port, which speaks gRPC and HTTP.
+    pub tcp: Option<TcpOptions>,
     /// `/metrics` and `/healthz` over HTTP.
     pub http: Option<SocketAddr>,
 }
@@ -47,6 +56,9 @@ pub enum VerifierServeError {
     /// A TCP port.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// A file of tokens.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// Another verifier answers there.
     #[error("a verifier listens on {} already: end it, or use another socket", .0.display())]
     Taken(PathBuf),
@@ -66,6 +78,7 @@ pub struct Server {
     handle: Handle,
     unix: Option<(UnixListener, socket::Bound)>,
     pipes: Option<PipePair>,
+    tcp: Option<Tcp>,
     http: Option<TcpListener>,
 }
 
@@ -78,6 +91,10 @@ impl Server {
     ///
     /// See [`VerifierServeError`].
     pub async fn bind(handle: Handle, options: ServerOptions) -> Result<Self, VerifierServeError> {
+        let tcp = match &options.tcp {
+            Some(tcp) => Some(Tcp::bind(tcp).await?),
+            None => None,
+        };
         let http = match options.http {
             Some(address) => Some(listen(address).await?),
             None => None,
@@ -93,8 +110,19 @@ impl Server {
             handle,
             unix,
             pipes: options.pipes,
+            tcp,
             http,
         })
+    }
+
+    /// The TCP port's address.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        self.tcp.as_ref().map(Tcp::address)
+    }
+
+    /// Where the TCP port is, such as `https://127.0.0.1:9471`.
+    pub fn tcp_url(&self) -> Option<String> {
+        self.tcp.as_ref().map(Tcp::url)
     }
 
     /// The HTTP port's address.
@@ -111,60 +139,82 @@ impl Server {
     pub async fn run(
         self,
         verifier: Service,
-        mut shutdown: Shutdown,
+        shutdown: Shutdown,
     ) -> Result<(), VerifierServeError> {
         let Self {
             handle,
             unix,
             pipes,
+            tcp,
             http,
         } = self;
-        // The verifier itself drains after its clients have had their answers.
-        let (draining, drained) = proofmill_shutdown::channel();
-        let verifying = tokio::spawn(verifier.run(drained));
         let mut conversations = JoinSet::new();
         if let Some(pair) = pipes {
             let (reader, writer) = pair
                 .open()
                 .map_err(|source| failed(&pair.requests, source))?;
-            conversations.spawn(talk(
-                handle.clone(),
-                "pipes",
-                reader,
-                writer,
-                shutdown.clone(),
-            ));
+            let handle = handle.clone();
+            let shutdown = shutdown.clone();
+            conversations.spawn(async move {
+                talk(handle, "pipes", reader, writer, shutdown).await;
+            });
         }
-        let (unix, _bound) = unix.unzip();
-        let serving = async {
+        let (ended, end) = watch::channel(false);
+        let desk = Desk::new(handle.clone(), shutdown.clone());
+        let on_tcp = async {
+            if let Some(tcp) = tcp {
+                tcp.serve(desk.clone(), end.clone()).await;
+            }
+        };
+        let on_http = async {
             if let Some(listener) = http {
                 let router = http::router(handle.clone(), listener.local_addr().ok());
                 let terms = Terms::plain(Versions::One, HTTP_LIFETIME);
-                let answer = serve::answers(router);
-                serve::serve(listener, terms, answer, std::future::pending()).await;
+                let mut end = end.clone();
+                // An error means that nobody is left to end it.
+                let stop = async move { drop(end.wait_for(|ended| *ended).await) };
+                serve::serve(listener, terms, serve::answers(router), stop).await;
             }
-            std::future::pending::<()>().await;
         };
-        let accepting = accept(unix, &handle, &mut conversations, &shutdown);
-        let mut ending = shutdown.clone();
-        tokio::select! {
-            () = serving => {}
-            () = accepting => {}
-            () = ending.reached(Level::Drain) => {}
-        }
-        let talking = async { while conversations.join_next().await.is_some() {} };
-        tokio::select! {
-            () = talking => draining.raise(Level::Drain),
-            () = shutdown.reached(Level::Stop) => draining.raise(Level::Stop),
-        }
-        let mut verifying = verifying;
-        tokio::select! {
-            _ = &mut verifying => {}
-            () = shutdown.reached(Level::Stop) => {
-                draining.raise(Level::Stop);
-                let _ = verifying.await;
+        // The verifier itself drains after its clients have had their answers.
+        let (draining, drained) = proofmill_shutdown::channel();
+        let mut verifying = tokio::spawn(verifier.run(drained));
+        // Kept until the last answer is out.
+        let (unix, _bound) = unix.unzip();
+        let conversing = async {
+            let mut stopping = shutdown.clone();
+            tokio::select! {
+                () = accept(unix, &handle, &mut conversations, &shutdown) => {}
+                () = stopping.reached(Level::Drain) => {}
             }
-        }
+            let mut answered = pin!(async {
+                while conversations.join_next().await.is_some() {}
+                desk.close().await;
+            });
+            let is_answered = tokio::select! {
+                () = &mut answered => true,
+                () = stopping.reached(Level::Stop) => false,
+            };
+            draining.raise(if is_answered {
+                Level::Drain
+            } else {
+                Level::Stop
+            });
+            tokio::select! {
+                _ = &mut verifying => {}
+                () = stopping.reached(Level::Stop) => {
+                    draining.raise(Level::Stop);
+                    let _ = verifying.await;
+                }
+            }
+            if !is_answered {
+                // Everything has its answer now. Who does not read it is not waited for.
+                let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+            }
+            // Nobody may be listening.
+            let _ = ended.send(true);
+        };
+        tokio::join!(conversing, on_tcp, on_http);
         Ok(())
     }
 }
@@ -206,14 +256,11 @@ async fn accept(
 async fn talk(
     handle: Handle,
     name: &str,
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
+    reader: impl AsyncRead + Unpin + Send,
+    writer: impl AsyncWrite + Unpin + Send,
     shutdown: Shutdown,
 ) {
-    let peer = Peer {
-        client: Arc::from(LOCAL),
-        conversation: Arc::from(name),
-    };
+    let peer = Peer::new(LOCAL, name);
     match converse(handle, peer, reader, writer, shutdown).await {
         Ok(()) => {}
         Err(FrameError::Io(error)) => tracing::debug!(%error, name, "a conversation broke off"),

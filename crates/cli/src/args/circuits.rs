@@ -13,14 +13,6 @@ Examples:
   proofmill prove circuit.zkey witness.wtns proof.json public.json    the same
   snarkjs groth16 verify verification_key.json public.json proof.json";
 
-const VERIFY_EXAMPLES: &str = "\
-Examples:
-  proofmill verify --vk verification_key.json proof.json public.json
-  proofmill verify --vk verification_key.json a/proof.json a/public.json b/proof.json b/public.json
-
-Exit codes: 0 every proof is valid; 1 one is not, or the key is insecure; 2 the command line is
-wrong; 3 a file cannot be read or is cut short, so that there is no verdict.";
-
 const ZKEY_EXAMPLES: &str = "\
 Examples:
   proofmill zkey info circuit.zkey
@@ -76,26 +68,6 @@ pub(crate) struct Prove {
     #[command(flatten)]
     pub(crate) threads: Threads,
     /// Print a summary as one JSON object on the last line of standard output.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// `proofmill verify`
-#[derive(Debug, Args)]
-#[command(after_help = VERIFY_EXAMPLES)]
-pub(crate) struct Verify {
-    /// The verifying key, as `snarkjs zkey export verificationkey` or `proofmill zkey export-vk`
-    /// write it.
-    #[arg(long, value_name = "VK")]
-    pub(crate) vk: PathBuf,
-    /// Pairs of a proof and its public signals; several are checked together.
-    #[arg(required = true, value_names = ["PROOF", "PUBLIC"], num_args = 2..)]
-    pub(crate) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) key_safety: KeySafety,
-    #[command(flatten)]
-    pub(crate) threads: Threads,
-    /// Print the verdicts as one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -9,6 +9,7 @@ use proofmill_workflow::parse_size;
 
 use super::DrainArg;
 use super::circuits::{DevicesArg, KeySafety, Threads};
+use super::listen::ListenArgs;
 
 /// Where an engine keeps its state, and its socket, by default.
 const STATE: &str = ".proofmill/engine";
@@ -211,20 +212,8 @@ pub(crate) struct Serve {
     /// directory].
     #[arg(long, value_name = "PATH", help_heading = "Listening")]
     pub(crate) socket: Option<PathBuf>,
-    /// A TCP port, too. Beyond loopback it needs a certificate and tokens.
-    #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
-    pub(crate) listen: Option<SocketAddr>,
-    /// The certificate to show there (PEM).
-    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "listen"], help_heading = "Listening")]
-    pub(crate) tls_certificate: Option<PathBuf>,
-    /// The certificate's key (PEM); not for everybody to read.
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "tls_certificate",
-        help_heading = "Listening"
-    )]
-    pub(crate) tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
     /// Serve only the clients in this file: a client's name and its token on each line, and `operator`
     /// after them for one that may load and evict keys; not for everybody to read.
     #[arg(

@@ -7,17 +7,22 @@ use clap::{Args, Subcommand};
 
 use super::DrainArg;
 use super::circuits::Threads;
+use super::listen::ListenArgs;
 
 /// Default folder of a verifier's socket and of the points that it derives once.
-const STATE: &str = ".proofmill/verifier";
+pub(crate) const STATE: &str = ".proofmill/verifier";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
   proofmill verifier serve
   proofmill verifier serve --pipes /run/node/verifier --batch 16
   proofmill verifier serve --http 127.0.0.1:9470              counters at /metrics
+  proofmill verifier serve --listen 127.0.0.1:9471            gRPC, and POST /v1/verify
+  proofmill verifier serve --listen 0.0.0.0:9471 --tls-certificate verifier.pem \\
+                           --tls-key verifier.key --tokens tokens
 
-Programs speak with it in frames of MessagePack, which docs/verifier.md describes.
+Programs speak with it in frames of MessagePack on its socket, over gRPC or HTTP on its port:
+docs/verifier.md describes them.
 
 Ctrl-C once: nothing new is taken, and it ends when everything that was accepted is answered.
 Twice: it ends now, and answers what is left as unavailable.";
@@ -54,6 +59,17 @@ pub(crate) struct Serve {
     /// not there.
     #[arg(long, value_name = "DIR", help_heading = "Listening")]
     pub(crate) pipes: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) listen: ListenArgs,
+    /// Serve only the clients in this file there: a client's name and its token on each line; not for
+    /// everybody to read. Keys and limits are each client's own.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "listen",
+        help_heading = "Listening"
+    )]
+    pub(crate) tokens: Option<PathBuf>,
     /// Counters for Prometheus, and /healthz, on this address.
     #[arg(long, value_name = "ADDRESS", help_heading = "Listening")]
     pub(crate) http: Option<SocketAddr>,

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use proofmill_api::verifier::{PipePair, Server, ServerOptions, VERIFIER_SOCKET};
+use proofmill_api::PortError;
+use proofmill_api::verifier::{
+    PipePair, Server, ServerOptions, VERIFIER_SOCKET, VerifierServeError,
+};
 use proofmill_bus::make_private_directory;
 use proofmill_ipa::Srs;
 use proofmill_verifier::{Kinds, Options, Service};
@@ -13,7 +16,7 @@ use crate::progress::Screen;
 use crate::{output, signals};
 
 /// The file of the points for rollup proofs, in the state directory.
-const SRS_FILE: &str = "grumpkin-srs";
+pub(super) const SRS_FILE: &str = "grumpkin-srs";
 
 pub(crate) async fn run(command: Verifier) -> Result<(), Failure> {
     match command {
@@ -51,10 +54,12 @@ async fn serve(args: Serve) -> Result<(), Failure> {
     let places = ServerOptions {
         socket: Some(socket),
         pipes,
+        tcp: args.listen.options(args.tokens.as_ref()),
         http: args.http,
     };
     let server = Server::bind(handle.clone(), places).await;
-    let server = server.map_err(|error| Failure::of(&error))?;
+    let server = server.map_err(unbound)?;
+    listening.extend(server.tcp_url());
     listening.extend(server.http_address().map(|it| format!("http://{it}")));
     let shutdown = signals::listen(screen.clone(), args.drain)?;
     screen.note(&output::plain(&format!(
@@ -64,6 +69,16 @@ async fn serve(args: Serve) -> Result<(), Failure> {
     )));
     let served = server.run(service, shutdown).await;
     served.map_err(|error| Failure::of(&error))
+}
+
+fn unbound(error: VerifierServeError) -> Failure {
+    let failure = Failure::of(&error);
+    match error {
+        VerifierServeError::Port(PortError::Exposed(_)) => {
+            failure.help("give --tls-certificate, --tls-key and --tokens, or listen on 127.0.0.1")
+        }
+        _ => failure,
+    }
 }
 
 /// All kinds, with the points for rollup proofs from their file.

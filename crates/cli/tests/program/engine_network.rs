@@ -14,7 +14,7 @@ use crate::operate::get_as;
 use crate::support::{Running, finish, folder, proofmill, repository, run};
 
 /// The fenced block of a document that holds `what`.
-fn block(document: &str, what: &str) -> String {
+pub(crate) fn block(document: &str, what: &str) -> String {
     let text = fs::read_to_string(repository(document)).expect("a document");
     let mut blocks = text.split("```sh\n").skip(1);
     let found = blocks.find_map(|rest| rest.split("\n```").next().filter(|it| it.contains(what)));
@@ -24,7 +24,7 @@ fn block(document: &str, what: &str) -> String {
 }
 
 /// Runs a script of `sh` in a folder.
-fn shell(folder: &Path, script: &str) {
+pub(crate) fn shell(folder: &Path, script: &str) {
     let mut command = Command::new("sh");
     command
         .args(["-euc", script])
@@ -34,7 +34,7 @@ fn shell(folder: &Path, script: &str) {
     assert_eq!(ran.code, Some(0), "{script}: {ran:?}");
 }
 
-fn private(path: &Path, text: &str) {
+pub(crate) fn private(path: &Path, text: &str) {
     fs::write(path, text).expect("written");
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("set");
 }

@@ -34,4 +34,8 @@ mod push0;
 mod support;
 mod usage;
 mod verifier;
+mod verifier_http;
+mod verifier_network;
+mod verifier_streams;
+mod verify_files;
 mod waiting;

@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use crate::operate::get_as;
 use crate::support::{Running, folder, proofmill, repository, url};
 
-const KIND: &str = "groth16-bn254";
+pub(crate) const KIND: &str = "groth16-bn254";
 
 /// A client on the verifier's socket.
 struct Client<S> {
@@ -23,7 +23,7 @@ struct Client<S> {
     next: u64,
 }
 
-fn serve(folder: &Path, more: &[&str]) -> Running {
+pub(crate) fn serve(folder: &Path, more: &[&str]) -> Running {
     // The points for rollup proofs are derived once for all tests.
     let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join("verifier");
     let socket = folder.join("v.sock");
@@ -46,12 +46,12 @@ fn connect(folder: &Path) -> Client<UnixStream> {
     Client { stream, next: 1 }
 }
 
-fn fixture(name: &str) -> Vec<u8> {
+pub(crate) fn fixture(name: &str) -> Vec<u8> {
     let path = repository("crates/groth16/tests/fixtures/bn254").join(name);
     std::fs::read(path).expect("a fixture")
 }
 
-fn rollup_proof() -> Vec<u8> {
+pub(crate) fn rollup_proof() -> Vec<u8> {
     let path = repository("crates/ipa/tests/data/rollup-0.proof");
     std::fs::read(path).expect("a proof")
 }
@@ -178,6 +178,8 @@ fn proofs_of_two_kinds_have_their_verdicts() {
         metrics.contains("proofmill_verifier_final_checks_total"),
         "{metrics}"
     );
+    let simulator = get_as(address, "/simulator", "host: localhost");
+    assert!(simulator.contains("<!doctype html>"), "{simulator}");
     verifier.signal(Signal::TERM);
     verifier.end().1.succeeded();
 }

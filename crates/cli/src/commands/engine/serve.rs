@@ -5,8 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions, TcpOptions};
-use proofmill_api::{ConnectionLimits, TlsFiles};
+use proofmill_api::engine::{ENGINE_SOCKET, Server, ServerOptions};
 use proofmill_engine::{
     CircuitRef, CircuitSource, Generator, GeneratorProgram, Handle, KeyForm, Limits, Options,
     Registration, Service, Tier,
@@ -107,15 +106,9 @@ fn options(args: &Serve) -> Result<Options, Failure> {
 }
 
 fn places(args: &Serve, socket: PathBuf) -> ServerOptions {
-    let tls = args.tls_certificate.clone().zip(args.tls_key.clone());
     ServerOptions {
         socket: Some(socket),
-        tcp: args.listen.map(|address| TcpOptions {
-            address,
-            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
-            tokens: args.tokens.clone(),
-            connections: ConnectionLimits::default(),
-        }),
+        tcp: args.listen.options(args.tokens.as_ref()),
         http: args.http,
     }
 }

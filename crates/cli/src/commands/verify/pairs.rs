@@ -1,4 +1,4 @@
-//! `proofmill verify`
+//! Pairs of a Groth16 proof and its public signals under one key: `proofmill verify --vk`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use proofmill_groth16::{Engine, PreparedVerifyingKey, Proof, verify_batch, with_
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::args::circuits::Verify;
+use super::tally::Tally;
+use crate::args::verify::Verify;
 use crate::content::Content;
 use crate::failure::Failure;
 use crate::output;
@@ -29,33 +30,33 @@ enum Verdict {
     Unread(String),
 }
 
-pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
-    let (pairs, rest) = args.files.as_chunks::<2>();
+pub(super) fn run(args: &Verify, vk: &Path) -> Result<(), Failure> {
+    let (pairs, rest) = args.paths.as_chunks::<2>();
     if !rest.is_empty() {
         return Err(Failure::usage(format!(
             "{} files: each proof needs its public signals after it",
-            args.files.len()
+            args.paths.len()
         )));
     }
-    let key = whole_document(&args.vk).map_err(|why| unusable(&args.vk, &why))?;
+    let key = whole_document(vk).map_err(|why| unusable(vk, &why))?;
     let curve = curve_of_json(&key)
-        .map_err(|error| unusable(&args.vk, &error.to_string()))?
-        .ok_or_else(|| unusable(&args.vk, "it names no curve"))?;
+        .map_err(|error| unusable(vk, &error.to_string()))?
+        .ok_or_else(|| unusable(vk, "it names no curve"))?;
     let verdicts = args
         .threads
-        .run(|| with_curve!(curve, E => verdicts::<E>(args, &key, pairs)))??;
+        .run(|| with_curve!(curve, E => verdicts::<E>(args, (vk, &key), pairs)))??;
     tell(args, pairs, &verdicts)
 }
 
 /// A verdict for each pair: those that are claims are verified together.
 fn verdicts<E: Engine>(
     args: &Verify,
-    key: &[u8],
+    (vk, key): (&Path, &[u8]),
     pairs: &[[PathBuf; 2]],
 ) -> Result<Vec<Verdict>, Failure> {
-    let key = verifying_key_from_json::<E>(key)
-        .map_err(|error| unusable(&args.vk, &error.to_string()))?;
-    args.key_safety.check(&args.vk, &key)?;
+    let key =
+        verifying_key_from_json::<E>(key).map_err(|error| unusable(vk, &error.to_string()))?;
+    args.key_safety.check(vk, &key)?;
     let key = PreparedVerifyingKey::from(key);
     let mut claims: Vec<Claim<E>> = Vec::new();
     let refused: Vec<Option<Verdict>> = pairs
@@ -117,8 +118,14 @@ fn whole_document(path: &Path) -> Result<Vec<u8>, String> {
     if let Some(found) = Content::of(&text).filter(|found| !found.is_json()) {
         return Err(format!("{}, not JSON", found.named()));
     }
-    match serde_json::from_slice::<IgnoredAny>(&text) {
-        Ok(_) => Ok(text),
+    check_json(&text)?;
+    Ok(text)
+}
+
+/// That a text is one JSON value, and whole.
+pub(super) fn check_json(text: &[u8]) -> Result<(), String> {
+    match serde_json::from_slice::<IgnoredAny>(text) {
+        Ok(_) => Ok(()),
         Err(error) if error.is_eof() => Err(format!("cut short: {error}")),
         Err(error) => Err(format!("no JSON: {error}")),
     }
@@ -145,25 +152,13 @@ fn tell(args: &Verify, pairs: &[[PathBuf; 2]], verdicts: &[Verdict]) -> Result<(
             output::line(output::plain(&line))?;
         }
     }
-    let (all, invalid, unread) = (pairs.len(), invalid(verdicts), unread(verdicts));
-    let and_unread = match unread {
-        0 => String::new(),
-        unread => format!("; no verdict on {unread}, whose files cannot be read"),
+    let tally = Tally {
+        all: pairs.len(),
+        invalid: invalid(verdicts),
+        unread: unread(verdicts),
+        undecided: 0,
     };
-    match (invalid, unread, all) {
-        (0, 0, _) => Ok(()),
-        (0, _, 1) => Err(Failure::unanswered("no verdict: a file cannot be read")),
-        (0, unread, all) => Err(Failure::unanswered(format!(
-            "no verdict on {unread} of {all} proofs: their files cannot be read"
-        ))),
-        (_, _, 1) => Err(Failure::new("the proof is not valid")),
-        (1, _, all) => Err(Failure::new(format!(
-            "1 of {all} proofs is not valid{and_unread}"
-        ))),
-        (invalid, _, all) => Err(Failure::new(format!(
-            "{invalid} of {all} proofs are not valid{and_unread}"
-        ))),
-    }
+    tally.result()
 }
 
 fn invalid(verdicts: &[Verdict]) -> usize {

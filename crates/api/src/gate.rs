@@ -1,66 +1,69 @@
-//! Access control of the intake: a caller shows a token where tokens are configured, and pages in a
-//! browser are refused.
+//! Access control of ports that speak HTTP and gRPC: a caller shows a token where tokens are
+//! configured, and pages in a browser are refused.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::HeaderMap;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use proofmill_orchestrator::plan::Plan;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::calls::is_call;
-use super::queues::{Caller, Queues};
-use crate::access::{AccessError, Clients, Token};
+use crate::access::{Client, Clients, Token};
 use crate::connections::Admitted;
-use crate::grpc::is_health_check;
+use crate::grpc::{is_call, is_health_check};
 use crate::page::{refuse_other_names, refuse_page};
 use crate::refused::Refused;
 
-/// The client of a token that stands alone on its line.
-const SOLE_CLIENT: &str = "submit";
-
 /// Keeps out who may not ask.
+#[derive(Debug)]
+pub(crate) struct Gate<R> {
+    clients: Option<Clients<R>>,
+    /// The option that names the file of tokens, for the refusal.
+    option: &'static str,
+}
+
+/// Who asks. Each request that is let in carries one among its extensions.
 #[derive(Clone, Debug)]
-pub(super) struct Gate {
-    clients: Option<Clients<Queues>>,
+pub(crate) struct Caller<R> {
+    /// The client's name; none where no token is needed.
+    pub(crate) client: Option<Arc<str>>,
+    pub(crate) rights: R,
 }
 
 // === impl Gate ===
 
-impl Gate {
+impl<R> Gate<R> {
     /// Lets programs of this machine in.
-    pub(super) fn local() -> Self {
-        Self { clients: None }
-    }
-
-    /// Lets whoever shows a token of a file in: on each line `TOKEN`, `CLIENT TOKEN`, or `CLIENT TOKEN
-    /// queues=NAME,NAME`.
-    pub(super) async fn of_tokens(path: &Path) -> Result<Self, AccessError> {
-        let clients = Clients::read(path, Some(SOLE_CLIENT), Queues::parse).await?;
-        Ok(Self {
-            clients: Some(clients),
-        })
-    }
-
-    /// Tells of queues that a client may post to, and that the workflow does not have.
-    pub(super) fn warn_of_unknown_queues(&self, plan: &Plan) {
-        for client in self.clients.iter().flat_map(Clients::iter) {
-            for queue in client.rights.unknown(plan) {
-                tracing::warn!(
-                    client = &*client.name,
-                    queue,
-                    "the file of tokens names a queue that the workflow does not have"
-                );
-            }
+    pub(crate) fn local() -> Self {
+        Self {
+            clients: None,
+            option: "",
         }
     }
 
+    /// Lets whoever shows a token of these clients in, which the file of `option` has.
+    pub(crate) fn of(clients: Clients<R>, option: &'static str) -> Self {
+        Self {
+            clients: Some(clients),
+            option,
+        }
+    }
+
+    /// The clients that may ask; none where no token is needed.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = &Client<R>> {
+        self.clients.iter().flat_map(Clients::iter)
+    }
+}
+
+impl<R> Gate<R>
+where
+    R: Clone + Default + Send + Sync + 'static,
+{
     /// Lets a request pass, or answers it.
-    pub(super) async fn pass(
+    pub(crate) async fn pass(
         State(gate): State<Self>,
         mut request: Request,
         next: Next,
@@ -92,7 +95,7 @@ impl Gate {
     }
 
     /// Caller of a request; `None` for a health check from a caller that may ask for nothing else.
-    fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Option<Caller>, Refused> {
+    fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Option<Caller<R>>, Refused> {
         let admitted = refuse_page(headers).and_then(|()| self.caller(uri, headers));
         match admitted {
             Ok(caller) => Ok(Some(caller)),
@@ -101,7 +104,7 @@ impl Gate {
         }
     }
 
-    fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<Caller, Refused> {
+    fn caller(&self, uri: &Uri, headers: &HeaderMap) -> Result<Caller<R>, Refused> {
         let Some(clients) = &self.clients else {
             refuse_other_names(uri, headers)?;
             return Ok(Caller::local());
@@ -110,15 +113,47 @@ impl Gate {
         let client = Token::shown(headers).and_then(|it| {
             clients.whose(&it).map(|client| Caller {
                 client: Some(client.name.clone()),
-                queues: client.rights.clone(),
+                rights: client.rights.clone(),
             })
         });
         client.ok_or_else(|| {
             Refused::new(
                 StatusCode::UNAUTHORIZED,
-                "show a token of --submit-token: `Authorization: Bearer TOKEN`",
+                format!(
+                    "show a token of {}: `Authorization: Bearer TOKEN`",
+                    self.option
+                ),
             )
         })
+    }
+}
+
+impl<R> Clone for Gate<R> {
+    fn clone(&self) -> Self {
+        Self {
+            clients: self.clients.clone(),
+            option: self.option,
+        }
+    }
+}
+
+// === impl Caller ===
+
+impl<R: Default> Caller<R> {
+    /// Whoever is on this machine, where no token is needed.
+    fn local() -> Self {
+        Self {
+            client: None,
+            rights: R::default(),
+        }
+    }
+}
+
+impl<R: Clone + Send + Sync + 'static> Caller<R> {
+    /// Caller of a call, as the gate has attached it to the request.
+    pub(crate) fn of_call<T>(request: &tonic::Request<T>) -> Result<Self, Status> {
+        let caller = request.extensions().get().cloned();
+        caller.ok_or_else(|| Status::internal("it is not known who calls"))
     }
 }
 
@@ -133,14 +168,18 @@ mod tests {
     }
 
     fn asked(uri: &str, token: Option<&str>, headers: &[(&'static str, &str)]) -> u16 {
-        let parse = |word| Clients::parse(word, Some(SOLE_CLIENT), Queues::parse);
+        let parse = |word| Clients::parse(word, Some("sole"), |_| Ok(()));
         let clients = token.map(|word| parse(word).expect("a token"));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, value.parse().expect("a value"));
         }
         let uri = uri.parse().expect("an address");
-        let refused = Gate { clients }.admit(&uri, &map).err();
+        let gate = Gate {
+            clients,
+            option: "--tokens",
+        };
+        let refused = gate.admit(&uri, &map).err();
         refused.map_or(200, |refused| refused.status.as_u16())
     }
 

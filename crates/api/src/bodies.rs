@@ -1,0 +1,110 @@
+//! The bodies of requests, for which there is room before they are read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::HttpBody;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, HeaderMap};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::pace::{Pace, Paced, Pressure, TooSlow};
+use crate::refused::Refused;
+
+/// Longest time that the body of a request may take; less while others wait.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// Memory for the bodies of the requests of a listener.
+pub(crate) struct Bodies {
+    /// A permit is for a KiB.
+    pub(crate) room: Arc<Semaphore>,
+    /// Felt while a request waits for room.
+    pub(crate) pressure: Pressure,
+    /// Bytes of a body, at most.
+    limit: usize,
+    /// How long a request waits for room.
+    patience: Duration,
+}
+
+/// A share of that memory, given back when the last holder is gone.
+pub(crate) type Room = Arc<OwnedSemaphorePermit>;
+
+// === impl Bodies ===
+
+impl Bodies {
+    /// Bodies of at most `limit` bytes, with room for so many of the largest at a time.
+    pub(crate) fn new(
+        limit: usize,
+        at_once: usize,
+        patience: Duration,
+        pressure: Pressure,
+    ) -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(at_once * limit / 1024)),
+            pressure,
+            limit,
+            patience,
+        }
+    }
+
+    /// Waits for room for a request of so many bytes, no more than a body may have.
+    pub(crate) async fn room(&self, bytes: usize) -> Result<Room, Refused> {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        if let Ok(room) = self.room.clone().try_acquire_many_owned(kib) {
+            return Ok(Arc::new(room));
+        }
+        // Those who have room and bring nothing lose it sooner.
+        let _waiting = self.pressure.wait();
+        let room = self.room.clone().acquire_many_owned(kib);
+        match timeout(self.patience, room).await {
+            Ok(Ok(room)) => Ok(Arc::new(room)),
+            _ => Err(Refused::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many large requests at a time; the same again is safe",
+            )),
+        }
+    }
+
+    /// The body of a request; there is room for it before it is read.
+    pub(crate) async fn read(&self, request: Request) -> Result<(Room, Bytes), Refused> {
+        let too_large = || {
+            let why = format!("a request has at most {} bytes", self.limit);
+            Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+        };
+        let length = match request.body().size_hint().upper() {
+            Some(length) => usize::try_from(length).unwrap_or(usize::MAX),
+            None => self.limit,
+        };
+        if length > self.limit {
+            return Err(too_large());
+        }
+        let room = self.room(length).await?;
+        let pace = Pace::new(BODY_TIME, self.pressure.clone());
+        let body = Paced::new(request.into_body(), pace);
+        match Limited::new(body, length).collect().await {
+            Ok(body) => Ok((room, body.to_bytes())),
+            Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+            Err(error) if error.is::<TooSlow>() => Err(Refused::new(
+                StatusCode::REQUEST_TIMEOUT,
+                format!(
+                    "the body did not come within {} s, or brought too little while others waited",
+                    BODY_TIME.as_secs()
+                ),
+            )),
+            Err(error) => Err(Refused::new(StatusCode::BAD_REQUEST, error.to_string())),
+        }
+    }
+}
+
+/// Whether a body is of a media type, whatever its parameters. A page in a browser cannot send types other
+/// than those of forms without asking first, which it may not.
+pub(crate) fn is_of_type(headers: &HeaderMap, name: &str) -> bool {
+    let value = headers.get(CONTENT_TYPE);
+    let value = value.and_then(|value| value.to_str().ok());
+    let essence = value.map(|value| value.split(';').next().unwrap_or_default().trim());
+    essence.is_some_and(|essence| essence.eq_ignore_ascii_case(name))
+}

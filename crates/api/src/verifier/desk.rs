@@ -1,0 +1,117 @@
+//! What the conversations of a TCP port have in common: who has how many requests under way, and that
+//! all of them are answered before the port closes.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use proofmill_shutdown::{Level, Shutdown};
+use proofmill_verifier::{Handle, KeyError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::conversation::{Conversation, Peer, UNANSWERED_MAX};
+use crate::gate::Caller;
+use crate::refused::Refused;
+
+/// The client of a port that needs no token: whoever is on this machine. It is not the one behind the
+/// socket, which only this user can open.
+const LOOPBACK: &str = "loopback";
+
+/// Calls and requests at a time, more than a listener has connections for.
+const AT_ONCE: u32 = 1 << 20;
+
+/// Rights of a verifier's clients, which are all the same.
+pub(super) type Rights = ();
+
+/// Where the callers of a port are received.
+pub(super) struct Desk {
+    pub(super) handle: Handle,
+    pub(super) shutdown: Shutdown,
+    /// Of each client, for its requests without an answer.
+    places: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    conversations: AtomicU64,
+    open: Arc<Semaphore>,
+}
+
+/// Kept until a caller has its answer.
+pub(super) type Received = OwnedSemaphorePermit;
+
+// === impl Desk ===
+
+impl Desk {
+    pub(super) fn new(handle: Handle, shutdown: Shutdown) -> Arc<Self> {
+        Arc::new(Self {
+            handle,
+            shutdown,
+            places: Mutex::default(),
+            conversations: AtomicU64::new(0),
+            open: Arc::new(Semaphore::new(AT_ONCE as usize)),
+        })
+    }
+
+    /// Receives a caller, unless the verifier is to end.
+    pub(super) fn receive(&self) -> Result<Received, Refused> {
+        let received = self.open.clone().try_acquire_owned();
+        match received {
+            Ok(received) if !self.is_stopping() => Ok(received),
+            _ => Err(Self::stopping()),
+        }
+    }
+
+    /// Whether the verifier is to end.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.shutdown.level() >= Level::Drain
+    }
+
+    /// Waits until everybody who was received has an answer; nobody is received from now on.
+    pub(super) async fn close(&self) {
+        // The semaphore is never closed.
+        let _ = self.open.acquire_many(AT_ONCE).await;
+    }
+
+    /// A new conversation of a caller.
+    pub(super) fn conversation(&self, caller: &Caller<Rights>) -> Conversation {
+        Conversation::new(self.handle.clone(), self.peer(caller))
+    }
+
+    /// A caller, as the other end of a new conversation.
+    pub(super) fn peer(&self, caller: &Caller<Rights>) -> Peer {
+        let number = self.conversations.fetch_add(1, Ordering::Relaxed);
+        let name = format!("port {number}");
+        match &caller.client {
+            None => Peer::new(LOOPBACK, &name),
+            Some(client) => Peer::of_client(client.clone(), &name, self.places(client)),
+        }
+    }
+
+    /// The client's name.
+    pub(super) fn client(caller: &Caller<Rights>) -> &str {
+        caller.client.as_deref().unwrap_or(LOOPBACK)
+    }
+
+    pub(super) fn stopping() -> Refused {
+        let why = "the verifier is stopping, and takes nothing more";
+        Refused::new(StatusCode::SERVICE_UNAVAILABLE, why)
+    }
+
+    /// There are as many clients as the file of tokens has.
+    fn places(&self, client: &Arc<str>) -> Arc<Semaphore> {
+        // Nothing panics while it is held.
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = places
+            .entry(client.clone())
+            .or_insert_with(|| Arc::new(Semaphore::new(UNANSWERED_MAX)));
+        places.clone()
+    }
+}
+
+impl From<KeyError> for Refused {
+    fn from(error: KeyError) -> Self {
+        let status = match error {
+            KeyError::TooMany { .. } => StatusCode::CONFLICT,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, error.to_string())
+    }
+}

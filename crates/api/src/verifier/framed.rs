@@ -1,0 +1,103 @@
+//! Conversations in frames of MessagePack.
+
+use std::future::pending;
+use std::io;
+
+use bytes::Bytes;
+use proofmill_shutdown::Shutdown;
+use proofmill_verifier::Handle;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
+
+use super::conversation::{Answers, Break, Peer, Questions, converse_over};
+use super::frame::{FrameError, Frames, write_frame};
+use super::message::{Answer, decode_ask};
+use super::order::Question;
+
+/// Answers everything that is asked on a stream, in whatever order the answers come, until it ends or
+/// `shutdown` says [`Level::Drain`](proofmill_shutdown::Level::Drain); then what was accepted is answered.
+/// If the stream breaks, what was asked on it is taken back.
+///
+/// # Errors
+///
+/// [`FrameError`] for a stream that breaks, or that has no frames.
+pub async fn converse(
+    handle: Handle,
+    peer: Peer,
+    reader: impl AsyncRead + Unpin + Send,
+    writer: impl AsyncWrite + Unpin + Send,
+    shutdown: Shutdown,
+) -> Result<(), FrameError> {
+    let questions = FramedQuestions {
+        frames: Frames::new(reader),
+        end: None,
+    };
+    let answers = FramedAnswers(BufWriter::new(writer));
+    converse_over(handle, peer, questions, answers, shutdown)
+        .await
+        .map(|_| ())
+}
+
+/// The question in a frame.
+pub(super) fn question(frame: &Bytes) -> Question {
+    match decode_ask(frame) {
+        Ok(ask) => Question {
+            request_id: ask.request_id,
+            order: ask.body.order(frame).map_err(|error| error.to_string()),
+        },
+        Err((request_id, error)) => Question {
+            request_id,
+            order: Err(error.to_string()),
+        },
+    }
+}
+
+struct FramedQuestions<R> {
+    frames: Frames<R>,
+    /// Nothing more can be told apart, and this is said first.
+    end: Option<FrameError>,
+}
+
+struct FramedAnswers<W: AsyncWrite>(BufWriter<W>);
+
+// === impl FramedQuestions ===
+
+impl<R: AsyncRead + Unpin + Send> Questions for FramedQuestions<R> {
+    type Error = FrameError;
+
+    async fn next(&mut self) -> Result<Option<Question>, Break<FrameError>> {
+        if let Some(error) = self.end.take() {
+            return Err(Break::Malformed(error));
+        }
+        match self.frames.next().await {
+            Ok(frame) => Ok(frame.map(|frame| question(&frame))),
+            Err(error @ FrameError::TooLong(_)) => {
+                let order = Err(error.to_string());
+                self.end = Some(error);
+                Ok(Some(Question {
+                    request_id: 0,
+                    order,
+                }))
+            }
+            Err(error) => Err(Break::Gone(error)),
+        }
+    }
+}
+
+// === impl FramedAnswers ===
+
+impl<W: AsyncWrite + Unpin + Send> Answers for FramedAnswers<W> {
+    type Error = io::Error;
+
+    async fn write(&mut self, answer: Answer) -> io::Result<()> {
+        write_frame(&mut self.0, &answer.encode()).await
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().await
+    }
+
+    /// A stream tells when it is written to.
+    async fn closed(&mut self) {
+        pending().await
+    }
+}

@@ -1,0 +1,145 @@
+//! A proof to be verified as JSON, and its verdict.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::message::VerificationResult;
+use super::order::{Order, ProofOrder, Question};
+use crate::refused::Refused;
+
+/// The body of a request.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body<'a> {
+    #[serde(default)]
+    request_id: u64,
+    kind: String,
+    key: Option<String>,
+    #[serde(borrow)]
+    statement: Option<&'a RawValue>,
+    #[serde(borrow)]
+    proof: &'a RawValue,
+    #[serde(default)]
+    source: String,
+    #[serde(default)]
+    priority: u8,
+    deadline_ms: Option<u64>,
+}
+
+/// The question in a body. Proof and statement are JSON as the kind reads it, or bytes as a string of
+/// hexadecimal digits after `0x`.
+pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
+    let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
+    let asked: Body<'_> = serde_json::from_slice(body)
+        .map_err(|error| wrong(format!("no request to verify a proof: {error}")))?;
+    let key = asked.key.as_deref().map(str::parse).transpose();
+    let statement = asked
+        .statement
+        .map(|value| content(body, value, "statement"));
+    let order = ProofOrder {
+        kind: asked.kind,
+        key: key.map_err(|error| wrong(format!("`key`: {error}")))?,
+        statement: statement.transpose()?.unwrap_or_default(),
+        proof: content(body, asked.proof, "proof")?,
+        source: asked.source,
+        priority: asked.priority,
+        deadline: asked.deadline_ms.map(Duration::from_millis),
+    };
+    Ok(Question {
+        request_id: asked.request_id,
+        order: Ok(Order::Verify(order)),
+    })
+}
+
+/// What a field holds.
+fn content(body: &Bytes, value: &RawValue, field: &str) -> Result<Bytes, Refused> {
+    let text = value.get();
+    if !text.starts_with('"') {
+        return Ok(body.slice_ref(text.as_bytes()));
+    }
+    // Digits have no escapes: what has any is refused with the quotes' rest.
+    let digits = text.trim_matches('"').strip_prefix("0x");
+    let decoded = digits.and_then(|digits| hex::decode(digits).ok());
+    decoded.map(Bytes::from).ok_or_else(|| {
+        let why = format!(
+            "`{field}`: expected JSON as the kind reads it, or an even number of hexadecimal digits in a \
+             string after 0x"
+        );
+        Refused::new(StatusCode::BAD_REQUEST, why)
+    })
+}
+
+/// A verdict, with its status in a word too.
+pub(super) fn verdict(result: &VerificationResult) -> Value {
+    json!({
+        "request_id": result.request_id,
+        "verdict": result.status().map(|status| status.name()),
+        "status": result.status,
+        "error_message": result.error_message,
+        "time_in_queue_ms": result.time_in_queue_ms,
+        "time_in_verify_ms": result.time_in_verify_ms,
+        "batch_failure_count": result.batch_failure_count,
+        "batch_size": result.batch_size,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(body: &str) -> Result<Question, Refused> {
+        question(&Bytes::copy_from_slice(body.as_bytes()))
+    }
+
+    #[test]
+    fn proofs_are_json_as_it_is_or_hexadecimal_digits() {
+        let body =
+            r#"{"request_id": 7, "kind": "k", "proof": {"a": [1,  2]}, "statement": "0x00fF"}"#;
+        let question = asked(body).unwrap();
+        assert_eq!(question.request_id, 7);
+        let Ok(Order::Verify(order)) = question.order else {
+            panic!("{question:?}");
+        };
+        assert_eq!(order.proof, r#"{"a": [1,  2]}"#);
+        assert_eq!(*order.statement, [0, 255]);
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_with_the_reason() {
+        let digest = "0".repeat(63);
+        for (body, why) in [
+            ("", "EOF"),
+            ("{", "EOF"),
+            ("[]", "no request"),
+            (r#"{"kind": "k"}"#, "missing field `proof`"),
+            (
+                r#"{"kind": "k", "proof": 1, "spell": 2}"#,
+                "unknown field `spell`",
+            ),
+            (r#"{"kind": "k", "proof": 1, "priority": 256}"#, "256"),
+            (r#"{"kind": "k", "proof": "00"}"#, "`proof`: expected"),
+            (r#"{"kind": "k", "proof": "0x0"}"#, "`proof`: expected"),
+            (
+                r#"{"kind": "k", "proof": "0x\u0030\u0030"}"#,
+                "`proof`: expected",
+            ),
+            (
+                r#"{"kind": "k", "proof": 1, "statement": "0xgg"}"#,
+                "`statement`: expected",
+            ),
+            (
+                &format!(r#"{{"kind": "k", "proof": 1, "key": "{digest}"}}"#),
+                "`key`: a key's digest",
+            ),
+        ] {
+            let refused = asked(body).unwrap_err();
+            assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+            assert!(refused.why.contains(why), "{}", refused.why);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Requests over HTTP, on the port that speaks gRPC: one proof each, and keys.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get, post};
+use axum::{Extension, Json, Router};
+use bytes::Bytes;
+use proofmill_telemetry::FrontPage;
+use proofmill_verifier::KeyDigest;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::conversation::Conversation;
+use super::desk::{Desk, Rights};
+use super::framed;
+use super::json::{question, verdict};
+use super::message::{Answer, AnswerBody, KeyEntry};
+use super::order::{Order, Question};
+use crate::bodies::{Bodies, is_of_type};
+use crate::gate::{Caller, Gate};
+use crate::grpc::Calls;
+use crate::page::front;
+use crate::refused::Refused;
+
+/// What else is answered on the port, for requests to other paths.
+pub(super) const KNOWN: &str = "there is POST /v1/verify, GET and POST /v1/keys, DELETE /v1/keys/DIGEST, \
+                                and GET /v1/kinds";
+
+const MSGPACK: &str = "application/msgpack";
+
+const FRONT: FrontPage<'_> = FrontPage {
+    title: "proofmill verifier",
+    about: "Proofs of several kinds are verified here, over HTTP and gRPC. Where tokens are configured, show \
+            one: Authorization: Bearer TOKEN.",
+    links: &[("/v1/kinds", "the kinds of proofs that are taken, as JSON")],
+    calls: &[
+        ("POST /v1/verify", "verifies a proof"),
+        (
+            "GET, POST /v1/keys; DELETE /v1/keys/DIGEST",
+            "your verifying keys",
+        ),
+        (
+            "proofmill.verifier.v1.Verifier",
+            "streams of proofs over gRPC; the server has reflection, and grpc.health.v1",
+        ),
+    ],
+    document: "verifier.md",
+};
+
+type Answered = Result<Response, Refused>;
+
+/// What the requests need.
+#[derive(Clone)]
+struct Site {
+    desk: Arc<Desk>,
+    bodies: Arc<Bodies>,
+}
+
+/// How the body of a request for a verdict is encoded, and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    MessagePack,
+}
+
+/// A conversation of one request, which is taken back if nobody waits for its answer any more.
+struct Asking(Conversation);
+
+pub(super) fn router(
+    desk: Arc<Desk>,
+    bodies: Arc<Bodies>,
+    calls: Calls,
+    gate: Gate<Rights>,
+) -> Router {
+    let others = move |request: Request| calls.clone().answer(request);
+    Router::new()
+        .route("/v1/verify", post(verify))
+        .route("/v1/keys", get(keys).post(add_key))
+        .route("/v1/keys/{digest}", delete(remove_key))
+        .route("/v1/kinds", get(kinds))
+        .fallback(others)
+        .layer(middleware::from_fn_with_state(gate, Gate::pass))
+        .with_state(Site { desk, bodies })
+        // It tells nothing of what is verified, and so needs no token.
+        .route("/", get(async || front(&FRONT)))
+}
+
+async fn verify(
+    State(site): State<Site>,
+    Extension(caller): Extension<Caller<Rights>>,
+    request: Request,
+) -> Answered {
+    let form = form(request.headers())?;
+    let received = site.desk.receive()?;
+    let (room, body) = site.bodies.read(request).await?;
+    let question = match form {
+        Form::Json => question(&body)?,
+        Form::MessagePack => framed::question(&body),
+    };
+    if let Question {
+        order: Ok(order), ..
+    } = &question
+        && !matches!(order, Order::Verify(_))
+    {
+        let why = "no proof to verify: keys are at /v1/keys";
+        return Err(Refused::new(StatusCode::BAD_REQUEST, why));
+    }
+    let asking = Asking(site.desk.conversation(&caller));
+    let place = asking.0.place().await;
+    let answer = asking.0.answer(question).await;
+    // It is accepted, and counted among what the verifier holds.
+    drop((room, body));
+    let answer = answer.await;
+    drop((place, received));
+    if matches!(answer.body, AnswerBody::Refused { .. }) && site.desk.is_stopping() {
+        return Err(Desk::stopping());
+    }
+    told(form, &answer)
+}
+
+/// The verdict, or why the request was not taken.
+fn told(form: Form, answer: &Answer) -> Answered {
+    match (&answer.body, form) {
+        (AnswerBody::Refused { error_message }, _) => {
+            Err(Refused::new(StatusCode::BAD_REQUEST, error_message))
+        }
+        (AnswerBody::Result(result), Form::Json) => Ok(Json(verdict(result)).into_response()),
+        _ => Ok(([(header::CONTENT_TYPE, MSGPACK)], answer.encode()).into_response()),
+    }
+}
+
+fn form(headers: &HeaderMap) -> Result<Form, Refused> {
+    if is_of_type(headers, "application/json") {
+        Ok(Form::Json)
+    } else if is_of_type(headers, MSGPACK) || is_of_type(headers, "application/x-msgpack") {
+        Ok(Form::MessagePack)
+    } else {
+        Err(Refused::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("Content-Type: application/json, or {MSGPACK} for the content of a frame"),
+        ))
+    }
+}
+
+async fn keys(
+    State(site): State<Site>,
+    Extension(caller): Extension<Caller<Rights>>,
+) -> Json<serde_json::Value> {
+    let keys = site.desk.handle.keys(Desk::client(&caller)).into_iter();
+    let keys: Vec<KeyEntry> = keys.map(KeyEntry::from).collect();
+    Json(json!({ "keys": keys }))
+}
+
+/// What is beside the key in the request to add it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfKind {
+    kind: String,
+}
+
+/// Adds a key, which is the body as it is.
+async fn add_key(
+    State(site): State<Site>,
+    Extension(caller): Extension<Caller<Rights>>,
+    query: Result<Query<OfKind>, QueryRejection>,
+    request: Request,
+) -> Answered {
+    let Query(OfKind { kind }) = query.map_err(|rejection| {
+        let why = format!(
+            "name the kind of proofs that the key is for, as in POST /v1/keys?kind=groth16-bn254: {}",
+            rejection.body_text()
+        );
+        Refused::new(StatusCode::BAD_REQUEST, why)
+    })?;
+    let form_types = [
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "text/plain",
+    ];
+    if form_types
+        .iter()
+        .any(|name| is_of_type(request.headers(), name))
+    {
+        return Err(Refused::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Content-Type: application/json for a key in JSON, application/octet-stream for any other",
+        ));
+    }
+    let received = site.desk.receive()?;
+    let (room, body): (_, Bytes) = site.bodies.read(request).await?;
+    let client = Desk::client(&caller);
+    let digest = site.desk.handle.add_key(client, &kind, body).await?;
+    drop((room, received));
+    let added = json!({ "digest": digest.to_string(), "kind": kind });
+    Ok((StatusCode::CREATED, Json(added)).into_response())
+}
+
+async fn remove_key(
+    State(site): State<Site>,
+    Extension(caller): Extension<Caller<Rights>>,
+    digest: Result<Path<String>, PathRejection>,
+) -> Answered {
+    let Path(digest) = digest?;
+    let digest: KeyDigest = digest
+        .parse()
+        .map_err(|error| Refused::new(StatusCode::BAD_REQUEST, format!("{error}")))?;
+    if site.desk.handle.remove_key(Desk::client(&caller), digest) {
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        let why = format!("no key {digest} of yours is here");
+        Err(Refused::new(StatusCode::NOT_FOUND, why))
+    }
+}
+
+async fn kinds(State(site): State<Site>) -> Json<serde_json::Value> {
+    Json(json!({ "kinds": site.desk.handle.kinds() }))
+}
+
+// === impl Asking ===
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.take_back();
+    }
+}

@@ -1,0 +1,243 @@
+//! Proofs in files and folders, found by what the files hold and how they are called.
+
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use proofmill_r1cs::iden3::open_regular;
+
+use super::statement::{nearest_key, statement_of};
+use crate::args::verify::Verify;
+use crate::content::Content;
+
+/// Bytes of a file by which a proof is told from others.
+const HEAD: u64 = 4096;
+
+/// A rollup proof of `bb`, which tells by its length alone what it is.
+const ROLLUP_PROOF_BYTES: u64 = 15_360;
+
+/// What was found at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A proof, and what belongs to it.
+    Proof(Candidate),
+    /// Nothing can be said of it, and why.
+    Unread { path: PathBuf, why: String },
+}
+
+/// A file that is taken for a proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    pub(super) kind: Form,
+    /// The file of its statement, if there is one.
+    pub(super) statement: Option<PathBuf>,
+    /// The file of its verifying key, if there is one.
+    pub(super) key: Option<PathBuf>,
+}
+
+/// The kind of a proof, as far as a look at it tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Groth16 in snarkjs's JSON, over the curve that it names.
+    Snarkjs,
+    /// The kind of that name.
+    Kind(String),
+}
+
+/// What was found by all paths.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) found: Vec<Found>,
+    /// Files in folders that are no proofs, statements of proofs and keys among them.
+    pub(super) others: usize,
+}
+
+/// A search for proofs.
+struct Search<'a> {
+    args: &'a Verify,
+    findings: Findings,
+}
+
+/// Why a file is looked at.
+#[derive(Clone, Copy)]
+enum Reason<'a> {
+    /// The command line names it.
+    Named,
+    /// It is in a folder that the command line names.
+    Within(&'a Path),
+}
+
+/// All proofs at the paths of a command line, in their order; those of a folder sorted by name.
+pub(super) fn find(args: &Verify) -> Findings {
+    let mut search = Search {
+        args,
+        findings: Findings::default(),
+    };
+    for path in &args.paths {
+        match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => search.folder(path, path),
+            _ => search.file(path, Reason::Named),
+        }
+    }
+    search.findings
+}
+
+// === impl Search ===
+
+impl Search<'_> {
+    /// What is in a folder. Hidden files are left out, and links to folders are not followed.
+    fn folder(&mut self, folder: &Path, root: &Path) {
+        let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(error) => return self.unread(folder, error.to_string()),
+        };
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(found) if found.is_dir() => self.folder(&path, root),
+                Ok(found) if found.is_symlink() && path.is_dir() => self.findings.others += 1,
+                Ok(_) => self.file(&path, Reason::Within(root)),
+                Err(error) => self.unread(&path, error.to_string()),
+            }
+        }
+    }
+
+    fn file(&mut self, path: &Path, reason: Reason<'_>) {
+        let looked = match look(path) {
+            Ok(looked) => looked,
+            // A pipe or a device in a folder is no proof.
+            Err(error)
+                if error.kind() == ErrorKind::InvalidInput
+                    && matches!(reason, Reason::Within(_)) =>
+            {
+                self.findings.others += 1;
+                return;
+            }
+            Err(error) => return self.unread(path, error.to_string()),
+        };
+        let is_called = matches!(reason, Reason::Named) || is_called_proof(path);
+        match self.form(&looked, is_called) {
+            Some(kind) => {
+                let root = match reason {
+                    Reason::Named => path.parent(),
+                    Reason::Within(root) => Some(root),
+                };
+                let candidate = Candidate {
+                    kind,
+                    statement: self.args.inputs.clone().or_else(|| statement_of(path)),
+                    key: self.args.key.clone().or_else(|| nearest_key(path, root)),
+                    path: path.to_owned(),
+                };
+                self.findings.found.push(Found::Proof(candidate));
+            }
+            None if matches!(reason, Reason::Within(_)) => self.findings.others += 1,
+            None => self.unread(path, looked.no_proof()),
+        }
+    }
+
+    fn form(&self, looked: &Looked, is_called: bool) -> Option<Form> {
+        let told = looked.form(is_called);
+        match &self.args.kind {
+            Some(kind) if is_called || told.is_some() => Some(Form::Kind(kind.clone())),
+            _ => told,
+        }
+    }
+
+    fn unread(&mut self, path: &Path, why: String) {
+        let path = path.to_owned();
+        self.findings.found.push(Found::Unread { path, why });
+    }
+}
+
+/// The beginning of a file, and its length.
+struct Looked {
+    head: Vec<u8>,
+    length: u64,
+}
+
+fn look(path: &Path) -> io::Result<Looked> {
+    let file = open_regular(path)?;
+    let length = file.metadata()?.len();
+    let mut head = Vec::new();
+    file.take(HEAD).read_to_end(&mut head)?;
+    Ok(Looked { head, length })
+}
+
+/// Whether a file's name says that it is a proof: `proof`, `NAME.proof`.
+fn is_called_proof(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "proof")
+        || path
+            .extension()
+            .is_some_and(|extension| extension == "proof")
+}
+
+// === impl Looked ===
+
+impl Looked {
+    /// What kind of proof it is. By its length alone only if its name says that it is one.
+    fn form(&self, is_called: bool) -> Option<Form> {
+        let kind = |name: &str| Some(Form::Kind(name.to_owned()));
+        if self.head.starts_with(b"PMKZ") {
+            return kind("kzg");
+        }
+        if self.head.starts_with(b"PMIO") {
+            return kind("grumpkin-ipa");
+        }
+        match Content::of(&self.head) {
+            Some(Content::Json) => {
+                let is_proof = self.head.windows(6).any(|word| word == b"\"pi_a\"");
+                return is_proof.then_some(Form::Snarkjs);
+            }
+            Some(_) => return None,
+            None => {}
+        }
+        match self.length {
+            ROLLUP_PROOF_BYTES if is_called => kind("grumpkin-ipa"),
+            128 if is_called => kind("groth16-bn254"),
+            192 if is_called => kind("groth16-bls12-381"),
+            _ => None,
+        }
+    }
+
+    fn no_proof(&self) -> String {
+        match Content::of(&self.head) {
+            Some(Content::Json) => "JSON, and no proof of snarkjs: there is no `pi_a` in it".into(),
+            Some(content) => format!("{}, not a proof", content.named()),
+            None if self.length == 0 => "the file is empty".into(),
+            None => "nothing in it tells what kind of proof it is: name it with --kind".into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn proofs_are_told_by_what_they_hold_and_by_length_only_under_their_name() {
+        let form = |head: &[u8], length, is_called| {
+            let head = head.to_vec();
+            Looked { head, length }.form(is_called)
+        };
+        let kind = |name: &str| Some(Form::Kind(name.to_owned()));
+        assert_eq!(form(b"{\"pi_a\": []}", 12, false), Some(Form::Snarkjs));
+        assert_eq!(form(b"PMKZ\x01", 5, false), kind("kzg"));
+        assert_eq!(form(b"PMIO\x01", 5, false), kind("grumpkin-ipa"));
+        for (length, name) in [
+            (15_360, "grumpkin-ipa"),
+            (128, "groth16-bn254"),
+            (192, "groth16-bls12-381"),
+        ] {
+            assert_eq!(form(&[1; 64], length, true), kind(name));
+            assert_eq!(form(&[1; 64], length, false), None);
+        }
+        for none in [&b"{\"vk_alpha_1\": []}"[..], b"[\"7\"]", b"zkey", b""] {
+            assert_eq!(form(none, none.len() as u64, true), None);
+        }
+    }
+}

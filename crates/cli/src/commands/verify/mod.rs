@@ -1,0 +1,19 @@
+//! `proofmill verify`
+
+mod find;
+mod pairs;
+mod paths;
+mod read;
+mod statement;
+mod tally;
+mod tell;
+
+use crate::args::verify::Verify;
+use crate::failure::Failure;
+
+pub(crate) async fn run(args: &Verify) -> Result<(), Failure> {
+    match &args.vk {
+        Some(vk) => pairs::run(args, vk),
+        None => paths::run(args).await,
+    }
+}

@@ -1,0 +1,130 @@
+//! Proofs of any kinds in files and folders, verified together by the verifier's own service.
+
+use std::path::Path;
+use std::time::Instant;
+
+use proofmill_ipa::{ROLLUP_LOG_SIZE, Srs};
+use proofmill_shutdown::Level;
+use proofmill_verifier::{KeyLimits, Kinds, Options, Service};
+use tokio::sync::mpsc;
+
+use super::find::{Candidate, Findings, Form, Found, find};
+use super::read::Reader;
+use super::tell::Teller;
+use crate::args::verifier::STATE;
+use crate::args::verify::Verify;
+use crate::commands::verifier::SRS_FILE;
+use crate::failure::Failure;
+use crate::progress::{Screen, counted};
+use crate::signals;
+
+/// Proofs that are checked together, at most.
+const BATCH: usize = 256;
+/// Proofs that are read and have no verdict, at most.
+const UNDER_WAY: usize = 1024;
+/// Verifying keys, at most, and their bytes.
+const KEYS: KeyLimits = KeyLimits {
+    keys: 1 << 16,
+    bytes: 1 << 30,
+};
+/// The kind that needs points.
+const ROLLUP: &str = "grumpkin-ipa";
+
+pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
+    if args.key_safety.allow_insecure_key {
+        return Err(Failure::usage("--allow-insecure-key goes with --vk only"));
+    }
+    let began = Instant::now();
+    let screen = Screen::open();
+    let searching = args.clone();
+    let findings = tokio::task::spawn_blocking(move || find(&searching)).await?;
+    check(args, &findings)?;
+    let options = options(args, &findings, &screen).await?;
+    let limit = options.request_bytes;
+    let (service, handle) = Service::open(options).map_err(|error| Failure::of(&error))?;
+    let interrupted = signals::first()?;
+    let (ending, ended) = proofmill_shutdown::channel();
+    let serving = tokio::spawn(service.run(ended));
+    let mut teller = Teller::new(args, &screen, findings.found.len());
+    let (sender, mut asked) = mpsc::channel(UNDER_WAY);
+    let reading = tokio::spawn(Reader::new(handle, limit).run(findings.found, sender));
+    let telling = async {
+        while let Some(asked) = asked.recv().await {
+            teller.tell(asked).await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    let stopping = async {
+        interrupted.await;
+        // What has no verdict now gets none, and is counted.
+        reading.abort();
+        ending.raise(Level::Stop);
+        std::future::pending::<()>().await;
+    };
+    let told = tokio::select! {
+        told = telling => told,
+        () = stopping => Ok(()),
+    };
+    ending.raise(Level::Stop);
+    let _ = serving.await;
+    told?;
+    teller.summary(findings.others, began.elapsed())
+}
+
+/// That there is something to verify, and that the command line fits it.
+fn check(args: &Verify, findings: &Findings) -> Result<(), Failure> {
+    if findings.found.is_empty() {
+        let files = counted(findings.others, "file");
+        return Err(
+            Failure::unanswered(format!("no proofs there: {files} of other content")).help(
+                "`proofmill verify --help` tells what is taken for a proof; --kind KIND takes files that are \
+                 named here, and those called NAME.proof, for proofs of that kind",
+            ),
+        );
+    }
+    if args.inputs.is_some() && findings.found.len() > 1 {
+        return Err(Failure::usage(format!(
+            "--inputs is the statement of one proof, and there are {}",
+            findings.found.len()
+        )));
+    }
+    Ok(())
+}
+
+async fn options(args: &Verify, findings: &Findings, screen: &Screen) -> Result<Options, Failure> {
+    let is_rollup = |found: &Found| matches!(found, Found::Proof(Candidate { kind: Form::Kind(kind), .. }) if kind == ROLLUP);
+    let srs = if findings.found.iter().any(is_rollup) {
+        let spinner = screen.spinner("deriving the points for rollup proofs");
+        let srs = tokio::task::spawn_blocking(srs).await?;
+        spinner.clear();
+        Some(srs?)
+    } else {
+        None
+    };
+    let kinds = Kinds::all(srs.as_ref());
+    if let Some(kind) = &args.kind
+        && kind != ROLLUP
+        && !kinds.names().contains(&&**kind)
+    {
+        let known = kinds.names().join(", ");
+        return Err(Failure::usage(format!(
+            "--kind {kind}: there are {known}, {ROLLUP}"
+        )));
+    }
+    let mut options = Options::of(kinds);
+    options.threads = args.threads.threads.unwrap_or(0).into();
+    options.limits.batch = BATCH;
+    options.limits.requests = UNDER_WAY;
+    options.keys = KEYS;
+    Ok(options)
+}
+
+/// The points for rollup proofs: from the folder of a verifier that ran here, or derived.
+fn srs() -> Result<Srs, Failure> {
+    let path = Path::new(STATE).join(SRS_FILE);
+    match path.exists() {
+        true => Srs::load(&path)
+            .map_err(|error| Failure::of(&error).help("remove that file, and it is made again")),
+        false => Ok(Srs::derive(ROLLUP_LOG_SIZE)),
+    }
+}

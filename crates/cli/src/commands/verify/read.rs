@@ -1,0 +1,178 @@
+//! Reading files of proofs, and handing them over to be verified.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use proofmill_groth16::snarkjs::curve_of_json;
+use proofmill_groth16::{Curve, with_curve};
+use proofmill_r1cs::iden3::open_regular_or_inherited;
+use proofmill_verifier::kinds::Groth16;
+use proofmill_verifier::{Handle, KeyDigest, KeyError, Kind, Pending, Request};
+use tokio::sync::mpsc;
+
+use super::find::{Candidate, Form, Found};
+use super::pairs::check_json;
+use crate::content::Content;
+
+/// The client that the proofs are verified for.
+const CLIENT: &str = "files";
+/// Bytes of a key's file, at most.
+const KEY_BYTES: usize = 16 << 20;
+
+/// Reads files, and hands the proofs over.
+pub(super) struct Reader {
+    handle: Handle,
+    /// Bytes of a file, at most.
+    limit: usize,
+    /// Keys by kind and file.
+    keys: HashMap<(String, PathBuf), Result<KeyDigest, String>>,
+    count: u64,
+}
+
+/// A file, and the way to its verdict.
+pub(super) struct Asked {
+    pub(super) found: Found,
+    /// The kind's name, if it is known.
+    pub(super) kind: Option<String>,
+    /// The verdict to come; or why there is none.
+    pub(super) verdict: Result<Pending, String>,
+}
+
+// === impl Reader ===
+
+impl Reader {
+    pub(super) fn new(handle: Handle, limit: usize) -> Self {
+        Self {
+            handle,
+            limit,
+            keys: HashMap::new(),
+            count: 0,
+        }
+    }
+
+    /// Reads one after the other, as long as there is room for more and somebody wants them.
+    pub(super) async fn run(mut self, found: Vec<Found>, asked: mpsc::Sender<Asked>) {
+        for found in found {
+            let one = match found {
+                Found::Unread { ref why, .. } => Asked {
+                    kind: None,
+                    verdict: Err(why.clone()),
+                    found,
+                },
+                Found::Proof(candidate) => self.ask(candidate).await,
+            };
+            if asked.send(one).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn ask(&mut self, mut candidate: Candidate) -> Asked {
+        let mut kind = None;
+        let verdict = self.submit(&mut candidate, &mut kind).await;
+        Asked {
+            found: Found::Proof(candidate),
+            kind,
+            verdict,
+        }
+    }
+
+    /// Hands a proof over; or why there is no verdict on it. What turns out not to belong to it is
+    /// taken from the candidate.
+    async fn submit(
+        &mut self,
+        candidate: &mut Candidate,
+        kind: &mut Option<String>,
+    ) -> Result<Pending, String> {
+        let is_json = candidate.kind == Form::Snarkjs;
+        let proof = read(&candidate.path, self.limit, is_json).await?;
+        let name = match &candidate.kind {
+            Form::Kind(name) => name.clone(),
+            Form::Snarkjs => snarkjs_kind(&proof, candidate.key.as_deref()).await?,
+        };
+        let name = kind.insert(name);
+        self.count += 1;
+        let mut request = Request::new(CLIENT, &self.count.to_string(), name, proof);
+        let has_keys = self.handle.has_keys(name);
+        if has_keys.map_err(|error| error.to_string())? {
+            let digest = self.key(candidate.key.as_deref(), name).await?;
+            let Some(path) = &candidate.statement else {
+                return Err(
+                    "no statement: there is no public.json that belongs to it; name it with --inputs"
+                        .to_owned(),
+                );
+            };
+            let statement = read(path, self.limit, is_json).await;
+            let statement = statement.map_err(|why| format!("{}: {why}", path.display()))?;
+            request = request.under(digest, statement);
+        } else {
+            // The proof says all.
+            (candidate.statement, candidate.key) = (None, None);
+        }
+        let submitted = self.handle.submit(request).await;
+        submitted.map_err(|error| error.to_string())
+    }
+
+    /// A key, which is read once.
+    async fn key(&mut self, path: Option<&Path>, kind: &str) -> Result<KeyDigest, String> {
+        let Some(path) = path else {
+            return Err(
+                "no verifying key: there is no verification_key.json beside it or above; name one \
+                 with --key"
+                    .to_owned(),
+            );
+        };
+        let known = (kind.to_owned(), path.to_owned());
+        if let Some(key) = self.keys.get(&known) {
+            return key.clone();
+        }
+        let added = match read(path, KEY_BYTES, false).await {
+            Ok(bytes) => self
+                .handle
+                .add_key(CLIENT, kind, bytes)
+                .await
+                .map_err(|error: KeyError| error.to_string()),
+            Err(why) => Err(why),
+        };
+        let added = added.map_err(|why| format!("the key {}: {why}", path.display()));
+        self.keys.insert(known, added.clone());
+        added
+    }
+}
+
+/// The kind of a proof of snarkjs: over the curve that it names, or else that of its key.
+async fn snarkjs_kind(proof: &[u8], key: Option<&Path>) -> Result<String, String> {
+    let of = |json: &[u8]| curve_of_json(json).map_err(|error| error.to_string());
+    let curve = match (of(proof)?, key) {
+        (Some(curve), _) => Some(curve),
+        (None, Some(key)) => {
+            let key = read(key, KEY_BYTES, true).await;
+            of(&key.map_err(|why| format!("the key: {why}"))?)?
+        }
+        (None, None) => None,
+    };
+    let curve: Curve = curve.ok_or("neither the proof nor its key names a curve: add --kind")?;
+    Ok(with_curve!(curve, E => Groth16::<E>::new().name().to_owned()))
+}
+
+/// The content of a file, if it is not too large and whole.
+async fn read(path: &Path, limit: usize, is_json: bool) -> Result<Bytes, String> {
+    let path = path.to_owned();
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut bytes = Vec::new();
+        open_regular_or_inherited(&path)
+            .and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes))
+            .map_err(|error| error.to_string())?;
+        if bytes.len() > limit {
+            return Err(format!("more than {limit} bytes, the most that is read"));
+        }
+        if is_json || Content::of(&bytes).is_some_and(Content::is_json) {
+            check_json(&bytes)?;
+        }
+        Ok(bytes.into())
+    });
+    let read = reading.await;
+    read.unwrap_or_else(|error| Err(error.to_string()))
+}

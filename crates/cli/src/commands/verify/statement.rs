@@ -1,0 +1,80 @@
+//! The files that belong to a proof, by their names.
+
+use std::path::{Component, Path, PathBuf};
+
+/// Names of verifying keys.
+const KEYS: [&str; 2] = ["verification_key.json", "vk.json"];
+
+/// The file with a proof's statement, if there is one: its own name with `public` for `proof`, or
+/// `NAME.public.json` beside `NAME.json`.
+pub(super) fn statement_of(proof: &Path) -> Option<PathBuf> {
+    statement_names(proof.file_name()?.to_str()?)
+        .into_iter()
+        .map(|name| proof.with_file_name(name))
+        .find(|path| path != proof && path.exists())
+}
+
+fn statement_names(name: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Some(place) = name.rfind("proof") {
+        let (before, after) = (&name[..place], &name[place + "proof".len()..]);
+        names.push(format!("{before}public{after}"));
+    }
+    if let Some(stem) = name.strip_suffix(".json") {
+        names.push(format!("{stem}.public.json"));
+    }
+    names
+}
+
+/// The nearest verifying key: beside the proof, or in a folder above it. No higher than `root`; of a path
+/// that begins at the current folder, up to that one. What lies above those is somebody else's.
+pub(super) fn nearest_key(proof: &Path, root: Option<&Path>) -> Option<PathBuf> {
+    let folders = proof.ancestors().skip(1);
+    let within = folders.take_while(|folder| match folder.components().next_back() {
+        Some(Component::ParentDir) => root.is_some_and(|root| folder.starts_with(root)),
+        _ => proof.is_relative() || root.is_some_and(|root| folder.starts_with(root)),
+    });
+    within
+        .flat_map(|folder| KEYS.map(|name| folder.join(name)))
+        .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_named_after_its_proof() {
+        for (proof, statements) in [
+            ("proof.json", &["public.json", "proof.public.json"][..]),
+            ("a.proof", &["a.public"]),
+            ("proof", &["public"]),
+            ("proof_3.json", &["public_3.json", "proof_3.public.json"]),
+            (
+                "proofs-proof.json",
+                &["proofs-public.json", "proofs-proof.public.json"],
+            ),
+            ("a.json", &["a.public.json"]),
+            ("blob.bin", &[]),
+        ] {
+            assert_eq!(statement_names(proof), statements, "{proof}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_looked_for_no_higher_than_the_folder_that_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(path("top/mid/low")).expect("made");
+        let proof = path("top/mid/low/proof.json");
+        let nearest = |root: &str| nearest_key(&proof, Some(&path(root)));
+        assert_eq!(nearest("top"), None);
+        std::fs::write(path("top/vk.json"), "").expect("written");
+        assert_eq!(nearest("top"), Some(path("top/vk.json")));
+        assert_eq!(nearest("top/mid"), None);
+        std::fs::write(path("top/mid/low/verification_key.json"), "").expect("written");
+        let own = Some(path("top/mid/low/verification_key.json"));
+        assert_eq!(nearest("top"), own);
+        assert_eq!(nearest("top/mid/low"), own);
+    }
+}

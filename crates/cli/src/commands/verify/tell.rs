@@ -1,0 +1,174 @@
+//! What a person, or a program, is told of verdicts on files.
+
+use std::path::Path;
+use std::time::Duration;
+
+use proofmill_verifier::{Status, Unavailable};
+use serde_json::json;
+
+use super::find::{Candidate, Found};
+use super::read::Asked;
+use super::tally::Tally;
+use crate::args::verify::Verify;
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::{Bar, Screen, counted, span};
+
+/// Tells of verdicts as they come.
+pub(super) struct Teller {
+    screen: Screen,
+    bar: Bar,
+    is_json: bool,
+    tally: Tally,
+}
+
+/// What is known of a file.
+enum Verdict {
+    Valid,
+    /// It proves nothing, and why.
+    Invalid(String),
+    /// Nothing is known, and why.
+    Unread(String),
+}
+
+// === impl Teller ===
+
+impl Teller {
+    pub(super) fn new(args: &Verify, screen: &Screen, all: usize) -> Self {
+        Self {
+            screen: screen.clone(),
+            bar: screen.bar("verified", Some(all as u64)),
+            is_json: args.json,
+            // Each is undecided so far.
+            tally: Tally {
+                all,
+                undecided: all,
+                ..Tally::default()
+            },
+        }
+    }
+
+    /// Waits for a verdict, and tells it.
+    pub(super) async fn tell(&mut self, asked: Asked) -> Result<(), Failure> {
+        let Asked {
+            found,
+            kind,
+            verdict,
+        } = asked;
+        let verdict = match verdict {
+            Err(why) => Verdict::Unread(why),
+            Ok(pending) => match pending.await.status {
+                Status::Valid => Verdict::Valid,
+                Status::Invalid(reason) => Verdict::Invalid(reason.to_string()),
+                // It stays undecided.
+                Status::Unavailable(Unavailable::Stopped) => return Ok(()),
+                Status::Unavailable(reason) => Verdict::Unread(reason.to_string()),
+            },
+        };
+        self.tally.undecided -= 1;
+        match verdict {
+            Verdict::Valid => {}
+            Verdict::Invalid(_) => self.tally.invalid += 1,
+            Verdict::Unread(_) => self.tally.unread += 1,
+        }
+        let line = match self.is_json {
+            true => Some(object(&found, kind.as_deref(), &verdict).to_string()),
+            false => line(&found, &verdict),
+        };
+        if let Some(line) = line {
+            self.screen.beside(|| output::line(line))?;
+        }
+        let decided = self.tally.all - self.tally.undecided;
+        let text = match self.tally.invalid {
+            0 => String::new(),
+            invalid => format!("{invalid} not valid"),
+        };
+        self.bar.set(decided as u64, &text);
+        Ok(())
+    }
+
+    /// The last line, and what the command ends with. `others` are files that are no proofs.
+    pub(super) fn summary(self, others: usize, elapsed: Duration) -> Result<(), Failure> {
+        let Tally {
+            all,
+            invalid,
+            unread,
+            undecided,
+        } = self.tally;
+        self.bar.clear();
+        let valid = self.tally.valid();
+        let line = if self.is_json {
+            json!({
+                "proofs": all,
+                "valid": valid,
+                "invalid": invalid,
+                "unread": unread,
+                "undecided": undecided,
+                "others": others,
+                "seconds": elapsed.as_secs_f64(),
+            })
+            .to_string()
+        } else {
+            let mut parts = vec![format!("{valid} valid")];
+            for (count, what) in [
+                (invalid, "not valid"),
+                (unread, "without a verdict"),
+                (undecided, "not decided"),
+            ] {
+                if count > 0 {
+                    parts.push(format!("{count} {what}"));
+                }
+            }
+            format!(
+                "{}: {}, in {}",
+                counted(all, "proof"),
+                parts.join(", "),
+                span(elapsed)
+            )
+        };
+        self.screen.beside(|| output::line(line))?;
+        self.tally.result()
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Proof(Candidate { path, .. }) | Self::Unread { path, .. } => path,
+        }
+    }
+}
+
+/// What a person is told: nothing of a valid proof.
+fn line(found: &Found, verdict: &Verdict) -> Option<String> {
+    let path = found.path().display();
+    let line = match verdict {
+        Verdict::Valid => return None,
+        Verdict::Invalid(why) => format!("INVALID  {path}: {why}"),
+        Verdict::Unread(why) => format!("unread   {path}: {why}"),
+    };
+    Some(output::plain(&line))
+}
+
+fn object(found: &Found, kind: Option<&str>, verdict: &Verdict) -> serde_json::Value {
+    let (valid, why) = match verdict {
+        Verdict::Valid => (Some(true), None),
+        Verdict::Invalid(why) => (Some(false), Some(why)),
+        Verdict::Unread(why) => (None, Some(why)),
+    };
+    let (statement, key) = match found {
+        Found::Proof(candidate) => (&candidate.statement, &candidate.key),
+        Found::Unread { .. } => (&None, &None),
+    };
+    let name = |path: &Path| path.to_string_lossy().into_owned();
+    json!({
+        "proof": name(found.path()),
+        "kind": kind,
+        "statement": statement.as_deref().map(name),
+        "key": key.as_deref().map(name),
+        "valid": valid,
+        "why": why,
+    })
+}
