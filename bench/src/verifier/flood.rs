@@ -1,9 +1,11 @@
 //! Sources that send valid proofs at a steady rate, alone and beside one that floods.
 
-use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use futures_util::future::{join, try_join_all};
+use futures_util::future::try_join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use proofmill_verifier::Kind;
 use serde_json::json;
@@ -75,20 +77,21 @@ async fn stretch<K: Kind>(
     let mut sources = OTHERS.to_vec();
     sources.push(FLOODER);
     let running = Running::open(subject, threads, usize::from(args.batch), &sources).await?;
-    let is_over = Cell::new(false);
-    let others = async {
-        let latencies = steady(&running, rate, args.seconds, valid).await;
-        is_over.set(true);
-        latencies
+    let running = Arc::new(running);
+    let is_over = Arc::new(AtomicBool::new(false));
+    // On a thread of its own, as a connection is served beside others.
+    let flooder = flood.map(|items| {
+        let (running, is_over, items) = (running.clone(), is_over.clone(), items.to_vec());
+        thread::spawn(move || super::runtime()?.block_on(flood_until(&running, &items, &is_over)))
+    });
+    let latencies = steady(&running, rate, args.seconds, valid).await;
+    is_over.store(true, Ordering::Relaxed);
+    let flooded = match flooder.map(JoinHandle::join) {
+        Some(Ok(flooded)) => flooded?,
+        Some(Err(_)) => anyhow::bail!("the flooder panicked"),
+        None => 0,
     };
-    let flooder = async {
-        match flood {
-            Some(items) => flood_until(&running, items, &is_over).await,
-            None => Ok(0),
-        }
-    };
-    let (latencies, flooded) = join(others, flooder).await;
-    Ok((latencies?, flooded?))
+    Ok((latencies?, flooded))
 }
 
 /// Sends proofs of all sources in turn at a rate for so many seconds, whatever becomes of those before.
@@ -119,11 +122,11 @@ async fn steady(
 async fn flood_until(
     running: &Running,
     items: &[Item],
-    is_over: &Cell<bool>,
+    is_over: &AtomicBool,
 ) -> anyhow::Result<usize> {
     let mut pending = FuturesUnordered::new();
     let (mut sent, mut answered) = (0, 0);
-    while !is_over.get() {
+    while !is_over.load(Ordering::Relaxed) {
         while pending.len() < OUTSTANDING {
             let item = &items[sent % items.len()];
             let request = running.request(FLOODER, &sent.to_string(), item);

@@ -88,10 +88,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-fn measure<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?;
+        .build()
+}
+
+fn measure<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<()> {
+    let runtime = runtime()?;
     if args.flood {
         runtime.block_on(flood::run(args, subject))
     } else if args.socket {
