@@ -154,6 +154,15 @@ fn files_are_named_with_key_and_statement_or_find_them() {
     let here = folder.path();
     snarkjs(&here.join("one"), true);
     run(here, ["verify", "one/proof.json"]).succeeded();
+    // What belongs to a proof may be named beside it.
+    let with_all = [
+        "verify",
+        "one/public.json",
+        "one/proof.json",
+        "one/verification_key.json",
+    ];
+    let ran = run(here, with_all).succeeded();
+    assert!(ran.stdout.starts_with("1 proof: 1 valid"), "{ran:?}");
     for (from, to) in [
         ("proof.json", "p"),
         ("public.json", "s"),

@@ -1,5 +1,6 @@
 //! Proofs in files and folders, found by what the files hold and how they are called.
 
+use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -79,6 +80,7 @@ pub(super) fn find(args: &Verify) -> Findings {
             _ => search.file(path, Reason::Named),
         }
     }
+    search.leave_companions();
     search.findings
 }
 
@@ -146,6 +148,30 @@ impl Search<'_> {
             Some(kind) if is_called || told.is_some() => Some(Form::Kind(kind.clone())),
             _ => told,
         }
+    }
+
+    /// Takes back what was said of files that are no proofs, where they are the statement or the key of a proof
+    /// that is named beside them.
+    fn leave_companions(&mut self) {
+        let found = &mut self.findings.found;
+        let belonging: HashSet<PathBuf> = found
+            .iter()
+            .filter_map(|found| match found {
+                Found::Proof(candidate) => Some([&candidate.statement, &candidate.key]),
+                Found::Unread { .. } => None,
+            })
+            .flatten()
+            .flatten()
+            .filter_map(|path| path.canonicalize().ok())
+            .collect();
+        let before = found.len();
+        found.retain(|found| match found {
+            Found::Proof(_) => true,
+            Found::Unread { path, .. } => !path
+                .canonicalize()
+                .is_ok_and(|path| belonging.contains(&path)),
+        });
+        self.findings.others += before - found.len();
     }
 
     fn unread(&mut self, path: &Path, why: String) {

@@ -16,6 +16,7 @@ use crate::args::verify::Verify;
 use crate::content::Content;
 use crate::failure::Failure;
 use crate::output;
+use crate::progress::counted;
 
 /// A proof and what it is said to prove.
 type Claim<E> = (Vec<<E as Pairing>::ScalarField>, Proof<E>);
@@ -34,8 +35,8 @@ pub(super) fn run(args: &Verify, vk: &Path) -> Result<(), Failure> {
     let (pairs, rest) = args.paths.as_chunks::<2>();
     if !rest.is_empty() {
         return Err(Failure::usage(format!(
-            "{} files: each proof needs its public signals after it",
-            args.paths.len()
+            "{}: each proof needs its public signals after it",
+            counted(args.paths.len(), "file")
         )));
     }
     let key = whole_document(vk).map_err(|why| unusable(vk, &why))?;

@@ -107,7 +107,7 @@ fn typical_errors() {
         prove("bn254/witness.wtns", "bn254/circuit.zkey"),
         prove("bn254/circuit.zkey", "bls12_381/witness.wtns"),
         prove("bn254/circuit.zkey", "absent.wtns"),
-        vec!["verify", "bn254/proof.json", "bn254/public.json"],
+        vec!["verify"],
         verify(&["bn254/proof.json"]),
         verify(&["bn254/proof.json", "bn254/public.json", "seven.json"]),
         vec!["verify", "--vk", "bn254/proof.json", PAIR[0], PAIR[1]],
