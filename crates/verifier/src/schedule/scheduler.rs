@@ -98,6 +98,8 @@ pub struct Scheduler {
     next_ticket: u64,
     next_batch: u64,
     verdicts: Vec<(Ticket, Verdict)>,
+    /// When the last job of the lane apart began.
+    apart_began: Option<Micros>,
 }
 
 #[derive(Debug)]
@@ -106,6 +108,10 @@ struct Batch {
     tickets: Vec<Ticket>,
     begun: Micros,
 }
+
+/// While the common lane has something to do, the lane apart begins a job so many microseconds after the last
+/// one: it shares caches and the units of cores with the others, whatever its threads' priority.
+const GIVES_WAY: u64 = 20_000;
 
 /// The share of false proofs that is expected of sources in good standing.
 const EXPECTED: Suspicion = Suspicion(0.01);
@@ -139,15 +145,36 @@ impl Scheduler {
             next_ticket: 0,
             next_batch: 0,
             verdicts: Vec::new(),
+            apart_began: None,
         }
     }
 
-    /// The next job of a lane, for a thread that is free there.
+    /// The next job of a lane, for a thread that is free there. The lane apart is to be asked again whenever
+    /// a job of either lane has ended.
     pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
+        if lane == Lane::Apart && self.gives_way(now) {
+            return None;
+        }
         let check = self
             .ripe(now, lane)
             .map(|group| self.begin_check(now, group));
-        check.or_else(|| self.begin_reduction(now, lane))
+        let job = check.or_else(|| self.begin_reduction(now, lane));
+        if lane == Lane::Apart && job.is_some() {
+            self.apart_began = Some(now);
+        }
+        job
+    }
+
+    /// Whether the lane apart leaves the machine to the other one, which has something to do.
+    fn gives_way(&self, now: Micros) -> bool {
+        let is_recent = self
+            .apart_began
+            .is_some_and(|began| now.since(began) < GIVES_WAY);
+        let mut common = self
+            .groups
+            .iter()
+            .filter(|(key, _)| key.lane() == Lane::Common);
+        is_recent && common.any(|(_, group)| !group.is_empty())
     }
 
     /// Verdicts since the last call. A ticket has exactly one.

@@ -304,3 +304,33 @@ fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
     .collect();
     assert_eq!(sizes, [(0, 8), (0, 8), (0, 3), (1, 1)]);
 }
+
+#[test]
+fn what_is_apart_gives_way_but_not_for_ever() {
+    let mut scheduler = Scheduler::new(LIMITS, 2);
+    let refused = |_| Err(Invalid("false".into()));
+    submit(&mut scheduler, submission("bad", 0));
+    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [1]);
+    for id in 1..=4 {
+        submit(&mut scheduler, submission("bad", id));
+    }
+    let apart = |scheduler: &mut Scheduler, now| scheduler.next(Micros(now), Lane::Apart);
+    // Nobody else is there.
+    assert!(apart(&mut scheduler, 0).is_some());
+    assert!(apart(&mut scheduler, 0).is_some());
+    let good = submit(&mut scheduler, submission("good", 0));
+    assert_eq!(apart(&mut scheduler, 1), None);
+    assert_eq!(reduction(&mut scheduler, Lane::Common), good);
+    assert_eq!(apart(&mut scheduler, 2), None);
+    // The other lane is never idle.
+    assert!(apart(&mut scheduler, 20_000).is_some());
+    assert_eq!(apart(&mut scheduler, 20_001), None);
+    scheduler.reduced(Micros(20_002), good, Ok(Ok(())));
+    assert_eq!(apart(&mut scheduler, 20_002), None);
+    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(20_002), Lane::Common) else {
+        panic!("nothing is checked");
+    };
+    assert_eq!(apart(&mut scheduler, 20_003), None);
+    scheduler.checked(Micros(20_003), batch, Ok(vec![Ok(())]));
+    assert!(apart(&mut scheduler, 20_003).is_some());
+}
