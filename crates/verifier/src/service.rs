@@ -114,13 +114,15 @@ impl Service {
                     Level::Drain => state.scheduler.close(),
                     Level::Stop => state.scheduler.stop(),
                 }
-                self.shared.deliver(&mut state);
+                self.shared.advance(&mut state);
                 // What a job still works on has its answer.
                 let is_done = state.scheduler.is_idle() || level == Level::Stop;
                 if level > Level::Run && is_done {
                     break;
                 }
                 let deadline = state.scheduler.next_deadline();
+                let turn = state.scheduler.next_turn(now);
+                let deadline = deadline.into_iter().chain(turn).min();
                 deadline.map(|deadline| Duration::from_micros(deadline.since(now)))
             };
             let next = if level == Level::Run {
@@ -214,8 +216,15 @@ impl Shared {
     fn finish(self: &Arc<Self>, lane: Lane, done: Done) {
         let mut state = self.state();
         state.running[lane as usize] -= 1;
+        let threads = self.pools[lane as usize].current_num_threads();
+        let taken_us = done.taken_us(threads);
         self.record(&mut state, done);
+        state.scheduler.ended(self.now(), lane, taken_us);
         self.advance(&mut state);
+        if lane == Lane::Apart {
+            // It may have a turn to wait for.
+            self.wake();
+        }
     }
 
     fn deliver(&self, state: &mut State) {

@@ -2,6 +2,7 @@
 
 mod accept;
 mod finish;
+mod ration;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::source::{Source, SourceReport, Turn};
 use crate::batch::MAX_BATCH;
 use crate::isolation::Suspicion;
 use crate::verdict::Verdict;
+use ration::Ration;
 
 /// Limits of the requests under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +100,7 @@ pub struct Scheduler {
     next_ticket: u64,
     next_batch: u64,
     verdicts: Vec<(Ticket, Verdict)>,
-    /// When the last job of the lane apart began.
-    apart_began: Option<Micros>,
+    ration: Ration,
 }
 
 #[derive(Debug)]
@@ -108,10 +109,6 @@ struct Batch {
     tickets: Vec<Ticket>,
     begun: Micros,
 }
-
-/// While the common lane has something to do, the lane apart begins a job so many microseconds after the last
-/// one: it shares caches and the units of cores with the others, whatever its threads' priority.
-const GIVES_WAY: u64 = 20_000;
 
 /// The share of false proofs that is expected of sources in good standing.
 const EXPECTED: Suspicion = Suspicion(0.01);
@@ -145,36 +142,38 @@ impl Scheduler {
             next_ticket: 0,
             next_batch: 0,
             verdicts: Vec::new(),
-            apart_began: None,
+            ration: Ration::default(),
         }
     }
 
-    /// The next job of a lane, for a thread that is free there. The lane apart is to be asked again whenever
-    /// a job of either lane has ended.
+    /// The next job of a lane, for a thread that is free there; [`ended`](Self::ended) is to be told of its
+    /// end. The lane apart is to be asked again whenever a job of either lane has ended, and at its
+    /// [`next_turn`](Self::next_turn).
     pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
-        if lane == Lane::Apart && self.gives_way(now) {
+        if !self.ration.allows(now, lane) {
             return None;
         }
         let check = self
             .ripe(now, lane)
             .map(|group| self.begin_check(now, group));
-        let job = check.or_else(|| self.begin_reduction(now, lane));
-        if lane == Lane::Apart && job.is_some() {
-            self.apart_began = Some(now);
-        }
-        job
+        let job = check.or_else(|| self.begin_reduction(now, lane))?;
+        self.ration.begin(lane);
+        Some(job)
     }
 
-    /// Whether the lane apart leaves the machine to the other one, which has something to do.
-    fn gives_way(&self, now: Micros) -> bool {
-        let is_recent = self
-            .apart_began
-            .is_some_and(|began| now.since(began) < GIVES_WAY);
-        let mut common = self
-            .groups
-            .iter()
-            .filter(|(key, _)| key.lane() == Lane::Common);
-        is_recent && common.any(|(_, group)| !group.is_empty())
+    /// A job of a lane ended, after its outcome was told. It took so many microseconds of all threads: those of
+    /// a job for one thread are divided by their number.
+    pub fn ended(&mut self, now: Micros, lane: Lane, taken_us: u64) {
+        self.ration.end(now, lane, taken_us);
+    }
+
+    /// The time at which the lane apart is to be asked for its next job, if it has one that waits for nothing
+    /// else.
+    pub fn next_turn(&self, now: Micros) -> Option<Micros> {
+        let mut groups = self.groups.keys();
+        let is_busy = !self.turns[Lane::Apart as usize].is_empty()
+            || groups.any(|group| group.lane() == Lane::Apart);
+        self.ration.next_turn(now).filter(|_| is_busy)
     }
 
     /// Verdicts since the last call. A ticket has exactly one.

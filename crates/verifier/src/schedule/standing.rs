@@ -23,6 +23,9 @@ const NEW: f64 = 1.0 / 16.0;
 const KNOWN: u8 = 16;
 /// From this share on batches do not pay.
 const HOPELESS: f64 = 0.3;
+/// Proofs of such a source that one job checks, each alone unless the kind can tell cheaply: handing every
+/// one over for itself takes as long as refusing it, where a screen is enough for that.
+const HOPELESS_BATCH: usize = 4;
 
 // === impl Standing ===
 
@@ -67,13 +70,13 @@ impl Standing {
     /// Large Populations", 1943); ours are searched for, which allows for twice as many.
     pub(super) fn batch(&self, most: usize) -> usize {
         if self.share >= HOPELESS {
-            return 1;
+            return most.min(HOPELESS_BATCH);
         }
         let best = 2.0 / self.share.sqrt();
         if best >= most as f64 {
             most
         } else {
-            (best as usize).max(1)
+            (best as usize).max(HOPELESS_BATCH).min(most)
         }
     }
 }
@@ -128,6 +131,7 @@ mod tests {
             assert!(batch <= last);
             last = batch;
         }
-        assert_eq!(last, 1);
+        assert_eq!(last, HOPELESS_BATCH);
+        assert_eq!(standing.batch(2), 2);
     }
 }

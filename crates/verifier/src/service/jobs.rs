@@ -45,6 +45,19 @@ pub(super) enum Done {
     Lost(Job),
 }
 
+// === impl Done ===
+
+impl Done {
+    /// Microseconds of all threads, of which there are so many. One thread reduces; a check has work for all.
+    pub(super) fn taken_us(&self, threads: usize) -> u64 {
+        match self {
+            Self::Reduced { time_us, .. } => time_us / threads.max(1) as u64,
+            Self::Checked { time_us, .. } => *time_us,
+            Self::Lost(_) => 0,
+        }
+    }
+}
+
 /// What a proof was reduced to.
 type Reduction = Result<Result<AnyClaim, Invalid>, Crash>;
 

@@ -92,7 +92,7 @@ impl World {
             self.settle();
         }
         self.scheduler.close();
-        while !self.running.is_empty() {
+        while !self.scheduler.is_idle() || !self.running.is_empty() {
             self.finish_job();
             self.settle();
         }
@@ -183,8 +183,9 @@ impl World {
 
     /// Goes on to where the next job ends.
     fn finish_job(&mut self) {
-        let Some(((end, _), (_, job))) = self.running.pop_first() else {
-            self.now.0 += self.rng.random_range(0..500);
+        let Some(((end, _), (lane, job))) = self.running.pop_first() else {
+            let turn = self.scheduler.next_turn(self.now);
+            self.now = turn.unwrap_or(Micros(self.now.0 + self.rng.random_range(0..500)));
             return;
         };
         self.now = self.now.max(end);
@@ -211,6 +212,8 @@ impl World {
                 self.scheduler.checked(self.now, batch, verdicts);
             }
         }
+        let taken_us = self.rng.random_range(0..1000);
+        self.scheduler.ended(self.now, lane, taken_us);
     }
 
     /// Gives free threads work, and takes verdicts.
@@ -238,7 +241,11 @@ impl World {
             assert_eq!(earlier, None, "two verdicts");
         }
         if self.running.is_empty() {
-            assert!(self.scheduler.is_idle(), "work that nobody is given");
+            let turn = self.scheduler.next_turn(self.now);
+            assert!(
+                self.scheduler.is_idle() || turn.is_some_and(|turn| turn > self.now),
+                "work that nobody is given"
+            );
         }
         let under_way = self
             .sent

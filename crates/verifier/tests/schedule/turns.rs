@@ -65,6 +65,7 @@ fn check_all(
                 scheduler.checked(Micros(0), batch, Ok(verdicts));
             }
         }
+        scheduler.ended(Micros(0), lane, 0);
     }
     sizes
 }
@@ -102,7 +103,7 @@ fn proofs_that_come_during_a_check_make_the_next_batch() {
     assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == others[..16]));
 }
 
-/// Batches of a source whose proofs are false are of one proof each, which does not fill the threads.
+/// Batches of a source whose proofs are false are small, which does not fill the threads.
 #[test]
 fn apart_full_batches_are_checked_beside_each_other() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
@@ -111,25 +112,28 @@ fn apart_full_batches_are_checked_beside_each_other() {
         submit(&mut scheduler, submission("bad", id));
     });
     assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [16]);
-    let tickets: Vec<_> = (16..20)
+    let tickets: Vec<_> = (16..24)
         .map(|id| submit(&mut scheduler, submission("bad", id)))
         .collect();
     for ticket in &tickets {
         assert_eq!(reduction(&mut scheduler, Lane::Apart), *ticket);
     }
     let mut batches = Vec::new();
-    for ticket in &tickets {
-        scheduler.reduced(Micros(0), *ticket, Ok(Ok(())));
+    for four in tickets.chunks(4) {
+        for ticket in four {
+            assert_eq!(scheduler.next(Micros(0), Lane::Apart), None);
+            scheduler.reduced(Micros(0), *ticket, Ok(Ok(())));
+        }
         match scheduler.next(Micros(0), Lane::Apart) {
-            Some(Job::Check { batch, tickets, .. }) if tickets == [*ticket] => batches.push(batch),
+            Some(Job::Check { batch, tickets, .. }) if tickets == four => batches.push(batch),
             other => panic!("{other:?}"),
         }
     }
     // They end in any order.
     for batch in batches.into_iter().rev() {
-        scheduler.checked(Micros(1), batch, Ok(vec![Ok(())]));
+        scheduler.checked(Micros(1), batch, Ok(vec![Ok(()); 4]));
     }
-    assert_eq!(scheduler.take_verdicts().len(), 20);
+    assert_eq!(scheduler.take_verdicts().len(), 24);
     assert!(scheduler.is_idle());
 }
 
@@ -305,32 +309,65 @@ fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
     assert_eq!(sizes, [(0, 8), (0, 8), (0, 3), (1, 1)]);
 }
 
-#[test]
-fn what_is_apart_gives_way_but_not_for_ever() {
+/// A scheduler with two threads and a source that is apart, whose next proofs wait.
+fn with_a_source_apart() -> Scheduler {
     let mut scheduler = Scheduler::new(LIMITS, 2);
     let refused = |_| Err(Invalid("false".into()));
     submit(&mut scheduler, submission("bad", 0));
     assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [1]);
-    for id in 1..=4 {
+    (1..=8).for_each(|id| {
         submit(&mut scheduler, submission("bad", id));
+    });
+    scheduler
+}
+
+#[test]
+fn while_nobody_else_is_served_what_is_apart_has_all_threads() {
+    let mut scheduler = with_a_source_apart();
+    for _ in 0..4 {
+        assert!(scheduler.next(Micros(0), Lane::Apart).is_some());
     }
-    let apart = |scheduler: &mut Scheduler, now| scheduler.next(Micros(now), Lane::Apart);
-    // Nobody else is there.
-    assert!(apart(&mut scheduler, 0).is_some());
-    assert!(apart(&mut scheduler, 0).is_some());
-    let good = submit(&mut scheduler, submission("good", 0));
-    assert_eq!(apart(&mut scheduler, 1), None);
-    assert_eq!(reduction(&mut scheduler, Lane::Common), good);
-    assert_eq!(apart(&mut scheduler, 2), None);
-    // The other lane is never idle.
-    assert!(apart(&mut scheduler, 20_000).is_some());
-    assert_eq!(apart(&mut scheduler, 20_001), None);
-    scheduler.reduced(Micros(20_002), good, Ok(Ok(())));
-    assert_eq!(apart(&mut scheduler, 20_002), None);
-    let Some(Job::Check { batch, .. }) = scheduler.next(Micros(20_002), Lane::Common) else {
-        panic!("nothing is checked");
-    };
-    assert_eq!(apart(&mut scheduler, 20_003), None);
-    scheduler.checked(Micros(20_003), batch, Ok(vec![Ok(())]));
-    assert!(apart(&mut scheduler, 20_003).is_some());
+    scheduler.ended(Micros(10), Lane::Apart, 10);
+    assert!(scheduler.next(Micros(10), Lane::Apart).is_some());
+    assert_eq!(scheduler.next_turn(Micros(10)), None);
+}
+
+#[test]
+fn while_others_are_served_what_is_apart_has_little_of_the_time() {
+    let mut scheduler = with_a_source_apart();
+    submit(&mut scheduler, submission("good", 0));
+    // One job at a time.
+    assert!(scheduler.next(Micros(0), Lane::Apart).is_some());
+    assert_eq!(scheduler.next(Micros(0), Lane::Apart), None);
+    scheduler.ended(Micros(100), Lane::Apart, 100);
+    // Then it makes up for it.
+    assert_eq!(scheduler.next(Micros(100), Lane::Apart), None);
+    assert_eq!(scheduler.next_turn(Micros(100)), Some(Micros(20_100)));
+    assert!(scheduler.next(Micros(20_100), Lane::Apart).is_some());
+    scheduler.ended(Micros(21_100), Lane::Apart, 1000);
+    // The others have gone: nothing of theirs is under way, and they sent nothing for a while.
+    assert_eq!(scheduler.next_turn(Micros(21_100)), Some(Micros(100_000)));
+    assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
+    assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
+}
+
+#[test]
+fn others_are_served_as_long_as_a_job_of_theirs_runs() {
+    let mut scheduler = with_a_source_apart();
+    submit(&mut scheduler, submission("good", 0));
+    assert!(scheduler.next(Micros(0), Lane::Common).is_some());
+    assert!(scheduler.next(Micros(0), Lane::Apart).is_some());
+    scheduler.ended(Micros(1000), Lane::Apart, 1000);
+    assert_eq!(scheduler.next(Micros(150_000), Lane::Apart), None);
+    assert_eq!(scheduler.next_turn(Micros(150_000)), Some(Micros(201_000)));
+    scheduler.ended(Micros(150_001), Lane::Common, 0);
+    assert!(scheduler.next(Micros(150_001), Lane::Apart).is_some());
+}
+
+#[test]
+fn a_source_does_not_give_way_to_what_it_sent_before() {
+    let mut scheduler = with_a_source_apart();
+    // Its first proof came in the common lane a moment ago.
+    assert!(scheduler.next(Micros(1), Lane::Apart).is_some());
+    assert!(scheduler.next(Micros(1), Lane::Apart).is_some());
 }

@@ -167,6 +167,9 @@ impl Scheduler {
                 state: State::UnderWay(ticket),
             };
             source.ids.insert(request.submission.id.clone(), known);
+            if source.lane() == Lane::Common {
+                self.ration.see_others(Some(now));
+            }
         }
         self.requests.insert(ticket, request);
         self.update_turn(&name);

@@ -161,6 +161,10 @@ impl Scheduler {
             }
         }
         self.update_turn(name);
+        let others = self.sources.values();
+        let others = others.filter(|source| source.lane() == Lane::Common);
+        let last = others.map(|source| source.last_seen).max();
+        self.ration.see_others(last);
     }
 
     /// Takes a request out of its group.

@@ -1,0 +1,69 @@
+//! The time that the lane apart may take while others are served.
+
+use crate::schedule::{Lane, Micros};
+
+/// While others are served, the lane apart has one part in so many of the time of all threads. Its threads'
+/// low priority is not enough: they share caches, memory and often the units of a core with the others, and
+/// a hundredth of the time would show in the others' ninety-ninth percentile.
+const PARTS: u64 = 200;
+
+/// Microseconds after the last request of a source in good standing for which others count as served: who
+/// comes at a steady rate is away for a while between two proofs.
+const ABSENCE_US: u64 = 100_000;
+
+/// The ration of the lane apart.
+#[derive(Debug, Default)]
+pub(super) struct Ration {
+    /// Jobs under way in each lane.
+    running: [usize; 2],
+    /// When the lane apart has made up for its last jobs.
+    rests_until: Micros,
+    /// The last request of a source that is in good standing now.
+    others_seen: Option<Micros>,
+}
+
+// === impl Ration ===
+
+impl Ration {
+    /// Sources in good standing sent their last request then.
+    pub(super) fn see_others(&mut self, last: Option<Micros>) {
+        self.others_seen = last;
+    }
+
+    /// Whether a lane may begin a job.
+    pub(super) fn allows(&self, now: Micros, lane: Lane) -> bool {
+        lane == Lane::Common
+            || !self.others_are_served(now)
+            || (self.running[Lane::Apart as usize] == 0 && now >= self.rests_until)
+    }
+
+    /// A lane began a job.
+    pub(super) fn begin(&mut self, lane: Lane) {
+        self.running[lane as usize] += 1;
+    }
+
+    /// A job of a lane ended, which took so much of the time of all threads.
+    pub(super) fn end(&mut self, now: Micros, lane: Lane, taken_us: u64) {
+        let running = &mut self.running[lane as usize];
+        *running = running.saturating_sub(1);
+        if lane == Lane::Apart && self.others_are_served(now) {
+            let rest_us = taken_us.saturating_mul(PARTS);
+            self.rests_until = Micros(self.rests_until.max(now).0.saturating_add(rest_us));
+        }
+    }
+
+    /// When the lane apart may go on, if it may not now and no job's end tells.
+    pub(super) fn next_turn(&self, now: Micros) -> Option<Micros> {
+        let [common, apart] = self.running;
+        let rested = (apart == 0).then_some(self.rests_until);
+        let seen = self.others_seen.filter(|_| common == 0);
+        let left = seen.map(|seen| Micros(seen.0.saturating_add(ABSENCE_US)));
+        let turn = left.into_iter().chain(rested).min();
+        turn.filter(|_| !self.allows(now, Lane::Apart))
+    }
+
+    fn others_are_served(&self, now: Micros) -> bool {
+        let is_recent = |seen| now.since(seen) < ABSENCE_US;
+        self.running[Lane::Common as usize] > 0 || self.others_seen.is_some_and(is_recent)
+    }
+}
