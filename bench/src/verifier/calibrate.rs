@@ -49,7 +49,7 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
         "kind": Kind::name(&subject.kind),
         "machine": describe(),
         "instruction_set": proofmill_kernels::InstructionSet::current().to_string(),
-        "reduce_ms": digits(reduce(subject)?),
+        "reductions_ms": reductions(subject)?,
         "screen_ms": screen.map(digits),
         "overhead_ms": digits(overhead(&args, subject).await?),
         "costs": { "fixed": costs.fixed, "each": costs.each, "alone": subject.kind.cost_alone() },
@@ -126,8 +126,8 @@ impl Constants {
     }
 }
 
-/// Milliseconds in which one thread decodes and reduces a proof, as many together as the kind wants.
-fn reduce<K: Kind>(subject: &Subject<K>) -> anyhow::Result<f64> {
+/// Milliseconds in which one thread decodes and reduces so many proofs together, up to as many as the kind wants.
+fn reductions<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Vec<Value>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let items = subject.mix(subject.kind.reduced_together(), 0, 0);
     let proofs: Vec<_> = items
@@ -138,9 +138,12 @@ fn reduce<K: Kind>(subject: &Subject<K>) -> anyhow::Result<f64> {
             proof: &item.proof,
         })
         .collect();
-    let together =
-        pool.install(|| milliseconds(|| _ = black_box(subject.kind.reduce_each(&proofs))));
-    Ok(together / items.len() as f64)
+    let reduction = |size: usize| {
+        let proofs = &proofs[..size];
+        let ms = pool.install(|| milliseconds(|| _ = black_box(subject.kind.reduce_each(proofs))));
+        json!([size, digits(ms)])
+    };
+    Ok((1..=proofs.len()).map(reduction).collect())
 }
 
 /// Milliseconds of the service for a proof beside its reduction and its share of checks, on one thread,

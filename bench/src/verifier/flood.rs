@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use proofmill_verifier::Kind;
 use serde_json::json;
+use tokio::task::spawn_blocking;
 
 use super::Args;
 use super::proofs::{Item, Subject};
@@ -86,9 +87,12 @@ async fn stretch<K: Kind>(
     });
     let latencies = steady(&running, rate, args.seconds, valid).await;
     is_over.store(true, Ordering::Relaxed);
-    let flooded = match flooder.map(JoinHandle::join) {
-        Some(Ok(flooded)) => flooded?,
-        Some(Err(_)) => anyhow::bail!("the flooder panicked"),
+    let flooded = match flooder {
+        // Not on this thread, on which the service gives the flooder its turns.
+        Some(flooder) => match spawn_blocking(|| flooder.join()).await? {
+            Ok(flooded) => flooded?,
+            Err(_) => anyhow::bail!("the flooder panicked"),
+        },
         None => 0,
     };
     Ok((latencies?, flooded))

@@ -10,7 +10,7 @@ use proofmill_api::verifier::{
 use proofmill_shutdown::Trigger;
 use proofmill_verifier::{Kind, KindFigures, Options, Service};
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, BufReader, BufWriter};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
@@ -164,7 +164,8 @@ impl Offered {
         frames: Vec<Vec<u8>>,
     ) -> anyhow::Result<Stream> {
         let stream = UnixStream::connect(self.folder.path().join("verifier.sock")).await?;
-        let (reader, mut writer) = stream.into_split();
+        let (reader, writer) = stream.into_split();
+        let mut writer = BufWriter::new(writer);
         let began = Instant::now();
         let sender = tokio::spawn(async move {
             for frame in frames {
@@ -174,7 +175,7 @@ impl Offered {
             // The stream of requests stays open until all is answered.
             anyhow::Ok(writer)
         });
-        let mut answers = Frames::new(reader);
+        let mut answers = Frames::new(BufReader::new(reader));
         for _ in items {
             let frame = answers.next().await?.context("the answers have ended")?;
             let answer: Answer = rmp_serde::from_slice(&frame)?;

@@ -241,8 +241,13 @@ impl Handle {
             .or_default()
             .extend(sender.take());
         self.shared.advance(&mut state);
+        // Nobody is woken without need: a stream of requests would do so for each of them.
+        let next = state.scheduler.next_deadline();
+        let is_awaited = next.is_some() || state.scheduler.next_turn(now).is_some();
         drop(state);
-        self.shared.wake();
+        if is_awaited {
+            self.shared.wake();
+        }
         Ok(true)
     }
 

@@ -100,6 +100,9 @@ impl Service {
 
     /// Works until `shutdown` says [`Level::Stop`], when requests under way are answered as unavailable;
     /// or until all that was accepted is answered, once it says [`Level::Drain`].
+    ///
+    /// Proofs are verified while this is polled: requests expire in here, and sources whose proofs were false
+    /// get their turns from here. A runtime that blocks its only thread holds both up.
     pub async fn run(self, mut shutdown: Shutdown) {
         let mut level = Level::Run;
         loop {
@@ -219,10 +222,11 @@ impl Shared {
         let threads = self.pools[lane as usize].current_num_threads();
         let taken_us = done.taken_us(threads);
         self.record(&mut state, done);
-        state.scheduler.ended(self.now(), lane, taken_us);
+        let now = self.now();
+        state.scheduler.ended(now, lane, taken_us);
         self.advance(&mut state);
-        if lane == Lane::Apart {
-            // It may have a turn to wait for.
+        // It may have been the last one, or the lane apart's next turn may be another one now.
+        if state.scheduler.is_closed() || state.scheduler.next_turn(now).is_some() {
             self.wake();
         }
     }
@@ -240,7 +244,10 @@ impl Shared {
             }
         }
         self.room.notify_waiters();
-        self.changed.notify_one();
+        if state.scheduler.is_closed() {
+            // It may have been the last one.
+            self.wake();
+        }
     }
 
     /// Wakes [`Service::run`].

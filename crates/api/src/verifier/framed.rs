@@ -6,7 +6,7 @@ use std::io;
 use bytes::Bytes;
 use proofmill_shutdown::Shutdown;
 use proofmill_verifier::Handle;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, BufWriter};
 
 use super::conversation::{Answers, Break, Peer, Questions, converse_over};
 use super::frame::{FrameError, Frames, write_frame};
@@ -28,7 +28,8 @@ pub async fn converse(
     shutdown: Shutdown,
 ) -> Result<(), FrameError> {
     let questions = FramedQuestions {
-        frames: Frames::new(reader),
+        // Frames are small, and come many at a time.
+        frames: Frames::new(BufReader::new(reader)),
         end: None,
     };
     let answers = FramedAnswers(BufWriter::new(writer));
@@ -52,7 +53,7 @@ pub(super) fn question(frame: &Bytes) -> Question {
 }
 
 struct FramedQuestions<R> {
-    frames: Frames<R>,
+    frames: Frames<BufReader<R>>,
     /// Nothing more can be told apart, and this is said first.
     end: Option<FrameError>,
 }

@@ -1,8 +1,10 @@
 //! The verifier in this process, which the workflow's stages that verify and the check before emission
 //! share: proofs that come while others are checked are checked together.
 
+use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock};
+use std::thread;
 
 use futures_util::future::join_all;
 use proofmill_circuits::bitcoin::ChunkStatement;
@@ -10,6 +12,7 @@ use proofmill_groth16::Bls12_381;
 use proofmill_groth16::header_chain::{HeaderChainVerifier, Proof};
 use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, Kind, Kinds, Options, Request, Service, Status};
+use tokio::runtime;
 
 /// The client that the mill is for its verifier.
 const CLIENT: &str = "mill";
@@ -19,14 +22,8 @@ static KIND: Groth16<Bls12_381> = Groth16::new();
 /// Numbers requests, each of which is verified anew.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 /// The verifier; none where the system gives it no threads.
-static VERIFIER: LazyLock<Result<Handle, String>> = LazyLock::new(|| {
-    let options = Options::of(Kinds::none().with(Groth16::<Bls12_381>::new()));
-    // There are no deadlines to keep, and it ends with the process.
-    let opened = Service::open(options);
-    opened
-        .map(|(_, handle)| handle)
-        .map_err(|error| error.to_string())
-});
+static VERIFIER: LazyLock<Result<Handle, String>> =
+    LazyLock::new(|| open().map_err(|error| error.to_string()));
 
 /// The reason for which a proof is not passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +40,21 @@ pub(super) struct KeyOfVerifier(OnceLock<KeyDigest>);
 
 /// A proof, what it states, and the first block that it is of.
 pub(super) type Stated<'a> = (u64, &'a ChunkStatement, &'a Proof);
+
+/// Opens the verifier, which ends with the process.
+fn open() -> Result<Handle, Box<dyn Error>> {
+    let options = Options::of(Kinds::none().with(Groth16::<Bls12_381>::new()));
+    let (service, handle) = Service::open(options)?;
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()?;
+    let thread = thread::Builder::new().name("verifier".to_owned());
+    thread.spawn(move || {
+        let (_trigger, shutdown) = proofmill_shutdown::channel();
+        runtime.block_on(service.run(shutdown));
+    })?;
+    Ok(handle)
+}
 
 // === impl KeyOfVerifier ===
 

@@ -18,7 +18,7 @@ use crate::support::{Running, folder, proofmill, repository, url};
 pub(crate) const KIND: &str = "groth16-bn254";
 
 /// A client on the verifier's socket.
-struct Client<S> {
+pub(crate) struct Client<S> {
     stream: S,
     next: u64,
 }
@@ -39,7 +39,7 @@ pub(crate) fn serve(folder: &Path, more: &[&str]) -> Running {
     verifier
 }
 
-fn connect(folder: &Path) -> Client<UnixStream> {
+pub(crate) fn connect(folder: &Path) -> Client<UnixStream> {
     let stream = UnixStream::connect(folder.join("v.sock")).expect("a socket");
     let patience = Some(Duration::from_secs(120));
     stream.set_read_timeout(patience).expect("a timeout");
@@ -66,7 +66,7 @@ impl<S: Read + Write> Client<S> {
     }
 
     /// Asks, and returns the request's number.
-    fn ask(&mut self, body: AskBody<'_>) -> u64 {
+    pub(crate) fn ask(&mut self, body: AskBody<'_>) -> u64 {
         let request_id = self.next;
         self.next += 1;
         let ask = Ask {
@@ -103,7 +103,7 @@ impl<S: Read + Write> Client<S> {
         self.answer().expect("an answer").body
     }
 
-    fn result(&mut self) -> VerificationResult {
+    pub(crate) fn result(&mut self) -> VerificationResult {
         match self.body() {
             AnswerBody::Result(result) => result,
             other => panic!("no result: {other:?}"),
@@ -111,10 +111,12 @@ impl<S: Read + Write> Client<S> {
     }
 
     fn add_key(&mut self) -> String {
-        self.ask(AskBody::AddKey {
-            kind: KIND,
-            key: &fixture("verification_key.json"),
-        });
+        self.add_key_of(&fixture("verification_key.json"))
+    }
+
+    /// Adds a key of [`KIND`], and returns its digest.
+    pub(crate) fn add_key_of(&mut self, key: &[u8]) -> String {
+        self.ask(AskBody::AddKey { kind: KIND, key });
         match self.body() {
             AnswerBody::Key { digest } => digest,
             other => panic!("no key: {other:?}"),

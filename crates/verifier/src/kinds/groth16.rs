@@ -174,17 +174,17 @@ impl<E: Engine> Kind for Groth16<E> {
     }
 
     fn costs(&self) -> Costs {
-        // `proofmill-bench verifier --calibrate`, in 75 µs: what the keys' pairs and the final exponentiation
+        // `proofmill-bench verifier --calibrate`, in 40 µs: what the keys' pairs and the final exponentiation
         // take, and one proof's pair with its weight.
         Costs {
-            fixed: 18.0,
+            fixed: 30.0,
             each: 1.0,
         }
     }
 
     /// A product of four pairs that are not weighted, three of them prepared.
     fn cost_alone(&self) -> f64 {
-        3.5
+        7.0
     }
 }
 

@@ -170,10 +170,12 @@ impl Scheduler {
     /// The time at which the lane apart is to be asked for its next job, if it has one that waits for nothing
     /// else.
     pub fn next_turn(&self, now: Micros) -> Option<Micros> {
-        let mut groups = self.groups.keys();
-        let is_busy = !self.turns[Lane::Apart as usize].is_empty()
-            || groups.any(|group| group.lane() == Lane::Apart);
-        self.ration.next_turn(now).filter(|_| is_busy)
+        let has_work = |_: &Micros| {
+            let mut groups = self.groups.keys();
+            !self.turns[Lane::Apart as usize].is_empty()
+                || groups.any(|group| group.lane() == Lane::Apart)
+        };
+        self.ration.next_turn(now).filter(has_work)
     }
 
     /// Verdicts since the last call. A ticket has exactly one.
@@ -184,6 +186,11 @@ impl Scheduler {
     /// The next deadline.
     pub fn next_deadline(&self) -> Option<Micros> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// Whether nothing more is taken.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Whether every request has its verdict and no job is under way.

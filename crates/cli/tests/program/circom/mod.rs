@@ -9,4 +9,5 @@ mod look;
 mod powers_of_tau;
 mod proofs;
 mod refusals;
+mod streams;
 mod tools;
