@@ -52,6 +52,7 @@ pub(super) struct Request {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
+    Held,
     Queued,
     Reducing,
     Reduced(Micros),

@@ -260,11 +260,9 @@ impl Scheduler {
         }
     }
 
-    /// The first claims of a group, few of a source that is new; one that was in a batch which crashed
-    /// comes alone.
+    /// The first claims of a group; one that was in a batch which crashed comes alone.
     fn choose(&self, key: &GroupKey, size: usize) -> Vec<Ticket> {
         let claims = self.groups.get(key).into_iter().flat_map(Group::claims);
-        let mut taken: HashMap<&Arc<str>, usize> = HashMap::new();
         let mut tickets = Vec::new();
         for (_, ticket) in claims {
             if tickets.len() == size {
@@ -279,19 +277,7 @@ impl Scheduler {
                 }
                 continue;
             }
-            let name = &request.submission.source;
-            let portion = self
-                .sources
-                .get(name)
-                .map_or(size, |source| match key.source {
-                    None => source.standing.portion(size),
-                    Some(_) => size,
-                });
-            let taken = taken.entry(name).or_default();
-            if *taken < portion {
-                *taken += 1;
-                tickets.push(ticket);
-            }
+            tickets.push(ticket);
         }
         tickets
     }
@@ -333,6 +319,28 @@ impl Scheduler {
         self.served[lane as usize] = served;
         self.update_turn(&name);
         Some(ticket)
+    }
+
+    /// Lets go on what was held back of a source, as far as that may.
+    fn release(&mut self, name: &Arc<str>) {
+        let source = self.sources.get(name);
+        if source.is_none_or(|source| source.held.is_empty()) {
+            return;
+        }
+        while let Some(source) = self.sources.get_mut(name)
+            && source.may_begin()
+            && let Some(key) = source.held.pop_first()
+        {
+            source.queue.insert(key);
+            let (.., ticket) = key;
+            if let Some(request) = self.requests.get_mut(&ticket) {
+                request.stage = Stage::Queued;
+                let kind = request.submission.kind;
+                let group = self.group_of(name, kind);
+                self.groups.entry(group).or_default().coming += 1;
+            }
+        }
+        self.update_turn(name);
     }
 
     /// Puts a source where its turn is, after its queue has changed.

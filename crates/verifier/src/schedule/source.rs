@@ -17,6 +17,8 @@ pub(super) type Turn = (Reverse<u8>, u64, Arc<str>);
 pub(super) struct Source {
     /// Requests that are not reduced yet.
     pub(super) queue: BTreeSet<QueueKey>,
+    /// Requests that are held back until more is known of it.
+    pub(super) held: BTreeSet<QueueKey>,
     /// Everything that is under way.
     pub(super) tickets: BTreeSet<Ticket>,
     pub(super) bytes: usize,
@@ -87,6 +89,11 @@ impl Source {
     pub(super) fn next_turn(&self, name: &Arc<str>) -> Option<Turn> {
         let (priority, ..) = self.queue.first()?;
         Some((*priority, self.served, name.clone()))
+    }
+
+    /// Whether one more of its requests may be worked on.
+    pub(super) fn may_begin(&self) -> bool {
+        self.tickets.len() - self.held.len() < self.standing.allowance()
     }
 
     pub(super) fn remember(&mut self, id: &Arc<str>, verdict: Verdict) {

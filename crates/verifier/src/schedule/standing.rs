@@ -50,13 +50,14 @@ impl Standing {
         self.level == 0
     }
 
-    /// How many of the source's proofs a batch of `most` in the common lane takes: few as long as nothing
-    /// is known of it, since searching a large batch that is false throughout is dear.
-    pub(super) fn portion(&self, most: usize) -> usize {
-        if self.seen < KNOWN {
-            most.min(usize::from(KNOWN))
+    /// How many of the source's proofs may be under work at a time: few in the common lane as long as nothing
+    /// is known of it. Searching a large batch that is false throughout is dear, and so is reducing what a flood
+    /// brings before its first verdict.
+    pub(super) fn allowance(&self) -> usize {
+        if self.is_good() && self.seen < KNOWN {
+            usize::from(KNOWN)
         } else {
-            most
+            usize::MAX
         }
     }
 
@@ -113,12 +114,14 @@ mod tests {
     #[test]
     fn a_source_is_known_by_its_first_proofs() {
         let mut standing = Standing::default();
-        assert_eq!(standing.portion(8), 8);
-        for _ in 0..1000 {
-            assert_eq!(standing.portion(64) == 64, standing.seen >= KNOWN);
+        for _ in 0..KNOWN {
+            assert_eq!(standing.allowance(), usize::from(KNOWN));
             standing.record(true);
         }
-        assert_eq!(standing.portion(64), 64);
+        for _ in 0..1000 {
+            assert_eq!(standing.allowance(), usize::MAX);
+            standing.record(true);
+        }
     }
 
     #[test]

@@ -70,6 +70,19 @@ fn check_all(
     sizes
 }
 
+/// A scheduler to which these sources are known by valid proofs.
+fn knows(sources: &[&str]) -> Scheduler {
+    let mut scheduler = Scheduler::new(LIMITS, 1);
+    for source in sources {
+        (1000..1016).for_each(|id| {
+            submit(&mut scheduler, submission(source, id));
+        });
+    }
+    check_all(&mut scheduler, Lane::Common, |_| Ok(()));
+    assert!(scheduler.is_idle());
+    scheduler
+}
+
 #[test]
 fn a_lone_proof_waits_for_nobody() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
@@ -83,7 +96,7 @@ fn a_lone_proof_waits_for_nobody() {
 
 #[test]
 fn proofs_that_come_during_a_check_make_the_next_batch() {
-    let mut scheduler = Scheduler::new(LIMITS, 1);
+    let mut scheduler = knows(&["a"]);
     let first = submit(&mut scheduler, submission("a", 0));
     reduction(&mut scheduler, Lane::Common);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
@@ -138,14 +151,12 @@ fn apart_full_batches_are_checked_beside_each_other() {
 }
 
 #[test]
-fn few_proofs_of_a_new_source_come_into_a_batch() {
-    let mut scheduler = Scheduler::new(
-        Limits {
-            batch: 64,
-            ..LIMITS
-        },
-        1,
-    );
+fn what_a_source_brings_is_held_back_until_it_is_known() {
+    let limits = Limits {
+        batch: 64,
+        ..LIMITS
+    };
+    let mut scheduler = Scheduler::new(limits, 1);
     for source in ["a", "b"] {
         for id in 0..40 {
             submit(&mut scheduler, submission(source, id));
@@ -156,6 +167,20 @@ fn few_proofs_of_a_new_source_come_into_a_batch() {
         [32, 48]
     );
     assert!(scheduler.is_idle());
+}
+
+#[test]
+fn what_is_held_back_is_taken_back_and_goes_on_when_something_before_it_is() {
+    let mut scheduler = Scheduler::new(LIMITS, 1);
+    for id in 0..20 {
+        submit(&mut scheduler, submission("a", id));
+    }
+    assert!(scheduler.cancel("a", "18"), "held back");
+    assert!(scheduler.cancel("a", "3"), "queued");
+    let reduced = std::iter::from_fn(|| scheduler.next(Micros(0), Lane::Common)).count();
+    assert_eq!(reduced, 16);
+    assert_eq!(scheduler.cancel_source("a"), 18);
+    assert_eq!(scheduler.take_verdicts().len(), 20);
 }
 
 #[test]
@@ -180,7 +205,7 @@ fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
 
 #[test]
 fn sources_take_turns() {
-    let mut scheduler = Scheduler::new(LIMITS, 1);
+    let mut scheduler = knows(&["a", "b"]);
     let flood: Vec<_> = (0..500)
         .map(|id| submit(&mut scheduler, submission("a", id)))
         .collect();

@@ -143,23 +143,21 @@ impl Scheduler {
         if let Some(deadline) = submission.deadline {
             self.deadlines.insert((deadline, ticket));
         }
-        let (name, kind) = (submission.source.clone(), submission.kind);
+        let name = submission.source.clone();
         let request = Request {
             accepted: now,
             begun: None,
-            stage: Stage::Queued,
+            stage: Stage::Held,
             suspect: false,
             answered: false,
             submission,
         };
-        let group = self.group_of(&name, kind);
-        self.groups.entry(group).or_default().coming += 1;
         if let Some(source) = self.sources.get_mut(&name) {
             if source.queue.is_empty() {
                 // Whoever was away saves nothing up.
                 source.served = source.served.max(self.served[source.lane() as usize]);
             }
-            source.queue.insert(request.queue_key(ticket));
+            source.held.insert(request.queue_key(ticket));
             source.tickets.insert(ticket);
             source.bytes += request.submission.bytes;
             let known = Known {
@@ -172,7 +170,7 @@ impl Scheduler {
             }
         }
         self.requests.insert(ticket, request);
-        self.update_turn(&name);
+        self.release(&name);
         ticket
     }
 
@@ -191,6 +189,13 @@ impl Scheduler {
         let claim = request.claim(ticket);
         let status = Status::Unavailable(reason.clone());
         match stage {
+            Stage::Held => {
+                if let Some(source) = self.sources.get_mut(&name) {
+                    source.held.remove(&key);
+                }
+                self.answer(ticket, status, None);
+                self.forget(ticket);
+            }
             Stage::Queued => {
                 if let Some(source) = self.sources.get_mut(&name) {
                     source.queue.remove(&key);

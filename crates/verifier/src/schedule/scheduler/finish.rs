@@ -142,7 +142,7 @@ impl Scheduler {
         standing.record(is_valid);
         if standing.is_good() == source.standing.is_good() {
             source.standing = standing;
-            return;
+            return self.release(name);
         }
         // Everything of it that waits goes to the other lane.
         let waiting: Vec<_> = source.tickets.iter().copied().collect();
@@ -160,6 +160,7 @@ impl Scheduler {
                 self.tidy(&group);
             }
         }
+        self.release(name);
         self.update_turn(name);
         let others = self.sources.values();
         let others = others.filter(|source| source.lane() == Lane::Common);
@@ -177,7 +178,7 @@ impl Scheduler {
             Stage::Reduced(_) => {
                 group.remove(request.claim(ticket));
             }
-            Stage::Checking(_) => {}
+            Stage::Held | Stage::Checking(_) => {}
         }
         Some(key)
     }
@@ -189,14 +190,14 @@ impl Scheduler {
         };
         let key = self.group_of(&request.submission.source, request.submission.kind);
         let (stage, claim) = (request.stage, request.claim(ticket));
-        if matches!(stage, Stage::Checking(_)) {
+        if matches!(stage, Stage::Held | Stage::Checking(_)) {
             return;
         }
         let group = self.groups.entry(key).or_default();
         match stage {
             Stage::Queued | Stage::Reducing => group.coming += 1,
             Stage::Reduced(since) => group.insert(claim, since),
-            Stage::Checking(_) => {}
+            Stage::Held | Stage::Checking(_) => {}
         }
     }
 
@@ -250,5 +251,6 @@ impl Scheduler {
             source.tickets.remove(&ticket);
             source.bytes -= request.submission.bytes;
         }
+        self.release(&request.submission.source);
     }
 }
