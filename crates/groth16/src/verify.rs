@@ -88,6 +88,19 @@ pub fn verify<E: Engine>(
     proof: &Proof<E>,
 ) -> Result<(), VerifyError> {
     key.check_count(inputs.len())?;
+    match quotient(key, inputs, proof) {
+        Some(quotient) if quotient.is_zero() => Ok(()),
+        _ => Err(VerifyError::Invalid),
+    }
+}
+
+/// `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))` for inputs of the key's count, which is one (written as
+/// zero) if the proof holds. None if it does not exist, for which a point must be outside of its subgroup.
+fn quotient<E: Engine>(
+    key: &PreparedVerifyingKey<E>,
+    inputs: &[E::ScalarField],
+    proof: &Proof<E>,
+) -> Option<PairingOutput<E>> {
     let mut scalars = Vec::with_capacity(inputs.len() + 1);
     scalars.push(E::ScalarField::one());
     scalars.extend_from_slice(inputs);
@@ -96,11 +109,7 @@ pub fn verify<E: Engine>(
     product.multiply(proof.a, proof.b);
     product.multiply_prepared(instance, &key.minus_gamma);
     product.multiply_prepared(proof.c, &key.minus_delta);
-    if product.checked_value() == Some(key.alpha_beta) {
-        Ok(())
-    } else {
-        Err(VerifyError::Invalid)
-    }
+    Some(product.checked_value()? - key.alpha_beta)
 }
 
 /// Checks many proofs under one key together, and returns a verdict for each.

@@ -3,7 +3,7 @@
 use ark_ff::Zero;
 use rayon::prelude::*;
 
-use crate::isolation::{Suspicion, isolate};
+use crate::isolation::{Suspicion, Values, isolate};
 use crate::kind::{Invalid, Kind, NoRandomness};
 
 /// The outcome of a batch.
@@ -82,6 +82,38 @@ struct Batch<'a, K: Kind> {
     checks: Checks,
 }
 
+/// A batch's claims among which the false ones are searched, by their places in the search.
+struct Suspects<'a, 'b, K: Kind> {
+    batch: &'a mut Batch<'b, K>,
+    indices: &'a [usize],
+}
+
+// === impl Suspects ===
+
+impl<K: Kind> Values<K::Value> for Suspects<'_, '_, K> {
+    fn sum(&mut self, places: &[usize], k: u32) -> K::Value {
+        let members: Vec<_> = places
+            .iter()
+            .map(|place| (self.indices[*place], *place))
+            .collect();
+        self.batch.power_sum(&members, k)
+    }
+
+    fn each(&mut self, places: &[usize]) -> Vec<K::Value> {
+        self.batch.checks.alone += places.len() as u64;
+        let Batch {
+            kind,
+            claims,
+            weights,
+            ..
+        } = &*self.batch;
+        let indices: Vec<_> = places.iter().map(|place| self.indices[*place]).collect();
+        let value =
+            |index: &usize| kind.value(&[(claims[*index], kind.times(&weights[*index], 1))]);
+        indices.par_iter().map(value).collect()
+    }
+}
+
 // === impl Batch ===
 
 impl<K: Kind> Batch<'_, K> {
@@ -109,15 +141,12 @@ impl<K: Kind> Batch<'_, K> {
                 suspects = rest;
             }
         }
-        let costs = self.kind.costs();
-        let false_ones = isolate(suspects.len(), total, costs, suspicion, |places, power| {
-            let members: Vec<_> = places
-                .iter()
-                .map(|place| (suspects[*place], *place))
-                .collect();
-            self.power_sum(&members, power)
-        });
-        for place in false_ones {
+        let (count, costs, alone) = (suspects.len(), self.kind.costs(), self.kind.cost_alone());
+        let values = Suspects {
+            batch: self,
+            indices: &suspects,
+        };
+        for place in isolate(count, total, costs, alone, suspicion, values) {
             verdicts[suspects[place]] = Err(Invalid("the final check fails".into()));
         }
         verdicts

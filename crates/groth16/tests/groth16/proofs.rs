@@ -9,7 +9,7 @@ use ark_snark::SNARK;
 use ark_std::rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
     Bn254, Engine, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey, VerifyError,
-    prove, setup, verify, verify_batch,
+    Weight, WeightedProof, prove, setup, verify, verify_batch, weighted_product,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -288,6 +288,31 @@ fn errors_in_a_batch_do_not_cancel() {
     two.c = (two.c.into_group() - shift).into_affine();
     let verdicts = verify_batch(&case.verifier, &[(inputs, &one), (inputs, &two)], rng);
     assert_eq!(verdicts, [Err(VerifyError::Invalid); 2]);
+}
+
+/// That of one proof is computed otherwise than that of several.
+#[test]
+fn a_weighted_product_is_that_of_its_parts() {
+    let case = case(16, 1, 5);
+    let rng = &mut StdRng::seed_from_u64(23);
+    let inputs = case.assignment.inputs();
+    let mut forged = case.proof;
+    forged.c = G1Projective::rand(rng).into_affine();
+    let weighted = |proof, factor, rng: &mut StdRng| WeightedProof {
+        key: &case.verifier,
+        inputs,
+        proof,
+        weight: Weight::draw(rng).checked_mul(factor).unwrap(),
+    };
+    for factor in [1, 3, u64::MAX] {
+        let parts = [
+            weighted(&case.proof, factor, rng),
+            weighted(&forged, factor, rng),
+        ];
+        let [good, bad] = parts.map(|part| weighted_product(&[part]).unwrap());
+        assert!(good.is_zero() && !bad.is_zero());
+        assert_eq!(weighted_product(&parts).unwrap(), good + bad);
+    }
 }
 
 /// What arkworks makes of a proof's bytes, where they are the one encoding of what it reads.

@@ -38,22 +38,22 @@ impl Costs {
         let all_hold = (1.0 - share).powf(claims as f64);
         let expected = (share * claims as f64).clamp(1.0, claims as f64);
         let search = self
-            .power_sums(claims, 1, expected)
+            .power_sums(claims, 1, expected, alone)
             .min(self.halving(claims, expected))
-            .min(self.of(1) * (claims - 1) as f64);
+            .min(alone * (claims - 1) as f64);
         self.of(claims) + (1.0 - all_hold) * search < each_alone
     }
 
-    /// The cheapest way on, with so many claims, `known` sums of them, and so many false ones
-    /// expected, which are at least as many as there are sums.
-    pub(super) fn next_step(&self, claims: usize, known: usize, expected: f64) -> Step {
+    /// The cheapest way on, with so many claims, `known` sums of them, so many false ones expected, which
+    /// are at least as many as there are sums, and a price of `alone` for the value of one claim.
+    pub(super) fn next_step(&self, claims: usize, known: usize, expected: f64, alone: f64) -> Step {
         let expected = expected.clamp(known as f64, claims as f64);
-        let alone = self.of(1) * (claims - known) as f64;
+        let each_alone = alone * (claims - known) as f64;
         let halve = self.halving(claims, expected);
-        let power_sum = self.power_sums(claims, known, expected);
-        if power_sum <= halve && power_sum <= alone {
+        let power_sum = self.power_sums(claims, known, expected, alone);
+        if power_sum <= halve && power_sum <= each_alone {
             Step::PowerSum
-        } else if halve <= alone {
+        } else if halve <= each_alone {
             Step::Halve
         } else {
             Step::Alone
@@ -61,13 +61,13 @@ impl Costs {
     }
 
     /// Power sums until the false claims are located, and each of them checked for itself.
-    fn power_sums(&self, claims: usize, known: usize, expected: f64) -> f64 {
+    fn power_sums(&self, claims: usize, known: usize, expected: f64, alone: f64) -> f64 {
         let bad = expected.ceil() as usize;
         if sets(claims, bad).is_none_or(|sets| sets > MAX_SETS) {
             return f64::INFINITY;
         }
         // k false claims take S₀ … Sₖ.
-        (bad + 1 - known) as f64 * self.of(claims) + bad as f64 * self.of(1)
+        (bad + 1 - known) as f64 * self.of(claims) + bad as f64 * alone
     }
 
     /// A sum for each left half of the tree that has a false claim below it.
@@ -125,14 +125,25 @@ mod tests {
     }
 
     #[test]
+    fn where_one_claim_is_cheap_each_has_its_own_check_sooner() {
+        let pairing = Costs {
+            fixed: 30.0,
+            each: 1.0,
+        };
+        assert_eq!(pairing.next_step(64, 1, 1.0, 7.0), Step::PowerSum);
+        assert_eq!(pairing.next_step(20, 3, 3.0, 7.0), Step::Alone);
+        assert_eq!(pairing.next_step(20, 3, 3.0, 31.0), Step::Halve);
+    }
+
+    #[test]
     fn where_a_check_costs_what_a_batch_does_one_bad_proof_is_located() {
         let costs = Costs {
             fixed: 50.0,
             each: 1.0,
         };
-        assert_eq!(costs.next_step(16, 1, 1.0), Step::PowerSum);
-        assert_eq!(costs.next_step(16, 1, 16.0), Step::Alone);
-        // Of a thousand, one by one is never right while few are expected.
-        assert_eq!(costs.next_step(1000, 3, 3.0), Step::Halve);
+        assert_eq!(costs.next_step(16, 1, 1.0, 51.0), Step::PowerSum);
+        assert_eq!(costs.next_step(16, 1, 16.0, 51.0), Step::Alone);
+        // Of a thousand, one by one is never right while few are expected, at this price.
+        assert_eq!(costs.next_step(1000, 3, 3.0, 51.0), Step::Halve);
     }
 }

@@ -14,4 +14,4 @@ mod locate;
 mod search;
 
 pub use costs::Costs;
-pub use search::{Suspicion, isolate};
+pub use search::{Suspicion, Values, isolate};

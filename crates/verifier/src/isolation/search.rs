@@ -14,23 +14,34 @@ pub struct Suspicion(pub f64);
 /// Claims that a suspicion counts as.
 const SUSPICION_WEIGHT: f64 = 8.0;
 
-/// The places of the false claims among `count`, ascending, whose values add up to `total`.
+/// Claims' values, as far as a search asks for them.
+pub trait Values<V> {
+    /// Σ xᵏ·Dₓ over the places x.
+    fn sum(&mut self, places: &[Place], k: u32) -> V;
+
+    /// Dₓ for each of the places.
+    fn each(&mut self, places: &[Place]) -> Vec<V>;
+}
+
+/// The places of the false claims among `count`, ascending, whose values add up to `total`. The value of one claim
+/// costs `alone`, in the unit of `costs`.
 ///
-/// `sum(places, k)` is Σ xᵏ·Dₓ over the places x. It is asked at most `count − 1` times, whatever is
-/// false, and each time over at most as many claims as remain in doubt. A claim is called false only
-/// if its own value is known not to be zero: by a sum over it alone, or as what is left of a sum when all
-/// the others' values are known.
+/// It asks for at most `count − 1` sums and values, whatever is false, and each sum is over at most as many
+/// claims as remain in doubt. A claim is called false only if its own value is known not to be zero: by asking
+/// for it, or as what is left of a sum when all the others' values are known.
 pub fn isolate<V: PrimeGroup>(
     count: usize,
     total: V,
     costs: Costs,
+    alone: f64,
     suspicion: Suspicion,
-    sum: impl FnMut(&[Place], u32) -> V,
+    values: impl Values<V>,
 ) -> Vec<Place> {
     let places: Vec<_> = (0..count).collect();
     let mut search = Search {
-        sum,
+        values,
         costs,
+        alone,
         cleared: (1.0 - suspicion.0.clamp(0.0, 1.0)) * SUSPICION_WEIGHT,
         convicted: suspicion.0.clamp(0.0, 1.0) * SUSPICION_WEIGHT,
         found: Vec::new(),
@@ -42,8 +53,9 @@ pub fn isolate<V: PrimeGroup>(
 }
 
 struct Search<V, F> {
-    sum: F,
+    values: F,
     costs: Costs,
+    alone: f64,
     /// Claims known to hold, and those that were expected to before.
     cleared: f64,
     /// Claims known to be false, and those that were expected to be before.
@@ -53,7 +65,7 @@ struct Search<V, F> {
 
 // === impl Search ===
 
-impl<V: PrimeGroup, F: FnMut(&[Place], u32) -> V> Search<V, F> {
+impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
     /// Finds those among `places`, whose first power sums are known, and of which more than `excluded`
     /// are false if any is.
     fn among(&mut self, places: &[Place], mut sums: Vec<V>, mut excluded: usize) {
@@ -71,8 +83,11 @@ impl<V: PrimeGroup, F: FnMut(&[Place], u32) -> V> Search<V, F> {
             excluded = sums.len() - 1;
             let share = self.convicted / (self.convicted + self.cleared);
             let expected = share * places.len() as f64;
-            match self.costs.next_step(places.len(), sums.len(), expected) {
-                Step::PowerSum => sums.push((self.sum)(places, sums.len() as u32)),
+            let step = self
+                .costs
+                .next_step(places.len(), sums.len(), expected, self.alone);
+            match step {
+                Step::PowerSum => sums.push(self.values.sum(places, sums.len() as u32)),
                 Step::Halve => return self.halve(places, sums, excluded),
                 Step::Alone => return self.alone(places, sums),
             }
@@ -81,23 +96,21 @@ impl<V: PrimeGroup, F: FnMut(&[Place], u32) -> V> Search<V, F> {
 
     /// Asks for each of the places that a fit names; the rest then sums to zero.
     fn confirm(&mut self, places: &[Place], set: &[Place], mut sums: Vec<V>) {
-        let mut rest = places.to_vec();
-        for place in set {
-            if rest.len() <= sums.len() {
-                break;
-            }
-            let value = (self.sum)(&[*place], 0);
-            self.settle(*place, value);
-            remove(&mut sums, *place, value);
-            rest.retain(|other| other != place);
-        }
+        // What is left of them then follows from the sums.
+        let asked = &set[..set.len().min(places.len() - sums.len())];
+        self.ask(asked, &mut sums);
+        let rest: Vec<_> = places
+            .iter()
+            .filter(|place| !asked.contains(place))
+            .copied()
+            .collect();
         // Unless the fit was a coincidence, that is the end.
         self.among(&rest, sums, 0);
     }
 
     fn halve(&mut self, places: &[Place], mut sums: Vec<V>, excluded: usize) {
         let (left, right) = places.split_at(places.len() / 2);
-        let first = (self.sum)(left, 0);
+        let first = self.values.sum(left, 0);
         let before = self.found.len();
         self.among(left, vec![first], 0);
         for (place, value) in &self.found[before..] {
@@ -107,22 +120,23 @@ impl<V: PrimeGroup, F: FnMut(&[Place], u32) -> V> Search<V, F> {
         self.among(right, sums, if none_left { excluded } else { 0 });
     }
 
-    /// Asks for one after the other, until the rest sums to zero or follows from the sums.
+    /// Asks for each of them, but for those that then follow from the sums.
     fn alone(&mut self, places: &[Place], mut sums: Vec<V>) {
-        let mut rest = places;
-        while let [place, others @ ..] = rest
-            && rest.len() > sums.len()
-            && !sums[0].is_zero()
-        {
-            let value = (self.sum)(&[*place], 0);
-            self.settle(*place, value);
-            remove(&mut sums, *place, value);
-            rest = others;
-        }
+        let (asked, rest) = places.split_at(places.len() - sums.len());
+        self.ask(asked, &mut sums);
         if sums[0].is_zero() {
             self.cleared += rest.len() as f64;
         } else {
             self.conclude(rest, &sums);
+        }
+    }
+
+    /// Asks for the values of these places, and takes them from the sums.
+    fn ask(&mut self, places: &[Place], sums: &mut [V]) {
+        let values = self.values.each(places);
+        for (place, value) in places.iter().zip(values) {
+            self.settle(*place, value);
+            remove(sums, *place, value);
         }
     }
 
@@ -166,6 +180,34 @@ mod tests {
         },
     ];
 
+    /// Values, and how many of one and of more claims were asked for.
+    struct Counted {
+        points: Vec<Point>,
+        alone: usize,
+        together: usize,
+    }
+
+    impl Values<Point> for &mut Counted {
+        fn sum(&mut self, places: &[Place], k: u32) -> Point {
+            *if places.len() == 1 {
+                &mut self.alone
+            } else {
+                &mut self.together
+            } += 1;
+            let power =
+                |place: Place| <Point as PrimeGroup>::ScalarField::from((place as u128).pow(k));
+            let terms = places
+                .iter()
+                .map(|place| self.points[*place] * power(*place));
+            terms.sum()
+        }
+
+        fn each(&mut self, places: &[Place]) -> Vec<Point> {
+            self.alone += places.len();
+            places.iter().map(|place| self.points[*place]).collect()
+        }
+    }
+
     /// What was found, and how many sums of one and of more claims it took.
     fn run(
         count: usize,
@@ -174,30 +216,20 @@ mod tests {
         suspicion: f64,
     ) -> (Vec<usize>, usize, usize) {
         let rng = &mut ark_std::test_rng();
-        let mut values = vec![Point::zero(); count];
+        let mut points = vec![Point::zero(); count];
         for place in bad {
-            values[*place] = Point::rand(rng);
+            points[*place] = Point::rand(rng);
         }
-        let (mut alone, mut together) = (0, 0);
-        let found = isolate(
-            count,
-            values.iter().sum::<Point>(),
-            costs,
-            Suspicion(suspicion),
-            |places, power| {
-                *if places.len() == 1 {
-                    &mut alone
-                } else {
-                    &mut together
-                } += 1;
-                let term = |place: &usize| {
-                    values[*place]
-                        * <Point as PrimeGroup>::ScalarField::from((*place as u128).pow(power))
-                };
-                places.iter().map(term).sum()
-            },
-        );
-        (found, alone, together)
+        let total = points.iter().sum::<Point>();
+        let mut counted = Counted {
+            points,
+            alone: 0,
+            together: 0,
+        };
+        let alone = costs.fixed + costs.each;
+        let suspicion = Suspicion(suspicion);
+        let found = isolate(count, total, costs, alone, suspicion, &mut counted);
+        (found, counted.alone, counted.together)
     }
 
     #[test]

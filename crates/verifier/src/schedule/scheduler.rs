@@ -327,8 +327,9 @@ impl Scheduler {
         if source.is_none_or(|source| source.held.is_empty()) {
             return;
         }
+        let has_others = self.ration.serves_others(name);
         while let Some(source) = self.sources.get_mut(name)
-            && source.may_begin()
+            && (!has_others || source.may_begin())
             && let Some(key) = source.held.pop_first()
         {
             source.queue.insert(key);

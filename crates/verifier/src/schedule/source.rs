@@ -91,7 +91,7 @@ impl Source {
         Some((*priority, self.served, name.clone()))
     }
 
-    /// Whether one more of its requests may be worked on.
+    /// Whether one more of its requests may be worked on beside those of others.
     pub(super) fn may_begin(&self) -> bool {
         self.tickets.len() - self.held.len() < self.standing.allowance()
     }

@@ -19,6 +19,8 @@ const STREAK: u32 = 16;
 const MAX_LEVEL: u8 = 16;
 /// The weight of one proof in the share.
 const NEW: f64 = 1.0 / 16.0;
+/// Proofs of which a source's first impression is made.
+const FIRST: u8 = 4;
 /// Proofs after which a source is known.
 const KNOWN: u8 = 16;
 /// From this share on batches do not pay.
@@ -50,14 +52,15 @@ impl Standing {
         self.level == 0
     }
 
-    /// How many of the source's proofs may be under work at a time: few in the common lane as long as nothing
-    /// is known of it. Searching a large batch that is false throughout is dear, and so is reducing what a flood
-    /// brings before its first verdict.
+    /// How many of the source's proofs may be under work at a time beside those of others: few in the common lane
+    /// as long as little is known of it. Searching a large batch that is false throughout is dear, and so is
+    /// reducing what a flood brings before its first verdict.
     pub(super) fn allowance(&self) -> usize {
-        if self.is_good() && self.seen < KNOWN {
-            usize::from(KNOWN)
-        } else {
-            usize::MAX
+        match self.seen {
+            _ if !self.is_good() => usize::MAX,
+            0..FIRST => usize::from(FIRST),
+            FIRST..KNOWN => usize::from(KNOWN),
+            KNOWN.. => usize::MAX,
         }
     }
 
@@ -114,12 +117,13 @@ mod tests {
     #[test]
     fn a_source_is_known_by_its_first_proofs() {
         let mut standing = Standing::default();
-        for _ in 0..KNOWN {
-            assert_eq!(standing.allowance(), usize::from(KNOWN));
-            standing.record(true);
-        }
-        for _ in 0..1000 {
-            assert_eq!(standing.allowance(), usize::MAX);
+        for number in 0..1000 {
+            let expected = match number {
+                0..4 => 4,
+                4..16 => 16,
+                _ => usize::MAX,
+            };
+            assert_eq!(standing.allowance(), expected);
             standing.record(true);
         }
     }

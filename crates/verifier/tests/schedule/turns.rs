@@ -71,8 +71,8 @@ fn check_all(
 }
 
 /// A scheduler to which these sources are known by valid proofs.
-fn knows(sources: &[&str]) -> Scheduler {
-    let mut scheduler = Scheduler::new(LIMITS, 1);
+fn knows(threads: usize, sources: &[&str]) -> Scheduler {
+    let mut scheduler = Scheduler::new(LIMITS, threads);
     for source in sources {
         (1000..1016).for_each(|id| {
             submit(&mut scheduler, submission(source, id));
@@ -96,7 +96,7 @@ fn a_lone_proof_waits_for_nobody() {
 
 #[test]
 fn proofs_that_come_during_a_check_make_the_next_batch() {
-    let mut scheduler = knows(&["a"]);
+    let mut scheduler = knows(1, &["a"]);
     let first = submit(&mut scheduler, submission("a", 0));
     reduction(&mut scheduler, Lane::Common);
     scheduler.reduced(Micros(0), first, Ok(Ok(())));
@@ -151,34 +151,54 @@ fn apart_full_batches_are_checked_beside_each_other() {
 }
 
 #[test]
-fn what_a_source_brings_is_held_back_until_it_is_known() {
+fn what_a_new_source_brings_is_held_back_while_others_are_served() {
     let limits = Limits {
         batch: 64,
         ..LIMITS
     };
     let mut scheduler = Scheduler::new(limits, 1);
-    for source in ["a", "b"] {
-        for id in 0..40 {
-            submit(&mut scheduler, submission(source, id));
-        }
+    // One that is alone holds up nobody.
+    for id in 0..40 {
+        submit(&mut scheduler, submission("a", id));
+    }
+    for id in 0..40 {
+        submit(&mut scheduler, submission("b", id));
     }
     assert_eq!(
         check_all(&mut scheduler, Lane::Common, |_| Ok(())),
-        [32, 48]
+        [44, 16, 20]
     );
     assert!(scheduler.is_idle());
 }
 
 #[test]
+fn a_new_source_that_sends_false_proofs_brings_few_into_the_common_lane() {
+    let mut scheduler = knows(1, &["a"]);
+    submit(&mut scheduler, submission("a", 0));
+    for id in 0..100 {
+        submit(&mut scheduler, submission("bad", id));
+    }
+    let ahead = scheduler.take_verdicts().len();
+    assert_eq!(ahead, 16);
+    let refused = |ticket: Ticket| match ticket.0 {
+        0..17 => Ok(()),
+        _ => Err(Invalid("false".into())),
+    };
+    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [5]);
+    assert_eq!(scheduler.take_verdicts().len(), 5);
+}
+
+#[test]
 fn what_is_held_back_is_taken_back_and_goes_on_when_something_before_it_is() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
+    submit(&mut scheduler, submission("other", 0));
     for id in 0..20 {
         submit(&mut scheduler, submission("a", id));
     }
     assert!(scheduler.cancel("a", "18"), "held back");
     assert!(scheduler.cancel("a", "3"), "queued");
     let reduced = std::iter::from_fn(|| scheduler.next(Micros(0), Lane::Common)).count();
-    assert_eq!(reduced, 16);
+    assert_eq!(reduced, 1 + 4);
     assert_eq!(scheduler.cancel_source("a"), 18);
     assert_eq!(scheduler.take_verdicts().len(), 20);
 }
@@ -205,7 +225,7 @@ fn a_batch_waits_at_most_four_times_as_long_as_the_last_check_took() {
 
 #[test]
 fn sources_take_turns() {
-    let mut scheduler = knows(&["a", "b"]);
+    let mut scheduler = knows(1, &["a", "b"]);
     let flood: Vec<_> = (0..500)
         .map(|id| submit(&mut scheduler, submission("a", id)))
         .collect();
@@ -319,7 +339,7 @@ fn one_source_cannot_take_all_the_room() {
 
 #[test]
 fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
-    let mut scheduler = Scheduler::new(LIMITS, 2);
+    let mut scheduler = knows(2, &["a", "b"]);
     for id in 0..20 {
         let mut submission = submission(["a", "b"][id % 2], id);
         submission.kind = usize::from(id == 19);

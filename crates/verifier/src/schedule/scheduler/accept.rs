@@ -166,7 +166,7 @@ impl Scheduler {
             };
             source.ids.insert(request.submission.id.clone(), known);
             if source.lane() == Lane::Common {
-                self.ration.see_others(Some(now));
+                self.ration.see(now, &name);
             }
         }
         self.requests.insert(ticket, request);

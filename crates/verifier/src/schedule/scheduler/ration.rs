@@ -1,5 +1,7 @@
 //! The time that the lane apart may take while others are served.
 
+use std::sync::Arc;
+
 use crate::schedule::{Lane, Micros};
 
 /// While others are served, the lane apart has one part in so many of the time of all threads. Its threads'
@@ -20,11 +22,30 @@ pub(super) struct Ration {
     rests_until: Micros,
     /// The last request of a source that is in good standing now.
     others_seen: Option<Micros>,
+    /// The source in the common lane that sent the last request there, and the last one other than that.
+    recent: [Option<(Micros, Arc<str>)>; 2],
 }
 
 // === impl Ration ===
 
 impl Ration {
+    /// A source in good standing sends a request.
+    pub(super) fn see(&mut self, now: Micros, name: &Arc<str>) {
+        self.others_seen = Some(now);
+        let is_last = matches!(&self.recent[0], Some((_, last)) if last == name);
+        if !is_last {
+            self.recent.swap(0, 1);
+        }
+        self.recent[0] = Some((now, name.clone()));
+    }
+
+    /// Whether a source other than this one was served in the common lane beside its last request.
+    pub(super) fn serves_others(&self, name: &Arc<str>) -> bool {
+        let now = self.others_seen.unwrap_or_default();
+        let mut recent = self.recent.iter().flatten();
+        recent.any(|(seen, other)| other != name && now.since(*seen) < ABSENCE_US)
+    }
+
     /// Sources in good standing sent their last request then.
     pub(super) fn see_others(&mut self, last: Option<Micros>) {
         self.others_seen = last;
