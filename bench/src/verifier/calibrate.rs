@@ -40,7 +40,7 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
     let rows: Vec<_> = rows.iter().map(|row| row.to_json(&args)).collect();
     let has_screen = |claim: &&K::Claim| subject.kind.screen(claim).is_some();
     let screen = claims.valid.first().filter(has_screen).map(|claim| {
-        milliseconds(|| {
+        milliseconds(|_| {
             black_box(subject.kind.screen(claim));
         })
     });
@@ -93,21 +93,24 @@ impl Constants {
             .num_threads(threads)
             .build()?;
         let kind = &subject.kind;
-        let check =
-            |claim: &K::Claim| pool.install(|| milliseconds(|| _ = black_box(kind.check(claim))));
+        // One after the other, as in a stream: what one check leaves in the caches is little use to the next.
+        let check = |claims: &[K::Claim]| {
+            let one = |run: usize| _ = black_box(kind.check(&claims[run % claims.len()]));
+            pool.install(|| milliseconds(one))
+        };
         let mut sums = Vec::new();
         for size in SIZES {
-            let weighted: Vec<_> = claims.valid[..size]
-                .iter()
-                .zip(kind.draw_weights(size)?)
-                .collect();
-            let ms = pool.install(|| milliseconds(|| _ = black_box(kind.value(&weighted))));
+            let weights = kind.draw_weights(claims.valid.len())?;
+            let weighted: Vec<_> = claims.valid.iter().zip(weights).collect();
+            let batches: Vec<_> = weighted.chunks_exact(size).collect();
+            let one = |run: usize| _ = black_box(kind.value(batches[run % batches.len()]));
+            let ms = pool.install(|| milliseconds(one));
             sums.push((size, ms));
         }
         Ok(Self {
             threads,
-            check_one: check(&claims.valid[0]),
-            refuse_one: check(&claims.false_ones[0]),
+            check_one: check(&claims.valid),
+            refuse_one: check(&claims.false_ones),
             sums,
         })
     }
@@ -129,7 +132,8 @@ impl Constants {
 /// Milliseconds in which one thread decodes and reduces so many proofs together, up to as many as the kind wants.
 fn reductions<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Vec<Value>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let items = subject.mix(subject.kind.reduced_together(), 0, 0);
+    let most = subject.kind.reduced_together();
+    let items = subject.mix(8 * most, 0, 0);
     let proofs: Vec<_> = items
         .iter()
         .map(|item| Unreduced {
@@ -139,11 +143,11 @@ fn reductions<K: Kind>(subject: &Subject<K>) -> anyhow::Result<Vec<Value>> {
         })
         .collect();
     let reduction = |size: usize| {
-        let proofs = &proofs[..size];
-        let ms = pool.install(|| milliseconds(|| _ = black_box(subject.kind.reduce_each(proofs))));
-        json!([size, digits(ms)])
+        let groups: Vec<_> = proofs.chunks_exact(size).collect();
+        let one = |run: usize| _ = black_box(subject.kind.reduce_each(groups[run % groups.len()]));
+        json!([size, digits(pool.install(|| milliseconds(one)))])
     };
-    Ok((1..=proofs.len()).map(reduction).collect())
+    Ok((1..=most).map(reduction).collect())
 }
 
 /// Milliseconds of the service for a proof beside its reduction and its share of checks, on one thread,
@@ -160,12 +164,12 @@ async fn overhead<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::Result<
     Ok(Figures::of(overheads).p50())
 }
 
-/// The median of some runs, the first left out.
-fn milliseconds(mut work: impl FnMut()) -> f64 {
-    work();
-    let runs = (0..RUNS).map(|_| {
+/// The median of some runs, each of which is told its number, the first left out.
+fn milliseconds(mut work: impl FnMut(usize)) -> f64 {
+    work(0);
+    let runs = (1..=RUNS).map(|run| {
         let began = Instant::now();
-        work();
+        work(run);
         began.elapsed().as_secs_f64() * 1e3
     });
     Figures::of(runs.collect()).p50()
