@@ -27,6 +27,8 @@ pub mod portable;
 mod poseidon2;
 mod subgroup;
 #[cfg(target_arch = "x86_64")]
+mod x86_64_adx;
+#[cfg(target_arch = "x86_64")]
 mod x86_64_avx512ifma;
 
 pub use curve::MsmGroup;
