@@ -4,7 +4,7 @@
 //!
 //! Callers use [`msm`], [`fixed_base`], [`Domain`] and [`pairing`]; a back end is a folder of this
 //! crate.
-//! [`portable`] stands on arkworks' arithmetic and runs everywhere.
+//! [`portable`] runs everywhere; it stands on arkworks' arithmetic, and on blst for pairings on BLS12-381.
 //!
 //! ```
 //! use ark_bls12_381::{Fr, G1Affine, G1Projective};

@@ -1,5 +1,6 @@
-//! The back end that runs everywhere, in safe Rust over arkworks' field arithmetic, but for pairings
-//! on BLS12-381, which are blst's.
+//! The back end that runs everywhere, in safe Rust over arkworks' field arithmetic, but for
+//! pairings: those on BLS12-381 are blst's, and the others multiply by `x86_64_adx` where the processor
+//! has the instructions.
 
 pub(crate) mod batch_add;
 mod binary_gcd;

@@ -1,13 +1,10 @@
 //! Multiples of many points in affine coordinates, and the lines through them: the denominators of
 //! all slopes share one inversion at each step.
 
-use ark_ff::{AdditiveGroup, Field};
-
 use super::curve::Curve;
 use super::fq2::{self, Fq2};
 use super::line_product::{LineProduct, MonicArguments};
 use super::miller::{Addend, Pair, TwistPoint, Walk, monic_arguments};
-use crate::portable::inversion::Invertible;
 
 /// Pairs with the multiple of each one's second point.
 pub(super) struct AffineWalk<'a, C: Curve<N>, const N: usize> {

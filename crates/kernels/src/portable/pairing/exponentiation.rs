@@ -1,24 +1,24 @@
 //! The final exponentiation.
 
-use ark_ff::{CyclotomicMultSubgroup, Field};
-
 use super::curve::{Curve, Family};
 use super::power::cyclotomic_power;
-use super::tower::{Fq12, cyclotomic_square, inverse, product};
+use super::tower::{ArkFq12, Fq12, cyclotomic_square, inverse, product};
 
 /// The power by `(q¹² − 1)/r`, times 3 (BLS12 curves) or `2x·(6x² + 3x + 1)` (BN curves): the same
 /// as arkworks'. `None` if the value is zero.
 pub(crate) fn final_exponentiation<C: Curve<N>, const N: usize>(
-    value: &Fq12<C, N>,
-) -> Option<Fq12<C, N>> {
-    let inverse = inverse::<C, N>(value)?;
+    value: &ArkFq12<C, N>,
+) -> Option<ArkFq12<C, N>> {
+    let value = Fq12::of_arkworks(value);
+    let inverse = inverse::<C, N>(&value)?;
     // The easy part: the power by (q⁶ − 1)(q² + 1) is in the cyclotomic subgroup.
-    let value = product::<C, N>(&conjugate::<C, N>(value), &inverse);
-    let value = product::<C, N>(&frobenius::<C, N>(&value, 2), &value);
-    Some(match C::FAMILY {
+    let value = product::<C, N>(&value.conjugate(), &inverse);
+    let value = product::<C, N>(&value.frobenius(2), &value);
+    let power = match C::FAMILY {
         Family::Bls12 => hard_part_bls12::<C, N>(&value),
         Family::Bn(_) => hard_part_bn::<C, N>(&value),
-    })
+    };
+    Some(power.to_arkworks())
 }
 
 /// The power by `3·(q⁴ − q² + 1)/r = (x − 1)²·(x + q)·(x² + q² − 1) + 3`: Hayashida, Hayasaka,
@@ -29,12 +29,12 @@ fn hard_part_bls12<C: Curve<N>, const N: usize>(f: &Fq12<C, N>) -> Fq12<C, N> {
     let power = |value: &Fq12<C, N>| cyclotomic_power::<C, N>(value, &digits);
     let times = product::<C, N>;
 
-    let a = times(&power(f), &conjugate::<C, N>(f));
-    let a = times(&power(&a), &conjugate::<C, N>(&a));
-    let a = times(&power(&a), &frobenius::<C, N>(&a, 1));
+    let a = times(&power(f), &f.conjugate());
+    let a = times(&power(&a), &a.conjugate());
+    let a = times(&power(&a), &a.frobenius(1));
     let b = power(&power(&a));
-    let b = times(&b, &frobenius::<C, N>(&a, 2));
-    let b = times(&b, &conjugate::<C, N>(&a));
+    let b = times(&b, &a.frobenius(2));
+    let b = times(&b, &a.conjugate());
     times(&times(&b, &cyclotomic_square::<C, N>(f)), f)
 }
 
@@ -53,27 +53,10 @@ fn hard_part_bn<C: Curve<N>, const N: usize>(f: &Fq12<C, N>) -> Fq12<C, N> {
     let xxx12 = power(&square(&xx6));
     // 6x + 6x² + 12x³, and less 2x.
     let second = times(&times(&xxx12, &xx6), &x6);
-    let first = times(&second, &conjugate::<C, N>(&x2));
+    let first = times(&second, &x2.conjugate());
     let zeroth = times(&times(&second, &xx6), f);
-    let third = times(&first, &conjugate::<C, N>(f));
-    let low = times(&zeroth, &frobenius::<C, N>(&first, 1));
-    let high = times(
-        &frobenius::<C, N>(&second, 2),
-        &frobenius::<C, N>(&third, 3),
-    );
+    let third = times(&first, &f.conjugate());
+    let low = times(&zeroth, &first.frobenius(1));
+    let high = times(&second.frobenius(2), &third.frobenius(3));
     times(&low, &high)
-}
-
-/// The inverse in the cyclotomic subgroup.
-fn conjugate<C: Curve<N>, const N: usize>(value: &Fq12<C, N>) -> Fq12<C, N> {
-    let mut conjugate = *value;
-    conjugate.cyclotomic_inverse_in_place();
-    conjugate
-}
-
-/// The power by `q^times`.
-fn frobenius<C: Curve<N>, const N: usize>(value: &Fq12<C, N>, times: usize) -> Fq12<C, N> {
-    let mut power = *value;
-    power.frobenius_map_in_place(times);
-    power
 }

@@ -1,10 +1,8 @@
 //! A product of lines that is squared between them.
 
-use ark_ff::{AdditiveGroup, Field, Fp6};
-
 use super::curve::Curve;
 use super::fq2::{self, Fq, Fq2};
-use super::tower::{Fq12, product_by_five, product_by_three, square};
+use super::tower::{Fq6, Fq12, product_by_five, product_by_three, square};
 
 /// A line `y + x·w + constant·w³` at a point of the first group.
 pub(super) struct Line<C: Curve<N>, const N: usize> {
@@ -113,10 +111,10 @@ impl<C: Curve<N>, const N: usize> LineProduct<C, N> {
         c1: Fq2<C, N>,
         c3: Fq2<C, N>,
     ) {
-        let even = Fp6::new(c0, c2, c4);
+        let even = Fq6::new(c0, c2, c4);
         self.value = Some(match &self.value {
             Some(value) => product_by_five::<C, N>(value, &even, &c1, &c3),
-            None => Fq12::<C, N>::new(even, Fp6::new(c1, c3, Fq2::<C, N>::ZERO)),
+            None => Fq12::<C, N>::new(even, Fq6::new(c1, c3, Fq2::<C, N>::ZERO)),
         });
     }
 

@@ -9,7 +9,7 @@ use super::fq2::{self, Fq, Fq2};
 use super::line_product::{LineProduct, MonicArguments};
 use super::prepared::{FixedPair, FixedWalk};
 use super::projective::ProjectiveWalk;
-use super::tower::Fq12;
+use super::tower::{ArkFq12, Fq12};
 use crate::portable::inversion::invert_all;
 
 /// A pair, of which neither point is infinite.
@@ -18,7 +18,7 @@ pub(crate) type Pair<C, const N: usize> =
 
 /// Pairs from which on one inversion for all of them at each step costs less than the products that
 /// homogeneous coordinates take to do without.
-const PAIRS_FOR_AFFINE: usize = 6;
+const PAIRS_FOR_AFFINE: usize = 9;
 
 /// A point of the twist that is not infinite.
 pub(super) struct TwistPoint<C: Curve<N>, const N: usize> {
@@ -50,16 +50,17 @@ pub(super) trait Walk<C: Curve<N>, const N: usize> {
 pub(crate) fn miller_loop<C: Curve<N>, const N: usize>(
     pairs: &[Pair<C, N>],
     fixed: &[FixedPair<'_, C, N>],
-) -> Fq12<C, N> {
+) -> ArkFq12<C, N> {
     if pairs.len() >= PAIRS_FOR_AFFINE
         && let Some(walk) = AffineWalk::new(pairs)
         && let Some(product) = product_of_lines(walk, fixed)
     {
-        return product;
+        return product.to_arkworks();
     }
     // Few pairs, or among them one with a point of small order: some line of it is vertical.
     product_of_lines(ProjectiveWalk::new(pairs), fixed)
         .expect("homogeneous coordinates have all lines")
+        .to_arkworks()
 }
 
 fn product_of_lines<C: Curve<N>, const N: usize>(
@@ -116,8 +117,8 @@ impl<C: Curve<N>, const N: usize> TwistPoint<C, N> {
     #[inline(always)]
     pub(super) fn of(point: &Affine<C::G2>) -> Self {
         Self {
-            x: point.x,
-            y: point.y,
+            x: Fq2(point.x),
+            y: Fq2(point.y),
         }
     }
 
@@ -141,8 +142,8 @@ impl<C: Curve<N>, const N: usize> TwistPoint<C, N> {
         let Family::Bn([by_x, by_y]) = C::FAMILY else {
             unreachable!("only loops of BN curves end with images by it");
         };
-        self.x.frobenius_map_in_place(1);
-        self.y.frobenius_map_in_place(1);
+        self.x.0.frobenius_map_in_place(1);
+        self.y.0.frobenius_map_in_place(1);
         Self {
             x: fq2::product::<C, N>(&self.x, &by_x),
             y: fq2::product::<C, N>(&self.y, &by_y),

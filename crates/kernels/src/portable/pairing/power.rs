@@ -1,7 +1,5 @@
 //! Powers in the cyclotomic subgroup, in which an inverse is a conjugate.
 
-use ark_ff::CyclotomicMultSubgroup;
-
 use super::curve::Curve;
 use super::tower::{Fq12, cyclotomic_square, product};
 
@@ -53,7 +51,7 @@ pub(super) fn cyclotomic_power<C: Curve<N>, const N: usize>(
         }
         let mut factor = powers[usize::from(digit.unsigned_abs() / 2)];
         if *digit < 0 {
-            factor.cyclotomic_inverse_in_place();
+            factor = factor.conjugate();
         }
         power = Some(power.map_or(factor, |power| product::<C, N>(&power, &factor)));
     }

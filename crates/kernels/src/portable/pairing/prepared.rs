@@ -34,11 +34,11 @@ pub(super) struct FixedWalk<'a, C: Curve<N>, const N: usize> {
 pub(crate) fn monic_lines<C: Curve<N>, const N: usize>(
     coefficients: &[Coefficients<C::Two>],
 ) -> Option<Vec<LineTerms<C::Two>>> {
-    let mut inverses: Vec<Fq2<C, N>> = coefficients.iter().map(|line| line.0).collect();
+    let mut inverses: Vec<Fq2<C, N>> = coefficients.iter().map(|line| Fq2(line.0)).collect();
     invert_all::<C, N>(&mut inverses, &mut Vec::with_capacity(coefficients.len()))?;
     let lines = coefficients.iter().zip(&inverses);
     let terms = lines.map(|((_, x, constant), inverse)| {
-        [x, constant].map(|term| fq2::product::<C, N>(term, inverse))
+        [x, constant].map(|term| fq2::product::<C, N>(&Fq2(*term), inverse).0)
     });
     Some(terms.collect())
 }
@@ -57,8 +57,8 @@ impl<'a, C: Curve<N>, const N: usize> FixedWalk<'a, C, N> {
 
     pub(super) fn next_lines(&mut self, product: &mut LineProduct<C, N>) {
         for (pair, at) in self.pairs.iter().zip(&self.arguments) {
-            let [x, constant] = &pair.lines[self.next];
-            product.multiply_monic(at.line(x, constant));
+            let [x, constant] = pair.lines[self.next];
+            product.multiply_monic(at.line(&Fq2(x), &Fq2(constant)));
         }
         self.next += 1;
     }

@@ -5,7 +5,6 @@
 //! which the final exponentiation takes to one.
 
 use ark_ec::short_weierstrass::SWCurveConfig;
-use ark_ff::{AdditiveGroup, Field};
 
 use super::curve::Curve;
 use super::fq2::{self, Fq2};
@@ -37,12 +36,12 @@ type Coefficients<C, const N: usize> = [Fq2<C, N>; 3];
 
 impl<C: Curve<N>, const N: usize> ProjectiveWalk<C, N> {
     pub(super) fn new(pairs: &[Pair<C, N>]) -> Self {
-        let b = C::G2::COEFF_B;
+        let b = Fq2(C::G2::COEFF_B);
         let at = |pair: &Pair<C, N>| PairAt {
             pair: *pair,
             multiple: Multiple {
-                x: pair.1.x,
-                y: pair.1.y,
+                x: Fq2(pair.1.x),
+                y: Fq2(pair.1.y),
                 z: Fq2::<C, N>::ONE,
             },
         };

@@ -1,5 +1,7 @@
 //! Multiplication of numbers of `N` words, and Montgomery's reduction of their products.
 
+use std::hint::select_unpredictable;
+
 use ark_ff::MontConfig;
 
 /// A number of `2·N` words, the lowest first: a product of two field elements, or a sum of such.
@@ -32,7 +34,7 @@ impl<const N: usize> Wide<N> {
     /// `self + other`, which must be below `2^(128·N)`.
     #[inline(always)]
     pub(crate) fn plus(&self, other: &Self) -> Self {
-        let mut carry = false;
+        let mut carry = 0;
         let low = sum(&self.low, &other.low, &mut carry);
         let high = sum(&self.high, &other.high, &mut carry);
         Self { low, high }
@@ -50,7 +52,7 @@ impl<const N: usize> Wide<N> {
         let (mut difference, borrow) = self.borrowing_minus(other);
         let mask = u64::from(borrow).wrapping_neg();
         let correction = C::MODULUS.0.map(|word| word & mask);
-        difference.high = sum(&difference.high, &correction, &mut false);
+        difference.high = sum(&difference.high, &correction, &mut 0);
         difference
     }
 
@@ -64,8 +66,8 @@ impl<const N: usize> Wide<N> {
     }
 
     #[inline(always)]
-    fn borrowing_minus(&self, other: &Self) -> (Self, bool) {
-        let mut borrow = false;
+    fn borrowing_minus(&self, other: &Self) -> (Self, u8) {
+        let mut borrow = 0;
         let low = difference(&self.low, &other.low, &mut borrow);
         let high = difference(&self.high, &other.high, &mut borrow);
         (Self { low, high }, borrow)
@@ -80,9 +82,9 @@ impl<const N: usize> Multiplier<N> for AnyProcessor {
         let (mut low, mut high) = ([0; N], [0; N]);
         for i in 0..N {
             let mut carry = 0;
-            for j in 0..N {
+            for (j, word) in b.iter().enumerate() {
                 let place = place(&mut low, &mut high, i + j);
-                *place = multiply_add(*place, a[i], b[j], &mut carry);
+                *place = multiply_add(*place, a[i], *word, &mut carry);
             }
             high[i] = carry;
         }
@@ -92,13 +94,13 @@ impl<const N: usize> Multiplier<N> for AnyProcessor {
     #[inline(always)]
     fn reduced<C: MontConfig<N>>(self, value: &Wide<N>) -> [u64; N] {
         let Wide { mut low, mut high } = *value;
-        let mut beyond = false;
+        let mut beyond = 0;
         for i in 0..N {
             let multiple = low[i].wrapping_mul(C::INV);
             let mut carry = 0;
-            for j in 0..N {
+            for (j, word) in C::MODULUS.0.iter().enumerate() {
                 let place = place(&mut low, &mut high, i + j);
-                *place = multiply_add(*place, multiple, C::MODULUS.0[j], &mut carry);
+                *place = multiply_add(*place, multiple, *word, &mut carry);
             }
             high[i] = add_carry(high[i], carry, &mut beyond);
         }
@@ -123,15 +125,35 @@ fn place<'a, const N: usize>(
 /// `value` modulo p, of a value below `2·p`.
 #[inline(always)]
 pub(crate) fn below_modulus<C: MontConfig<N>, const N: usize>(value: &[u64; N]) -> [u64; N] {
-    let mut borrow = false;
+    let mut borrow = 0;
     let less = difference(value, &C::MODULUS.0, &mut borrow);
     // No branch: it would be mispredicted half the time.
+    std::array::from_fn(|i| select_unpredictable(borrow != 0, value[i], less[i]))
+}
+
+/// `a + b` modulo p, of numbers below p; 2·p must be below `2^(64·N)`.
+#[inline(always)]
+pub(crate) fn modular_sum<C: MontConfig<N>, const N: usize>(
+    a: &[u64; N],
+    b: &[u64; N],
+) -> [u64; N] {
+    below_modulus::<C, N>(&sum(a, b, &mut 0))
+}
+
+/// `a − b` modulo p, of numbers below p.
+#[inline(always)]
+pub(crate) fn modular_difference<C: MontConfig<N>, const N: usize>(
+    a: &[u64; N],
+    b: &[u64; N],
+) -> [u64; N] {
+    let mut borrow = 0;
+    let less = difference(a, b, &mut borrow);
     let mask = u64::from(borrow).wrapping_neg();
-    std::array::from_fn(|i| less[i] ^ (less[i] ^ value[i]) & mask)
+    sum(&less, &C::MODULUS.0.map(|word| word & mask), &mut 0)
 }
 
 #[inline(always)]
-pub(crate) fn sum<const N: usize>(a: &[u64; N], b: &[u64; N], carry: &mut bool) -> [u64; N] {
+pub(crate) fn sum<const N: usize>(a: &[u64; N], b: &[u64; N], carry: &mut u8) -> [u64; N] {
     let mut sum = [0; N];
     for i in 0..N {
         sum[i] = add_carry(a[i], b[i], carry);
@@ -140,16 +162,10 @@ pub(crate) fn sum<const N: usize>(a: &[u64; N], b: &[u64; N], carry: &mut bool) 
 }
 
 #[inline(always)]
-pub(crate) fn difference<const N: usize>(
-    a: &[u64; N],
-    b: &[u64; N],
-    borrow: &mut bool,
-) -> [u64; N] {
+pub(crate) fn difference<const N: usize>(a: &[u64; N], b: &[u64; N], borrow: &mut u8) -> [u64; N] {
     let mut difference = [0; N];
     for i in 0..N {
-        let (word, first) = a[i].overflowing_sub(b[i]);
-        let (word, second) = word.overflowing_sub(u64::from(*borrow));
-        (difference[i], *borrow) = (word, first | second);
+        difference[i] = subtract_borrow(a[i], b[i], borrow);
     }
     difference
 }
@@ -163,11 +179,42 @@ pub(crate) fn times<const N: usize>(a: &[u64; N], factor: u64, carry: &mut u64) 
     product
 }
 
+/// `a + b + carry`. Only of the intrinsic does the compiler make a chain of additions with carry where a
+/// number is a constant.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn add_carry(a: u64, b: u64, carry: &mut bool) -> u64 {
+fn add_carry(a: u64, b: u64, carry: &mut u8) -> u64 {
+    let mut word = 0;
+    *carry = std::arch::x86_64::_addcarry_u64(*carry, a, b, &mut word);
+    word
+}
+
+/// `a + b + carry`.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn add_carry(a: u64, b: u64, carry: &mut u8) -> u64 {
     let (word, first) = a.overflowing_add(b);
     let (word, second) = word.overflowing_add(u64::from(*carry));
-    *carry = first | second;
+    *carry = u8::from(first | second);
+    word
+}
+
+/// `a − b − borrow`; see [`add_carry`].
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn subtract_borrow(a: u64, b: u64, borrow: &mut u8) -> u64 {
+    let mut word = 0;
+    *borrow = std::arch::x86_64::_subborrow_u64(*borrow, a, b, &mut word);
+    word
+}
+
+/// `a − b − borrow`.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn subtract_borrow(a: u64, b: u64, borrow: &mut u8) -> u64 {
+    let (word, first) = a.overflowing_sub(b);
+    let (word, second) = word.overflowing_sub(u64::from(*borrow));
+    *borrow = u8::from(first | second);
     word
 }
 
