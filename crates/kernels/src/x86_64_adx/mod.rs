@@ -67,17 +67,18 @@ impl<const N: usize> Multiplier<N> for Adx {
                 inverse: C::INV,
             }
         };
-        let mut words = *value;
-        let (constants, place) = ((&raw const *constants).cast(), (&raw mut words).cast());
+        let constants = (&raw const *constants).cast();
+        let words = (&raw const *value).cast();
+        let mut reduced = [0; N];
         match N {
             // SAFETY: the constants, `repr(C)`, have N + 1 words and the value, `repr(C)`, 2·N; the
             // processor has the instructions, or there were no `self`.
-            4 => unsafe { reduce_four(constants, place) },
+            4 => reduced.copy_from_slice(&unsafe { reduce_four(constants, words) }),
             // SAFETY: the same.
-            6 => unsafe { reduce_six(constants, place) },
+            6 => reduced.copy_from_slice(&unsafe { reduce_six(constants, words) }),
             _ => return AnyProcessor.reduced::<C>(value),
         }
-        below_modulus::<C, N>(&words.low)
+        below_modulus::<C, N>(&reduced)
     }
 }
 
@@ -256,14 +257,17 @@ unsafe fn product_of_six(a: *const u64, b: *const u64, out: *mut u64) {
     }
 }
 
-/// Montgomery's reduction of the eight words at `value`, below `p·2²⁵⁶`, to its first four, below 2p.
+/// Montgomery's reduction of the eight words at `value`, below `p·2²⁵⁶`, to four words, below 2p.
 ///
 /// # Safety
 ///
 /// Four words of p and −1/p at `constants`, and eight at `value`; the instructions.
 #[inline(always)]
-unsafe fn reduce_four(constants: *const u64, value: *mut u64) {
-    // SAFETY: as the caller promises; memory is read and written inside of those words only.
+unsafe fn reduce_four(constants: *const u64, value: *const u64) -> [u64; 4] {
+    let mut words = [0; 4];
+    // In registers, not in memory: the compiler would load from there at once more than was stored at once,
+    // for which a processor waits.
+    // SAFETY: as the caller promises; memory is read inside of those words only, and none is written.
     unsafe {
         asm!(
             "mov {r0}, [{value}]",
@@ -278,33 +282,31 @@ unsafe fn reduce_four(constants: *const u64, value: *mut u64) {
             "adc {r0}, [{value} + 40]",
             "adc {r1}, [{value} + 48]",
             "adc {r2}, [{value} + 56]",
-            "mov [{value}], {r4}",
-            "mov [{value} + 8], {r0}",
-            "mov [{value} + 16], {r1}",
-            "mov [{value} + 24], {r2}",
             constants = in(reg) constants,
             value = in(reg) value,
-            r0 = out(reg) _,
-            r1 = out(reg) _,
-            r2 = out(reg) _,
+            r0 = out(reg) words[1],
+            r1 = out(reg) words[2],
+            r2 = out(reg) words[3],
             r3 = out(reg) _,
-            r4 = out(reg) _,
+            r4 = out(reg) words[0],
             lo = out(reg) _,
             hi = out(reg) _,
             out("rdx") _,
-            options(nostack),
+            options(nostack, readonly),
         );
     }
+    words
 }
 
-/// Montgomery's reduction of the twelve words at `value`, below `p·2³⁸⁴`, to its first six, below 2p.
+/// Montgomery's reduction of the twelve words at `value`, below `p·2³⁸⁴`, to six words, below 2p.
 ///
 /// # Safety
 ///
 /// Six words of p and −1/p at `constants`, and twelve at `value`; the instructions.
 #[inline(always)]
-unsafe fn reduce_six(constants: *const u64, value: *mut u64) {
-    // SAFETY: as the caller promises; memory is read and written inside of those words only.
+unsafe fn reduce_six(constants: *const u64, value: *const u64) -> [u64; 6] {
+    let mut words = [0; 6];
+    // SAFETY: as the caller promises; memory is read inside of those words only, and none is written.
     unsafe {
         asm!(
             "mov {r0}, [{value}]",
@@ -325,25 +327,20 @@ unsafe fn reduce_six(constants: *const u64, value: *mut u64) {
             "adc {r2}, [{value} + 72]",
             "adc {r3}, [{value} + 80]",
             "adc {r4}, [{value} + 88]",
-            "mov [{value}], {r6}",
-            "mov [{value} + 8], {r0}",
-            "mov [{value} + 16], {r1}",
-            "mov [{value} + 24], {r2}",
-            "mov [{value} + 32], {r3}",
-            "mov [{value} + 40], {r4}",
             constants = in(reg) constants,
             value = in(reg) value,
-            r0 = out(reg) _,
-            r1 = out(reg) _,
-            r2 = out(reg) _,
-            r3 = out(reg) _,
-            r4 = out(reg) _,
+            r0 = out(reg) words[1],
+            r1 = out(reg) words[2],
+            r2 = out(reg) words[3],
+            r3 = out(reg) words[4],
+            r4 = out(reg) words[5],
             r5 = out(reg) _,
-            r6 = out(reg) _,
+            r6 = out(reg) words[0],
             lo = out(reg) _,
             hi = out(reg) _,
             out("rdx") _,
-            options(nostack),
+            options(nostack, readonly),
         );
     }
+    words
 }

@@ -1,7 +1,5 @@
 //! Multiplication of numbers of `N` words, and Montgomery's reduction of their products.
 
-use std::hint::select_unpredictable;
-
 use ark_ff::MontConfig;
 
 /// A number of `2·N` words, the lowest first: a product of two field elements, or a sum of such.
@@ -127,8 +125,10 @@ fn place<'a, const N: usize>(
 pub(crate) fn below_modulus<C: MontConfig<N>, const N: usize>(value: &[u64; N]) -> [u64; N] {
     let mut borrow = 0;
     let less = difference(value, &C::MODULUS.0, &mut borrow);
-    // No branch: it would be mispredicted half the time.
-    std::array::from_fn(|i| select_unpredictable(borrow != 0, value[i], less[i]))
+    // No branch, which would be mispredicted half the time. Nor a selection of words: the compiler selects between
+    // addresses instead, and loads more at once than was stored at once, for which a processor waits.
+    let mask = u64::from(borrow).wrapping_neg();
+    std::array::from_fn(|i| less[i] ^ ((less[i] ^ value[i]) & mask))
 }
 
 /// `a + b` modulo p, of numbers below p; 2·p must be below `2^(64·N)`.
