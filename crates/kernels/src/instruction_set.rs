@@ -10,7 +10,8 @@ pub const INSTRUCTION_SET_VARIABLE: &str = "PROOFMILL_KERNELS";
 /// A back end, by the instructions it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstructionSet {
-    /// arkworks' scalar arithmetic: every machine.
+    /// Scalar arithmetic, on every machine: arkworks', but for pairings, which are blst's on BLS12-381 and
+    /// ours on BLS12-377 and BN254. The latter two use MULX and ADX where the processor has them.
     Portable,
     /// AVX-512 with IFMA and VBMI2, eight lanes of 52-bit limbs: x86-64 servers since Ice Lake
     /// and Zen 4.

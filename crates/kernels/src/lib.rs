@@ -4,7 +4,7 @@
 //!
 //! Callers use [`msm`], [`fixed_base`], [`Domain`] and [`pairing`]; a back end is a folder of this
 //! crate.
-//! [`portable`] stands on arkworks' arithmetic and runs everywhere.
+//! [`portable`] runs everywhere; it stands on arkworks' arithmetic, and on blst for pairings on BLS12-381.
 //!
 //! ```
 //! use ark_bls12_381::{Fr, G1Affine, G1Projective};
@@ -26,6 +26,8 @@ pub mod pairing;
 pub mod portable;
 mod poseidon2;
 mod subgroup;
+#[cfg(target_arch = "x86_64")]
+mod x86_64_adx;
 #[cfg(target_arch = "x86_64")]
 mod x86_64_avx512ifma;
 

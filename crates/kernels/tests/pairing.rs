@@ -6,8 +6,9 @@ use ark_bn254::Bn254;
 use ark_ec::pairing::{MillerLoopOutput, Pairing, PairingOutput};
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{AdditiveGroup, UniformRand, Zero};
+use ark_ff::{AdditiveGroup, One, PrimeField, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
+use num_bigint::BigUint;
 use proofmill_kernels::InstructionSet;
 use proofmill_kernels::pairing::{self, PairingCurve, PreparedG2, Product};
 
@@ -169,6 +170,99 @@ where
             assert_eq!(evaluate(set, &left, &prepared, |_| true), expected);
         }
     }
+}
+
+/// Multiples by doubling and adding: arkworks' own of some curves are right in the subgroup only.
+fn multiple<P: SWCurveConfig>(point: &Affine<P>, factor: &BigUint) -> Affine<P> {
+    let mut multiple = Affine::<P>::zero().into_group();
+    for i in (0..factor.bits()).rev() {
+        multiple.double_in_place();
+        if factor.bit(i) {
+            multiple += point;
+        }
+    }
+    multiple.into_affine()
+}
+
+/// A point of a prime order that divides the curve's cofactor.
+fn point_of_order<P: SWCurveConfig>(rng: &mut StdRng, order: u32) -> Affine<P> {
+    let number = |words: &[u64]| {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        BigUint::from_bytes_le(&bytes)
+    };
+    let mut rest = number(P::COFACTOR) * number(P::ScalarField::MODULUS.as_ref());
+    while (&rest % order).is_zero() {
+        rest /= order;
+    }
+    loop {
+        let mut point = multiple::<P>(&any_point(rng), &rest);
+        while !point.is_zero() {
+            let next = multiple(&point, &order.into());
+            if next.is_zero() {
+                return point;
+            }
+            point = next;
+        }
+    }
+}
+
+/// Products with one point of `special` among others are arkworks', whether they exist or not.
+fn special_points<E: PairingCurve>(special: &[(E::G1Affine, E::G2Affine)], seed: u64) {
+    let rng = &mut StdRng::seed_from_u64(seed);
+    for (count, (p, q)) in [0, 1, 8, 40].into_iter().flat_map(|count| {
+        let special = special.iter();
+        special.map(move |pair| (count, pair))
+    }) {
+        let mut left: Vec<E::G1Affine> = random_points(rng, count);
+        let mut right: Vec<E::G2Affine> = random_points(rng, count);
+        left.insert(count / 2, *p);
+        right.insert(count / 2, *q);
+        let expected = E::final_exponentiation(E::multi_miller_loop(
+            left.iter().copied(),
+            right.iter().copied(),
+        ));
+        for set in back_ends() {
+            let prepared: Vec<PreparedG2<E>> = right
+                .iter()
+                .map(|point| PreparedG2::on(set, *point))
+                .collect();
+            let (mut product, mut of_prepared) = (Product::on(set), Product::on(set));
+            for (left, right) in left.iter().zip(&prepared) {
+                product.multiply(*left, right.point());
+                of_prepared.multiply_prepared(*left, right);
+            }
+            let told = format!("{count} others, {set}");
+            assert_eq!(product.checked_value(), expected, "{told}");
+            assert_eq!(of_prepared.checked_value(), expected, "{told}, prepared");
+        }
+    }
+}
+
+/// The loop meets a vertical line, or adds a point to itself: 12·Q is −Q for a point of order 13.
+#[test]
+fn points_of_small_order() {
+    let rng = &mut StdRng::seed_from_u64(22);
+    let p = ark_bls12_381::G1Affine::rand(rng);
+    let special = [13, 23].map(|order| (p, point_of_order(rng, order)));
+    special_points::<Bls12_381>(&special, 23);
+    let special = [3, 11].map(|order| {
+        let q = ark_bls12_381::G2Affine::rand(rng);
+        (point_of_order(rng, order), q)
+    });
+    special_points::<Bls12_381>(&special, 24);
+    let q = point_of_order(rng, 10069);
+    special_points::<Bn254>(&[(ark_bn254::G1Affine::rand(rng), q)], 25);
+}
+
+/// No line can be divided by the y of a point of order two.
+#[test]
+fn points_of_order_two() {
+    let rng = &mut StdRng::seed_from_u64(26);
+    let minus_one = -ark_bls12_377::Fq::one();
+    let p = ark_bls12_377::G1Affine::new_unchecked(minus_one, ark_bls12_377::Fq::ZERO);
+    assert!(p.is_on_curve());
+    let q = ark_bls12_377::G2Affine::rand(rng);
+    special_points::<Bls12_377>(&[(p, q)], 27);
 }
 
 /// Lines of one back end are of no use to the other: the product is the same.

@@ -1,10 +1,10 @@
 //! The curves, and what their back ends do.
 
 use ark_ec::pairing::{MillerLoopOutput, Pairing, PairingOutput};
-use rayon::prelude::*;
 
 use crate::InstructionSet;
 use crate::instruction_set::checked;
+use crate::portable::pairing::PortablePairing;
 #[cfg(target_arch = "x86_64")]
 use crate::x86_64_avx512ifma::pairing as vector;
 
@@ -17,7 +17,7 @@ pub trait PairingCurve: Pairing + sealed::Kernels {}
     reason = "what a public trait stands on must be public"
 )]
 pub(super) mod sealed {
-    use super::{InstructionSet, MillerLoopOutput, Pairing, PairingOutput};
+    use super::{InstructionSet, MillerLoopOutput, Pairing, PairingOutput, PortablePairing};
 
     /// Points of the two groups, neither of them infinite.
     pub type Pair<E> = (<E as Pairing>::G1Affine, <E as Pairing>::G2Affine);
@@ -27,15 +27,15 @@ pub(super) mod sealed {
 
     /// The lines through a point of the second group and its multiples, as a back end has them.
     #[derive(Clone, Debug)]
-    pub enum Lines<E: Pairing> {
-        /// As arkworks has them.
-        Portable(E::G2Prepared),
+    pub enum Lines<E: PortablePairing> {
+        /// As the portable back end has them.
+        Portable(E::Lines),
         /// As the vector kernels have them: 64-bit words.
         Vector(Vec<u64>),
     }
 
     /// A curve's back ends.
-    pub trait Kernels: Pairing {
+    pub trait Kernels: PortablePairing {
         /// The lines of a point that is not infinite; `None` if this back end has no use for them.
         fn lines_on(set: InstructionSet, point: Self::G2Affine) -> Option<Lines<Self>>;
 
@@ -66,20 +66,19 @@ pub(super) mod sealed {
 
 use sealed::{FixedPair, Kernels, Lines, Pair};
 
-/// The product of Miller loops by arkworks, lines in parallel.
-fn portable_miller_loop<E: Pairing>(
+/// The product of Miller loops by the portable back end.
+fn portable_miller_loop<E: PortablePairing>(
     pairs: &[Pair<E>],
     fixed: &[FixedPair<'_, E>],
 ) -> MillerLoopOutput<E> {
-    let mut right: Vec<E::G2Prepared> = pairs.par_iter().map(|pair| pair.1.into()).collect();
-    let mut left: Vec<E::G1Affine> = pairs.iter().map(|pair| pair.0).collect();
-    for (point, lines) in fixed {
-        if let Lines::Portable(lines) = lines {
-            left.push(*point);
-            right.push(lines.clone());
-        }
-    }
-    E::multi_miller_loop(left, right)
+    let fixed: Vec<(E::G1Affine, &E::Lines)> = fixed
+        .iter()
+        .filter_map(|(left, lines)| match lines {
+            Lines::Portable(lines) => Some((*left, lines)),
+            Lines::Vector(_) => None,
+        })
+        .collect();
+    MillerLoopOutput(<E as PortablePairing>::miller_loop(pairs, &fixed))
 }
 
 /// Implements the curves: by arkworks' type and the configuration of the field Fq2.
@@ -89,21 +88,22 @@ macro_rules! curves {
 
         impl Kernels for $curve {
             fn lines_on(set: InstructionSet, point: Self::G2Affine) -> Option<Lines<Self>> {
-                let lines = <Self as Pairing>::G2Prepared::from(point);
                 match checked(set) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512Ifma => {
+                        let lines = <Self as Pairing>::G2Prepared::from(point);
                         vector::lines::<$tower, _, _>(&lines.ell_coeffs).map(Lines::Vector)
                     }
-                    _ => Some(Lines::Portable(lines)),
+                    _ => <Self as PortablePairing>::lines(&point).map(Lines::Portable),
                 }
             }
 
             fn takes(set: InstructionSet, (point, lines): &FixedPair<'_, Self>) -> bool {
+                // Lines are divided by y.
+                let can_divide = point.y != 0.into();
                 match (set, lines) {
-                    (InstructionSet::Portable, Lines::Portable(_)) => true,
-                    // Lines of the vector kernels are divided by y.
-                    (InstructionSet::Avx512Ifma, Lines::Vector(_)) => point.y != 0.into(),
+                    (InstructionSet::Portable, Lines::Portable(_))
+                    | (InstructionSet::Avx512Ifma, Lines::Vector(_)) => can_divide,
                     _ => false,
                 }
             }
@@ -140,8 +140,7 @@ macro_rules! curves {
                     InstructionSet::Avx512Ifma => {
                         vector::final_exponentiation::<$tower, _, _>(&value)
                     }
-                    _ => <Self as Pairing>::final_exponentiation(MillerLoopOutput(value))
-                        .map(|power| power.0),
+                    _ => <Self as PortablePairing>::power(&value),
                 }
             }
 

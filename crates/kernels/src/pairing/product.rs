@@ -9,8 +9,14 @@ use super::curve::sealed::Pair;
 use super::{PairingCurve, PreparedG2};
 use crate::InstructionSet;
 
-/// Pairs that a vector takes.
-const LANES: usize = 8;
+/// Pairs of a group, the least that a thread is given: those of a vector, or as many as make the
+/// squarings of their product cheap beside their lines.
+const fn group_size(set: InstructionSet) -> usize {
+    match set {
+        InstructionSet::Avx512Ifma => 8,
+        InstructionSet::Portable => 4,
+    }
+}
 
 /// A product of pairings, of which some have a prepared point.
 ///
@@ -135,23 +141,25 @@ impl<'a, E: PairingCurve> Product<'a, E> {
 
     /// The product of the Miller loops.
     pub fn miller_loop(&self) -> MillerLoopOutput<E> {
-        // In lanes that are left a pair costs nothing, prepared or not.
+        let group_size = group_size(self.set);
         let (mut pairs, mut fixed) = (self.pairs.clone(), Vec::new());
         for (left, right) in &self.fixed {
+            // In lanes of a vector that are left a pair costs nothing, prepared or not.
+            let is_vector_full = pairs.len() % group_size == 0;
             match right.lines() {
-                Some(lines) if self.set == InstructionSet::Portable || pairs.len() % LANES == 0 => {
+                Some(lines) if self.set == InstructionSet::Portable || is_vector_full => {
                     fixed.push((*left, lines));
                 }
                 _ => pairs.push((*left, right.point())),
             }
         }
-        let groups = pairs.len().div_ceil(LANES) + fixed.len().div_ceil(LANES);
+        let groups = pairs.len().div_ceil(group_size) + fixed.len().div_ceil(group_size);
         let threads = rayon::current_num_threads();
-        if self.set == InstructionSet::Portable || threads == 1 || groups <= 1 {
+        if threads == 1 || groups <= 1 {
             return E::miller_loop_on(self.set, &pairs, &fixed);
         }
         // Each task squares for itself: no more tasks than threads.
-        let size = LANES * groups.div_ceil(threads);
+        let size = group_size * groups.div_ceil(threads);
         let of_points = pairs.par_chunks(size).map(|pairs| (pairs, &fixed[..0]));
         let of_lines = fixed.par_chunks(size).map(|fixed| (&pairs[..0], fixed));
         let product = of_points
