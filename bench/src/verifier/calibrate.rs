@@ -98,10 +98,10 @@ impl Constants {
             let one = |run: usize| _ = black_box(kind.check(&claims[run % claims.len()]));
             pool.install(|| milliseconds(one))
         };
+        let weights = kind.draw_weights(claims.valid.len())?;
+        let weighted: Vec<_> = claims.valid.iter().zip(weights).collect();
         let mut sums = Vec::new();
         for size in SIZES {
-            let weights = kind.draw_weights(claims.valid.len())?;
-            let weighted: Vec<_> = claims.valid.iter().zip(weights).collect();
             let batches: Vec<_> = weighted.chunks_exact(size).collect();
             let one = |run: usize| _ = black_box(kind.value(batches[run % batches.len()]));
             let ms = pool.install(|| milliseconds(one));

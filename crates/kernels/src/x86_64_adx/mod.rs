@@ -19,7 +19,7 @@ use crate::portable::pairing::words::{AnyProcessor, Multiplier, Wide, below_modu
 #[derive(Clone, Copy)]
 pub(crate) struct Adx(());
 
-/// What a reduction reads.
+/// The modulus and its inverse, as a reduction reads them.
 #[repr(C)]
 struct Constants<const N: usize> {
     modulus: [u64; N],

@@ -52,8 +52,8 @@ impl Standing {
         self.level == 0
     }
 
-    /// How many of the source's proofs may be under work at a time beside those of others: few in the common lane
-    /// as long as little is known of it. Searching a large batch that is false throughout is dear, and so is
+    /// The most of the source's proofs that may be under work at a time beside those of others: few in the common
+    /// lane as long as little is known of it. Searching a large batch that is false throughout is dear, and so is
     /// reducing what a flood brings before its first verdict.
     pub(super) fn allowance(&self) -> usize {
         match self.seen {

@@ -66,7 +66,7 @@ pub(crate) fn miller_loop(pairs: &[(G1Affine, G2Affine)], fixed: &[(G1Affine, &L
     product
 }
 
-/// What arkworks' final exponentiation gives; `None` of zero.
+/// The final exponentiation as arkworks has it; `None` of zero.
 pub(crate) fn final_exponentiation(value: &Fq12) -> Option<Fq12> {
     if value.is_zero() {
         return None;

@@ -26,7 +26,7 @@ pub(crate) trait Curve<const N: usize>: Copy + 'static {
     type G2: SWCurveConfig<BaseField = Fp2<Self::Two>>;
     /// −β: 1, or a number whose square times p² is below `p·R`.
     const MINUS_BETA: u64;
-    /// What the family of curves decides.
+    /// The end of the loop and the final exponentiation, which the family of curves decides.
     const FAMILY: Family<Fq2<Self, N>>;
 
     /// Signed digits of the loop's length, the highest first, without the leading one.

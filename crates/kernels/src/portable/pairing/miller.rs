@@ -26,7 +26,7 @@ pub(super) struct TwistPoint<C: Curve<N>, const N: usize> {
     pub(super) y: Fq2<C, N>,
 }
 
-/// Which image of a pair's point Q is added to its multiple.
+/// The image of a pair's point Q that is added to its multiple.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Addend {
     /// Q.
@@ -94,7 +94,7 @@ fn product_of_lines<C: Curve<N>, const N: usize>(
     Some(product.value())
 }
 
-/// What monic lines are evaluated at; `None` if a point has y = 0.
+/// The arguments of monic lines at each of the points; `None` if one has y = 0.
 pub(super) fn monic_arguments<'a, C: Curve<N>, const N: usize>(
     points: impl Iterator<Item = &'a Affine<C::G1>> + Clone,
 ) -> Option<Vec<MonicArguments<C, N>>> {
