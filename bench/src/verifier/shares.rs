@@ -20,6 +20,8 @@ pub(super) struct Row {
     reference_ms: Vec<f64>,
     latencies_ms: Vec<f64>,
     counted: Vec<KindFigures>,
+    /// The false proofs of each round, as [`placement`] writes them.
+    placements: Vec<String>,
 }
 
 /// Measures all rows in turns.
@@ -67,6 +69,7 @@ impl Row {
             reference_ms: Vec::new(),
             latencies_ms: Vec::new(),
             counted: Vec::new(),
+            placements: Vec::new(),
         }
     }
 
@@ -81,6 +84,7 @@ impl Row {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.threads)
             .build()?;
+        self.placements.push(placement(&items));
         if number.is_multiple_of(2) {
             self.service(args, subject, &items).await?;
         }
@@ -138,12 +142,23 @@ impl Row {
             "together": self.mean(|figures| figures.checks.together),
             "alone": self.mean(|figures| figures.checks.alone),
             "screens": self.mean(|figures| figures.checks.screens),
+            "placements": self.placements,
         });
         if !self.reference_ms.is_empty() {
             object["reference_ms"] = round(median(&self.reference_ms)).into();
         }
         object
     }
+}
+
+/// A bit for each proof, set if it is false, four in a hexadecimal digit, the first one highest.
+fn placement(items: &[Item]) -> String {
+    let digit = |four: &[Item]| {
+        let bit = |(place, item): (usize, &Item)| u32::from(!item.is_valid) << (3 - place);
+        let bits: u32 = four.iter().enumerate().map(bit).sum();
+        char::from_digit(bits, 16).expect("four bits")
+    };
+    items.chunks(4).map(digit).collect()
 }
 
 fn median(ms: &[f64]) -> f64 {

@@ -290,6 +290,9 @@ impl Scheduler {
         // No more than a thread's share of what there is: the others are not left without work.
         let coming = self.groups.get(&key).map_or(1, |group| group.coming);
         let most = coming.div_ceil(self.threads).min(together);
+        // What is reduced cannot be held back when others come.
+        let source = self.sources.get(&submission.source);
+        let most = source.map_or(most, |source| most.min(source.standing.allowance()));
         let mut tickets = vec![first];
         while tickets.len() < most
             && let Some(ticket) = self.take_turn(now, lane, Some(&key))
@@ -339,6 +342,31 @@ impl Scheduler {
                 let kind = request.submission.kind;
                 let group = self.group_of(name, kind);
                 self.groups.entry(group).or_default().coming += 1;
+            }
+        }
+        self.update_turn(name);
+    }
+
+    /// Holds back again what a source brought while it was alone, as far as that may not be under work beside
+    /// others and no job has begun on it.
+    fn hold_back(&mut self, name: &Arc<str>) {
+        let source = self.sources.get(name);
+        if !source.is_some_and(Source::is_beyond_allowance) || !self.ration.serves_others(name) {
+            return;
+        }
+        while let Some(source) = self.sources.get_mut(name)
+            && source.is_beyond_allowance()
+            && let Some(key) = source.queue.pop_last()
+        {
+            source.held.insert(key);
+            let (.., ticket) = key;
+            if let Some(request) = self.requests.get_mut(&ticket) {
+                request.stage = Stage::Held;
+                let kind = request.submission.kind;
+                let group = self.group_of(name, kind);
+                if let Some(group) = self.groups.get_mut(&group) {
+                    group.coming -= 1;
+                }
             }
         }
         self.update_turn(name);

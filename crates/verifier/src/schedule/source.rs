@@ -93,7 +93,17 @@ impl Source {
 
     /// Whether one more of its requests may be worked on beside those of others.
     pub(super) fn may_begin(&self) -> bool {
-        self.tickets.len() - self.held.len() < self.standing.allowance()
+        self.released() < self.standing.allowance()
+    }
+
+    /// Whether more of its requests may be worked on now than may be beside those of others.
+    pub(super) fn is_beyond_allowance(&self) -> bool {
+        self.released() > self.standing.allowance()
+    }
+
+    /// Requests that are not held back.
+    fn released(&self) -> usize {
+        self.tickets.len() - self.held.len()
     }
 
     pub(super) fn remember(&mut self, id: &Arc<str>, verdict: Verdict) {

@@ -151,24 +151,57 @@ fn apart_full_batches_are_checked_beside_each_other() {
 }
 
 #[test]
-fn what_a_new_source_brings_is_held_back_while_others_are_served() {
+fn what_new_sources_bring_is_held_back_as_soon_as_there_are_two() {
     let limits = Limits {
         batch: 64,
         ..LIMITS
     };
     let mut scheduler = Scheduler::new(limits, 1);
-    // One that is alone holds up nobody.
-    for id in 0..40 {
-        submit(&mut scheduler, submission("a", id));
-    }
-    for id in 0..40 {
-        submit(&mut scheduler, submission("b", id));
+    for source in ["a", "b"] {
+        (0..40).for_each(|id| {
+            submit(&mut scheduler, submission(source, id));
+        });
     }
     assert_eq!(
         check_all(&mut scheduler, Lane::Common, |_| Ok(())),
-        [44, 16, 20]
+        [4 + 4, 16 + 16, 20 + 20]
     );
     assert!(scheduler.is_idle());
+}
+
+#[test]
+fn a_new_source_that_is_alone_is_not_held_back() {
+    let mut scheduler = Scheduler::new(LIMITS, 1);
+    (0..40).for_each(|id| {
+        submit(&mut scheduler, submission("a", id));
+    });
+    assert_eq!(
+        check_all(&mut scheduler, Lane::Common, |_| Ok(())),
+        [16, 16, 8]
+    );
+}
+
+#[test]
+fn what_is_under_work_of_a_new_source_when_others_come_is_finished() {
+    let mut scheduler = Scheduler::new(LIMITS, 1);
+    let first: Vec<_> = (0..40)
+        .map(|id| submit(&mut scheduler, submission("flooder", id)))
+        .collect();
+    for ticket in &first[..8] {
+        assert_eq!(reduction(&mut scheduler, Lane::Common), *ticket);
+    }
+    let good = submit(&mut scheduler, submission("good", 0));
+    assert_eq!(reduction(&mut scheduler, Lane::Common), good);
+    assert_eq!(scheduler.next(Micros(0), Lane::Common), None);
+    for ticket in first[..8].iter().chain([&good]) {
+        scheduler.reduced(Micros(0), *ticket, Ok(Ok(())));
+    }
+    let refused = |ticket: Ticket| match ticket == good {
+        true => Ok(()),
+        false => Err(Invalid("false".into())),
+    };
+    assert_eq!(check_all(&mut scheduler, Lane::Common, refused), [9]);
+    assert_eq!(scheduler.take_verdicts().len(), 9);
 }
 
 #[test]

@@ -171,6 +171,10 @@ impl Scheduler {
         }
         self.requests.insert(ticket, request);
         self.release(&name);
+        // The other was alone until now, perhaps.
+        if let Some(other) = self.ration.other(&name) {
+            self.hold_back(&other);
+        }
         ticket
     }
 

@@ -39,6 +39,12 @@ impl Ration {
         self.recent[0] = Some((now, name.clone()));
     }
 
+    /// The source in the common lane that sent the last request there before this one's, other than it.
+    pub(super) fn other(&self, name: &Arc<str>) -> Option<Arc<str>> {
+        let mut recent = self.recent.iter().flatten().map(|(_, other)| other);
+        recent.find(|other| *other != name).cloned()
+    }
+
     /// Whether a source other than this one was served in the common lane beside its last request.
     pub(super) fn serves_others(&self, name: &Arc<str>) -> bool {
         let now = self.others_seen.unwrap_or_default();
