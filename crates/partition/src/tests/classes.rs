@@ -180,7 +180,7 @@ fn public_inputs_come_from_the_part() {
     assert_eq!(error.to_string(), "part 0 reads public input 1 of 1");
     let allocating = script(2, |_, wires| {
         wires.constant(Fr::from(0u64))?;
-        wires.cs().new_input_variable(|| Ok(Fr::from(0u64)))?;
+        let _ = wires.cs().new_input_variable(|| Ok(Fr::from(0u64)))?;
         Ok(())
     });
     let error = refused(&allocating);
