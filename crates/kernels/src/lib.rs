@@ -41,5 +41,5 @@ pub use msm::{
     msm_on, multiply_each, multiply_each_on,
 };
 pub use ntt::{Domain, DomainTooLarge};
-pub use poseidon2::{Poseidon2, Poseidon2Parameters};
+pub use poseidon2::{Poseidon2, Poseidon2Field, Poseidon2Parameters};
 pub use subgroup::{in_subgroup_each, in_subgroup_each_on};

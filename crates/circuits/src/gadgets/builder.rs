@@ -91,6 +91,12 @@ impl<F: PrimeField> Lc<F> {
     }
 }
 
+impl<F: PrimeField> From<Lc<F>> for LinearCombination<F> {
+    fn from(lc: Lc<F>) -> Self {
+        lc.finish()
+    }
+}
+
 /// Allocates variables and enforces constraints in one constraint system.
 ///
 /// In prove mode without matrices no linear combination is ever built: every constraint is a

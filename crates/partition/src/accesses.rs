@@ -1,0 +1,227 @@
+//! The accesses of a part to shared wires: where their variables and values come from.
+
+use ark_ff::{BigInteger, PrimeField};
+use ark_relations::gr1cs::{ConstraintSystemRef, Variable};
+use sha2::{Digest, Sha256};
+
+use crate::part::Directory;
+use crate::{Name, PartitionError, Wire};
+
+/// The most accesses of all parts and public inputs together: what 32 bits count.
+pub const MAX_ACCESSES: usize = u32::MAX as usize - 1;
+
+/// Domain of the digest of a part's accesses.
+const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/accesses/1";
+
+/// An access to a shared wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Set(Name),
+    Get(Name),
+    Store(Name),
+    Load(Name),
+    PublicInput(usize),
+}
+
+/// The addresses and values of all accesses, part after part.
+#[derive(Debug)]
+pub(crate) struct Recorder<F> {
+    directory: Directory<(u32, F)>,
+    next_address: u32,
+    /// The address of each access; the public inputs come first.
+    pub(crate) addresses: Vec<u32>,
+    /// The value of each access.
+    pub(crate) values: Vec<F>,
+}
+
+/// The accesses of one part in one run of its code.
+#[derive(Debug)]
+pub(crate) struct Accesses<'a, F> {
+    /// The variable of each access, where the part has its trace; nothing where it is only recorded.
+    variables: Option<&'a [Variable]>,
+    /// The value of each access, where it is known from a trace.
+    values: Option<&'a [F]>,
+    recorder: Option<&'a mut Recorder<F>>,
+    made: usize,
+    constants: Vec<F>,
+    hasher: Sha256,
+}
+
+/// The accesses and constants that a part made in a run of its code.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run<F> {
+    /// How many accesses there were.
+    pub(crate) accesses: usize,
+    /// SHA-256 of the accesses and constants, in order.
+    pub(crate) digest: [u8; 32],
+    /// The values of [`Part::constant`](crate::Part::constant), in order.
+    pub(crate) constants: Vec<F>,
+}
+
+// === impl Recorder ===
+
+impl<F: PrimeField> Recorder<F> {
+    /// Begins with the public inputs, which have the first addresses, from 1.
+    pub(crate) fn new(public: &[F]) -> Result<Self, PartitionError> {
+        check_count(public.len())?;
+        let addresses: Vec<u32> = (1..=public.len() as u32).collect();
+        let numbered = addresses.iter().copied().zip(public.iter().copied());
+        Ok(Self {
+            directory: Directory::new(numbered.collect()),
+            next_address: addresses.len() as u32 + 1,
+            addresses,
+            values: public.to_vec(),
+        })
+    }
+
+    fn push(&mut self, address: u32, value: F) -> Result<(), PartitionError> {
+        check_count(self.addresses.len() + 1)?;
+        self.addresses.push(address);
+        self.values.push(value);
+        Ok(())
+    }
+
+    fn read(&mut self, access: Access, part: usize) -> Result<F, PartitionError> {
+        let (address, value) = self.directory.read(access, part)?;
+        self.push(address, value)?;
+        Ok(value)
+    }
+
+    fn write(&mut self, access: Access, value: F, part: usize) -> Result<(), PartitionError> {
+        let address = self.next_address;
+        self.push(address, value)?;
+        self.directory.write(access, part, (address, value))?;
+        // Below the number of accesses, which 32 bits count.
+        self.next_address += 1;
+        Ok(())
+    }
+}
+
+fn check_count(found: usize) -> Result<(), PartitionError> {
+    if found <= MAX_ACCESSES {
+        return Ok(());
+    }
+    Err(PartitionError::Size {
+        what: "public inputs and accesses to shared wires",
+        found,
+        least: 0,
+        most: MAX_ACCESSES,
+    })
+}
+
+// === impl Accesses ===
+
+impl<'a, F: PrimeField> Accesses<'a, F> {
+    /// Accesses that are only counted.
+    pub(crate) fn counted() -> Self {
+        Self::new(None, None, None)
+    }
+
+    /// Accesses that are recorded.
+    pub(crate) fn recorded(recorder: &'a mut Recorder<F>) -> Self {
+        Self::new(None, None, Some(recorder))
+    }
+
+    /// Accesses that are recorded, of a part whose trace has these variables.
+    pub(crate) fn constrained(variables: &'a [Variable], recorder: &'a mut Recorder<F>) -> Self {
+        Self::new(Some(variables), None, Some(recorder))
+    }
+
+    /// Accesses whose variables and values are those of the part's trace.
+    pub(crate) fn replayed(variables: &'a [Variable], values: &'a [F]) -> Self {
+        Self::new(Some(variables), Some(values), None)
+    }
+
+    fn new(
+        variables: Option<&'a [Variable]>,
+        values: Option<&'a [F]>,
+        recorder: Option<&'a mut Recorder<F>>,
+    ) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(DIGEST_DOMAIN);
+        Self {
+            variables,
+            values,
+            recorder,
+            made: 0,
+            constants: Vec::new(),
+            hasher,
+        }
+    }
+
+    /// What was accessed.
+    pub(crate) fn finish(self) -> Run<F> {
+        Run {
+            accesses: self.made,
+            digest: self.hasher.finalize().into(),
+            constants: self.constants,
+        }
+    }
+
+    pub(crate) fn record_constant(&mut self, value: F) {
+        self.hasher.update([5]);
+        self.hasher.update(value.into_bigint().to_bytes_le());
+        self.constants.push(value);
+    }
+
+    /// The wire that a part reads.
+    pub(crate) fn read(
+        &mut self,
+        cs: &ConstraintSystemRef<F>,
+        access: Access,
+        part: usize,
+    ) -> Result<Wire<F>, PartitionError> {
+        let recorded = match &mut self.recorder {
+            Some(recorder) => recorder.read(access, part)?,
+            None => F::zero(),
+        };
+        let traced = self.values.and_then(|values| values.get(self.made));
+        let value = traced.copied().unwrap_or(recorded);
+        let variable = match self.next(access) {
+            Some(variable) => variable,
+            None => cs.new_witness_variable(|| Ok(value))?,
+        };
+        Ok(Wire { variable, value })
+    }
+
+    /// Takes what a part writes, and gives the variable of the trace that must be equal to it.
+    pub(crate) fn write(
+        &mut self,
+        access: Access,
+        value: F,
+        part: usize,
+    ) -> Result<Option<Variable>, PartitionError> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(access, value, part)?;
+        }
+        Ok(self.next(access))
+    }
+
+    /// Counts and hashes an access; its variable in the trace. One access too many has none: the
+    /// number is compared when the part is complete.
+    fn next(&mut self, access: Access) -> Option<Variable> {
+        let (kind, name) = match access {
+            Access::Set(name) => (0, Some(name)),
+            Access::Get(name) => (1, Some(name)),
+            Access::Store(name) => (2, Some(name)),
+            Access::Load(name) => (3, Some(name)),
+            Access::PublicInput(_) => (4, None),
+        };
+        self.hasher.update([kind]);
+        if let Access::PublicInput(index) = access {
+            self.hasher.update((index as u64).to_le_bytes());
+        }
+        if let Some(name) = name {
+            self.hasher
+                .update((name.label().len() as u64).to_le_bytes());
+            self.hasher.update(name.label());
+            self.hasher.update([name.indices().len() as u8]);
+            for index in name.indices() {
+                self.hasher.update(index.to_le_bytes());
+            }
+        }
+        self.made += 1;
+        self.variables
+            .and_then(|variables| variables.get(self.made - 1).copied())
+    }
+}

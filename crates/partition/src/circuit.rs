@@ -1,0 +1,42 @@
+//! The trait that a circuit's author implements.
+
+use ark_ff::PrimeField;
+
+use crate::{Part, PartitionError};
+
+/// A circuit in parts that share wires.
+///
+/// [`synthesize`](Self::synthesize) is the one description of the circuit: it is run to trace the
+/// shared wires, for the constraints of a part, for its assignment, and for the monolithic circuit
+/// ([`Monolithic`](crate::Monolithic)). Whatever it does must depend on the circuit's shape and the
+/// part's number only, never on values: the same accesses in the same order, the same constraints.
+///
+/// A circuit without a witness describes the shape, to make keys of; it may hold zeros, since no
+/// value is looked at then.
+pub trait PartitionedCircuit<F: PrimeField> {
+    /// The number of parts, at least 1. Wires flow from parts to later ones.
+    fn num_parts(&self) -> usize;
+
+    /// The class of a part, counted from 0: parts of the same class have the same constraints, and
+    /// share a key. What differs between them are names of shared wires and
+    /// [constants](Part::constant).
+    fn class(&self, part: usize) -> &'static str;
+
+    /// The number of public inputs.
+    fn num_public_inputs(&self) -> usize {
+        0
+    }
+
+    /// The public inputs; not asked for where there is no witness.
+    fn public_inputs(&self) -> Vec<F> {
+        Vec::new()
+    }
+
+    /// Allocates and constrains a part, counted from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError`], which the methods of [`Part`] return; errors of the constraint system
+    /// become one.
+    fn synthesize(&self, part: usize, wires: &mut Part<'_, F>) -> Result<(), PartitionError>;
+}

@@ -1,0 +1,201 @@
+//! Classes of parts: their constraints, and how parts that should have the same differ.
+
+use ark_ff::PrimeField;
+use proofmill_r1cs::R1cs;
+
+use crate::accesses::Run;
+use crate::error::Difference;
+use crate::memory_check::{Check, Sections, Shape};
+
+/// Terms of a row that an error shows.
+const SHOWN_TERMS: usize = 6;
+
+/// Parts that have the same constraints.
+///
+/// Their system's instance is, after the leading one: the root of the tree of states, α and β, which
+/// all parts of a partition share; then the preprocessed inputs of the part. Its witness begins with
+/// the committed variables.
+#[derive(Clone, Debug)]
+pub struct Class<F: PrimeField> {
+    name: &'static str,
+    first_part: usize,
+    system: R1cs<F>,
+    digest: [u8; 32],
+    shape: Shape,
+    constants: usize,
+    sections: Sections,
+}
+
+/// Sizes of a class's constraint system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Instance variables that all parts have the same values of: the leading one, the root, α, β.
+    pub shared: usize,
+    /// Instance variables whose values the partition fixes for each part, after the shared ones.
+    pub preprocessed: usize,
+    /// Witness variables that are committed to before α and β are drawn: the first of the witness.
+    pub committed: usize,
+    /// All witness variables.
+    pub witness: usize,
+    /// Constraints.
+    pub constraints: usize,
+}
+
+// === impl Class ===
+
+impl<F: PrimeField> Class<F> {
+    pub(crate) fn new(
+        name: &'static str,
+        first_part: usize,
+        shape: Shape,
+        (system, run, sections): (R1cs<F>, Run<F>, Sections),
+    ) -> Self {
+        Self {
+            name,
+            first_part,
+            digest: system.digest(),
+            system,
+            shape,
+            constants: run.constants.len(),
+            sections,
+        }
+    }
+
+    /// The name that the circuit gave it.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The constraints of each part of the class.
+    pub const fn system(&self) -> &R1cs<F> {
+        &self.system
+    }
+
+    /// The digest of [`system`](Self::system).
+    pub const fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// The number of accesses to shared wires that each part makes.
+    pub const fn accesses(&self) -> usize {
+        self.shape.accesses
+    }
+
+    /// The sizes of the constraint system.
+    pub fn layout(&self) -> Layout {
+        let shared = 1 + Shape::SHARED;
+        Layout {
+            shared,
+            preprocessed: self.system.num_instance() - shared,
+            committed: 2 * self.shape.accesses,
+            witness: self.system.num_witness(),
+            constraints: self.system.num_constraints(),
+        }
+    }
+
+    /// The purpose of a constraint; nothing beyond the last.
+    pub fn check_of(&self, constraint: usize) -> Option<Check> {
+        let section = |(_, rows): &&(Check, std::ops::Range<usize>)| rows.contains(&constraint);
+        self.sections.iter().find(section).map(|(check, _)| *check)
+    }
+
+    /// The number of constraints of a purpose.
+    pub fn constraints_of(&self, check: Check) -> usize {
+        let sections = self.sections.iter().filter(|(found, _)| *found == check);
+        sections.map(|(_, rows)| rows.len()).sum()
+    }
+
+    pub(crate) const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    pub(crate) const fn first_part(&self) -> usize {
+        self.first_part
+    }
+
+    /// The first difference of another part's system to that of the class, if there is one.
+    pub(crate) fn difference(&self, system: &R1cs<F>, run: &Run<F>) -> Option<Difference> {
+        let count = |what, first: usize, other: usize| {
+            (first != other).then_some(Difference::Count { what, first, other })
+        };
+        let accesses = count(
+            "accesses to shared wires",
+            self.shape.accesses,
+            run.accesses,
+        );
+        let constants = || count("constants", self.constants, run.constants.len());
+        if let Some(difference) = accesses.or_else(constants) {
+            return Some(difference);
+        }
+        if system.digest() == self.digest {
+            return None;
+        }
+        let witness = || {
+            let [first, other] = [&self.system, system].map(R1cs::num_witness);
+            count("witness variables", first, other)
+        };
+        let constraints = || {
+            let [first, other] = [&self.system, system].map(R1cs::num_constraints);
+            count("constraints", first, other)
+        };
+        let last = || Difference::Count {
+            what: "different encodings of the same rows",
+            first: 1,
+            other: 1,
+        };
+        let row = self.row_difference(system);
+        Some(
+            row.or_else(witness)
+                .or_else(constraints)
+                .unwrap_or_else(last),
+        )
+    }
+
+    fn row_difference(&self, system: &R1cs<F>) -> Option<Difference> {
+        let rows = self.system.num_constraints().min(system.num_constraints());
+        (0..rows).find_map(|constraint| {
+            let names = ['A', 'B', 'C'].into_iter().enumerate();
+            names.into_iter().find_map(|(index, matrix)| {
+                let [first, other] = [&self.system, system].map(|of| row(of, index, constraint));
+                (first != other).then(|| Difference::Row {
+                    constraint,
+                    check: self.check_of(constraint).unwrap_or(Check::Circuit),
+                    matrix,
+                    first: print(&self.system, &first),
+                    other: print(system, &other),
+                })
+            })
+        })
+    }
+}
+
+fn row<F: PrimeField>(system: &R1cs<F>, matrix: usize, constraint: usize) -> Vec<(F, usize)> {
+    let entries = system.matrices()[matrix].row(constraint);
+    let valued = entries.map(|(column, index)| (system.coefficients()[index], column));
+    valued.collect()
+}
+
+/// A row as a sum: `x` and `w` are instance and witness variables, each counted from 0.
+fn print<F: PrimeField>(system: &R1cs<F>, row: &[(F, usize)]) -> String {
+    let term = |(weight, column): &(F, usize)| {
+        let variable = match column.checked_sub(system.num_instance()) {
+            None => format!("x{column}"),
+            Some(witness) => format!("w{witness}"),
+        };
+        if weight.is_one() {
+            variable
+        } else if (-*weight).is_one() {
+            format!("-{variable}")
+        } else {
+            format!("{weight}·{variable}")
+        }
+    };
+    let mut terms: Vec<String> = row.iter().take(SHOWN_TERMS).map(term).collect();
+    if row.len() > SHOWN_TERMS {
+        terms.push(format!("{} terms more", row.len() - SHOWN_TERMS));
+    }
+    match terms.is_empty() {
+        true => "0".to_owned(),
+        false => terms.join(" + "),
+    }
+}

@@ -1,0 +1,163 @@
+//! Circuits that cannot be partitioned as they are described, and inputs that do not fit.
+
+use std::fmt;
+
+use ark_relations::gr1cs::SynthesisError;
+use proofmill_r1cs::R1csError;
+
+use crate::{Check, Name};
+
+/// The reason why a circuit in parts was refused.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartitionError {
+    /// The circuit's code failed.
+    #[error("the circuit could not be synthesised: {0}")]
+    Synthesis(#[from] SynthesisError),
+    /// The constraints of a part are no rank-1 constraint system, or too large a one.
+    #[error("part {part}: {source}")]
+    System {
+        /// The part, from 0.
+        part: usize,
+        /// The reason.
+        source: R1csError,
+    },
+    /// A wire was read before any part set it.
+    #[error("part {part} reads {name}, which no part before sets: wires flow to later parts only")]
+    NotSet {
+        /// The wire.
+        name: Name,
+        /// The part that reads, from 0.
+        part: usize,
+    },
+    /// A portal was set twice.
+    #[error(
+        "part {part} sets {name}, which part {first} has set: a portal has one value; \
+         use store and load for a cell that changes"
+    )]
+    SetTwice {
+        /// The portal.
+        name: Name,
+        /// The part that sets it for the second time, from 0.
+        part: usize,
+        /// The part that set it first.
+        first: usize,
+    },
+    /// A public input that the circuit does not have.
+    #[error("part {part} reads public input {index} of {count}")]
+    NoPublicInput {
+        /// The part, from 0.
+        part: usize,
+        /// The input, from 0.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A part allocated public inputs by itself.
+    #[error(
+        "part {part} allocates {count} instance variables of its own: \
+         public inputs come from Part::public_input, fixed values from Part::constant"
+    )]
+    InstanceVariables {
+        /// The part, from 0.
+        part: usize,
+        /// How many.
+        count: usize,
+    },
+    /// There are no parts, or more accesses than can be counted.
+    #[error("{found} {what}: there must be {least} to {most}")]
+    Size {
+        /// What there is too much or too little of.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// The fewest.
+        least: usize,
+        /// The most.
+        most: usize,
+    },
+    /// Two parts of a class have different constraints.
+    #[error("parts {first} and {part} are both of class {class:?}, but {difference}")]
+    ClassDiffers {
+        /// The class.
+        class: &'static str,
+        /// The first part of the class, from 0.
+        first: usize,
+        /// The part that differs from it.
+        part: usize,
+        /// The first difference.
+        difference: Difference,
+    },
+    /// A circuit with values does not access the wires that the circuit for the keys did.
+    #[error(
+        "part {part} does not make the accesses that it made when the partition was set up: \
+         names, constants and their order must not depend on values"
+    )]
+    AccessesChanged {
+        /// The part, from 0.
+        part: usize,
+    },
+    /// A number of values that does not fit the partition.
+    #[error("{found} {what} where there are {expected}")]
+    Length {
+        /// The values' meaning.
+        what: &'static str,
+        /// How many there must be.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// A part that the partition does not have.
+    #[error("part {part} of {parts}")]
+    NoPart {
+        /// The part, from 0.
+        part: usize,
+        /// How many there are.
+        parts: usize,
+    },
+}
+
+/// The first difference between the constraints of two parts of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// A number differs.
+    Count {
+        /// What is counted.
+        what: &'static str,
+        /// How many the first part has.
+        first: usize,
+        /// How many the other has.
+        other: usize,
+    },
+    /// A row of a matrix differs.
+    Row {
+        /// The constraint's index, from 0.
+        constraint: usize,
+        /// What the constraint is part of in the first part.
+        check: Check,
+        /// The matrix: A, B or C.
+        matrix: char,
+        /// The first part's row, as a sum of variables.
+        first: String,
+        /// The other's.
+        other: String,
+    },
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count { what, first, other } => write!(f, "have {first} and {other} {what}"),
+            Self::Row {
+                constraint,
+                check,
+                matrix,
+                first,
+                other,
+            } => write!(
+                f,
+                "differ in constraint {constraint} ({check}), matrix {matrix}: {first} and {other}"
+            ),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Circuits too large for one machine: cut into parts that share wires, and reduced to one rank-1
+//! constraint system for each part, after sections 4.2, 4.3 and 6.3 of Hekaton
+//! (eprint.iacr.org/2024/1208).
+//!
+//! # The model
+//!
+//! An author implements [`PartitionedCircuit`] once. Parts share wires by name: a *portal* is set in
+//! one part and read in it and later ones ([`Part::set`], [`Part::get`]); a read-only memory is a
+//! family of portals with an index, the address; a *cell* of the read-write memory is stored to and
+//! loaded from any number of times ([`Part::store`], [`Part::load`]). Names do not depend on values,
+//! so every access has an address that is fixed with the circuit; each store has one of its own.
+//! Parts of a class have the same constraints, and share a key.
+//!
+//! ```
+//! use ark_bn254::Fr;
+//! use ark_relations::gr1cs::LinearCombination;
+//! use ark_std::rand::{SeedableRng, rngs::StdRng};
+//! use proofmill_partition::{Challenges, Part, Partition, PartitionError, PartitionedCircuit};
+//!
+//! /// y = x⁸ for a public y, one squaring in each part.
+//! struct EighthPower(Fr);
+//!
+//! impl PartitionedCircuit<Fr> for EighthPower {
+//!     fn num_parts(&self) -> usize {
+//!         3
+//!     }
+//!     fn class(&self, part: usize) -> &'static str {
+//!         ["first", "middle", "last"][part]
+//!     }
+//!     fn num_public_inputs(&self) -> usize {
+//!         1
+//!     }
+//!     fn public_inputs(&self) -> Vec<Fr> {
+//!         let square = self.0 * self.0;
+//!         vec![square * square * square * square]
+//!     }
+//!     fn synthesize(&self, part: usize, wires: &mut Part<'_, Fr>) -> Result<(), PartitionError> {
+//!         let x = match part {
+//!             0 => wires.witness(self.0)?,
+//!             _ => wires.get(("power", part - 1))?,
+//!         };
+//!         let square = match part {
+//!             2 => wires.public_input(0)?,
+//!             _ => wires.witness(x.value * x.value)?,
+//!         };
+//!         let of = |wire: proofmill_partition::Wire<Fr>| {
+//!             move || LinearCombination::from(wire.variable)
+//!         };
+//!         wires.cs().enforce_r1cs_constraint(of(x), of(x), of(square))?;
+//!         if part < 2 {
+//!             wires.set(("power", part), square)?;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! // Once for the circuit: it needs no witness.
+//! let partition = Partition::new(&EighthPower(Fr::from(0)))?;
+//! // For each proof.
+//! let circuit = EighthPower(Fr::from(3));
+//! let traces = partition.trace(&circuit)?;
+//! // Drawn after the traces are committed to; here they are not.
+//! let challenges = Challenges { alpha: Fr::from(1001), beta: Fr::from(1002) };
+//! let states = partition.states(&traces, challenges, &mut StdRng::seed_from_u64(1))?;
+//! for part in 0..partition.num_parts() {
+//!     let trace = partition.part_trace(&traces, part)?;
+//!     let opening = states.opening(part)?;
+//!     let assignment = partition.assignment(&circuit, part, &trace, &challenges, &opening)?;
+//!     let class = &partition.classes()[partition.class_of(part)?];
+//!     assert!(class.system().is_satisfied(assignment.z()).is_ok());
+//! }
+//! // What a verifier checks besides the proofs of all parts.
+//! let (public, path) = (partition.public_state(), states.public_path());
+//! assert!(public.holds(&[Fr::from(6561)], &challenges, states.root(), &path));
+//! # Ok::<(), PartitionError>(())
+//! ```
+//!
+//! # The reduction
+//!
+//! Every access is an entry (address, value). The trace *by part*, T, has them in the order of parts
+//! and of each part's code; the trace *by address*, A, has the same entries sorted by address. Both
+//! begin with the public inputs, which have addresses 1, 2, …, and are cut at the same places: a part
+//! with s accesses has s entries of each. They are committed to, then α and β are drawn, and the
+//! running products of α − (address + β·value) over both traces are kept in *states*: the state after
+//! part i is (salt, last value of A, product of T, product of A). States are the leaves of a Merkle
+//! tree ([`tree`]), with the one that the public inputs make at position 0. Part i opens the leaves at
+//! positions i − 1 and i (counted from 1), and checks that its entries lead from one to the other.
+//!
+//! The instance of a part is 1, the root, α, β, and inputs that the partition fixes
+//! ([`Partition::preprocessed`]): a verifier's key has them, no prover chooses them. The committed
+//! variables are the first of the witness.
+//!
+//! # What a prover could try, and what refuses it
+//!
+//! | cheat | what refuses it |
+//! |---|---|
+//! | set a portal to another value than the circuit's | [`Check::Circuit`]: the entry is equal to the sum it is set to |
+//! | read another value than was set | the entry of A has the set value's address: [`Check::EqualValues`] |
+//! | hide that entry: A is no permutation of T | [`Check::EqualProducts`], except with probability entries/\|F\| over α and β (Schwartz–Zippel; this counts α for which a factor is zero) |
+//! | sort A so that equal addresses are apart | addresses of A are preprocessed; that they start at 1 and go on with the same or the next was checked when the partition was made |
+//! | read another address (a renamed portal, another part's) | addresses of T are preprocessed; then the products differ |
+//! | return a stale value from a cell | each store has its own address, fixed with the circuit: as a wrong value |
+//! | skip the equality where A is cut between parts | the address before is preprocessed, the value before comes from the state: [`Check::EqualValues`] of the next part |
+//! | begin with other products than the public inputs make | position 0 is the verifier's: [`PublicState::holds`] |
+//! | claim another public input | as above; parts read public inputs as entries of T |
+//! | go on from another state than the part before ended with | both open the same position: [`Check::LeafBefore`], [`Check::LeafAfter`], and collision resistance |
+//! | swap, repeat or shift parts | positions and addresses are preprocessed, the number of parts is the verifier's |
+//! | a tree with two leaves for a position | the path's bits are preprocessed and as many as the tree has levels: one root has one leaf at each position |
+//! | take a leaf for a node above it, or the reverse | all paths have the same length |
+//! | end early, with products that differ | whether a part is last is preprocessed: [`Check::EqualProducts`] |
+//! | leave entries out of A | both traces have as many entries, cut at the same places |
+//! | choose values after α and β | the committed variables are fixed by commitments that the transcript hashes; the caller's duty |
+//! | a constraint system that is not the class's, other constants | class digests and preprocessed inputs are in [`Partition::digest`], and in the verifier's key |
+//!
+//! # The differences from the paper
+//!
+//! * Entries have no part number: T's order is fixed by preprocessed addresses and committed places,
+//!   so nothing is left for it to say. The two constraints that sort T are gone, and so is T's last
+//!   entry in states.
+//! * That A is sorted is checked once, when the partition is made, as its addresses are preprocessed.
+//!   An access costs 5 constraints instead of 13, and a set one more.
+//! * The public inputs are entries of both traces, and the leaf at position 0 is the state that they
+//!   make, which a verifier computes: any part can read them, and the first part is like the others.
+//! * The tree has four children to a node: 267 constraints for two binary levels.
+//!
+//! # What is hashed, in order
+//!
+//! Challenges come from the caller. The natural transcript is: [`Partition::digest`] (with the
+//! verifying key that it belongs to), the public inputs, the commitment of each part in order; then α
+//! and β; then the root and the path of position 0; then what proofs need.
+//!
+//! # What is held
+//!
+//! Parts are synthesised one after the other; no structure has all constraints. A [`Partition`] holds
+//! one constraint system for each class, and for all accesses two numbers of 32 bits; [`Traces`] hold
+//! one value for each access, [`States`] six field elements for each part.
+
+mod accesses;
+pub mod applications;
+mod circuit;
+mod class;
+mod error;
+mod gadgets;
+mod memory_check;
+mod monolithic;
+mod name;
+mod part;
+mod partition;
+mod plan;
+mod state;
+mod synthesis;
+#[cfg(test)]
+mod tests;
+pub mod tree;
+
+pub use accesses::MAX_ACCESSES;
+pub use circuit::PartitionedCircuit;
+pub use class::{Class, Layout};
+pub use error::{Difference, PartitionError};
+pub use memory_check::{Check, Opening, PartTrace};
+pub use monolithic::Monolithic;
+pub use name::Name;
+pub use part::{Part, Wire};
+pub use partition::{MAX_PARTS, Partition, Traces};
+pub use state::{Challenges, PublicState, States};

@@ -1,0 +1,277 @@
+//! A part under synthesis: what its author's code sees.
+
+use std::collections::HashMap;
+
+use ark_ff::PrimeField;
+use ark_relations::gr1cs::{ConstraintSystemRef, LinearCombination, Variable};
+
+use crate::accesses::{Access, Accesses, Run};
+use crate::{Name, PartitionError};
+
+/// A variable and its value; the value is meaningless where there is no witness.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire<F> {
+    /// The variable.
+    pub variable: Variable,
+    /// Its value.
+    pub value: F,
+}
+
+/// A part of a circuit under synthesis: its constraint system, and the wires it shares.
+///
+/// The constraint system is arkworks', so that every gadget for it can be used. Public inputs and
+/// fixed values come from here, not from the constraint system.
+#[derive(Debug)]
+pub struct Part<'a, F: PrimeField> {
+    cs: ConstraintSystemRef<F>,
+    number: usize,
+    wires: Wires<'a, F>,
+}
+
+/// How shared wires are held: in the trace of one part, or in a circuit that has all parts.
+#[derive(Debug)]
+pub(crate) enum Wires<'a, F: PrimeField> {
+    Traced(Accesses<'a, F>),
+    Direct(&'a mut Directory<Wire<F>>),
+}
+
+/// Values by name, with the rules that every way to run a circuit has: set before read, portals once.
+#[derive(Debug)]
+pub(crate) struct Directory<V> {
+    public: Vec<V>,
+    /// Portals have version 0, cells 1 and more. With each value, the part that set it.
+    entries: HashMap<(Name, u32), (V, usize)>,
+    /// The latest version of each cell.
+    versions: HashMap<Name, u32>,
+}
+
+// === impl Part ===
+
+impl<'a, F: PrimeField> Part<'a, F> {
+    pub(crate) fn new(cs: ConstraintSystemRef<F>, number: usize, wires: Wires<'a, F>) -> Self {
+        Self { cs, number, wires }
+    }
+
+    /// What the part's code did, after its run.
+    pub(crate) fn finish(self) -> Run<F> {
+        match self.wires {
+            Wires::Traced(accesses) => accesses.finish(),
+            Wires::Direct(_) => Run::default(),
+        }
+    }
+
+    /// The constraint system.
+    pub fn cs(&self) -> ConstraintSystemRef<F> {
+        self.cs.clone()
+    }
+
+    /// The part's number, from 0. A constraint must not depend on it within a class: use
+    /// [`constant`](Self::constant) for values that do.
+    pub const fn number(&self) -> usize {
+        self.number
+    }
+
+    /// A private variable, otherwise unconstrained.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn witness(&mut self, value: F) -> Result<Wire<F>, PartitionError> {
+        let variable = self.cs.new_witness_variable(|| Ok(value))?;
+        Ok(Wire { variable, value })
+    }
+
+    /// A value that the partition fixes for this part: a preprocessed public input, which other
+    /// parts of the class may have another value for. In the monolithic circuit it is a constant.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn constant(&mut self, value: F) -> Result<Wire<F>, PartitionError> {
+        match &mut self.wires {
+            Wires::Traced(accesses) => {
+                accesses.record_constant(value);
+                let variable = self.cs.new_input_variable(|| Ok(value))?;
+                Ok(Wire { variable, value })
+            }
+            Wires::Direct(_) => {
+                let variable = self.cs.new_witness_variable(|| Ok(value))?;
+                let fixed = LinearCombination(vec![(value, Variable::One)]);
+                enforce_equal(&self.cs, variable, || fixed)?;
+                Ok(Wire { variable, value })
+            }
+        }
+    }
+
+    /// The public input of this index, from 0.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NoPublicInput`], and those of the constraint system.
+    pub fn public_input(&mut self, index: usize) -> Result<Wire<F>, PartitionError> {
+        self.read(Access::PublicInput(index))
+    }
+
+    /// Gives a portal its value, for this part and later ones.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::SetTwice`], and those of the constraint system.
+    pub fn set(&mut self, name: impl Into<Name>, wire: Wire<F>) -> Result<(), PartitionError> {
+        self.write(Access::Set(name.into()), wire)
+    }
+
+    /// As [`set`](Self::set), to a sum of variables.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    pub fn set_sum<S: Into<LinearCombination<F>>>(
+        &mut self,
+        name: impl Into<Name>,
+        value: F,
+        sum: impl FnOnce() -> S,
+    ) -> Result<(), PartitionError> {
+        self.write_sum(Access::Set(name.into()), value, sum)
+    }
+
+    /// The value of a portal that this part or one before has set.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NotSet`], and those of the constraint system.
+    pub fn get(&mut self, name: impl Into<Name>) -> Result<Wire<F>, PartitionError> {
+        self.read(Access::Get(name.into()))
+    }
+
+    /// Gives a cell of the read-write memory a new value, for this part's later loads and later
+    /// parts'. Which cell it is must not depend on values.
+    ///
+    /// # Errors
+    ///
+    /// Those of the constraint system.
+    pub fn store(&mut self, cell: impl Into<Name>, wire: Wire<F>) -> Result<(), PartitionError> {
+        self.write(Access::Store(cell.into()), wire)
+    }
+
+    /// The value that was last stored in a cell, by this part or one before.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NotSet`], and those of the constraint system.
+    pub fn load(&mut self, cell: impl Into<Name>) -> Result<Wire<F>, PartitionError> {
+        self.read(Access::Load(cell.into()))
+    }
+
+    fn read(&mut self, access: Access) -> Result<Wire<F>, PartitionError> {
+        match &mut self.wires {
+            Wires::Traced(accesses) => accesses.read(&self.cs, access, self.number),
+            Wires::Direct(directory) => directory.read(access, self.number),
+        }
+    }
+
+    fn write(&mut self, access: Access, wire: Wire<F>) -> Result<(), PartitionError> {
+        match &mut self.wires {
+            Wires::Traced(_) => self.write_sum(access, wire.value, || {
+                LinearCombination(vec![(F::one(), wire.variable)])
+            }),
+            Wires::Direct(directory) => directory.write(access, self.number, wire),
+        }
+    }
+
+    fn write_sum<S: Into<LinearCombination<F>>>(
+        &mut self,
+        access: Access,
+        value: F,
+        sum: impl FnOnce() -> S,
+    ) -> Result<(), PartitionError> {
+        match &mut self.wires {
+            Wires::Traced(accesses) => {
+                if let Some(variable) = accesses.write(access, value, self.number)? {
+                    enforce_equal(&self.cs, variable, || sum().into())?;
+                }
+                Ok(())
+            }
+            Wires::Direct(directory) => {
+                let variable = self.cs.new_witness_variable(|| Ok(value))?;
+                enforce_equal(&self.cs, variable, || sum().into())?;
+                let wire = Wire { variable, value };
+                directory.write(access, self.number, wire)
+            }
+        }
+    }
+}
+
+/// `variable = sum`, as `0 · 0 = sum − variable`.
+fn enforce_equal<F: PrimeField>(
+    cs: &ConstraintSystemRef<F>,
+    variable: Variable,
+    sum: impl FnOnce() -> LinearCombination<F>,
+) -> Result<(), PartitionError> {
+    cs.enforce_r1cs_constraint(LinearCombination::zero, LinearCombination::zero, || {
+        let mut sum = sum();
+        sum.0.push((-F::one(), variable));
+        sum
+    })?;
+    Ok(())
+}
+
+// === impl Directory ===
+
+impl<V: Copy> Directory<V> {
+    /// A directory with the public inputs only.
+    pub(crate) fn new(public: Vec<V>) -> Self {
+        Self {
+            public,
+            entries: HashMap::new(),
+            versions: HashMap::new(),
+        }
+    }
+
+    /// The value that a part reads.
+    pub(crate) fn read(&self, access: Access, part: usize) -> Result<V, PartitionError> {
+        let key = match access {
+            Access::PublicInput(index) => {
+                let count = self.public.len();
+                let missing = PartitionError::NoPublicInput { part, index, count };
+                return self.public.get(index).copied().ok_or(missing);
+            }
+            Access::Set(name) | Access::Get(name) => (name, 0),
+            Access::Store(name) | Access::Load(name) => (
+                name,
+                self.versions.get(&name).copied().unwrap_or_default().max(1),
+            ),
+        };
+        let entry = self.entries.get(&key).map(|(value, _)| *value);
+        entry.ok_or(PartitionError::NotSet { name: key.0, part })
+    }
+
+    /// Takes a value that a part writes.
+    pub(crate) fn write(
+        &mut self,
+        access: Access,
+        part: usize,
+        value: V,
+    ) -> Result<(), PartitionError> {
+        let key = match access {
+            Access::Set(name) | Access::Get(name) => (name, 0),
+            Access::Store(name) | Access::Load(name) => {
+                let version = self.versions.entry(name).or_default();
+                *version += 1;
+                (name, *version)
+            }
+            Access::PublicInput(index) => {
+                let count = self.public.len();
+                return Err(PartitionError::NoPublicInput { part, index, count });
+            }
+        };
+        match self.entries.insert(key, (value, part)) {
+            None => Ok(()),
+            Some((_, first)) => Err(PartitionError::SetTwice {
+                name: key.0,
+                part,
+                first,
+            }),
+        }
+    }
+}

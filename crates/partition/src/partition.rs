@@ -1,0 +1,407 @@
+//! A partition: what a circuit in parts fixes before there is any witness.
+
+use std::fmt;
+
+use ark_ff::{BigInteger, PrimeField};
+use ark_std::rand::{CryptoRng, RngCore};
+use proofmill_kernels::Poseidon2Field;
+use proofmill_r1cs::Assignment;
+use sha2::{Digest, Sha256};
+
+use crate::accesses::{MAX_ACCESSES, Recorder, Run};
+use crate::class::Class;
+use crate::memory_check::{self, Shape};
+use crate::plan::Plan;
+use crate::state::{Challenges, PublicState, States};
+use crate::synthesis::{self, PartValues};
+use crate::tree::depth;
+use crate::{Opening, PartTrace, PartitionError, PartitionedCircuit};
+
+/// The most parts of a partition.
+pub const MAX_PARTS: usize = 1 << 24;
+
+/// Domain of [`Partition::digest`].
+const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/1";
+
+/// All that a circuit in parts fixes before there is a witness: the constraints of each class, and
+/// the preprocessed inputs of each part. Keys are made of it, and its digest stands for it in
+/// transcripts.
+#[derive(Clone, Debug)]
+pub struct Partition<F: PrimeField> {
+    plan: Plan,
+    classes: Vec<Class<F>>,
+    parts: Vec<PartRecord<F>>,
+    depth: usize,
+}
+
+/// What is kept of a part.
+#[derive(Clone, Debug)]
+struct PartRecord<F> {
+    class: usize,
+    constants: Vec<F>,
+    /// The digest of its accesses: another run of its code must have the same.
+    accesses: [u8; 32],
+}
+
+/// The values of all accesses to shared wires, public inputs included.
+///
+/// They are secret: `Debug` prints their number only.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Traces<F> {
+    /// By part: the public inputs first.
+    values: Vec<F>,
+    public: usize,
+}
+
+// === impl Traces ===
+
+impl<F> Traces<F> {
+    /// The public inputs.
+    pub fn public_inputs(&self) -> &[F] {
+        &self.values[..self.public]
+    }
+
+    #[cfg(test)]
+    pub(crate) fn values(&self) -> &[F] {
+        &self.values
+    }
+}
+
+impl<F> fmt::Debug for Traces<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Traces");
+        shown.field("values", &self.values.len()).finish()
+    }
+}
+
+// === impl Partition ===
+
+impl<F: Poseidon2Field> Partition<F> {
+    /// Runs the code of all parts, one after the other, for their constraints. The circuit needs no
+    /// witness. One part's constraints are held at a time, besides those of each class.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError`] if the circuit breaks a rule of [`PartitionedCircuit`];
+    /// [`PartitionError::ClassDiffers`] names the first difference between parts of a class.
+    pub fn new(circuit: &impl PartitionedCircuit<F>) -> Result<Self, PartitionError> {
+        let count = circuit.num_parts();
+        if !(1..=MAX_PARTS).contains(&count) {
+            return Err(PartitionError::Size {
+                what: "parts",
+                found: count,
+                least: 1,
+                most: MAX_PARTS,
+            });
+        }
+        let public_inputs = circuit.num_public_inputs();
+        if public_inputs > MAX_ACCESSES {
+            return Err(PartitionError::Size {
+                what: "public inputs",
+                found: public_inputs,
+                least: 0,
+                most: MAX_ACCESSES,
+            });
+        }
+        let depth = depth(count + 1);
+        let mut recorder = Recorder::new(&vec![F::zero(); public_inputs])?;
+        let mut starts = vec![public_inputs];
+        let mut classes: Vec<Class<F>> = Vec::new();
+        let mut parts = Vec::with_capacity(count);
+        for part in 0..count {
+            let (class, run) = add_part(circuit, part, depth, &mut classes, &mut recorder)?;
+            starts.push(recorder.addresses.len());
+            parts.push(PartRecord {
+                class,
+                constants: run.constants,
+                accesses: run.digest,
+            });
+        }
+        Ok(Self {
+            plan: Plan::new(recorder.addresses, starts),
+            classes,
+            parts,
+            depth,
+        })
+    }
+
+    /// The number of parts.
+    pub fn num_parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The number of public inputs of the whole circuit.
+    pub fn num_public_inputs(&self) -> usize {
+        self.plan.public().len()
+    }
+
+    /// The number of accesses of all parts, those of the public inputs included: the length of
+    /// either trace.
+    pub const fn num_accesses(&self) -> usize {
+        self.plan.entries()
+    }
+
+    /// The classes, in the order of their first parts.
+    pub fn classes(&self) -> &[Class<F>] {
+        &self.classes
+    }
+
+    /// The class of a part, as an index into [`classes`](Self::classes).
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NoPart`].
+    pub fn class_of(&self, part: usize) -> Result<usize, PartitionError> {
+        Ok(self.part(part)?.class)
+    }
+
+    /// The values of a part's instance variables that do not depend on the witness: the positions of
+    /// both leaves, two bits for each level; whether it is the last; the address before its share of
+    /// the trace by address; its addresses, by part and by address; its constants.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NoPart`].
+    pub fn preprocessed(&self, part: usize) -> Result<Vec<F>, PartitionError> {
+        let constants = &self.part(part)?.constants;
+        let range = self.plan.range(part);
+        let mut inputs = memory_check::preprocessed(
+            part,
+            self.num_parts(),
+            self.depth,
+            self.plan.address_before(part),
+            self.plan.by_part(range.clone()),
+            &self.plan.by_address(range),
+        );
+        inputs.extend_from_slice(constants);
+        Ok(inputs)
+    }
+
+    /// What a verifier needs to check the public inputs.
+    pub fn public_state(&self) -> PublicState {
+        PublicState::new(&self.plan)
+    }
+
+    /// SHA-256 over all that the partition fixes: the field, the numbers of parts and public inputs,
+    /// the first addresses of the public state, the classes in order (the digest of their
+    /// constraints, committed variables), and for each part in order its class and its preprocessed
+    /// inputs. Names do not count.
+    ///
+    /// Numbers are of 8 bytes, little-endian; field elements have as many bytes as the modulus takes.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        let number =
+            |hasher: &mut Sha256, value: usize| hasher.update((value as u64).to_le_bytes());
+        hasher.update(DIGEST_DOMAIN);
+        let modulus = F::MODULUS.to_bytes_le();
+        number(&mut hasher, modulus.len());
+        hasher.update(modulus);
+        number(&mut hasher, self.num_parts());
+        number(&mut hasher, self.num_public_inputs());
+        for address in self.plan.by_address(self.plan.public()) {
+            number(&mut hasher, address as usize);
+        }
+        number(&mut hasher, self.classes.len());
+        for class in &self.classes {
+            hasher.update(class.digest());
+            number(&mut hasher, class.layout().committed);
+        }
+        for (part, record) in self.parts.iter().enumerate() {
+            number(&mut hasher, record.class);
+            // There is such a part.
+            let inputs = self.preprocessed(part).unwrap_or_default();
+            number(&mut hasher, inputs.len());
+            for input in inputs {
+                hasher.update(input.into_bigint().to_bytes_le());
+            }
+        }
+        hasher.finalize().into()
+    }
+
+    /// Runs the code of all parts, one after the other, for the values of shared wires.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::AccessesChanged`] if the circuit is not the one of the partition;
+    /// [`PartitionError::Length`] for another number of public inputs; those of the circuit's code.
+    pub fn trace(&self, circuit: &impl PartitionedCircuit<F>) -> Result<Traces<F>, PartitionError> {
+        let public_inputs = circuit.public_inputs();
+        check_length(
+            "public inputs",
+            self.num_public_inputs(),
+            public_inputs.len(),
+        )?;
+        check_length("parts", self.num_parts(), circuit.num_parts())?;
+        let mut recorder = Recorder::new(&public_inputs)?;
+        for (part, record) in self.parts.iter().enumerate() {
+            let run = synthesis::run_alone(circuit, part, Some(&mut recorder))?;
+            record.check(part, &run)?;
+        }
+        Ok(Traces {
+            values: recorder.values,
+            public: public_inputs.len(),
+        })
+    }
+
+    /// A part's share of both traces: its committed values.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NoPart`]; [`PartitionError::Length`] for traces of another partition.
+    pub fn part_trace(
+        &self,
+        traces: &Traces<F>,
+        part: usize,
+    ) -> Result<PartTrace<F>, PartitionError> {
+        self.part(part)?;
+        self.check_traces(traces)?;
+        let range = self.plan.range(part);
+        Ok(PartTrace {
+            by_part: traces.values[range.clone()].to_vec(),
+            by_address: self.plan.sorted(range, &traces.values),
+        })
+    }
+
+    /// The states between parts at these challenges, which must be drawn after all parts' shares of
+    /// the traces were committed to. Salts are drawn from `rng`.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::Length`] for traces of another partition.
+    pub fn states(
+        &self,
+        traces: &Traces<F>,
+        challenges: Challenges<F>,
+        rng: &mut (impl RngCore + CryptoRng),
+    ) -> Result<States<F>, PartitionError> {
+        self.check_traces(traces)?;
+        let by_address = self.plan.sorted(0..self.plan.entries(), &traces.values);
+        let values = &traces.values;
+        Ok(States::new(
+            &self.plan,
+            values,
+            &by_address,
+            challenges,
+            rng,
+        ))
+    }
+
+    /// All values of a part, for the system of its class. The part's code is run again, on the
+    /// values of its trace.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::NoPart`]; [`PartitionError::Length`] for a trace or paths of another
+    /// partition; [`PartitionError::AccessesChanged`]; those of the circuit's code.
+    pub fn assignment(
+        &self,
+        circuit: &impl PartitionedCircuit<F>,
+        part: usize,
+        trace: &PartTrace<F>,
+        challenges: &Challenges<F>,
+        opening: &Opening<F>,
+    ) -> Result<Assignment<F>, PartitionError> {
+        let record = self.part(part)?;
+        let shape = self.classes[record.class].shape();
+        for (what, found) in [
+            ("values by part", trace.by_part.len()),
+            ("values by address", trace.by_address.len()),
+        ] {
+            check_length(what, shape.accesses, found)?;
+        }
+        for path in [&opening.before_path, &opening.after_path] {
+            check_length("levels of a path", self.depth, path.children().len())?;
+        }
+        let mut fixed = vec![opening.root, challenges.alpha, challenges.beta];
+        fixed.extend(self.preprocessed(part)?);
+        fixed.truncate(shape.instance());
+        let values = PartValues {
+            fixed: &fixed,
+            trace,
+            opening,
+        };
+        let (assignment, run) = synthesis::assignment(circuit, part, shape, &values)?;
+        record.check(part, &run)?;
+        Ok(assignment)
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn part(&self, part: usize) -> Result<&PartRecord<F>, PartitionError> {
+        let parts = self.num_parts();
+        self.parts
+            .get(part)
+            .ok_or(PartitionError::NoPart { part, parts })
+    }
+
+    fn check_traces(&self, traces: &Traces<F>) -> Result<(), PartitionError> {
+        check_length("values", self.plan.entries(), traces.values.len())
+    }
+}
+
+/// The constraints of a part, compared with its class, which is added if it is new.
+fn add_part<F: Poseidon2Field>(
+    circuit: &impl PartitionedCircuit<F>,
+    part: usize,
+    depth: usize,
+    classes: &mut Vec<Class<F>>,
+    recorder: &mut Recorder<F>,
+) -> Result<(usize, Run<F>), PartitionError> {
+    let name = circuit.class(part);
+    let known = classes.iter().position(|class| class.name() == name);
+    let shape = match known {
+        Some(class) => classes[class].shape(),
+        None => Shape {
+            accesses: synthesis::run_alone(circuit, part, None)?.accesses,
+            depth,
+        },
+    };
+    let (system, run, sections) = synthesis::constraints(circuit, part, shape, recorder)?;
+    let Some(class) = known else {
+        if run.accesses != shape.accesses {
+            return Err(PartitionError::AccessesChanged { part });
+        }
+        classes.push(Class::new(
+            name,
+            part,
+            shape,
+            (system, run.clone(), sections),
+        ));
+        return Ok((classes.len() - 1, run));
+    };
+    match classes[class].difference(&system, &run) {
+        None => Ok((class, run)),
+        Some(difference) => Err(PartitionError::ClassDiffers {
+            class: name,
+            first: classes[class].first_part(),
+            part,
+            difference,
+        }),
+    }
+}
+
+fn check_length(what: &'static str, expected: usize, found: usize) -> Result<(), PartitionError> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(PartitionError::Length {
+        what,
+        expected,
+        found,
+    })
+}
+
+// === impl PartRecord ===
+
+impl<F> PartRecord<F> {
+    /// Another run of the part's code must make the same accesses and have the same constants.
+    fn check(&self, part: usize, run: &Run<F>) -> Result<(), PartitionError> {
+        if run.digest == self.accesses {
+            return Ok(());
+        }
+        Err(PartitionError::AccessesChanged { part })
+    }
+}

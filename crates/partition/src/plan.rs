@@ -1,0 +1,139 @@
+//! The order of accesses: which addresses each part has, by part and by address.
+
+use std::ops::Range;
+
+/// The addresses of both traces. Addresses are numbers from 1 without gaps, those of the public
+/// inputs first; so are the entries of both traces: before the first part's come as many as there
+/// are public inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// The address of each access, part after part.
+    by_part: Vec<u32>,
+    /// The place in `by_part` of each entry of the trace by address.
+    order: Vec<u32>,
+    /// The first entry of each part, and the end.
+    starts: Vec<usize>,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Sorts the accesses: by address, and by place where the address is the same.
+    ///
+    /// # Panics
+    ///
+    /// If addresses are not numbers from 1 without gaps, or there are more than 32 bits count, which
+    /// the recorder prevents.
+    pub(crate) fn new(by_part: Vec<u32>, starts: Vec<usize>) -> Self {
+        assert_eq!(
+            starts.last(),
+            Some(&by_part.len()),
+            "parts have all accesses"
+        );
+        assert!(u32::try_from(by_part.len()).is_ok(), "places of 32 bits");
+        let mut order: Vec<u32> = (0..by_part.len() as u32).collect();
+        order.sort_by_key(|place| by_part[*place as usize]);
+        let plan = Self {
+            by_part,
+            order,
+            starts,
+        };
+        assert!(plan.is_sorted(), "addresses without gaps");
+        plan
+    }
+
+    /// Whether the trace by address begins with address 1, and goes on with the same address or the
+    /// next: what [`Check::EqualValues`](crate::Check::EqualValues) relies on. Once, instead of in
+    /// every proof.
+    fn is_sorted(&self) -> bool {
+        let mut before = 0;
+        self.order.iter().all(|place| {
+            let address = self.by_part[*place as usize];
+            let step = address.wrapping_sub(before);
+            let is_first = before == 0;
+            before = address;
+            step == 1 || (step == 0 && !is_first)
+        })
+    }
+
+    /// The number of parts.
+    pub(crate) const fn parts(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The number of entries of each trace, those of public inputs included.
+    pub(crate) const fn entries(&self) -> usize {
+        self.by_part.len()
+    }
+
+    /// The entries of a part, in either trace.
+    pub(crate) fn range(&self, part: usize) -> Range<usize> {
+        self.starts[part]..self.starts[part + 1]
+    }
+
+    /// The entries before the first part.
+    pub(crate) fn public(&self) -> Range<usize> {
+        0..self.starts[0]
+    }
+
+    /// Addresses of the trace by part.
+    pub(crate) fn by_part(&self, range: Range<usize>) -> &[u32] {
+        &self.by_part[range]
+    }
+
+    /// Addresses of the trace by address.
+    pub(crate) fn by_address(&self, range: Range<usize>) -> Vec<u32> {
+        let addresses = self.order[range].iter();
+        addresses
+            .map(|place| self.by_part[*place as usize])
+            .collect()
+    }
+
+    /// The address before a part's share of the trace by address; 0 where there is none.
+    pub(crate) fn address_before(&self, part: usize) -> u32 {
+        let last = self.starts[part].checked_sub(1);
+        last.map_or(0, |entry| self.by_part[self.order[entry] as usize])
+    }
+
+    /// Values of the trace by address, from those of the trace by part.
+    pub(crate) fn sorted<F: Copy>(&self, range: Range<usize>, values: &[F]) -> Vec<F> {
+        let places = self.order[range].iter();
+        places.map(|place| values[*place as usize]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_sorted_by_address_and_then_by_place() {
+        // Two public inputs; parts of three accesses, none, and two.
+        let plan = Plan::new(vec![1, 2, 3, 1, 3, 2, 3], vec![2, 5, 5, 7]);
+        assert_eq!((plan.parts(), plan.entries()), (3, 7));
+        assert_eq!(plan.by_address(0..7), [1, 1, 2, 2, 3, 3, 3]);
+        assert_eq!(plan.sorted(0..7, b"abcdefg"), b"adbfceg");
+        assert_eq!(plan.by_part(plan.range(2)), [2, 3]);
+        let before = [0, 1, 2].map(|part| plan.address_before(part));
+        assert_eq!(before, [1, 3, 3]);
+        assert_eq!(plan.by_address(plan.public()), [1, 1]);
+    }
+
+    #[test]
+    fn nothing_is_sorted() {
+        let plan = Plan::new(Vec::new(), vec![0, 0]);
+        assert_eq!((plan.entries(), plan.address_before(0)), (0, 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "addresses without gaps")]
+    fn gaps_are_refused() {
+        Plan::new(vec![1, 3], vec![0, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "addresses without gaps")]
+    fn address_zero_is_refused() {
+        Plan::new(vec![0, 1], vec![0, 2]);
+    }
+}

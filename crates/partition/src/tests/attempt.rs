@@ -1,0 +1,134 @@
+//! An attempt to prove: all that a prover chooses, and what refuses it.
+
+use ark_bn254::Fr;
+use ark_ff::UniformRand;
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_r1cs::R1cs;
+
+use crate::state::States;
+use crate::tree::Path;
+use crate::{Challenges, Check, Opening, PartTrace, Partition, PartitionedCircuit};
+
+/// What a verifier's key, the prover's messages and the witnesses of all parts come to.
+pub(super) struct Attempt<'a, C> {
+    pub(super) partition: &'a Partition<Fr>,
+    /// The code that parts run: on the values of their traces.
+    pub(super) circuit: &'a C,
+    pub(super) challenges: Challenges<Fr>,
+    pub(super) public_inputs: Vec<Fr>,
+    pub(super) public_path: Path<Fr>,
+    pub(super) root: Fr,
+    pub(super) traces: Vec<PartTrace<Fr>>,
+    pub(super) openings: Vec<Opening<Fr>>,
+}
+
+/// What refuses an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Constraints of a part.
+    Part(usize, Check),
+    /// The verifier's own check of position 0.
+    PublicInputs,
+}
+
+pub(super) fn challenges() -> Challenges<Fr> {
+    let rng = &mut StdRng::seed_from_u64(5);
+    Challenges {
+        alpha: Fr::rand(rng),
+        beta: Fr::rand(rng),
+    }
+}
+
+impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
+    /// The attempt with these values of both traces, consistent in all that follows from them. The
+    /// values of public inputs come first.
+    pub(super) fn new(
+        partition: &'a Partition<Fr>,
+        circuit: &'a C,
+        by_part: &[Fr],
+        by_address: &[Fr],
+    ) -> Self {
+        let plan = partition.plan();
+        let rng = &mut StdRng::seed_from_u64(6);
+        let states = States::new(plan, by_part, by_address, challenges(), rng);
+        let traces = (0..partition.num_parts()).map(|part| PartTrace {
+            by_part: by_part[plan.range(part)].to_vec(),
+            by_address: by_address[plan.range(part)].to_vec(),
+        });
+        let mut attempt = Self {
+            partition,
+            circuit,
+            challenges: challenges(),
+            public_inputs: by_part[plan.public()].to_vec(),
+            public_path: states.public_path(),
+            root: states.root(),
+            traces: traces.collect(),
+            openings: Vec::new(),
+        };
+        attempt.open(&states);
+        attempt
+    }
+
+    /// Takes root and openings from other states.
+    pub(super) fn open(&mut self, states: &States<Fr>) {
+        self.root = states.root();
+        self.public_path = states.public_path();
+        let parts = 0..self.partition.num_parts();
+        self.openings = parts.map(|part| states.opening(part).unwrap()).collect();
+    }
+
+    /// All that refuses the attempt: unsatisfied constraints by part and purpose, each once. The
+    /// instance of each part is the verifier's.
+    pub(super) fn refusals(&self) -> Vec<Refusal> {
+        let mut refusals = Vec::new();
+        let public = self.partition.public_state();
+        let challenges = &self.challenges;
+        if !public.holds(
+            &self.public_inputs,
+            challenges,
+            self.root,
+            &self.public_path,
+        ) {
+            refusals.push(Refusal::PublicInputs);
+        }
+        for part in 0..self.partition.num_parts() {
+            for check in self.unsatisfied(part) {
+                let refusal = Refusal::Part(part, check);
+                if !refusals.contains(&refusal) {
+                    refusals.push(refusal);
+                }
+            }
+        }
+        refusals
+    }
+
+    fn unsatisfied(&self, part: usize) -> Vec<Check> {
+        let class = &self.partition.classes()[self.partition.class_of(part).unwrap()];
+        let trace = &self.traces[part];
+        let (challenges, opening) = (&self.challenges, &self.openings[part]);
+        let assignment = self
+            .partition
+            .assignment(self.circuit, part, trace, challenges, opening)
+            .unwrap();
+        let mut instance = vec![Fr::from(1u64), self.root, challenges.alpha, challenges.beta];
+        instance.extend(self.partition.preprocessed(part).unwrap());
+        let mut z = assignment.z().to_vec();
+        z[..instance.len()].copy_from_slice(&instance);
+        assert_eq!(assignment.instance().len(), instance.len());
+        let committed = &assignment.witness()[..class.layout().committed];
+        assert_eq!(committed, trace.committed());
+        let rows = unsatisfied(class.system(), &z).into_iter();
+        rows.map(|row| class.check_of(row).unwrap()).collect()
+    }
+}
+
+/// The constraints that an assignment does not satisfy.
+pub(super) fn unsatisfied(system: &R1cs<Fr>, z: &[Fr]) -> Vec<usize> {
+    let [a, b, c] = system.matrices().map(|matrix| {
+        let mut out = vec![Fr::from(0u64); system.num_constraints()];
+        system.multiply(matrix, z, &mut out).unwrap();
+        out
+    });
+    let refused = |row: &usize| a[*row] * b[*row] != c[*row];
+    (0..system.num_constraints()).filter(refused).collect()
+}

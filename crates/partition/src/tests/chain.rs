@@ -1,0 +1,150 @@
+//! A circuit of any number of parts that uses every kind of access.
+
+use ark_ff::Field;
+use ark_relations::gr1cs::LinearCombination;
+use proofmill_kernels::Poseidon2Field;
+
+use crate::{Part, PartitionError, PartitionedCircuit, Wire};
+
+/// Public are x, y and their "sum" z. Part i squares what the part before made and adds a constant;
+/// a cell adds up all that was made, plus the first part's value for each later part; the last part
+/// compares the cell with z.
+#[derive(Clone, Debug)]
+pub(super) struct Chain<F> {
+    pub(super) parts: usize,
+    pub(super) public: [F; 3],
+    /// Added to what the part reads at this place of its code, without the constraint system's
+    /// knowledge.
+    pub(super) lie: Option<(usize, Read, F)>,
+}
+
+/// The reads of a middle part, at their places among its accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    Power = 0,
+    First = 1,
+    Cell = 2,
+}
+
+impl<F: Poseidon2Field> Chain<F> {
+    pub(super) fn blank(parts: usize) -> Self {
+        Self {
+            parts,
+            public: [F::ZERO; 3],
+            lie: None,
+        }
+    }
+
+    /// With values, the last public input computed natively.
+    pub(super) fn new(parts: usize, x: u64, y: u64) -> Self {
+        Self::lying(parts, [x, y], None)
+    }
+
+    /// With values that follow from a lie.
+    pub(super) fn lying(parts: usize, public: [u64; 2], lie: Option<(usize, Read, F)>) -> Self {
+        let [x, y] = public.map(F::from);
+        let told = |part: usize, read: Read| match lie {
+            Some((liar, place, difference)) if (liar, place) == (part, read) => difference,
+            _ => F::ZERO,
+        };
+        let (mut power, mut cell, mut first) = (x, y, F::ZERO);
+        for part in 0..parts {
+            power = (power + told(part, Read::Power)).square() + constant::<F>(part);
+            cell += power + told(part, Read::First) + told(part, Read::Cell);
+            match part {
+                0 => first = power,
+                _ => cell += first,
+            }
+        }
+        Self {
+            parts,
+            public: [x, y, cell],
+            lie,
+        }
+    }
+
+    fn read(&self, part: usize, read: Read, wire: Wire<F>) -> Wire<F> {
+        match self.lie {
+            Some((liar, place, difference)) if (liar, place) == (part, read) => Wire {
+                value: wire.value + difference,
+                ..wire
+            },
+            _ => wire,
+        }
+    }
+}
+
+/// The constant of a part: one of two, so that parts that are two apart have the same.
+fn constant<F: Field>(part: usize) -> F {
+    F::from(3 + part as u64 % 2)
+}
+
+fn sum<F: Field>(wires: &[Wire<F>]) -> (F, LinearCombination<F>) {
+    let terms = wires.iter().map(|wire| (F::ONE, wire.variable));
+    let value = wires.iter().map(|wire| wire.value).sum();
+    (value, LinearCombination(terms.collect()))
+}
+
+impl<F: Poseidon2Field> PartitionedCircuit<F> for Chain<F> {
+    fn num_parts(&self) -> usize {
+        self.parts
+    }
+
+    fn class(&self, part: usize) -> &'static str {
+        match (part == 0, part + 1 == self.parts) {
+            (true, true) => "only",
+            (true, false) => "first",
+            (false, true) => "last",
+            (false, false) => "middle",
+        }
+    }
+
+    fn num_public_inputs(&self) -> usize {
+        3
+    }
+
+    fn public_inputs(&self) -> Vec<F> {
+        self.public.to_vec()
+    }
+
+    fn synthesize(&self, part: usize, wires: &mut Part<'_, F>) -> Result<(), PartitionError> {
+        let mut added = Vec::new();
+        let base = if part == 0 {
+            let base = wires.public_input(0)?;
+            added.push(wires.public_input(1)?);
+            base
+        } else {
+            let base = self.read(part, Read::Power, wires.get(("power", part - 1))?);
+            let first = wires.get(("power", 0))?;
+            added.push(self.read(part, Read::First, first));
+            added.push(self.read(part, Read::Cell, wires.load("sum")?));
+            base
+        };
+        let constant = wires.constant(constant(part))?;
+        let square = wires.witness(base.value.square())?;
+        let of = |wire: Wire<F>| move || LinearCombination(vec![(F::ONE, wire.variable)]);
+        wires
+            .cs()
+            .enforce_r1cs_constraint(of(base), of(base), of(square))?;
+        let (value, power) = sum(&[square, constant]);
+        added.extend([square, constant]);
+        let (total, all) = sum(&added);
+        if part + 1 < self.parts {
+            wires.set_sum(("power", part), value, || power)?;
+            let cell = wires.witness(total)?;
+            wires.cs().enforce_r1cs_constraint(
+                LinearCombination::zero,
+                LinearCombination::zero,
+                || all - of(cell)(),
+            )?;
+            wires.store("sum", cell)?;
+        } else {
+            let expected = wires.public_input(2)?;
+            let zero = LinearCombination::zero;
+            wires
+                .cs()
+                .enforce_r1cs_constraint(zero, zero, || all - of(expected)())?;
+        }
+        Ok(())
+    }
+}
