@@ -8,7 +8,7 @@ use proofmill_r1cs::iden3::MappedFile;
 use rayon::prelude::*;
 
 use crate::subgroup::first_outside;
-use crate::{Curve, PointGroup};
+use crate::{Curve, Engine, PointGroup};
 
 /// Points one task decodes.
 const CHUNK: usize = 1 << 10;
@@ -76,6 +76,12 @@ pub(crate) fn read_compressed_each<A: PointGroup>(
         point.take_if(|point| !is_encoding(point, bytes));
     }
     points
+}
+
+/// Compressed points of a curve from anyone, as its proofs have them: each canonical, on its curve and in the
+/// subgroup, or nothing. What is costly is done for eight points side by side.
+pub fn read_compressed_points<E: Engine, A: PointGroup>(encoded: &[&[u8]]) -> Vec<Option<A>> {
+    read_compressed_each(CompressedForm::of(E::CURVE), encoded)
 }
 
 /// Of a point and its opposite, the one whose y is the larger or the smaller.

@@ -39,7 +39,7 @@ mod weakness;
 pub use ark_bls12_381::Bls12_381;
 pub use ark_bn254::Bn254;
 pub use device::{DeviceKey, Evaluated, Offload, PartialProducts, Placement, Started};
-pub use encoding::READING_WINDOW;
+pub use encoding::{READING_WINDOW, read_compressed_points};
 pub use engine::{Curve, Engine, PointGroup};
 pub use key_file::{Check, KeyError, MAX_KEY_BYTES, ProvingKeyInfo};
 pub use keys::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};

@@ -73,6 +73,13 @@ mod sealed {
             numbers: &[u128],
         ) -> Vec<Self::Affine>;
 
+        /// `scalars[i]·points[i]`, on this thread.
+        fn scale_each_here(
+            set: InstructionSet,
+            points: &[Self::Affine],
+            scalars: &[Self::ScalarField],
+        ) -> Vec<Self::Affine>;
+
         /// `left[i] + scalar·right[i]`, on this thread.
         fn fold_here(
             set: InstructionSet,
@@ -160,6 +167,24 @@ macro_rules! groups {
                         vector_multiply_each::<$curve, $vector>(points, numbers)
                     }
                     _ => multiply_each::portable(points, numbers),
+                }
+            }
+
+            fn scale_each_here(
+                set: InstructionSet,
+                points: &[Self::Affine],
+                scalars: &[Self::ScalarField],
+            ) -> Vec<Self::Affine> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        multiply_each::by_halves(
+                            points,
+                            scalars,
+                            vector_multiply_each::<$curve, $vector>,
+                        )
+                    }
+                    _ => multiply_each::scaled(points, scalars),
                 }
             }
 

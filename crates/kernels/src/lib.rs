@@ -38,7 +38,7 @@ pub use instruction_set::{INSTRUCTION_SET_VARIABLE, InstructionSet, UnknownInstr
 pub use memory::{release_heap, release_memory, release_program_pages, return_large_allocations};
 pub use msm::{
     Calibration, MAX_BASES, PreparedBases, calibrate, fixed_base, fold, fold_on, msm, msm_bigint,
-    msm_on, multiply_each, multiply_each_on,
+    msm_on, multiply_each, multiply_each_on, scale_each, scale_each_on,
 };
 pub use ntt::{Domain, DomainTooLarge};
 pub use poseidon2::{Poseidon2, Poseidon2Field, Poseidon2Parameters};

@@ -7,7 +7,7 @@ use ark_ff::{AdditiveGroup, PrimeField, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_kernels::{
     InstructionSet, MsmGroup, PreparedBases, fixed_base, msm, msm_bigint, msm_on, multiply_each,
-    multiply_each_on,
+    multiply_each_on, scale_each, scale_each_on,
 };
 use proptest::prelude::*;
 
@@ -311,6 +311,22 @@ fn multiples_of_each<G: MsmGroup>() {
             assert_eq!(multiples, expected, "{length} points, {set}");
         }
         assert_eq!(multiply_each::<G>(&points, &numbers), expected);
+
+        let scalars: Vec<G::ScalarField> = numbers
+            .iter()
+            .map(|number| match number % 4 {
+                0 => G::ScalarField::from(*number),
+                1 => -G::ScalarField::from(*number),
+                _ => G::ScalarField::rand(rng),
+            })
+            .collect();
+        let expected: Vec<G> = points.iter().zip(&scalars).map(|(p, s)| *p * s).collect();
+        let expected = G::normalize_batch(&expected);
+        for set in back_ends() {
+            let multiples = scale_each_on::<G>(set, &points, &scalars);
+            assert_eq!(multiples, expected, "{length} points by scalars, {set}");
+        }
+        assert_eq!(scale_each::<G>(&points, &scalars), expected);
     }
 }
 

@@ -1,11 +1,11 @@
 //! Two vectors of points folded by one scalar, as inner-product arguments fold their bases.
 
-use ark_ec::CurveGroup;
-use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
-use ark_ff::PrimeField;
+use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use rayon::prelude::*;
 
-use super::multiply_each::CHUNK;
+use super::multiply_each::{CHUNK, scaled};
+use crate::portable::batch_add::batch_add_assign;
+use crate::portable::inversion::Invertible;
 use crate::{InstructionSet, MsmGroup};
 
 /// `left[i] + scalar · right[i]` for every i, on all threads of the current rayon pool.
@@ -42,17 +42,13 @@ pub fn fold_on<G: MsmGroup>(
         .collect()
 }
 
-/// By arkworks' arithmetic, on this thread.
-pub(crate) fn portable<P: SWCurveConfig>(
+/// By portable arithmetic, on this thread.
+pub(crate) fn portable<P: SWCurveConfig<BaseField: Invertible>>(
     left: &[Affine<P>],
     right: &[Affine<P>],
     scalar: P::ScalarField,
 ) -> Vec<Affine<P>> {
-    let scalar = scalar.into_bigint();
-    let sums: Vec<Projective<P>> = left
-        .iter()
-        .zip(right)
-        .map(|(left, right)| P::mul_affine(right, scalar.as_ref()) + left)
-        .collect();
-    Projective::normalize_batch(&sums)
+    let mut sums = scaled(right, &vec![scalar; right.len()]);
+    batch_add_assign(&mut sums, left);
+    sums
 }

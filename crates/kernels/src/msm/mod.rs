@@ -22,5 +22,5 @@ pub(crate) mod words;
 pub use calibrate::{Calibration, calibrate};
 pub use fold::{fold, fold_on};
 pub use multiply::{MAX_BASES, fixed_base, msm, msm_bigint, msm_on};
-pub use multiply_each::{multiply_each, multiply_each_on};
+pub use multiply_each::{multiply_each, multiply_each_on, scale_each, scale_each_on};
 pub use prepared::PreparedBases;

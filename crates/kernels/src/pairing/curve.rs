@@ -5,6 +5,7 @@ use ark_ec::pairing::{MillerLoopOutput, Pairing, PairingOutput};
 use crate::InstructionSet;
 use crate::instruction_set::checked;
 use crate::portable::pairing::PortablePairing;
+use crate::portable::pairing::multi_power::multi_power as portable_multi_power;
 #[cfg(target_arch = "x86_64")]
 use crate::x86_64_avx512ifma::pairing as vector;
 
@@ -155,10 +156,7 @@ macro_rules! curves {
                         let bases: Vec<_> = bases.iter().map(|base| base.0).collect();
                         vector::multi_power::<$tower, _, _, _>(&bases, exponents)
                     }
-                    _ => {
-                        let powers = bases.iter().zip(exponents);
-                        powers.map(|(base, exponent)| *base * exponent).sum::<PairingOutput<_>>().0
-                    }
+                    _ => portable_multi_power(bases, exponents),
                 }
             }
         }

@@ -14,6 +14,7 @@ mod exponentiation;
 mod fq2;
 mod line_product;
 mod miller;
+pub(crate) mod multi_power;
 mod power;
 mod prepared;
 mod projective;

@@ -1,0 +1,212 @@
+//! What our files have in common: magic, version, curve, and a checksum at the end.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use proofmill_groth16::KeyError;
+use proofmill_r1cs::iden3::{FileError, Visibility, open_regular, write_whole};
+use sha2::{Digest, Sha256};
+
+use crate::aggregate::{AggregateError, curve_name, number};
+use crate::index::IndexError;
+use crate::srs::SrsError;
+use crate::torus::{AggregationEngine, TorusError};
+
+/// The version of all files of this crate.
+pub(crate) const VERSION: u32 = 1;
+/// Magic, version and curve.
+pub(crate) const BEGINNING_BYTES: usize = 8 + 4 + 16;
+pub(crate) const CHECKSUM_BYTES: usize = 32;
+
+/// A file, or its content, that is not what was asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AggregationFileError {
+    /// The file system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file that could not be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
+    /// It begins with other bytes.
+    #[error("not a {0}")]
+    Magic(&'static str),
+    /// Another release's.
+    #[error("a {what} of version {found}: this release reads version {VERSION}")]
+    Version {
+        /// What was asked for.
+        what: &'static str,
+        /// The version.
+        found: u32,
+    },
+    /// Of another curve.
+    #[error("a {what} for another curve than {expected}")]
+    Curve {
+        /// What was asked for.
+        what: &'static str,
+        /// The curve.
+        expected: &'static str,
+    },
+    /// Numbers in the head that no file has.
+    #[error("the head of the {0} is of no such file: corrupt")]
+    Head(&'static str),
+    /// Another length than the head says.
+    #[error("a {what} of {found} bytes, whose head asks for {expected}: cut short or corrupt")]
+    Length {
+        /// What was asked for.
+        what: &'static str,
+        /// What the head asks for.
+        expected: u64,
+        /// The bytes there are.
+        found: u64,
+    },
+    /// The checksum is another.
+    #[error("the checksum of the {0} does not match: the file is corrupt")]
+    Checksum(&'static str),
+    /// A point or scalar that is none.
+    #[error("the {what} holds what is not a point or number of its group, in its {section}")]
+    Point {
+        /// What was asked for.
+        what: &'static str,
+        /// Where.
+        section: &'static str,
+    },
+    /// An element that is none of the target group.
+    #[error("the {what}: {source}")]
+    Element {
+        /// What was asked for.
+        what: &'static str,
+        /// Why.
+        source: TorusError,
+    },
+    /// An element of the target field that has not the prime order.
+    #[error("the {0} holds an element that is not of the target group")]
+    Order(&'static str),
+    /// A reference string that is inconsistent.
+    #[error(transparent)]
+    Srs(#[from] SrsError),
+    /// A verifying key in the file that is none.
+    #[error("a verifying key in the file: {0}")]
+    Key(#[from] KeyError),
+    /// Verifying keys and proofs that do not go together.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+}
+
+/// A kind of file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileKind {
+    pub(crate) magic: &'static [u8; 8],
+    pub(crate) what: &'static str,
+}
+
+// === impl FileKind ===
+
+impl FileKind {
+    pub(crate) fn begin<E: AggregationEngine>(self) -> Vec<u8> {
+        let mut bytes = self.magic.to_vec();
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(curve_name::<E>());
+        bytes
+    }
+
+    pub(crate) fn end(self, mut bytes: Vec<u8>) -> Vec<u8> {
+        let checksum = Sha256::digest(&bytes);
+        bytes.extend(checksum);
+        bytes
+    }
+
+    /// The bytes after the beginning, which is checked; they are no fewer than `head` if there are any.
+    pub(crate) fn after_beginning<E: AggregationEngine>(
+        self,
+        bytes: &[u8],
+        head: usize,
+    ) -> Result<&[u8], AggregationFileError> {
+        let what = self.what;
+        if !bytes.starts_with(self.magic) {
+            return Err(AggregationFileError::Magic(what));
+        }
+        let least = BEGINNING_BYTES + head;
+        if bytes.len() < least {
+            return Err(self.length(least as u64, bytes.len() as u64));
+        }
+        let found = number(&bytes[8..12]);
+        if found != VERSION {
+            return Err(AggregationFileError::Version { what, found });
+        }
+        if bytes[12..BEGINNING_BYTES] != curve_name::<E>() {
+            let expected = E::CURVE.name();
+            return Err(AggregationFileError::Curve { what, expected });
+        }
+        Ok(&bytes[BEGINNING_BYTES..])
+    }
+
+    /// The content without the checksum, which is checked, of bytes that are as many as `expected`.
+    pub(crate) fn checked(
+        self,
+        bytes: &[u8],
+        expected: u64,
+    ) -> Result<&[u8], AggregationFileError> {
+        let found = bytes.len() as u64;
+        if found != expected {
+            return Err(self.length(expected, found));
+        }
+        let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+        if Sha256::digest(content).as_slice() != checksum {
+            return Err(AggregationFileError::Checksum(self.what));
+        }
+        Ok(content)
+    }
+
+    pub(crate) const fn length(self, expected: u64, found: u64) -> AggregationFileError {
+        let what = self.what;
+        AggregationFileError::Length {
+            what,
+            expected,
+            found,
+        }
+    }
+
+    pub(crate) const fn point(self, section: &'static str) -> AggregationFileError {
+        let what = self.what;
+        AggregationFileError::Point { what, section }
+    }
+
+    /// A file's content, of which there are `bytes_max` at most.
+    pub(crate) fn read(self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, AggregationFileError> {
+        let failed = |source| AggregationFileError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let file: File = open_regular(path).map_err(failed)?;
+        let found = file.metadata().map_err(failed)?.len();
+        if found > bytes_max {
+            return Err(self.length(bytes_max, found));
+        }
+        let mut bytes = Vec::with_capacity(found as usize);
+        file.take(bytes_max)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        Ok(bytes)
+    }
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), AggregationFileError> {
+    write_whole(path, Visibility::Public, |file| file.write_all(bytes))?;
+    Ok(())
+}
+
+/// What a wrong point of [`Points`](crate::aggregate::Points) is in a file.
+pub(crate) fn wrong_point(
+    kind: FileKind,
+    section: &'static str,
+) -> impl Fn(AggregateError) -> AggregationFileError {
+    move |_| kind.point(section)
+}

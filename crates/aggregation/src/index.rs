@@ -1,0 +1,134 @@
+//! What the keys for both kinds of proofs have in common, and why one is refused.
+
+use std::ops::Range;
+
+use proofmill_groth16::InsecureKey;
+
+use crate::commitment::Commitment;
+use crate::mpp::places_of_classes;
+use crate::srs::{CommitmentKey, SrsError};
+use crate::torus::AggregationEngine;
+
+/// Why there is no key for these proofs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The reference string is too small, or there are no proofs.
+    #[error(transparent)]
+    Srs(#[from] SrsError),
+    /// A proof of a class, or under a key, that is not in the list.
+    #[error("proof {proof} is of class {class}: there are {classes}, numbered from 0")]
+    Class {
+        /// The proof.
+        proof: usize,
+        /// Its class.
+        class: u32,
+        /// How many there are.
+        classes: usize,
+    },
+    /// Public-input points for another number of proofs.
+    #[error("input {input} has points for {found} proofs: there are {expected}")]
+    InputPoints {
+        /// The number of the input, that with the coefficient one being 0.
+        input: usize,
+        /// The number of proofs.
+        expected: usize,
+        /// The points.
+        found: usize,
+    },
+    /// No vector of public-input points at all, or more than [`MAX_INPUTS`](crate::MAX_INPUTS).
+    #[error("{0} vectors of public-input points: a key has 1 to {max}", max = crate::MAX_INPUTS)]
+    Inputs(usize),
+    /// Proofs under it prove nothing.
+    #[error("verifying key {key}: {source}")]
+    Insecure {
+        /// The number of the key.
+        key: usize,
+        /// Why.
+        source: InsecureKey,
+    },
+}
+
+/// Why proofs cannot be aggregated.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AggregateProveError {
+    /// The reference string is too small.
+    #[error(transparent)]
+    Srs(#[from] SrsError),
+    /// The reference string has other secrets than the one of the key.
+    #[error("the key was made with another reference string")]
+    OtherSrs,
+    /// Another number of what there must be one for each proof.
+    #[error("{found} {what}: the key is for {expected}")]
+    Count {
+        /// What.
+        what: &'static str,
+        /// The key's.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+}
+
+/// Why an aggregate is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AggregateVerifyError {
+    /// Another number of public inputs than the key's.
+    #[error("{found} {what}: the key is for {expected}")]
+    Count {
+        /// Of what there are too many or too few.
+        what: &'static str,
+        /// The key's.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// It does not prove these public inputs under this key.
+    #[error("the aggregate proof does not verify against these public inputs")]
+    Invalid,
+}
+
+/// Checks that every proof is of one of the classes, and that the string is large enough.
+pub(crate) fn check_classes(class_of: &[u32], classes: usize) -> Result<(), IndexError> {
+    let wrong = class_of
+        .iter()
+        .position(|class| usize::try_from(*class).map_or(true, |class| class >= classes));
+    match wrong {
+        None => Ok(()),
+        Some(proof) => Err(IndexError::Class {
+            proof,
+            class: class_of[proof],
+            classes,
+        }),
+    }
+}
+
+/// CM₂ of the vector that has `value(class)` at each place of the class.
+pub(crate) fn commit_classes<E: AggregationEngine>(
+    key: CommitmentKey<'_, E>,
+    class_of: &[u32],
+    values: &[E::G2Affine],
+) -> Commitment<E> {
+    let places: Vec<Vec<Range<usize>>> = places_of_classes(class_of, values.len());
+    let values: Vec<_> = values.iter().copied().zip(places).collect();
+    key.commit_values(&values)
+}
+
+/// That there are as many as the key is for.
+pub(crate) fn check_count(
+    what: &'static str,
+    expected: usize,
+    found: usize,
+) -> Result<(), AggregateProveError> {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(AggregateProveError::Count {
+            what,
+            expected,
+            found,
+        })
+    }
+}

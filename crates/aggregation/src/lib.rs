@@ -1,0 +1,44 @@
+//! One proof for many: pairing-product arguments over a structured reference string.
+//!
+//! * [`MirageIndex`] and [`MirageVerifyingKey`] aggregate Mirage proofs, Groth16 with a committed part of the
+//!   witness, of many circuits (Hekaton, section 5; "Horizontally-Scalable zkSNARKs via Proof Aggregation").
+//! * [`Groth16Index`] aggregates plain Groth16 proofs under one key or several, as SnarkPack does.
+//! * [`Srs`] is the reference string: made once, extended by further contributors, checked, kept in a file.
+//!
+//! Any number of proofs is aggregated. An [`Aggregate`] and its verification take the logarithm of that number:
+//! one product of powers in the target group, and one product of eight pairings.
+//!
+//! **Assumed**: that one contributor to the reference string forgot its secrets; that commitments under
+//! structured keys bind and openings of keys are extractable, for which SnarkPack's assumptions (ASSGP,
+//! ASDBP) hold in the algebraic group model; SHA-256 as a random oracle; that the proof system itself is
+//! sound. An aggregate is not hiding beyond what the proofs in it hide.
+//!
+//! The transcript is in `docs/aggregation-transcript.md`.
+
+mod aggregate;
+mod commitment;
+mod contribution;
+mod files;
+mod groth16;
+mod groth16_key;
+mod index;
+mod kzg;
+mod mirage;
+mod mirage_key;
+mod mpp;
+mod srs;
+mod srs_file;
+mod tipp;
+pub mod torus;
+mod transcript;
+
+pub use aggregate::{Aggregate, AggregateError, AggregateKind};
+pub use commitment::Commitment;
+pub use contribution::Contribution;
+pub use files::AggregationFileError;
+pub use groth16::Groth16Index;
+pub use index::{AggregateProveError, AggregateVerifyError, IndexError};
+pub use mirage::{MAX_INPUTS, MirageClass, MirageIndex, MirageParts, MirageVerifyingKey};
+pub use srs::{CommitmentKey, MAX_CAPACITY, Srs, SrsError, VerifierSrs};
+pub use srs_file::MAX_CONTRIBUTIONS;
+pub use torus::AggregationEngine;
