@@ -3,7 +3,7 @@
 use ark_bls12_381::{Fr, G1Projective};
 use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 use ark_ec::{AffineRepr, CurveGroup, PrimeGroup, VariableBaseMSM};
-use ark_ff::{AdditiveGroup, PrimeField, Zero};
+use ark_ff::{AdditiveGroup, PrimeField, UniformRand, Zero};
 use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_kernels::{
     InstructionSet, MsmGroup, PreparedBases, fixed_base, msm, msm_bigint, msm_on, multiply_each,
