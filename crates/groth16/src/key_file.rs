@@ -1,11 +1,14 @@
 //! Key files.
 //!
 //! Little-endian throughout. A 112-byte head: magic `PMILLKEY`, version (4 bytes), kind (4 bytes: 1
-//! proving key, 2 verifying key), curve (16 bytes, zero-padded), SHA-256 of the circuit (32 bytes),
-//! four lengths (8 bytes each: instance variables; for a proving key also variables, and points of
-//! A, B) and two more (L, H). Then the points, uncompressed: α₁ β₂ γ₂ δ₂ and the instance's; for a
+//! proving key, 2 verifying key; 3 and 4 are those of [`mirage`](crate::mirage), which go on otherwise),
+//! curve (16 bytes, zero-padded), SHA-256 of the circuit (32 bytes), four lengths (8 bytes each: instance
+//! variables; for a proving key also variables, and points of A, B) and two more (L, H). Then the points, uncompressed: α₁ β₂ γ₂ δ₂ and the instance's; for a
 //! proving key β₁ δ₁, then A, B (both groups) and L, each after its variables' indices (4 bytes
 //! each), and H. Last the SHA-256 of all that, 32 bytes.
+
+mod prefix;
+mod sections;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -14,21 +17,20 @@ use std::path::{Path, PathBuf};
 use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
-use crate::encoding::{READING_WINDOW, read_points, uncompressed_size, write_points};
-use crate::keys::{ProvingKey, QueryPoints, SparseQuery, VerifyingKey};
-use crate::{Curve, Engine, InsecureKey, PointGroup, with_curve};
+use prefix::{CURVE_AT, CURVE_BYTES, VERSION, padded};
+pub(crate) use prefix::{PREFIX_BYTES, little_endian, read_prefix, write_prefix};
+pub(crate) use sections::Sections;
+
+use crate::encoding::{READING_WINDOW, uncompressed_size, write_points};
+use crate::keys::{ProvingKey, QueryPoints, VerifyingKey};
+use crate::{Curve, Engine, InsecureKey, with_curve};
 
 /// The largest key file that is read: 64 GiB.
 pub const MAX_KEY_BYTES: u64 = 1 << 36;
 
-const MAGIC: &[u8; 8] = b"PMILLKEY";
-const VERSION: u32 = 1;
-/// After magic, version and kind.
-const CURVE_AT: usize = 8 + 4 + 4;
-const CURVE_BYTES: usize = 16;
 const LENGTHS: usize = 6;
-const HEAD_BYTES: usize = CURVE_AT + CURVE_BYTES + 32 + 8 * LENGTHS;
-const CHECKSUM_BYTES: usize = 32;
+const HEAD_BYTES: usize = PREFIX_BYTES + 32 + 8 * LENGTHS;
+pub(crate) const CHECKSUM_BYTES: usize = 32;
 
 /// How far a proving key's points are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +70,9 @@ pub enum KeyError {
         found: u32,
     },
     /// It holds the other kind of key.
-    #[error("key kind {found}, not {expected} (1 is a proving key, 2 a verifying key)")]
+    #[error(
+        "key kind {found}, not {expected} (1 is a proving key, 2 a verifying key; 3 and 4 are Mirage's)"
+    )]
     Kind {
         /// The kind asked for.
         expected: u32,
@@ -155,10 +159,7 @@ struct Head {
 
 impl Head {
     fn write<E: Engine>(&self, kind: Kind, out: &mut Vec<u8>) {
-        out.extend_from_slice(MAGIC);
-        out.extend(VERSION.to_le_bytes());
-        out.extend((kind as u32).to_le_bytes());
-        out.extend(curve_name::<E>());
+        write_prefix::<E>(kind as u32, out);
         out.extend(self.circuit);
         for length in [
             self.instance,
@@ -175,47 +176,8 @@ impl Head {
     /// Reads a head and compares what it asks for with the file's `total` size, so that nothing is
     /// allocated that the file does not hold.
     fn read<E: Engine>(bytes: &[u8], kind: Kind, total: u64) -> Result<Self, KeyError> {
-        let short = KeyError::Length {
-            expected: HEAD_BYTES as u64,
-            found: total,
-        };
-        let mut rest = bytes;
-        let mut take = |n: usize| -> Option<&[u8]> {
-            let (taken, left) = rest.split_at_checked(n)?;
-            rest = left;
-            Some(taken)
-        };
-        let Some(magic) = take(8) else {
-            return Err(short);
-        };
-        if magic != MAGIC {
-            return Err(KeyError::Magic);
-        }
-        let (Some(version), Some(found_kind), Some(curve), Some(circuit), Some(lengths)) = (
-            take(4),
-            take(4),
-            take(CURVE_BYTES),
-            take(32),
-            take(8 * LENGTHS),
-        ) else {
-            return Err(short);
-        };
-        let version = little_endian(version) as u32;
-        if version != VERSION {
-            return Err(KeyError::Version { found: version });
-        }
-        let found_kind = little_endian(found_kind) as u32;
-        if found_kind != kind as u32 {
-            return Err(KeyError::Kind {
-                expected: kind as u32,
-                found: found_kind,
-            });
-        }
-        if curve != curve_name::<E>() {
-            return Err(KeyError::Curve {
-                expected: E::CURVE.name(),
-            });
-        }
+        let lengths = read_prefix::<E>(kind as u32, bytes, HEAD_BYTES, total)?;
+        let (circuit, lengths) = lengths.split_at(32);
         let mut numbers = [0; LENGTHS];
         for (number, bytes) in numbers.iter_mut().zip(lengths.chunks_exact(8)) {
             // Indices are of 32 bits, so no length may exceed them.
@@ -267,103 +229,6 @@ impl Head {
             Kind::Proving => 2 * g1 + a * (4 + g1) + b * (4 + g1 + g2) + l * (4 + g1) + h * g1,
         };
         (HEAD_BYTES + CHECKSUM_BYTES) as u64 + vk + pk
-    }
-}
-
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .rev()
-        .fold(0, |value, byte| value << 8 | u64::from(*byte))
-}
-
-fn curve_name<E: Engine>() -> [u8; CURVE_BYTES] {
-    padded(E::CURVE.name())
-}
-
-fn padded(name: &str) -> [u8; CURVE_BYTES] {
-    let mut padded = [0; CURVE_BYTES];
-    padded[..name.len()].copy_from_slice(name.as_bytes());
-    padded
-}
-
-/// The body of a file whose size was checked against its head, cut into sections.
-struct Sections<'a> {
-    rest: &'a [u8],
-    validate: bool,
-    /// The file they are mapped from: what was read of it is released.
-    mapped: Option<&'a MappedFile>,
-}
-
-// === impl Sections ===
-
-impl<'a> Sections<'a> {
-    fn take(&mut self, n: usize) -> &'a [u8] {
-        let (taken, rest) = self.rest.split_at(n);
-        self.rest = rest;
-        taken
-    }
-
-    fn points<A: PointGroup>(
-        &mut self,
-        count: usize,
-        section: &'static str,
-    ) -> Result<Vec<A>, KeyError> {
-        let bytes = self.take(count * uncompressed_size::<A>());
-        read_points(bytes, self.validate, self.mapped).ok_or(KeyError::Point { section })
-    }
-
-    fn point<A: PointGroup>(&mut self, section: &'static str) -> Result<A, KeyError> {
-        self.points(1, section)?
-            .pop()
-            .ok_or(KeyError::Point { section })
-    }
-
-    fn indices(
-        &mut self,
-        count: usize,
-        variables: usize,
-        section: &'static str,
-    ) -> Result<Vec<u32>, KeyError> {
-        let bytes = self.take(4 * count);
-        let indices: Vec<u32> = bytes
-            .chunks_exact(4)
-            .map(|bytes| little_endian(bytes) as u32)
-            .collect();
-        let ascending = indices.is_sorted_by(|left, right| left < right);
-        if ascending
-            && indices
-                .last()
-                .is_none_or(|last| (*last as usize) < variables)
-        {
-            Ok(indices)
-        } else {
-            Err(KeyError::Index { section })
-        }
-    }
-
-    fn query<A: PointGroup>(
-        &mut self,
-        count: usize,
-        variables: usize,
-        section: &'static str,
-    ) -> Result<SparseQuery<A>, KeyError> {
-        let indices = self.indices(count, variables, section)?;
-        Ok(SparseQuery {
-            indices,
-            points: self.points(count, section)?,
-        })
-    }
-
-    fn verifying_key<E: Engine>(&mut self, head: &Head) -> Result<VerifyingKey<E>, KeyError> {
-        Ok(VerifyingKey {
-            circuit: head.circuit,
-            alpha_g1: self.point("alpha")?,
-            beta_g2: self.point("beta")?,
-            gamma_g2: self.point("gamma")?,
-            delta_g2: self.point("delta")?,
-            instance: self.points(head.instance, "instance")?,
-        })
     }
 }
 
@@ -490,7 +355,12 @@ impl<E: Engine> ProvingKey<E> {
         Self::read(bytes, check, None)
     }
 
-    fn read(bytes: &[u8], check: Check, mapped: Option<&MappedFile>) -> Result<Self, KeyError> {
+    /// Decodes a proving key; `bytes` may be those of a file that is mapped, or a part of them.
+    pub(crate) fn read(
+        bytes: &[u8],
+        check: Check,
+        mapped: Option<&MappedFile>,
+    ) -> Result<Self, KeyError> {
         let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
         let mut sections = Sections {
             rest: checked_body(bytes, mapped)?,
@@ -626,7 +496,7 @@ fn read_head(file: &mut File) -> std::io::Result<Vec<u8>> {
 }
 
 /// A key's file, if it is not too large.
-fn open(path: &Path) -> Result<MappedFile, KeyError> {
+pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
     let file = MappedFile::open(path).map_err(|error| refused(path, error))?;
     let found = file.len() as u64;
     if found > MAX_KEY_BYTES {
@@ -638,7 +508,7 @@ fn open(path: &Path) -> Result<MappedFile, KeyError> {
     Ok(file)
 }
 
-fn refused(path: &Path, error: FileError) -> KeyError {
+pub(crate) fn refused(path: &Path, error: FileError) -> KeyError {
     let (path, source) = match error {
         FileError::Io { path, source } => (path, source),
         other => (path.to_owned(), std::io::Error::other(other)),

@@ -81,7 +81,7 @@ pub struct ProvingKey<E: Engine> {
     /// Bⱼ(τ) in the second group, for the same variables.
     pub b_g2: Vec<E::G2Affine>,
     /// For witness variables (β·Aⱼ(τ) + α·Bⱼ(τ) + Cⱼ(τ)·(1 − Z(τ)/Z(g))) / δ, for instance
-    /// variables −Cⱼ(τ)·Z(τ)/Z(g)/δ.
+    /// variables, and committed ones of [`mirage`](crate::mirage), −Cⱼ(τ)·Z(τ)/Z(g)/δ.
     pub l: SparseQuery<E::G1Affine>,
     /// L'ᵢ(τ)·Z(τ)/Z(g)/δ for each point of the coset.
     pub h: Vec<E::G1Affine>,

@@ -7,6 +7,7 @@
 //!   one from a `.zkey`; its [`Prover`] also has the proof's [`stages`] one by one, for callers that
 //!   pipeline them. A [`DeviceKey`] has a resident key's points on a
 //!   [`Device`](proofmill_accelerator::Device), such as a CUDA card, too.
+//! * [`mirage`] is Groth16 with a part of the witness that is committed to before the proof is made.
 //! * [`snarkjs`] reads and writes snarkjs's keys, proofs and public inputs.
 //! * [`verify`](fn@verify) and [`verify_batch`] check proofs. Neither panics, whatever the bytes
 //!   the proofs and keys were decoded from. [`VerifyingKey::require_secure`] refuses keys under which
@@ -25,6 +26,7 @@ mod engine;
 pub mod header_chain;
 mod key_file;
 mod keys;
+pub mod mirage;
 mod products;
 mod proof;
 mod prove;

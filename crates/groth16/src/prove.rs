@@ -29,6 +29,12 @@ pub enum ProveError {
     /// The system exceeds the field's largest domain.
     #[error(transparent)]
     TooLarge(#[from] DomainTooLarge),
+    /// The opening is that of a commitment to other values.
+    #[error(
+        "the opening is of a commitment to other values than the assignment's: commit to these, or \
+         prove with the assignment that was committed to"
+    )]
+    OtherCommitment,
     /// The key's points are prepared for the processors.
     #[error("the key's points are prepared for the processors: hold them plain to use a device")]
     Prepared,

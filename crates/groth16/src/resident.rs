@@ -58,7 +58,7 @@ pub enum Residency {
 
 impl Residency {
     /// The limit for points that take `bytes` of `total`.
-    fn limit(self, bytes: usize, total: usize) -> Option<usize> {
+    pub(crate) fn limit(self, bytes: usize, total: usize) -> Option<usize> {
         match self {
             Self::Plain => None,
             Self::Prepared { memory_limit } => Some(share(memory_limit, bytes, total)),

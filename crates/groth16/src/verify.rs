@@ -2,6 +2,7 @@
 
 mod weighted;
 
+pub(crate) use weighted::weighted_terms;
 pub use weighted::{Weight, WeightedProof, weighted_product};
 
 use ark_ec::pairing::PairingOutput;
@@ -34,6 +35,16 @@ pub enum VerifyError {
         expected: usize,
         /// What there is.
         found: usize,
+    },
+    /// The prepared inputs are not some of the circuit's.
+    #[error("{count} prepared public inputs from place {first} on: the circuit has {inputs}")]
+    InputRange {
+        /// The first of them.
+        first: usize,
+        /// How many there are.
+        count: usize,
+        /// The circuit's.
+        inputs: usize,
     },
     /// The proof does not prove these public inputs under this key.
     #[error("the proof does not verify against these public inputs")]
@@ -75,6 +86,24 @@ impl<E: Engine> PreparedVerifyingKey<E> {
             Err(VerifyError::InputCount { expected, found })
         }
     }
+
+    /// `e(A, B) · e(−instance, γ) · e(−C, δ)`, which is [e(α, β)](Self::alpha_beta) if a proof holds for the
+    /// inputs of that point.
+    pub(crate) fn terms(&self, instance: E::G1Affine, proof: &Proof<E>) -> Product<'_, E> {
+        let mut product = Product::new();
+        product.multiply(proof.a, proof.b);
+        product.multiply_prepared(instance, &self.minus_gamma);
+        product.multiply_prepared(proof.c, &self.minus_delta);
+        product
+    }
+
+    pub(crate) const fn alpha_beta(&self) -> PairingOutput<E> {
+        self.alpha_beta
+    }
+
+    pub(crate) const fn minus_gamma(&self) -> &PreparedG2<E> {
+        &self.minus_gamma
+    }
 }
 
 /// Checks one proof: e(A, B) = e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ).
@@ -105,11 +134,7 @@ fn quotient<E: Engine>(
     scalars.push(E::ScalarField::one());
     scalars.extend_from_slice(inputs);
     let instance = msm::<E::G1>(&key.vk.instance, &scalars).into_affine();
-    let mut product = Product::new();
-    product.multiply(proof.a, proof.b);
-    product.multiply_prepared(instance, &key.minus_gamma);
-    product.multiply_prepared(proof.c, &key.minus_delta);
-    Some(product.checked_value()? - key.alpha_beta)
+    Some(key.terms(instance, proof).checked_value()? - key.alpha_beta)
 }
 
 /// Checks many proofs under one key together, and returns a verdict for each.
@@ -131,19 +156,33 @@ pub fn verify_batch<E: Engine>(
     let candidates: Vec<usize> = (0..proofs.len())
         .filter(|index| verdicts[*index].is_ok())
         .collect();
-    let mut ranges = vec![&candidates[..]];
+    bisect(
+        &candidates,
+        |range| all_hold(key, proofs, range, rng),
+        |index| verdicts[index] = verify(key, proofs[index].0, proofs[index].1),
+    );
+    verdicts
+}
+
+/// Halves what does not hold together, until each of `candidates` either held with others or is `decided`
+/// alone.
+pub(crate) fn bisect(
+    candidates: &[usize],
+    mut all_hold: impl FnMut(&[usize]) -> bool,
+    mut decide: impl FnMut(usize),
+) {
+    let mut ranges = vec![candidates];
     while let Some(range) = ranges.pop() {
         match *range {
             [] => {}
-            [index] => verdicts[index] = verify(key, proofs[index].0, proofs[index].1),
-            _ if all_hold(key, proofs, range, rng) => {}
+            [index] => decide(index),
+            _ if all_hold(range) => {}
             _ => {
                 let (left, right) = range.split_at(range.len() / 2);
                 ranges.extend([right, left]);
             }
         }
     }
-    verdicts
 }
 
 /// The random linear combination over the proofs at `indices`, whose inputs are of the right count.

@@ -14,6 +14,16 @@
 //! | α or β at infinity | I, γ, ∞ |
 //! | γ at infinity | α, β, ∞ |
 //!
+//! A key of [`mirage`](crate::mirage) has η besides, for a commitment D that whoever proves may choose, in
+//! `e(A, B) = e(α, β) · e(I, γ) · e(C, δ) · e(D, η)`:
+//!
+//! | key | A, B, C, D |
+//! |---|---|
+//! | γ = η | α, β, ∞, −I |
+//! | β = η | I, γ, ∞, −α |
+//! | δ = η | of a proof that holds, A, B, C − X, D + X for any X: it holds with any commitment |
+//! | η at infinity | of a proof that holds, A, B, C and any D |
+//!
 //! γ = δ is what `snarkjs groth16 setup` writes before the first contribution to the second phase, and
 //! γ = β what it writes for powers of tau that nobody contributed to.
 
@@ -34,6 +44,8 @@ pub enum KeyElement {
     Gamma,
     /// δ, in the second group.
     Delta,
+    /// η, in the second group: of a [`mirage`](crate::mirage) key only.
+    Eta,
 }
 
 /// A reason why proofs under a verifying key prove nothing. No key of an honest setup has one, but
@@ -66,6 +78,14 @@ impl<E: Engine> VerifyingKey<E> {
     /// The reasons why proofs under this key prove nothing; none for the key of an honest setup. That
     /// there are none does not mean that the setup was honest.
     pub fn weaknesses(&self) -> Vec<Weakness> {
+        self.weaknesses_with(None)
+    }
+
+    /// As [`weaknesses`](Self::weaknesses), with one more element of the second group.
+    pub(crate) fn weaknesses_with(
+        &self,
+        other: Option<(KeyElement, E::G2Affine)>,
+    ) -> Vec<Weakness> {
         use KeyElement::{Alpha, Beta, Delta, Gamma};
         let mut found = Vec::new();
         if self.alpha_g1.is_zero() {
@@ -76,6 +96,7 @@ impl<E: Engine> VerifyingKey<E> {
             (Gamma, self.gamma_g2),
             (Delta, self.delta_g2),
         ];
+        let second: Vec<_> = second.into_iter().chain(other).collect();
         let infinite = second.iter().filter(|(_, point)| point.is_zero());
         found.extend(infinite.map(|(element, _)| Weakness::Infinity(*element)));
         for (i, (left, point)) in second.iter().enumerate() {
@@ -101,16 +122,20 @@ impl<E: Engine> VerifyingKey<E> {
     ///
     /// [`InsecureKey`] with the [`weaknesses`](Self::weaknesses).
     pub fn require_secure(&self) -> Result<(), InsecureKey> {
-        match self.weaknesses() {
-            found if found.is_empty() => Ok(()),
-            found => Err(InsecureKey(found)),
-        }
+        InsecureKey::unless_empty(self.weaknesses())
     }
 }
 
 // === impl InsecureKey ===
 
 impl InsecureKey {
+    pub(crate) fn unless_empty(found: Vec<Weakness>) -> Result<(), Self> {
+        match found.is_empty() {
+            true => Ok(()),
+            false => Err(Self(found)),
+        }
+    }
+
     /// The weaknesses, at least one.
     pub fn weaknesses(&self) -> &[Weakness] {
         &self.0
@@ -165,6 +190,7 @@ impl fmt::Display for KeyElement {
             Self::Beta => "beta",
             Self::Gamma => "gamma",
             Self::Delta => "delta",
+            Self::Eta => "eta",
         })
     }
 }

@@ -57,6 +57,11 @@ pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<Pa
     if let [weighted] = proofs {
         return power(weighted);
     }
+    weighted_terms(proofs).checked_value()
+}
+
+/// As [`weighted_product`], before it is evaluated.
+pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> Product<'a, E> {
     let mut product = Product::new();
     let multiples = multiples(proofs);
     for (multiples, weighted) in multiples.iter().zip(proofs) {
@@ -79,7 +84,7 @@ pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<Pa
             product.multiply_prepared(*point, fixed);
         }
     }
-    product.checked_value()
+    product
 }
 
 /// The product over one proof, to its power afterwards: that e(α, β) is known saves a Miller loop and four
@@ -189,7 +194,7 @@ impl Weight {
         Some(Self { factor, ..self })
     }
 
-    fn as_scalar<E: Pairing>(self) -> E::ScalarField {
+    pub(crate) fn as_scalar<E: Pairing>(self) -> E::ScalarField {
         E::ScalarField::from(self.random) * E::ScalarField::from(self.factor)
     }
 }

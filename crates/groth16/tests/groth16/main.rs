@@ -3,6 +3,7 @@
 mod device;
 mod header_chain;
 mod key_files;
+mod mirage;
 mod proofs;
 mod resident;
 mod snarkjs_json;

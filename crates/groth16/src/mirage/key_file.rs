@@ -1,0 +1,225 @@
+//! Files of Mirage's keys.
+//!
+//! As other key files they begin with magic, version, kind (here 3 for a proving key, 4 for a verifying
+//! key) and curve. Then come the number of committed variables (8 bytes) and, uncompressed, η₂ and, for a
+//! proving key, η₁ and the points of committed variables; then the whole content of the plain key's file.
+//! Last the SHA-256 of all that is before the plain key, and of the plain key's own checksum, 32 bytes.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use proofmill_r1cs::iden3::{MappedFile, Visibility, write_whole};
+use sha2::{Digest, Sha256};
+
+use super::{ProvingKey, VerifyingKey};
+use crate::encoding::{uncompressed_size, write_points};
+use crate::key_file::{
+    CHECKSUM_BYTES, PREFIX_BYTES, Sections, little_endian, open, read_prefix, refused, write_prefix,
+};
+use crate::{Check, Engine, KeyError};
+
+const PROVING: u32 = 3;
+const VERIFYING: u32 = 4;
+const HEAD_BYTES: usize = PREFIX_BYTES + 8;
+
+/// A file whose head and checksum were checked.
+struct Parts<'a> {
+    committed: usize,
+    /// η₂ and so on.
+    own: &'a [u8],
+    /// The content of the plain key's file.
+    plain: &'a [u8],
+}
+
+// === impl Parts ===
+
+impl<'a> Parts<'a> {
+    fn read<E: Engine>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
+        let total = bytes.len() as u64;
+        let count = read_prefix::<E>(kind, bytes, HEAD_BYTES, total)?;
+        let committed = u32::try_from(little_endian(count)).map_err(|_| KeyError::Lengths)?;
+        // Nothing near 2⁶⁴: the count is below 2³². The plain key's own head is checked when it is read.
+        let [g1, g2] = [
+            uncompressed_size::<E::G1Affine>(),
+            uncompressed_size::<E::G2Affine>(),
+        ]
+        .map(|size| size as u64);
+        let own = match kind {
+            PROVING => g2 + g1 + u64::from(committed) * g1,
+            _ => g2,
+        };
+        let least = HEAD_BYTES as u64 + own + 2 * CHECKSUM_BYTES as u64;
+        if total < least {
+            return Err(KeyError::Length {
+                expected: least,
+                found: total,
+            });
+        }
+        let (before, rest) = bytes.split_at(HEAD_BYTES + own as usize);
+        let (plain, checksum) = rest.split_at(rest.len() - CHECKSUM_BYTES);
+        if checksum_of(before, plain) != checksum {
+            return Err(KeyError::Checksum);
+        }
+        Ok(Self {
+            committed: committed as usize,
+            own: &before[HEAD_BYTES..],
+            plain,
+        })
+    }
+
+    fn sections(&self, validate: bool, mapped: Option<&'a MappedFile>) -> Sections<'a> {
+        Sections {
+            rest: self.own,
+            validate,
+            mapped,
+        }
+    }
+}
+
+/// The checksum of what is before a plain key and of that key, by its own checksum at its end.
+fn checksum_of(before: &[u8], plain: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut hasher = Sha256::new();
+    hasher.update(before);
+    hasher.update(&plain[plain.len() - CHECKSUM_BYTES..]);
+    hasher.finalize().into()
+}
+
+fn head<E: Engine>(kind: u32, committed: usize) -> Vec<u8> {
+    let mut head = Vec::new();
+    write_prefix::<E>(kind, &mut head);
+    head.extend((committed as u64).to_le_bytes());
+    head
+}
+
+/// What is before the plain key, that key, and the checksum.
+fn write(out: &mut impl Write, before: &[u8], plain: &[u8]) -> io::Result<()> {
+    out.write_all(before)?;
+    out.write_all(plain)?;
+    out.write_all(&checksum_of(before, plain))
+}
+
+fn join(before: &[u8], plain: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(before.len() + plain.len() + CHECKSUM_BYTES);
+    write(&mut bytes, before, plain).expect("writing to a vector");
+    bytes
+}
+
+/// Writes a key, readable by its owner only.
+fn save(path: &Path, before: &[u8], plain: &[u8]) -> Result<(), KeyError> {
+    write_whole(path, Visibility::Private, |file| write(file, before, plain))
+        .map_err(|error| refused(path, error))
+}
+
+// === impl VerifyingKey ===
+
+impl<E: Engine> VerifyingKey<E> {
+    fn before_plain(&self) -> Vec<u8> {
+        let mut before = head::<E>(VERIFYING, self.committed);
+        write_points(&[self.eta_g2], &mut before);
+        before
+    }
+
+    /// The key as a key file's content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        join(&self.before_plain(), &self.plain.to_bytes())
+    }
+
+    /// Decodes a verifying key from anyone: all its points are checked. Whether it is one that anybody can
+    /// forge proofs for, [`require_secure`](Self::require_secure) tells.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for any other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
+        let parts = Parts::read::<E>(bytes, VERIFYING)?;
+        Ok(Self {
+            plain: crate::VerifyingKey::from_bytes(parts.plain)?,
+            eta_g2: parts.sections(true, None).point("eta")?,
+            committed: parts.committed,
+        })
+    }
+
+    /// Writes the key to a file, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Io`] if the file system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        save(path, &self.before_plain(), &self.plain.to_bytes())
+    }
+
+    /// Reads a key file from anyone.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file or it is no verifying key of Mirage.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        Self::from_bytes(&open(path)?)
+    }
+}
+
+// === impl ProvingKey ===
+
+impl<E: Engine> ProvingKey<E> {
+    fn before_plain(&self) -> Vec<u8> {
+        let mut before = head::<E>(PROVING, self.committed.len());
+        write_points(&[self.eta_g2], &mut before);
+        write_points(&[self.eta_g1], &mut before);
+        write_points(&self.committed, &mut before);
+        before
+    }
+
+    /// The key as a key file's content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        join(&self.before_plain(), &self.plain.to_bytes())
+    }
+
+    /// Decodes a proving key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for any other bytes.
+    pub fn from_bytes(bytes: &[u8], check: Check) -> Result<Self, KeyError> {
+        Self::read(bytes, check, None)
+    }
+
+    fn read(bytes: &[u8], check: Check, mapped: Option<&MappedFile>) -> Result<Self, KeyError> {
+        let parts = Parts::read::<E>(bytes, PROVING)?;
+        let plain = crate::ProvingKey::<E>::read(parts.plain, check, mapped)?;
+        // Every count is below 2³².
+        if plain.vk.instance.len() + parts.committed > plain.variables {
+            return Err(KeyError::Lengths);
+        }
+        let mut sections = parts.sections(check == Check::Full, mapped);
+        Ok(Self {
+            eta_g2: sections.point("eta")?,
+            eta_g1: sections.point("eta in the first group")?,
+            committed: sections.points(parts.committed, "committed variables")?,
+            plain,
+        })
+    }
+
+    /// Writes the key to a file, whole or not at all, readable by its owner only.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Io`] if the file system refuses.
+    pub fn save(&self, path: &Path) -> Result<(), KeyError> {
+        save(path, &self.before_plain(), &self.plain.to_bytes())
+    }
+
+    /// Reads a key file. A large one is mapped, and at most [`READING_WINDOW`](crate::READING_WINDOW) bytes
+    /// of the plain key are in memory at once beside the key.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile.
+    pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
+        let file = open(path)?;
+        let key = Self::read(&file, check, Some(&file))?;
+        // What has the checksum is what was read only if nobody wrote to the file meanwhile.
+        file.check_unchanged()
+            .map_err(|error| refused(path, error))?;
+        Ok(key)
+    }
+}

@@ -1,0 +1,86 @@
+//! Mirage's keys: plain ones, and what commitments need.
+
+use std::fmt;
+
+use proofmill_r1cs::R1cs;
+
+use crate::{Engine, InsecureKey, KeyElement, ProveError, Weakness};
+
+/// What a verifier needs: `ivk` of the paper.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyingKey<E: Engine> {
+    /// α, β, γ, δ and the points of public inputs.
+    pub plain: crate::VerifyingKey<E>,
+    /// η in the second group.
+    pub eta_g2: E::G2Affine,
+    /// The number of committed variables.
+    pub committed: usize,
+}
+
+/// What whoever commits and proves needs: `ick` and `ipk` of the paper, which are the same there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProvingKey<E: Engine> {
+    /// A plain key whose L query has of committed variables only the part of C(s).
+    pub plain: crate::ProvingKey<E>,
+    /// \[pⱼ(s)/η\] for each committed variable j.
+    pub committed: Vec<E::G1Affine>,
+    /// η in the first group.
+    pub eta_g1: E::G1Affine,
+    /// η in the second group.
+    pub eta_g2: E::G2Affine,
+}
+
+// === impl VerifyingKey ===
+
+impl<E: Engine> VerifyingKey<E> {
+    /// The reasons why proofs under this key prove nothing, or commitments bind nothing; none for the key of
+    /// an honest setup. That there are none does not mean that the setup was honest.
+    pub fn weaknesses(&self) -> Vec<Weakness> {
+        self.plain
+            .weaknesses_with(Some((KeyElement::Eta, self.eta_g2)))
+    }
+
+    /// That no weakness is known of this key.
+    ///
+    /// # Errors
+    ///
+    /// [`InsecureKey`] with the [`weaknesses`](Self::weaknesses).
+    pub fn require_secure(&self) -> Result<(), InsecureKey> {
+        InsecureKey::unless_empty(self.weaknesses())
+    }
+}
+
+// === impl ProvingKey ===
+
+impl<E: Engine> ProvingKey<E> {
+    /// The verifying key that belongs to it.
+    pub fn vk(&self) -> VerifyingKey<E> {
+        VerifyingKey {
+            plain: self.plain.vk.clone(),
+            eta_g2: self.eta_g2,
+            committed: self.committed.len(),
+        }
+    }
+
+    /// About how many bytes the key takes in memory.
+    pub fn size_in_bytes(&self) -> usize {
+        self.plain.size_in_bytes() + size_of_val(&self.committed[..])
+    }
+
+    /// That this can be a key for `r1cs`, as far as committed variables go.
+    pub(super) fn check_committed(&self, r1cs: &R1cs<E::ScalarField>) -> Result<(), ProveError> {
+        match self.committed.len() <= r1cs.num_witness() {
+            true => Ok(()),
+            false => Err(ProveError::WrongKey),
+        }
+    }
+}
+
+impl<E: Engine> fmt::Debug for ProvingKey<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProvingKey")
+            .field("plain", &self.plain)
+            .field("committed", &self.committed.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,73 @@
+//! Mirage: Groth16 with a part of the witness that is committed to before the proof is made.
+//!
+//! The scheme is `cc-zkSNARK` of Kosba, Papadopoulos, Papamanthou and Song, "MIRAGE" (USENIX Security
+//! 2020), and ccGro16 of Campanelli, Fiore and Querol, "LegoSNARK" (CCS 2019, appendix H), in the form that
+//! Hekaton ("Horizontally-Scalable zkSNARKs via Proof Aggregation") gives it in section 5.1.1, on whose
+//! notation these pages rely. The variables of a system are, in this order: the instance with its leading
+//! one, the committed part of the witness, the rest of it ([`CommittedR1cs`]). A proof holds for public
+//! inputs x and a commitment D if
+//!
+//! ```text
+//! e(A, B) = e(α, β) · e(S, γ) · e(C, δ) · e(D, η)      with S = Σ xⱼ·[pⱼ(s)/γ]
+//! ```
+//!
+//! so whoever has D may draw a challenge from it, which the rest of the witness depends on.
+//!
+//! ```
+//! use ark_ff::UniformRand;
+//! use proofmill_groth16::{Bn254, mirage};
+//! use proofmill_r1cs::{Assignment, R1cs};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! type Fr = ark_bn254::Fr;
+//! # use ark_std::rand::{SeedableRng, rngs::StdRng};
+//! # let rng = &mut StdRng::seed_from_u64(1);
+//! // y = w·x: y and x are public, in places 1 and 2 after the leading one, and w is committed to.
+//! let row = |variable| vec![vec![(Fr::from(1), variable)]];
+//! let r1cs = R1cs::from_rows(3, 1, [row(3), row(2), row(1)])?;
+//! let circuit = mirage::CommittedR1cs::new(&r1cs, 1)?;
+//! let key = mirage::setup::<Bn254>(&[circuit], rng)?.remove(0);
+//!
+//! let w = Fr::from(7);
+//! let (commitment, opening) = mirage::commit(&key, &[w], rng)?;
+//! let x = Fr::rand(rng); // In earnest, a hash of the commitment.
+//! let assignment = Assignment::new(&[w * x, x], &[w]);
+//! let (proof, _) = mirage::prove(&key, &r1cs, &assignment, &opening, rng)?;
+//!
+//! let verifier = mirage::PreparedVerifyingKey::from(key.vk());
+//! mirage::verify(&verifier, assignment.inputs().into(), &commitment, &proof)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What differs from the paper
+//!
+//! * The proving key is that of [`ProvingKey`](crate::ProvingKey), with the transforms that this saves,
+//!   and one more kind of point: C(X) is folded into the L query, so that this has a point for committed
+//!   variables too, −cⱼ(s)·Z(s)/Z(g)/δ. Every proof is one that the paper's prover makes.
+//! * A proof is one of the plain prover with that key, less κ_D·η in C ([`Prover::complete`]): stages,
+//!   resident keys and devices are the plain ones.
+//! * The key has \[η\]₁, which the paper's prover uses without naming it in the key.
+//! * Columns of committed variables are linearly independent, which [`CommittedR1cs::new`] checks: without
+//!   it D could be opened to two values, of which the paper says nothing.
+//! * e(α, β) is not in the key but computed from α and β, which the batch verifier needs anyway.
+//! * Inputs that are known before can be prepared, section 6.3 ([`PreparedInputs`]).
+
+mod circuit;
+mod commitment;
+mod key_file;
+mod keys;
+mod prove;
+mod resident;
+mod setup;
+mod verify;
+
+pub use circuit::{CommittedR1cs, CommittedR1csError, unbound_variables};
+pub use commitment::{Commitment, CommitmentError, Opening, OpeningError, commit};
+pub use keys::{ProvingKey, VerifyingKey};
+pub use prove::{Prover, prove};
+pub use resident::ResidentKey;
+pub use setup::{Setup, setup};
+pub use verify::{
+    Claim, Inputs, PreparedInputs, PreparedVerifyingKey, verify, verify_batch, weighted_product,
+};

@@ -1,0 +1,94 @@
+//! Keys that stay in memory for many commitments and proofs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proofmill_r1cs::R1cs;
+
+use super::commitment::CommitmentBases;
+use super::{Prover, ProvingKey, VerifyingKey};
+use crate::bases::HeldBases;
+use crate::{Engine, ProveError, Residency};
+
+/// A key with its circuit, held for many commitments and proofs.
+pub struct ResidentKey<E: Engine> {
+    plain: Arc<crate::ResidentKey<E>>,
+    committed: HeldBases<E::G1>,
+    eta_g1: E::G1Affine,
+    eta_g2: E::G2Affine,
+}
+
+// === impl ResidentKey ===
+
+impl<E: Engine> ResidentKey<E> {
+    /// Holds a key and the circuit it is for.
+    ///
+    /// # Errors
+    ///
+    /// [`ProveError::WrongKey`] if it is for another one, [`ProveError::TooLarge`].
+    pub fn new(
+        key: ProvingKey<E>,
+        r1cs: Arc<R1cs<E::ScalarField>>,
+        residency: Residency,
+    ) -> Result<Self, ProveError> {
+        key.check_committed(&r1cs)?;
+        let total = key.size_in_bytes();
+        let own = residency.limit(size_of_val(&key.committed[..]), total);
+        let residency = match (residency, own) {
+            (Residency::Prepared { memory_limit }, Some(own)) => Residency::Prepared {
+                memory_limit: memory_limit.saturating_sub(own),
+            },
+            _ => residency,
+        };
+        Ok(Self {
+            plain: Arc::new(crate::ResidentKey::new(key.plain, r1cs, residency)?),
+            committed: HeldBases::new(key.committed, own),
+            eta_g1: key.eta_g1,
+            eta_g2: key.eta_g2,
+        })
+    }
+
+    /// What commits and proves with this key.
+    pub fn prover(&self) -> Prover<'_, E> {
+        let plain = self.plain.prover();
+        Prover {
+            committed: CommitmentBases {
+                points: self.committed.as_bases(),
+                count: self.committed.len(),
+                delta_g1: plain.delta_g1,
+            },
+            plain,
+            instance: self.plain.vk().instance.len(),
+            eta_g1: self.eta_g1,
+        }
+    }
+
+    /// The plain key, to be loaded onto a device ([`DeviceKey`](crate::DeviceKey)): what it makes,
+    /// [`Prover::complete`] completes.
+    pub const fn plain(&self) -> &Arc<crate::ResidentKey<E>> {
+        &self.plain
+    }
+
+    /// The verifying key.
+    pub fn vk(&self) -> VerifyingKey<E> {
+        VerifyingKey {
+            plain: self.plain.vk().clone(),
+            eta_g2: self.eta_g2,
+            committed: self.committed.len(),
+        }
+    }
+
+    /// The bytes it takes in memory: points, indices and matrices.
+    pub fn bytes(&self) -> usize {
+        self.plain.bytes() + self.committed.bytes()
+    }
+}
+
+impl<E: Engine> fmt::Debug for ResidentKey<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResidentKey")
+            .field("plain", &self.plain)
+            .field("committed", &self.committed)
+            .finish_non_exhaustive()
+    }
+}
