@@ -122,7 +122,7 @@ pub fn read_elements<E: AggregationEngine>(
     bytes: &[u8],
 ) -> Result<Vec<PairingOutput<E>>, TorusError> {
     let size = element_bytes::<E>();
-    if bytes.len() % size != 0 {
+    if !bytes.len().is_multiple_of(size) {
         return Err(TorusError::Length {
             size,
             found: bytes.len(),

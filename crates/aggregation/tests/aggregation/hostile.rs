@@ -15,7 +15,7 @@ fn nothing_panics<E: AggregationEngine>(inputs: u64) {
     let proved = case.prove(&srs);
     let key = proved.index.verifying_key();
     let aggregate = proved.aggregate.to_bytes();
-    Mutation::of(&[aggregate.clone()])
+    Mutation::of(std::slice::from_ref(&aggregate))
         .inputs(inputs)
         .run("aggregate", |bytes| {
             if let Ok(read) = Aggregate::<E>::from_bytes(bytes) {
@@ -25,7 +25,7 @@ fn nothing_panics<E: AggregationEngine>(inputs: u64) {
             }
         });
     let commitment = proved.commitment.to_bytes();
-    Mutation::of(&[commitment.clone()])
+    Mutation::of(std::slice::from_ref(&commitment))
         .inputs(inputs)
         .run("commitment", |bytes| {
             if let Ok(read) = Commitment::<E>::from_bytes(bytes) {

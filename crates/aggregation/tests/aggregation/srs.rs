@@ -82,7 +82,7 @@ fn changed_strings_are_refused() {
         error(with_checksum(changed))
     };
     let copied = |place: usize, from: usize, length: usize| {
-        changed(place, &bytes[from..from + length].to_vec())
+        changed(place, &bytes[from..from + length])
     };
     // A power in place of another, in each list.
     let b = powers + 8 * 64 + 4 * 128;
