@@ -81,9 +81,8 @@ fn changed_strings_are_refused() {
         changed[place..place + from.len()].copy_from_slice(from);
         error(with_checksum(changed))
     };
-    let copied = |place: usize, from: usize, length: usize| {
-        changed(place, &bytes[from..from + length])
-    };
+    let copied =
+        |place: usize, from: usize, length: usize| changed(place, &bytes[from..from + length]);
     // A power in place of another, in each list.
     let b = powers + 8 * 64 + 4 * 128;
     for (list, secret) in [(powers, 'a'), (b, 'b')] {
