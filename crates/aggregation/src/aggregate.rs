@@ -22,12 +22,12 @@ const MAGIC: &[u8; 8] = b"PMILLAGG";
 const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 44;
 
-/// Which of the points are of the first group: folded left and right, v, w, openings of v and of w.
+/// For each point, true if it is of the first group: folded left and right, v, w, openings of v and of w.
 const IN_FIRST_GROUP: [bool; 10] = [
     true, false, false, false, true, true, false, false, true, true,
 ];
 
-/// What is aggregated.
+/// The proof system of the proofs that are aggregated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateKind {
     /// Groth16 proofs with public inputs that the verifier knows.
@@ -74,7 +74,7 @@ pub enum AggregateError {
         "an aggregate proof of {found} bytes, whose head asks for {expected}: cut short or corrupt"
     )]
     Length {
-        /// What the head asks for.
+        /// The bytes that the head asks for.
         expected: usize,
         /// The bytes there are.
         found: usize,
@@ -82,7 +82,7 @@ pub enum AggregateError {
     /// An element that is none of the target group.
     #[error("the aggregate proof: {0}")]
     Element(#[from] TorusError),
-    /// What is no point, or outside of its group, or not in its one encoding.
+    /// Bytes that are no point, or one outside of its group, or not in its one encoding.
     #[error("point {index} of the aggregate proof is not a canonical point of its group")]
     Point {
         /// The number of the point, from 0.
@@ -111,7 +111,7 @@ impl AggregateKind {
 // === impl Aggregate ===
 
 impl<E: AggregationEngine> Aggregate<E> {
-    /// What is aggregated.
+    /// The proof system of the proofs that are aggregated.
     pub const fn kind(&self) -> AggregateKind {
         self.kind
     }

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::torus::AggregationEngine;
 use crate::transcript::Transcript;
 
-/// What one contributor leaves.
+/// The trace that one contributor leaves in a string: the first powers after it, and proofs that it knew its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contribution<E: AggregationEngine> {
     /// a·G and b·G after it.

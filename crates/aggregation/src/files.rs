@@ -1,4 +1,4 @@
-//! What our files have in common: magic, version, curve, and a checksum at the end.
+//! The frame of this crate's files: magic, version, curve, and a checksum at the end.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ pub enum AggregationFileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// A file that could not be written.
@@ -40,7 +40,7 @@ pub enum AggregationFileError {
     /// Another release's.
     #[error("a {what} of version {found}: this release reads version {VERSION}")]
     Version {
-        /// What was asked for.
+        /// The kind of file.
         what: &'static str,
         /// The version.
         found: u32,
@@ -48,7 +48,7 @@ pub enum AggregationFileError {
     /// Of another curve.
     #[error("a {what} for another curve than {expected}")]
     Curve {
-        /// What was asked for.
+        /// The kind of file.
         what: &'static str,
         /// The curve.
         expected: &'static str,
@@ -59,9 +59,9 @@ pub enum AggregationFileError {
     /// Another length than the head says.
     #[error("a {what} of {found} bytes, whose head asks for {expected}: cut short or corrupt")]
     Length {
-        /// What was asked for.
+        /// The kind of file.
         what: &'static str,
-        /// What the head asks for.
+        /// The bytes that the head asks for.
         expected: u64,
         /// The bytes there are.
         found: u64,
@@ -72,17 +72,17 @@ pub enum AggregationFileError {
     /// A point or scalar that is none.
     #[error("the {what} holds what is not a point or number of its group, in its {section}")]
     Point {
-        /// What was asked for.
+        /// The kind of file.
         what: &'static str,
-        /// Where.
+        /// The section of the file.
         section: &'static str,
     },
     /// An element that is none of the target group.
     #[error("the {what}: {source}")]
     Element {
-        /// What was asked for.
+        /// The kind of file.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: TorusError,
     },
     /// An element of the target field that has not the prime order.
@@ -203,7 +203,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), AggregationFileErro
     Ok(())
 }
 
-/// What a wrong point of [`Points`](crate::aggregate::Points) is in a file.
+/// The error for a wrong point of [`Points`](crate::aggregate::Points) in a section of a file.
 pub(crate) fn wrong_point(
     kind: FileKind,
     section: &'static str,

@@ -33,8 +33,8 @@ use crate::srs::{Srs, VerifierSrs, powers_of};
 use crate::torus::AggregationEngine;
 use crate::transcript::Transcript;
 
-/// What aggregates of n Groth16 proofs are made and verified with: the keys, and which proof is under
-/// which.
+/// The key with which aggregates of n Groth16 proofs are made and verified: the verifying keys, and the
+/// number of each proof's.
 #[derive(Clone, Debug)]
 pub struct Groth16Index<E: AggregationEngine> {
     pub(crate) srs: VerifierSrs<E>,

@@ -1,4 +1,4 @@
-//! What aggregates of Groth16 proofs are verified with, in a file.
+//! The key that aggregates of Groth16 proofs are verified with, in a file.
 //!
 //! Little-endian: magic `PMILLAGK`, version (4 bytes), curve (16 bytes, zero-padded), number of verifying keys (4
 //! bytes), number of proofs (4 bytes). Then each verifying key as its own file is, after its length (4 bytes);
@@ -7,14 +7,11 @@
 
 use std::path::Path;
 
-use ark_ec::AffineRepr;
 use proofmill_groth16::VerifyingKey;
 
-use crate::aggregate::{Points, number, write_point};
+use crate::aggregate::{Points, number};
 use crate::commitment::Commitment;
-use crate::files::{
-    AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write, wrong_point,
-};
+use crate::files::{AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write};
 use crate::groth16::{Groth16Index, check_keys};
 use crate::srs::{MAX_CAPACITY, VerifierSrs};
 use crate::torus::{AggregationEngine, has_prime_order};
@@ -42,10 +39,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
             bytes.extend(key);
         }
         bytes.extend(self.key_of.iter().flat_map(|key| key.to_le_bytes()));
-        let first = self.srs.g1.iter();
-        first.for_each(|point| write_point(point, &mut bytes));
-        let second = self.srs.g2.iter();
-        second.for_each(|point| write_point(&point.point(), &mut bytes));
+        self.srs.write(&mut bytes);
         bytes.extend(self.delta.to_bytes());
         KIND.end(bytes)
     }
@@ -78,16 +72,8 @@ impl<E: AggregationEngine> Groth16Index<E> {
         }
         let key_of: Vec<u32> = take(4 * count)?.chunks_exact(4).map(number).collect();
         check_keys(&of_keys, &key_of)?;
-        let wrong = wrong_point(KIND, "reference string");
         let mut points = Points { rest, index: 0 };
-        let mut first = || points.next::<E::G1Affine>().map_err(&wrong);
-        let g1 = [first()?, first()?];
-        let mut second = || points.next::<E::G2Affine>().map_err(&wrong);
-        let g2 = [second()?, second()?];
-        let is_infinite = g1.iter().any(AffineRepr::is_zero) || g2.iter().any(AffineRepr::is_zero);
-        if is_infinite {
-            return Err(KIND.point("reference string"));
-        }
+        let srs = VerifierSrs::read(&mut points, KIND)?;
         let delta = Commitment::<E>::from_bytes(points.rest).map_err(|source| {
             AggregationFileError::Element {
                 what: KIND.what,
@@ -97,7 +83,6 @@ impl<E: AggregationEngine> Groth16Index<E> {
         if !delta.0.iter().all(has_prime_order) {
             return Err(AggregationFileError::Order(KIND.what));
         }
-        let srs = VerifierSrs::new(g1, g2);
         Ok(Self::assemble(srs, of_keys, key_of, delta))
     }
 

@@ -1,4 +1,4 @@
-//! What the keys for both kinds of proofs have in common, and why one is refused.
+//! The parts that keys for both kinds of proofs share, and the errors of making one.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::mpp::places_of_classes;
 use crate::srs::{CommitmentKey, SrsError};
 use crate::torus::AggregationEngine;
 
-/// Why there is no key for these proofs.
+/// Proofs that no key can be made for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
@@ -23,7 +23,7 @@ pub enum IndexError {
         proof: usize,
         /// Its class.
         class: u32,
-        /// How many there are.
+        /// The number of classes.
         classes: usize,
     },
     /// Public-input points for another number of proofs.
@@ -44,12 +44,12 @@ pub enum IndexError {
     Insecure {
         /// The number of the key.
         key: usize,
-        /// Why.
+        /// The weakness.
         source: InsecureKey,
     },
 }
 
-/// Why proofs cannot be aggregated.
+/// Proofs that cannot be aggregated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AggregateProveError {
@@ -62,16 +62,16 @@ pub enum AggregateProveError {
     /// Another number of what there must be one for each proof.
     #[error("{found} {what}: the key is for {expected}")]
     Count {
-        /// What.
+        /// The noun: the thing that is counted.
         what: &'static str,
         /// The key's.
         expected: usize,
-        /// How many there are.
+        /// The number there is.
         found: usize,
     },
 }
 
-/// Why an aggregate is refused.
+/// The refusal of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AggregateVerifyError {
@@ -82,7 +82,7 @@ pub enum AggregateVerifyError {
         what: &'static str,
         /// The key's.
         expected: usize,
-        /// How many there are.
+        /// The number there is.
         found: usize,
     },
     /// It does not prove these public inputs under this key.

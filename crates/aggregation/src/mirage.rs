@@ -46,7 +46,7 @@ pub struct MirageClass<E: AggregationEngine> {
     pub eta: E::G2Affine,
 }
 
-/// What the key is for: n parts in their order.
+/// The n parts of a key, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirageParts<E: AggregationEngine> {
     /// α in the first group.

@@ -11,11 +11,9 @@ use ark_ec::AffineRepr;
 use ark_serialize::CanonicalSerialize;
 use rayon::prelude::*;
 
-use crate::aggregate::{Points, number, write_point};
+use crate::aggregate::{Points, number};
 use crate::commitment::Commitment;
-use crate::files::{
-    AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write, wrong_point,
-};
+use crate::files::{AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write};
 use crate::mirage::{MAX_INPUTS, MirageVerifyingKey};
 use crate::srs::{MAX_CAPACITY, VerifierSrs};
 use crate::torus::{
@@ -36,10 +34,7 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
         let mut bytes = KIND.begin::<E>();
         bytes.extend((self.count as u32).to_le_bytes());
         bytes.extend((self.inputs.len() as u32).to_le_bytes());
-        let first = self.srs.g1.iter();
-        first.for_each(|point| write_point(point, &mut bytes));
-        let second = self.srs.g2.iter();
-        second.for_each(|point| write_point(&point.point(), &mut bytes));
+        self.srs.write(&mut bytes);
         let mut elements = vec![self.alpha_beta];
         for commitment in self.inputs.iter().chain(&self.constants) {
             elements.extend(commitment.0);
@@ -64,19 +59,11 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
         let content = KIND.checked(bytes, file_bytes::<E>(inputs))?;
         let (points, elements) =
             content[BEGINNING_BYTES + HEAD_BYTES..].split_at(point_bytes::<E>());
-        let wrong = wrong_point(KIND, "reference string");
         let mut points = Points {
             rest: points,
             index: 0,
         };
-        let mut first = || points.next::<E::G1Affine>().map_err(&wrong);
-        let g1 = [first()?, first()?];
-        let mut second = || points.next::<E::G2Affine>().map_err(&wrong);
-        let g2 = [second()?, second()?];
-        let is_infinite = g1.iter().any(AffineRepr::is_zero) || g2.iter().any(AffineRepr::is_zero);
-        if is_infinite {
-            return Err(KIND.point("reference string"));
-        }
+        let srs = VerifierSrs::read(&mut points, KIND)?;
         let elements =
             read_elements::<E>(elements).map_err(|source| AggregationFileError::Element {
                 what: KIND.what,
@@ -91,7 +78,6 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
             .map(|pair| Commitment([pair[0], pair[1]]));
         let of_inputs = commitments.by_ref().take(inputs).collect();
         let constants = [(); 3].map(|()| commitments.next().expect("as many as were counted"));
-        let srs = VerifierSrs::new(g1, g2);
         Ok(Self::new(srs, count, *alpha_beta, of_inputs, constants))
     }
 

@@ -21,7 +21,7 @@
 //! takes Z₀ for it. The other terms are sums along the diagonals, one for each of s, …, s^k and s⁻¹, …, s⁻ᵏ, six
 //! for Mirage, and the product A ∗ B need not be computed.
 //!
-//! Why it is sound: TIPP's extractor, run for more challenges s than there are terms, gives openings of each
+//! Soundness: TIPP's extractor, run for more challenges s than there are terms, gives openings of each
 //! commitment by interpolation, as in the proof of theorem 5.4. Those of Y₁ … Y_k (and of an Xⱼ that the
 //! key commits to) are the honest ones, as commitments bind. One that the prover made for Xⱼ may turn out
 //! to have a part in the second group, which then is a term of R with sʲ, j ≥ 1. All terms of L have
@@ -103,7 +103,7 @@ pub(crate) fn prove<E: AggregationEngine>(
     MppProof { cross, tipp }
 }
 
-/// Whether the proof shows the claim.
+/// True if the proof shows the claim.
 pub(crate) fn verify<E: AggregationEngine>(
     srs: &VerifierSrs<E>,
     claim: Claim<E>,

@@ -19,7 +19,9 @@ use proofmill_kernels::pairing::{PreparedG2, Product};
 use proofmill_kernels::{MsmGroup, msm, scale_each};
 use zeroize::Zeroizing;
 
+use crate::aggregate::{Points, write_point};
 use crate::contribution::{Contribution, SecretKnowledge};
+use crate::files::{AggregationFileError, FileKind, wrong_point};
 use crate::torus::AggregationEngine;
 use crate::transcript::Transcript;
 
@@ -43,7 +45,7 @@ pub struct Srs<E: AggregationEngine> {
     pub(crate) contributions: Vec<Contribution<E>>,
 }
 
-/// What a verifier needs of a string: G, H, and the first powers. It is the same for strings of every
+/// The part of a string for a verifier: G, H, and the first powers. It is the same for strings of every
 /// capacity with the same secrets.
 #[derive(Clone, Debug)]
 pub struct VerifierSrs<E: AggregationEngine> {
@@ -64,14 +66,14 @@ pub struct CommitmentKey<'a, E: AggregationEngine> {
     pub(crate) size: usize,
 }
 
-/// Why a string is not one, or not large enough.
+/// A reference string that is inconsistent, or not large enough.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SrsError {
     /// More proofs than the string has powers for, or none.
     #[error("{count} proofs: this reference string is for 1 to {capacity}; make a larger one")]
     Count {
-        /// How many.
+        /// The number of proofs.
         count: usize,
         /// The string's.
         capacity: usize,
@@ -196,7 +198,7 @@ impl<E: AggregationEngine> Srs<E> {
         })
     }
 
-    /// What a verifier needs.
+    /// The part of the string for a verifier.
     pub fn verifier(&self) -> VerifierSrs<E> {
         let second = self.powers.each_ref().map(|powers| powers.g2[1]);
         VerifierSrs::new(self.first_powers(), second)
@@ -286,7 +288,7 @@ impl<E: AggregationEngine> Powers<E> {
         self.g2 = scale_each::<E::G2>(&self.g2, &scalars[..self.g2.len()]);
     }
 
-    /// Whether these are the powers of one number: each times it is the next, for a combination of
+    /// True if these are the powers of one number: each times it is the next, for a combination of
     /// all under powers of a challenge. The number is that of the first two points of the other group.
     fn are_consistent(&self) -> bool {
         let (g, h) = (E::G1Affine::generator(), E::G2Affine::generator());
@@ -352,6 +354,30 @@ impl<E: AggregationEngine> VerifierSrs<E> {
             h: PreparedG2::new(E::G2Affine::generator()),
             g2: g2.map(PreparedG2::new),
         }
+    }
+
+    /// Writes a·G, b·G, a·H and b·H, compressed.
+    pub(crate) fn write(&self, bytes: &mut Vec<u8>) {
+        self.g1.iter().for_each(|point| write_point(point, bytes));
+        let second = self.g2.iter();
+        second.for_each(|point| write_point(&point.point(), bytes));
+    }
+
+    /// Reads what [`write`](Self::write) wrote, from anyone, in a file of this kind.
+    pub(crate) fn read(
+        points: &mut Points<'_>,
+        kind: FileKind,
+    ) -> Result<Self, AggregationFileError> {
+        let wrong = wrong_point(kind, "reference string");
+        let mut first = || points.next::<E::G1Affine>().map_err(&wrong);
+        let g1 = [first()?, first()?];
+        let mut second = || points.next::<E::G2Affine>().map_err(&wrong);
+        let g2 = [second()?, second()?];
+        let is_infinite = g1.iter().any(AffineRepr::is_zero) || g2.iter().any(AffineRepr::is_zero);
+        if is_infinite {
+            return Err(kind.point("reference string"));
+        }
+        Ok(Self::new(g1, g2))
     }
 
     /// A digest of the secrets in the exponent, and so of every string with them.

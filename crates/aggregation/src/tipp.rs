@@ -28,7 +28,7 @@ use crate::srs::{CommitmentKey, VerifierSrs, powers_of};
 use crate::torus::AggregationEngine;
 use crate::transcript::Transcript;
 
-/// What the prover sends in a round: of T, U and Z the terms with the challenge, and those with its
+/// The prover's message of a round: of T, U and Z the terms with the challenge, and those with its
 /// inverse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Round<E: AggregationEngine> {
@@ -115,7 +115,7 @@ pub(crate) fn prove<E: AggregationEngine>(
     proof
 }
 
-/// Whether the proof shows the claim. The whole verification is one product of powers in the target group
+/// True if the proof shows the claim. The whole verification is one product of powers in the target group
 /// and one product of eight pairings, beside those of the claim.
 pub(crate) fn verify<E: AggregationEngine>(
     srs: &VerifierSrs<E>,

@@ -57,13 +57,13 @@ pub enum TorusError {
     /// A coordinate is not below the modulus.
     #[error("element {index} of the target group has a coordinate that is not canonical")]
     Coordinate {
-        /// Which of the elements.
+        /// The number of the element, from 0.
         index: usize,
     },
     /// It is not in the cyclotomic subgroup.
     #[error("element {index} of the target group is outside of the cyclotomic subgroup")]
     Subgroup {
-        /// Which of the elements.
+        /// The number of the element, from 0.
         index: usize,
     },
 }
@@ -153,15 +153,14 @@ pub fn read_elements<E: AggregationEngine>(
     Ok(elements)
 }
 
-/// Whether the element to the power Φ₁₂(p) = p⁴ − p² + 1 is one.
+/// True if the element to the power Φ₁₂(p) = p⁴ − p² + 1 is one.
 fn is_cyclotomic<F: TargetField>(element: &F) -> bool {
     let to_p2 = element.frobenius_map(2);
     let to_p4 = element.frobenius_map(4);
     to_p4 * element == to_p2
 }
 
-/// Whether each element, of the cyclotomic subgroup, has the prime order: for keys, which are read
-/// once.
+/// True if an element of the cyclotomic subgroup has the prime order: for keys, which are read once.
 pub(crate) fn has_prime_order<E: AggregationEngine>(element: &PairingOutput<E>) -> bool {
     use ark_ec::PrimeGroup;
     element.mul_bigint(E::ScalarField::MODULUS).is_zero()

@@ -15,7 +15,7 @@ const VERSION: &[u8] = b"proofmill aggregation v1";
 /// Bytes of a challenge before it is reduced: 512 bits, so that it is as good as uniform.
 const WIDE_BYTES: usize = 64;
 
-/// What was said, as a hash.
+/// The running hash of all messages so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Transcript {
     hasher: Sha256,

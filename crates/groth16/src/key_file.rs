@@ -397,12 +397,9 @@ impl<E: Engine> ProvingKey<E> {
     ///
     /// [`KeyError`] if there is no such file, it is no proving key, or it changes meanwhile.
     pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
-        let file = open(path)?;
-        let key = Self::read(&file, check, Some(&file))?;
-        // What has the checksum is what was read only if nobody wrote to the file meanwhile.
-        file.check_unchanged()
-            .map_err(|error| refused(path, error))?;
-        Ok(key)
+        read_unchanged(path, &open(path)?, |file| {
+            Self::read(file, check, Some(file))
+        })
     }
 
     /// As [`load`](Self::load), of a file that is known by its checksum, such as one whose points were
@@ -420,10 +417,7 @@ impl<E: Engine> ProvingKey<E> {
         if !file.ends_with(checksum) {
             return Err(KeyError::Checksum);
         }
-        let key = Self::read(&file, check, Some(&file))?;
-        file.check_unchanged()
-            .map_err(|error| refused(path, error))?;
-        Ok(key)
+        read_unchanged(path, &file, |file| Self::read(file, check, Some(file)))
     }
 
     /// Reads the verifying key in a proving key's file, and no more of it: its points are checked, the
@@ -506,6 +500,18 @@ pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
         });
     }
     Ok(file)
+}
+
+/// Reads a key from a file that nobody writes to meanwhile: only then is what has the checksum what was read.
+pub(crate) fn read_unchanged<K>(
+    path: &Path,
+    file: &MappedFile,
+    read: impl FnOnce(&MappedFile) -> Result<K, KeyError>,
+) -> Result<K, KeyError> {
+    let key = read(file)?;
+    file.check_unchanged()
+        .map_err(|error| refused(path, error))?;
+    Ok(key)
 }
 
 pub(crate) fn refused(path: &Path, error: FileError) -> KeyError {

@@ -20,7 +20,7 @@ pub enum SetupError {
     TooLarge(#[from] DomainTooLarge),
 }
 
-/// What the keys of one setup share: α and β, and the generators that all points are multiples of, so
+/// The secrets that the keys of one setup share: α and β, and the generators that all points are multiples of, so
 /// that the points of α and β are the same in every key.
 pub(crate) struct Shared<E: Engine> {
     alpha: E::ScalarField,

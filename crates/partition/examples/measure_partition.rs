@@ -1,4 +1,4 @@
-//! What the reduction costs on the big Merkle tree: constraints by purpose, and times.
+//! The cost of the reduction on the big Merkle tree: constraints by purpose, and times.
 //! `cargo run --release -p proofmill-partition --example measure_partition -- 3 4 100`
 //! (binary levels, hashes in each part, tunable portals).
 

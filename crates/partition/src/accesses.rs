@@ -50,7 +50,7 @@ pub(crate) struct Accesses<'a, F> {
 /// The accesses and constants that a part made in a run of its code.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run<F> {
-    /// How many accesses there were.
+    /// The number of accesses.
     pub(crate) accesses: usize,
     /// SHA-256 of the accesses and constants, in order.
     pub(crate) digest: [u8; 32],
@@ -149,7 +149,7 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         }
     }
 
-    /// What was accessed.
+    /// The record of all accesses.
     pub(crate) fn finish(self) -> Run<F> {
         Run {
             accesses: self.made,

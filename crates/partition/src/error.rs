@@ -50,7 +50,7 @@ pub enum PartitionError {
         part: usize,
         /// The input, from 0.
         index: usize,
-        /// How many there are.
+        /// The number there is.
         count: usize,
     },
     /// A part allocated public inputs by itself.
@@ -61,15 +61,15 @@ pub enum PartitionError {
     InstanceVariables {
         /// The part, from 0.
         part: usize,
-        /// How many.
+        /// The number there is.
         count: usize,
     },
     /// There are no parts, or more accesses than can be counted.
     #[error("{found} {what}: there must be {least} to {most}")]
     Size {
-        /// What there is too much or too little of.
+        /// The noun: the thing of which there is too much or too little.
         what: &'static str,
-        /// How many there are.
+        /// The number there is.
         found: usize,
         /// The fewest.
         least: usize,
@@ -102,9 +102,9 @@ pub enum PartitionError {
     Length {
         /// The values' meaning.
         what: &'static str,
-        /// How many there must be.
+        /// The number there must be.
         expected: usize,
-        /// How many there are.
+        /// The number there is.
         found: usize,
     },
     /// A part that the partition does not have.
@@ -112,7 +112,7 @@ pub enum PartitionError {
     NoPart {
         /// The part, from 0.
         part: usize,
-        /// How many there are.
+        /// The number there is.
         parts: usize,
     },
 }
@@ -122,18 +122,18 @@ pub enum PartitionError {
 pub enum Difference {
     /// A number differs.
     Count {
-        /// What is counted.
+        /// The noun: the thing that is counted.
         what: &'static str,
-        /// How many the first part has.
+        /// The first part's number.
         first: usize,
-        /// How many the other has.
+        /// The other part's number.
         other: usize,
     },
     /// A row of a matrix differs.
     Row {
         /// The constraint's index, from 0.
         constraint: usize,
-        /// What the constraint is part of in the first part.
+        /// The check of the first part that the constraint belongs to.
         check: Check,
         /// The matrix: A, B or C.
         matrix: char,

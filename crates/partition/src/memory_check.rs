@@ -45,7 +45,7 @@ pub(crate) struct Shape {
     pub(crate) depth: usize,
 }
 
-/// What a part needs of the others, besides its own share of both traces: the states before and
+/// The data of other parts that a part needs, besides its own share of both traces: the states before and
 /// after it, in the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening<F> {
@@ -323,7 +323,8 @@ impl<F: Poseidon2Field> MemoryCheck<F> {
         })
     }
 
-    /// Where the address is that of the entry before, so is the value: one constraint each.
+    /// Equal values for equal addresses: the value of an entry is that of the entry before if the address is. One
+    /// constraint each.
     ///
     /// Consecutive addresses are equal or differ by one: what is preprocessed was checked to.
     fn enforce_equal_values(

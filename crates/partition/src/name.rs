@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Name {
     label: &'static str,
     indices: [u64; 2],
-    /// How many of the indices were given.
+    /// The number of indices that were given.
     given: u8,
 }
 

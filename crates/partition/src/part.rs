@@ -28,7 +28,7 @@ pub struct Part<'a, F: PrimeField> {
     wires: Wires<'a, F>,
 }
 
-/// How shared wires are held: in the trace of one part, or in a circuit that has all parts.
+/// The holder of shared wires: the trace of one part, or a circuit that has all parts.
 #[derive(Debug)]
 pub(crate) enum Wires<'a, F: PrimeField> {
     Traced(Accesses<'a, F>),
@@ -52,7 +52,7 @@ impl<'a, F: PrimeField> Part<'a, F> {
         Self { cs, number, wires }
     }
 
-    /// What the part's code did, after its run.
+    /// The record of what the part's code did, after its run.
     pub(crate) fn finish(self) -> Run<F> {
         match self.wires {
             Wires::Traced(accesses) => accesses.finish(),

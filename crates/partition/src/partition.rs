@@ -34,7 +34,7 @@ pub struct Partition<F: PrimeField> {
     depth: usize,
 }
 
-/// What is kept of a part.
+/// The record of a part.
 #[derive(Clone, Debug)]
 struct PartRecord<F> {
     class: usize,
@@ -177,7 +177,7 @@ impl<F: Poseidon2Field> Partition<F> {
         Ok(inputs)
     }
 
-    /// What a verifier needs to check the public inputs.
+    /// The part of the partition with which a verifier checks the public inputs.
     pub fn public_state(&self) -> PublicState {
         PublicState::new(&self.plan)
     }

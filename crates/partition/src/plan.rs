@@ -42,7 +42,7 @@ impl Plan {
         plan
     }
 
-    /// Whether the trace by address begins with address 1, and goes on with the same address or the
+    /// True if the trace by address begins with address 1, and goes on with the same address or the
     /// next: what [`Check::EqualValues`](crate::Check::EqualValues) relies on. Once, instead of in
     /// every proof.
     fn is_sorted(&self) -> bool {

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 use crate::tree::{Leaf, Path, Tree, depth};
 use crate::{Opening, PartitionError};
 
-/// Where the running products are evaluated: drawn after the traces are committed to.
+/// The point at which the running products are evaluated: drawn after the traces are committed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenges<F> {
     /// The point: each entry's factor is α − (address + β · value).
@@ -27,7 +27,7 @@ pub struct States<F> {
     tree: Tree<F>,
 }
 
-/// What a verifier needs to check that the public inputs are at position 0 of the tree.
+/// The addresses with which a verifier checks that the public inputs are at position 0 of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicState {
     /// The addresses of the first entries of the trace by address, as many as there are public
@@ -218,7 +218,7 @@ impl PublicState {
         Ok(running.leaf(F::zero()))
     }
 
-    /// Whether these public inputs are at position 0 of the tree with this root: what a verifier
+    /// True if these public inputs are at position 0 of the tree with this root: what a verifier
     /// must check besides the proofs of all parts.
     pub fn holds<F: Poseidon2Field>(
         &self,

@@ -85,7 +85,7 @@ impl<F: Poseidon2Field> Path<F> {
         &self.children
     }
 
-    /// Whether a leaf is at a position under the root of a tree of this depth.
+    /// True if a leaf is at a position under the root of a tree of this depth.
     pub fn leads(&self, leaf: &Leaf<F>, position: usize, depth: usize, root: F) -> bool {
         let mut node = leaf.hash();
         let beyond = position.checked_shr(2 * depth as u32).unwrap_or(0);

@@ -97,7 +97,7 @@ impl<E: AggregationEngine> Case<E> {
         }
     }
 
-    /// Whether every part's equation holds, by arkworks' pairings.
+    /// True if every part's equation holds, by arkworks' pairings.
     pub(crate) fn holds(&self) -> bool {
         let parts = &self.parts;
         (0..self.proofs.len()).all(|part| {

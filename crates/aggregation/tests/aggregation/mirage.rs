@@ -66,7 +66,7 @@ fn any_number_is_proved_on_bn254() {
     any_number_is_proved::<Bn254>();
 }
 
-/// What a cheating prover may change of a case that holds.
+/// One of the changes that a cheating prover may make to a case that holds.
 fn change<E: AggregationEngine>(case: &mut Case<E>, what: usize, at: usize, rng: &mut impl Rng) {
     let count = case.proofs.len();
     let other = (at + 1) % count;

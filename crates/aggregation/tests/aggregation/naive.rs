@@ -171,7 +171,7 @@ impl<E: Pairing> Key<E> {
     }
 }
 
-/// Whether the aggregate shows the statement; `None` and `Some(false)` are refusals.
+/// True if the aggregate shows the statement; `None` and `Some(false)` are refusals.
 pub(crate) fn verify_mirage<E: Pairing>(
     curve: &str,
     key: &[u8],
@@ -280,7 +280,7 @@ fn two<A: AffineRepr>(reader: &mut Reader<'_>) -> Option<(A, A, Vec<u8>)> {
     Some((left, right, [left_bytes, right_bytes].concat()))
 }
 
-/// What the folded v and w are at z, by the sums over all places.
+/// The values of the folded v and w at z, by the sums over all places.
 fn key_values<F: Field>(challenges: &[F], r: F, z: F) -> [F; 2] {
     let size = 1u64 << challenges.len();
     let (mut v, mut w) = (F::ZERO, F::ZERO);

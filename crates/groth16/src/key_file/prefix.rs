@@ -1,4 +1,4 @@
-//! What every key file begins with: magic, version, kind and curve.
+//! The beginning of every key file: magic, version, kind and curve.
 
 use super::KeyError;
 use crate::Engine;

@@ -43,7 +43,7 @@ struct Rows {
     left: Vec<(u32, u32)>,
     /// The rows of the first column, then of the second, and so on.
     rows: Vec<usize>,
-    /// Where each column's rows end.
+    /// The end of each column's rows.
     ends: Vec<usize>,
 }
 

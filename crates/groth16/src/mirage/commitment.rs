@@ -26,8 +26,8 @@ pub struct Commitment<E: Engine> {
     pub point: E::G1Affine,
 }
 
-/// What a proof that belongs to a commitment needs to know of it: its randomness κ_D, and a digest of the
-/// committed values, so that a proof with others is refused when it is made. It is secret.
+/// The prover's secret of a commitment: its randomness κ_D, and a digest of the
+/// committed values, so that a proof with others is refused when it is made.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Opening<E: Engine> {
     randomness: E::ScalarField,
@@ -41,9 +41,9 @@ pub enum CommitmentError {
     /// The wrong number of bytes.
     #[error("a commitment of {found} bytes: it has exactly {expected}")]
     Length {
-        /// What a commitment has.
+        /// The bytes of a commitment.
         expected: usize,
-        /// What there is.
+        /// The bytes there are.
         found: usize,
     },
     /// No canonically encoded point of the first group.
@@ -129,7 +129,7 @@ impl<E: Engine> Opening<E> {
         self.randomness
     }
 
-    /// Whether it is of a commitment to these values.
+    /// True if it is of a commitment to these values.
     pub fn is_of(&self, values: &[E::ScalarField]) -> bool {
         self.values == digest(values)
     }
@@ -206,11 +206,11 @@ pub fn commit<E: Engine>(
     Ok((commitment, opening))
 }
 
-/// What commitments are made of, borrowed: `ck` of the paper.
+/// The commitment key, borrowed: `ck` of the paper.
 pub(super) struct CommitmentBases<'k, E: Engine> {
     /// \[pⱼ(s)/η\] for each committed variable j.
     pub(super) points: Bases<'k, E::G1>,
-    /// How many there are.
+    /// The number of committed variables.
     pub(super) count: usize,
     /// δ in the first group.
     pub(super) delta_g1: E::G1Affine,

@@ -14,7 +14,8 @@ use sha2::{Digest, Sha256};
 use super::{ProvingKey, VerifyingKey};
 use crate::encoding::{uncompressed_size, write_points};
 use crate::key_file::{
-    CHECKSUM_BYTES, PREFIX_BYTES, Sections, little_endian, open, read_prefix, refused, write_prefix,
+    CHECKSUM_BYTES, PREFIX_BYTES, Sections, little_endian, open, read_prefix, read_unchanged,
+    refused, write_prefix,
 };
 use crate::{Check, Engine, KeyError};
 
@@ -91,7 +92,7 @@ fn head<E: Engine>(kind: u32, committed: usize) -> Vec<u8> {
     head
 }
 
-/// What is before the plain key, that key, and the checksum.
+/// Writes the part before the plain key, that key, and the checksum.
 fn write(out: &mut impl Write, before: &[u8], plain: &[u8]) -> io::Result<()> {
     out.write_all(before)?;
     out.write_all(plain)?;
@@ -215,11 +216,8 @@ impl<E: Engine> ProvingKey<E> {
     ///
     /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile.
     pub fn load(path: &Path, check: Check) -> Result<Self, KeyError> {
-        let file = open(path)?;
-        let key = Self::read(&file, check, Some(&file))?;
-        // What has the checksum is what was read only if nobody wrote to the file meanwhile.
-        file.check_unchanged()
-            .map_err(|error| refused(path, error))?;
-        Ok(key)
+        read_unchanged(path, &open(path)?, |file| {
+            Self::read(file, check, Some(file))
+        })
     }
 }

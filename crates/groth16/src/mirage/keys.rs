@@ -6,7 +6,7 @@ use proofmill_r1cs::R1cs;
 
 use crate::{Engine, InsecureKey, KeyElement, ProveError, Weakness};
 
-/// What a verifier needs: `ivk` of the paper.
+/// The verifying key: `ivk` of the paper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey<E: Engine> {
     /// α, β, γ, δ and the points of public inputs.
@@ -17,7 +17,7 @@ pub struct VerifyingKey<E: Engine> {
     pub committed: usize,
 }
 
-/// What whoever commits and proves needs: `ick` and `ipk` of the paper, which are the same there.
+/// The key for commitments and proofs: `ick` and `ipk` of the paper, which are the same there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ProvingKey<E: Engine> {
     /// A plain key whose L query has of committed variables only the part of C(s).

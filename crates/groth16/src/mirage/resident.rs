@@ -48,7 +48,7 @@ impl<E: Engine> ResidentKey<E> {
         })
     }
 
-    /// What commits and proves with this key.
+    /// The prover that commits and proves with this key.
     pub fn prover(&self) -> Prover<'_, E> {
         let plain = self.plain.prover();
         Prover {

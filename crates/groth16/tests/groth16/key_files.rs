@@ -10,6 +10,8 @@ use proofmill_r1cs::R1cs;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
+use crate::points::outside_subgroup;
+
 type Key = ProvingKey<Bls12_381>;
 
 /// x² = y with y public.
@@ -154,12 +156,7 @@ fn heads_are_checked_before_anything_is_allocated() {
 #[test]
 fn a_full_check_finds_points_outside_their_group() {
     let key = key();
-    let outside = (1u64..)
-        .find_map(|x| {
-            let point = G1Affine::get_point_from_x_unchecked(x.into(), false)?;
-            (!point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
-        })
-        .unwrap();
+    let outside = outside_subgroup::<ark_bls12_381::g1::Config>();
     let off_curve = G1Affine::new_unchecked(key.delta_g1.x, key.delta_g1.y + key.delta_g1.x);
     for point in [outside, off_curve] {
         let mut wrong = key.clone();

@@ -4,6 +4,7 @@ mod device;
 mod header_chain;
 mod key_files;
 mod mirage;
+mod points;
 mod proofs;
 mod resident;
 mod snarkjs_json;

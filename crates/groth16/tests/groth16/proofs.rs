@@ -14,6 +14,8 @@ use proofmill_groth16::{
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
 
+use crate::points::outside_subgroup;
+
 type Row = Vec<(Fr, usize)>;
 
 /// A random satisfiable system: witness variable k is the product of two random combinations of
@@ -409,12 +411,7 @@ fn a_proof_has_one_encoding() {
         }
     }
     // A point of the curve outside the subgroup, and x beyond the modulus.
-    let outside = (1u64..)
-        .find_map(|x| {
-            let point = G1Affine::get_point_from_x_unchecked(x.into(), false)?;
-            (!point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
-        })
-        .unwrap();
+    let outside = outside_subgroup::<ark_bls12_381::g1::Config>();
     let wrong = Proof::<Bls12_381> {
         a: outside,
         ..case.proof

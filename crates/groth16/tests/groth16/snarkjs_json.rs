@@ -10,6 +10,8 @@ use proofmill_groth16::{
 };
 use serde_json::Value;
 
+use crate::points::outside_subgroup;
+
 struct Files {
     curve: Curve,
     key: &'static str,
@@ -224,12 +226,7 @@ fn errors_name_the_field() {
 /// A point of the curve that is not in the group must not reach the pairing.
 #[test]
 fn points_outside_the_subgroup_are_refused() {
-    let outside = (1u64..)
-        .find_map(|x| {
-            let point = ark_bls12_381::G1Affine::get_point_from_x_unchecked(x.into(), false)?;
-            (!point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
-        })
-        .unwrap();
+    let outside = outside_subgroup::<ark_bls12_381::g1::Config>();
     let mut proof = proof_from_json::<Bls12_381>(FILES[1].proof.as_bytes()).unwrap();
     proof.c = outside;
     let error = proof_from_json::<Bls12_381>(proof_to_json(&proof).as_bytes()).unwrap_err();

@@ -18,6 +18,8 @@ use proofmill_groth16::{
 };
 use proofmill_r1cs::iden3::{FileError, MappedFile, Reason, WtnsFile};
 
+use crate::points::outside_subgroup;
+
 fn fixture(curve: Curve, name: &str) -> PathBuf {
     let folder = match curve {
         Curve::Bn254 => "bn254",
@@ -249,12 +251,7 @@ fn changed_keys_are_refused_or_read() {
 fn every_section_s_points_are_checked() {
     let bytes = key_bytes(Curve::Bls12_381);
     let file = ZkeyFile::parse(&bytes).unwrap();
-    let outside = (1u64..)
-        .find_map(|x| {
-            let point = G1Affine::get_point_from_x_unchecked(x.into(), false)?;
-            (!point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
-        })
-        .unwrap();
+    let outside = outside_subgroup::<ark_bls12_381::g1::Config>();
     let mut key = key::<Bls12_381>();
     key.h[0] = outside;
     let out = key.write(Cursor::new(Vec::new())).unwrap().into_inner();

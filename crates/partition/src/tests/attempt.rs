@@ -9,7 +9,7 @@ use crate::state::States;
 use crate::tree::Path;
 use crate::{Challenges, Check, Opening, PartTrace, Partition, PartitionedCircuit};
 
-/// What a verifier's key, the prover's messages and the witnesses of all parts come to.
+/// An attempt to convince: a verifier's key, the prover's messages and the witnesses of all parts.
 pub(super) struct Attempt<'a, C> {
     pub(super) partition: &'a Partition<Fr>,
     /// The code that parts run: on the values of their traces.
@@ -22,7 +22,7 @@ pub(super) struct Attempt<'a, C> {
     pub(super) openings: Vec<Opening<Fr>>,
 }
 
-/// What refuses an attempt.
+/// The check that refuses an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// Constraints of a part.

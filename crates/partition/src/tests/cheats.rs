@@ -16,7 +16,7 @@ const PARTS: usize = 7;
 const LAST: usize = PARTS - 1;
 const PUBLIC: [u64; 2] = [5, 9];
 
-/// Where a middle part's access to set its power is.
+/// The number of a middle part's access that sets its power.
 const SET_POWER: usize = 3;
 
 /// A chain, and the values of an honest prover.

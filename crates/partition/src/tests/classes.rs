@@ -272,7 +272,7 @@ fn values_of_another_partition_are_refused() {
     assert!(states.opening(3).is_err() && short.preprocessed(3).is_err());
 }
 
-/// What a partition fixes is in its digest; names are not.
+/// Digests cover everything that a partition fixes; names are not in them.
 #[test]
 fn digests_tell_partitions_apart() {
     let wired = |first: usize, second: usize, constant: u64, public_inputs: usize| {

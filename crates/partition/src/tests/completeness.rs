@@ -1,4 +1,4 @@
-//! What is true is accepted, and costs what is promised.
+//! Completeness: true statements are accepted, at the promised cost.
 
 use ark_bn254::Fr;
 use ark_std::rand::{SeedableRng, rngs::StdRng};

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::support::{Case, SMALL, Size};
 
-/// What can be wrong with a claim.
+/// The fault of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Nothing,
@@ -32,7 +32,7 @@ const WRONG: [Wrong; 7] = [
     Wrong::PreparedPoint,
 ];
 
-/// What a claim borrows.
+/// The parts that a claim borrows.
 struct Owned<E: Engine> {
     case: usize,
     inputs: Vec<E::ScalarField>,

@@ -1,4 +1,4 @@
-//! What a proof and its commitment are bound to: everything.
+//! Binding: a proof and its commitment go with nothing else.
 
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{One, UniformRand, Zero};
@@ -11,6 +11,7 @@ use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
 
 use super::support::{Case, SMALL, holds, random_g1, random_g2, sum};
+use crate::points::outside_subgroup;
 
 /// w² = y with y public and w committed to: w and −w satisfy it.
 fn square<E: Engine>() -> (R1cs<E::ScalarField>, [Assignment<E::ScalarField>; 2]) {
@@ -299,12 +300,7 @@ fn encodings_are_checked() {
         with_curve!(curve, E => encodings::<E>());
     }
     // On the curve, outside the subgroup.
-    let outside = (1u64..)
-        .find_map(|x| {
-            let point = ark_bls12_381::G1Affine::get_point_from_x_unchecked(x.into(), false)?;
-            (!point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
-        })
-        .unwrap();
+    let outside = outside_subgroup::<ark_bls12_381::g1::Config>();
     let bytes = Commitment::<Bls12_381> { point: outside }.to_bytes();
     let read = Commitment::<Bls12_381>::from_bytes(&bytes);
     assert_eq!(read, Err(CommitmentError::Point));

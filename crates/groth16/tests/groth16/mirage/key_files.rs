@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use ark_bls12_381::{Bls12_381, Fq, Fr, G1Affine};
+use ark_bls12_381::{Bls12_381, Fr};
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::mirage::{self, CommittedR1cs, ProvingKey, VerifyingKey};
@@ -12,10 +12,11 @@ use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::support::{Case, SMALL};
+use crate::points::outside_subgroup;
 
 type Key = ProvingKey<Bls12_381>;
 
-/// Where the number of committed variables is, after the beginning of every key file.
+/// The place of the number of committed variables, after the beginning of every key file.
 const COUNT: usize = 32;
 const HEAD: usize = COUNT + 8;
 
@@ -183,19 +184,8 @@ fn more_committed_variables_than_witness_are_refused() {
 #[test]
 fn a_full_check_finds_points_outside_their_group() {
     let key = key();
-    let outside = (1u64..)
-        .find_map(|x| {
-            let point = G1Affine::get_point_from_x_unchecked(x.into(), false)?;
-            (!point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
-        })
-        .unwrap();
-    let in_g2 = (1u64..)
-        .find_map(|x| {
-            let x = ark_bls12_381::Fq2::new(x.into(), Fq::one());
-            let point = ark_bls12_381::G2Affine::get_point_from_x_unchecked(x, false)?;
-            (!point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
-        })
-        .unwrap();
+    let outside = outside_subgroup::<ark_bls12_381::g1::Config>();
+    let in_g2 = outside_subgroup::<ark_bls12_381::g2::Config>();
     let refused = |key: &Key, section: &str| {
         let bytes = key.to_bytes();
         assert!(Key::from_bytes(&bytes, Check::Checksum).is_ok());

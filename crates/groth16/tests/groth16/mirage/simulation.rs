@@ -8,7 +8,7 @@ use proofmill_groth16::{Curve, Engine, Proof, with_curve};
 
 use super::support::holds;
 
-/// What a setup forgets; the points of inputs are any, as those of a circuit that is not known.
+/// The secrets that a setup forgets; the points of inputs are any, as those of a circuit that is not known.
 pub(super) struct Trapdoor<E: Engine> {
     pub(super) alpha: E::ScalarField,
     pub(super) beta: E::ScalarField,

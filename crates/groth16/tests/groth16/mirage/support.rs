@@ -11,7 +11,7 @@ use proofmill_groth16::mirage::{
 use proofmill_groth16::{Engine, Proof};
 use proofmill_r1cs::{Assignment, R1cs};
 
-/// What a random system is made of.
+/// The size of a random system.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) inputs: usize,
@@ -123,7 +123,7 @@ impl<E: Engine> Case<E> {
         self.assignment.inputs()
     }
 
-    /// Whether a proof holds, on which both verifiers agree.
+    /// True if a proof holds, on which both verifiers agree.
     pub(super) fn holds(
         &self,
         inputs: &[E::ScalarField],
@@ -134,7 +134,7 @@ impl<E: Engine> Case<E> {
     }
 }
 
-/// Whether a proof holds, on which both verifiers agree.
+/// True if a proof holds, on which both verifiers agree.
 pub(super) fn holds<E: Engine>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],
