@@ -15,7 +15,8 @@ use ark_ff::{Field, UniformRand};
 use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::{OsRng, StdRng};
 use proofmill_aggregation::{
-    Aggregate, Commitment, Groth16Index, MirageClass, MirageIndex, MirageParts, Srs,
+    Aggregate, Commitment, Groth16Index, MirageClass, MirageIndex, MirageParts, MirageStatement,
+    Srs,
 };
 use proofmill_groth16::{Proof, VerifyingKey};
 use proofmill_kernels::fixed_base;
@@ -81,17 +82,27 @@ fn mirage(srs: &Srs<Bls12_381>, count: usize) {
     let began = Instant::now();
     let commitment = index.commit(srs, &d).expect("as many");
     let committing = began.elapsed();
+    let statement = MirageStatement {
+        context: &[],
+        inputs: &inputs,
+        commitment: &commitment,
+    };
     let began = Instant::now();
     let aggregate = index
-        .aggregate(srs, &inputs, &proofs, &d, &commitment)
+        .aggregate(srs, statement, &proofs, &d)
         .expect("as many");
     let proving = began.elapsed();
     let (bytes, key) = (aggregate.to_bytes(), index.verifying_key());
-    let commitment = commitment.to_bytes();
+    let of_d = commitment.to_bytes();
     let verifying = median(|| {
-        let commitment = Commitment::from_bytes(&commitment).expect("a commitment");
+        let commitment = &Commitment::from_bytes(&of_d).expect("a commitment");
+        let statement = MirageStatement {
+            context: &[],
+            inputs: &inputs,
+            commitment,
+        };
         let aggregate = Aggregate::from_bytes(&bytes).expect("an aggregate");
-        key.verify(&inputs, &commitment, &aggregate).expect("true");
+        key.verify(statement, &aggregate).expect("true");
     });
     let decoding = median(|| drop(Aggregate::<Bls12_381>::from_bytes(&bytes).expect("one")));
     let each = (committing + proving) / count as u32;
@@ -99,7 +110,7 @@ fn mirage(srs: &Srs<Bls12_381>, count: usize) {
         "mirage, {count}: key {indexing:.1?}, commitment {committing:.1?}, aggregate {proving:.1?} \
          ({each:.2?} for each with the commitment), verification {verifying:.2?} (of which decoding \
          {decoding:.2?}), {} bytes with the commitment",
-        bytes.len() + commitment.len()
+        bytes.len() + of_d.len()
     );
 }
 

@@ -1,4 +1,4 @@
-//! The frame of this crate's files: magic, version, curve, and a checksum at the end.
+//! The frame of files over a curve: magic, version, curve, and a checksum at the end.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,11 +13,12 @@ use crate::index::IndexError;
 use crate::srs::SrsError;
 use crate::torus::{AggregationEngine, TorusError};
 
-/// The version of all files of this crate.
-pub(crate) const VERSION: u32 = 1;
+/// The version of all files with this frame.
+pub const VERSION: u32 = 1;
 /// Magic, version and curve.
-pub(crate) const BEGINNING_BYTES: usize = 8 + 4 + 16;
-pub(crate) const CHECKSUM_BYTES: usize = 32;
+pub const BEGINNING_BYTES: usize = 8 + 4 + 16;
+/// A SHA-256.
+pub const CHECKSUM_BYTES: usize = 32;
 
 /// A file, or its content, that is not what was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -101,29 +102,37 @@ pub enum AggregationFileError {
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FileKind {
-    pub(crate) magic: &'static [u8; 8],
-    pub(crate) what: &'static str,
+pub struct FileKind {
+    /// The first bytes of the file.
+    pub magic: &'static [u8; 8],
+    /// The noun for it, in errors.
+    pub what: &'static str,
 }
 
 // === impl FileKind ===
 
 impl FileKind {
-    pub(crate) fn begin<E: AggregationEngine>(self) -> Vec<u8> {
+    /// The beginning of a file: magic, version and curve.
+    pub fn begin<E: AggregationEngine>(self) -> Vec<u8> {
         let mut bytes = self.magic.to_vec();
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend(curve_name::<E>());
         bytes
     }
 
-    pub(crate) fn end(self, mut bytes: Vec<u8>) -> Vec<u8> {
+    /// The content with its checksum.
+    pub fn end(self, mut bytes: Vec<u8>) -> Vec<u8> {
         let checksum = Sha256::digest(&bytes);
         bytes.extend(checksum);
         bytes
     }
 
     /// The bytes after the beginning, which is checked; they are no fewer than `head` if there are any.
-    pub(crate) fn after_beginning<E: AggregationEngine>(
+    ///
+    /// # Errors
+    ///
+    /// [`AggregationFileError`] for another beginning, or fewer bytes.
+    pub fn after_beginning<E: AggregationEngine>(
         self,
         bytes: &[u8],
         head: usize,
@@ -148,23 +157,26 @@ impl FileKind {
     }
 
     /// The content without the checksum, which is checked, of bytes that are as many as `expected`.
-    pub(crate) fn checked(
-        self,
-        bytes: &[u8],
-        expected: u64,
-    ) -> Result<&[u8], AggregationFileError> {
+    ///
+    /// # Errors
+    ///
+    /// [`AggregationFileError::Length`], [`AggregationFileError::Checksum`].
+    pub fn checked(self, bytes: &[u8], expected: u64) -> Result<&[u8], AggregationFileError> {
         let found = bytes.len() as u64;
         if found != expected {
             return Err(self.length(expected, found));
         }
-        let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-        if Sha256::digest(content).as_slice() != checksum {
+        let Some((content, checksum)) = bytes.split_last_chunk::<CHECKSUM_BYTES>() else {
+            return Err(self.length(CHECKSUM_BYTES as u64, found));
+        };
+        if Sha256::digest(content)[..] != checksum[..] {
             return Err(AggregationFileError::Checksum(self.what));
         }
         Ok(content)
     }
 
-    pub(crate) const fn length(self, expected: u64, found: u64) -> AggregationFileError {
+    /// The error for a wrong number of bytes.
+    pub const fn length(self, expected: u64, found: u64) -> AggregationFileError {
         let what = self.what;
         AggregationFileError::Length {
             what,
@@ -173,13 +185,18 @@ impl FileKind {
         }
     }
 
-    pub(crate) const fn point(self, section: &'static str) -> AggregationFileError {
+    /// The error for a point or number that is none.
+    pub const fn point(self, section: &'static str) -> AggregationFileError {
         let what = self.what;
         AggregationFileError::Point { what, section }
     }
 
     /// A file's content, of which there are `bytes_max` at most.
-    pub(crate) fn read(self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, AggregationFileError> {
+    ///
+    /// # Errors
+    ///
+    /// [`AggregationFileError::Io`], [`AggregationFileError::Length`].
+    pub fn read(self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, AggregationFileError> {
         let failed = |source| AggregationFileError::Io {
             path: path.to_owned(),
             source,
@@ -197,8 +214,12 @@ impl FileKind {
     }
 }
 
-/// Writes a file whole or not at all.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), AggregationFileError> {
+/// Writes a public file whole or not at all.
+///
+/// # Errors
+///
+/// [`AggregationFileError::Write`] if the file system refuses.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), AggregationFileError> {
     write_whole(path, Visibility::Public, |file| file.write_all(bytes))?;
     Ok(())
 }

@@ -18,7 +18,7 @@
 mod aggregate;
 mod commitment;
 mod contribution;
-mod files;
+pub mod files;
 mod groth16;
 mod groth16_key;
 mod index;
@@ -38,7 +38,10 @@ pub use contribution::Contribution;
 pub use files::AggregationFileError;
 pub use groth16::Groth16Index;
 pub use index::{AggregateProveError, AggregateVerifyError, IndexError};
-pub use mirage::{MAX_INPUTS, MirageClass, MirageIndex, MirageParts, MirageVerifyingKey};
+pub use mirage::{
+    MAX_INPUTS, MirageClass, MirageIndex, MirageParts, MirageStatement, MirageVerifyingKey,
+};
 pub use srs::{CommitmentKey, MAX_CAPACITY, Srs, SrsError, VerifierSrs};
 pub use srs_file::MAX_CONTRIBUTIONS;
 pub use torus::AggregationEngine;
+pub use transcript::Transcript;

@@ -18,7 +18,7 @@
 //! nothing about a part.
 
 use ark_ec::pairing::PairingOutput;
-use proofmill_groth16::Proof;
+use proofmill_groth16::{Proof, VerifyingKey, mirage};
 use proofmill_kernels::{fold, pairing};
 
 use crate::aggregate::{Aggregate, AggregateKind};
@@ -81,6 +81,47 @@ pub struct MirageVerifyingKey<E: AggregationEngine> {
     digest: [u8; 32],
 }
 
+/// The statement of an aggregate of Mirage proofs under a key: that all parts hold for these inputs, with
+/// commitments that are committed to.
+#[derive(Clone, Copy, Debug)]
+pub struct MirageStatement<'a, E: AggregationEngine> {
+    /// Whatever was said before, or its digest: the aggregate belongs to it and to nothing else.
+    pub context: &'a [u8],
+    /// The public inputs x₁ … x_u that all parts share.
+    pub inputs: &'a [E::ScalarField],
+    /// CM₁ of the parts' commitments D, of [`MirageIndex::commit`].
+    pub commitment: &'a Commitment<E>,
+}
+
+// === impl MirageParts ===
+
+impl<E: AggregationEngine> MirageParts<E> {
+    /// That no class is known to be one of which anybody can make proofs.
+    fn require_secure(&self) -> Result<(), IndexError> {
+        for (number, class) in self.classes.iter().enumerate() {
+            let key = mirage::VerifyingKey::<E> {
+                plain: VerifyingKey {
+                    circuit: [0; 32],
+                    alpha_g1: self.alpha,
+                    beta_g2: self.beta,
+                    gamma_g2: class.gamma,
+                    delta_g2: class.delta,
+                    // A key's points of inputs are looked at where the key itself is.
+                    instance: Vec::new(),
+                },
+                eta_g2: class.eta,
+                committed: 0,
+            };
+            key.require_secure()
+                .map_err(|source| IndexError::Insecure {
+                    key: number,
+                    source,
+                })?;
+        }
+        Ok(())
+    }
+}
+
 // === impl MirageIndex ===
 
 impl<E: AggregationEngine> MirageIndex<E> {
@@ -93,6 +134,7 @@ impl<E: AggregationEngine> MirageIndex<E> {
         let count = parts.class_of.len();
         let key = srs.commitment_key(count)?;
         check_classes(&parts.class_of, parts.classes.len())?;
+        parts.require_secure()?;
         if parts.inputs.is_empty() || parts.inputs.len() > MAX_INPUTS {
             return Err(IndexError::Inputs(parts.inputs.len()));
         }
@@ -149,8 +191,7 @@ impl<E: AggregationEngine> MirageIndex<E> {
         Ok(srs.commitment_key(d.len())?.commit_first(d))
     }
 
-    /// Proves that all parts hold for the shared public inputs x₁ … x_u (Agg.P of figure 6). `commitment` is
-    /// that of [`commit`](Self::commit). Of proofs that do not hold the aggregate does not verify.
+    /// Proves the statement (Agg.P of figure 6). Of proofs that do not hold the aggregate does not verify.
     ///
     /// # Errors
     ///
@@ -158,25 +199,24 @@ impl<E: AggregationEngine> MirageIndex<E> {
     pub fn aggregate(
         &self,
         srs: &Srs<E>,
-        inputs: &[E::ScalarField],
+        statement: MirageStatement<'_, E>,
         proofs: &[Proof<E>],
         d: &[E::G1Affine],
-        commitment: &Commitment<E>,
     ) -> Result<Aggregate<E>, AggregateProveError> {
         self.check(srs, "commitments", d.len())?;
         self.check(srs, "proofs", proofs.len())?;
         let expected = self.parts.inputs.len() - 1;
-        check_count("shared public inputs", expected, inputs.len())?;
+        check_count("shared public inputs", expected, statement.inputs.len())?;
         let key = srs.commitment_key(proofs.len())?;
         let (a, c): (Vec<_>, Vec<_>) = proofs.iter().map(|proof| (proof.a, proof.c)).unzip();
         let b: Vec<_> = proofs.iter().map(|proof| proof.b).collect();
         let both = key.commit_both(&a, &b);
         let of_c = key.commit_first(&c);
         let mut s = self.parts.inputs[0].clone();
-        for (points, input) in self.parts.inputs[1..].iter().zip(inputs) {
+        for (points, input) in self.parts.inputs[1..].iter().zip(statement.inputs) {
             s = fold::<E::G1>(&s, points, *input);
         }
-        let mut transcript = self.verifying_key.transcript(inputs, commitment);
+        let mut transcript = self.verifying_key.transcript(statement);
         let r = proofs_challenge(&both, &of_c, &mut transcript);
         let vectors = mpp::Vectors {
             first: vec![&a, &s, &c, d],
@@ -260,18 +300,17 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
         self.digest
     }
 
-    /// Checks that all parts hold for the shared public inputs, with commitments D that `commitment`
-    /// commits to (Agg.V of figure 6).
+    /// Checks that the aggregate shows the statement (Agg.V of figure 6).
     ///
     /// # Errors
     ///
     /// [`AggregateVerifyError`] unless they do.
     pub fn verify(
         &self,
-        inputs: &[E::ScalarField],
-        commitment: &Commitment<E>,
+        statement: MirageStatement<'_, E>,
         aggregate: &Aggregate<E>,
     ) -> Result<(), AggregateVerifyError> {
+        let inputs = statement.inputs;
         if inputs.len() != self.shared_inputs() {
             return Err(AggregateVerifyError::Count {
                 what: "shared public inputs",
@@ -282,7 +321,7 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
         if aggregate.kind != AggregateKind::Mirage {
             return Err(AggregateVerifyError::Invalid);
         }
-        let mut transcript = self.transcript(inputs, commitment);
+        let mut transcript = self.transcript(statement);
         let r: E::ScalarField = proofs_challenge(&aggregate.both, &aggregate.c, &mut transcript);
         let one = E::ScalarField::from(1u64);
         let scalars = std::iter::once(&one).chain(inputs);
@@ -294,7 +333,7 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
             first: vec![
                 s.collect(),
                 vec![(aggregate.c, one)],
-                vec![(*commitment, one)],
+                vec![(*statement.commitment, one)],
             ],
             second: self.constants.to_vec(),
             product: vec![(self.alpha_beta, geometric_sum(r, self.count))],
@@ -308,12 +347,13 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
     }
 
     /// The statement.
-    fn transcript(&self, inputs: &[E::ScalarField], commitment: &Commitment<E>) -> Transcript {
+    fn transcript(&self, statement: MirageStatement<'_, E>) -> Transcript {
         let mut transcript = Transcript::new::<E>("mirage aggregate");
         transcript.absorb("key", &self.digest);
         transcript.absorb_number("proofs", self.count as u64);
-        transcript.absorb_scalars("shared public inputs", inputs);
-        transcript.absorb_elements("commitment to D", &commitment.0);
+        transcript.absorb("context", statement.context);
+        transcript.absorb_scalars("shared public inputs", statement.inputs);
+        transcript.absorb_elements("commitment to D", &statement.commitment.0);
         transcript
     }
 }

@@ -43,6 +43,11 @@ impl<E: AggregationEngine> MirageVerifyingKey<E> {
         KIND.end(bytes)
     }
 
+    /// The bytes of a key whose parts share so many public inputs.
+    pub fn encoded_size(shared_inputs: usize) -> usize {
+        file_bytes::<E>(shared_inputs + 1) as usize
+    }
+
     /// Decodes a key from anyone: its points are in their groups and its elements of the target group have
     /// the prime order. Whether it is for the right parts is a matter of trust in who made it, or of its
     /// [digest](Self::digest).

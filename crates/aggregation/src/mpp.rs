@@ -21,7 +21,8 @@
 //! takes Z₀ for it. The other terms are sums along the diagonals, one for each of s, …, s^k and s⁻¹, …, s⁻ᵏ, six
 //! for Mirage, and the product A ∗ B need not be computed.
 //!
-//! Soundness: TIPP's extractor, run for more challenges s than there are terms, gives openings of each
+//! Soundness: TIPP's extractor, run for 3k + 1 challenges s (ten for Mirage: what a prover may hide in commitments
+//! gives L ∗ R terms from s⁻ᵏ to s²ᵏ), gives openings of each
 //! commitment by interpolation, as in the proof of theorem 5.4. Those of Y₁ … Y_k (and of an Xⱼ that the
 //! key commits to) are the honest ones, as commitments bind. One that the prover made for Xⱼ may turn out
 //! to have a part in the second group, which then is a term of R with sʲ, j ≥ 1. All terms of L have

@@ -17,7 +17,7 @@ const WIDE_BYTES: usize = 64;
 
 /// The running hash of all messages so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Transcript {
+pub struct Transcript {
     hasher: Sha256,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Transcript {
 
 impl Transcript {
     /// The beginning of a protocol over a curve.
-    pub(crate) fn new<E: AggregationEngine>(protocol: &str) -> Self {
+    pub fn new<E: AggregationEngine>(protocol: &str) -> Self {
         let mut transcript = Self {
             hasher: Sha256::new(),
         };
@@ -36,7 +36,7 @@ impl Transcript {
     }
 
     /// Takes bytes: label and bytes each after their length, so that no two lists of them are alike.
-    pub(crate) fn absorb(&mut self, label: &str, bytes: &[u8]) {
+    pub fn absorb(&mut self, label: &str, bytes: &[u8]) {
         self.hasher.update([1]);
         for part in [label.as_bytes(), bytes] {
             self.hasher.update((part.len() as u64).to_le_bytes());
@@ -45,12 +45,12 @@ impl Transcript {
     }
 
     /// Takes a number.
-    pub(crate) fn absorb_number(&mut self, label: &str, number: u64) {
+    pub fn absorb_number(&mut self, label: &str, number: u64) {
         self.absorb(label, &number.to_le_bytes());
     }
 
     /// Takes field elements, each in little-endian bytes.
-    pub(crate) fn absorb_scalars<F: PrimeField>(&mut self, label: &str, scalars: &[F]) {
+    pub fn absorb_scalars<F: PrimeField>(&mut self, label: &str, scalars: &[F]) {
         let mut bytes = Vec::with_capacity(scalars.len() * 32);
         for scalar in scalars {
             scalar
@@ -61,7 +61,7 @@ impl Transcript {
     }
 
     /// Takes points, compressed.
-    pub(crate) fn absorb_points<A: AffineRepr>(&mut self, label: &str, points: &[A]) {
+    pub fn absorb_points<A: AffineRepr>(&mut self, label: &str, points: &[A]) {
         let mut bytes = Vec::with_capacity(points.len() * 96);
         for point in points {
             point
@@ -72,7 +72,7 @@ impl Transcript {
     }
 
     /// Takes elements of the target group, compressed.
-    pub(crate) fn absorb_elements<E: AggregationEngine>(
+    pub fn absorb_elements<E: AggregationEngine>(
         &mut self,
         label: &str,
         elements: &[PairingOutput<E>],
@@ -83,17 +83,17 @@ impl Transcript {
     }
 
     /// A challenge of the whole field, not zero.
-    pub(crate) fn scalar<F: PrimeField>(&mut self, label: &str) -> F {
+    pub fn scalar<F: PrimeField>(&mut self, label: &str) -> F {
         nonzero(F::from_le_bytes_mod_order(&self.challenge(label)))
     }
 
     /// A challenge of 128 bits, not zero.
-    pub(crate) fn short_scalar<F: PrimeField>(&mut self, label: &str) -> F {
+    pub fn short_scalar<F: PrimeField>(&mut self, label: &str) -> F {
         nonzero(F::from_le_bytes_mod_order(&self.challenge(label)[..16]))
     }
 
     /// The hash of all that was taken.
-    pub(crate) fn digest(mut self, label: &str) -> [u8; 32] {
+    pub fn digest(mut self, label: &str) -> [u8; 32] {
         let mut digest = [0; 32];
         digest.copy_from_slice(&self.challenge(label)[..32]);
         digest

@@ -1,6 +1,9 @@
 //! Classes of parts: their constraints, and how parts that should have the same differ.
 
+use std::sync::Arc;
+
 use ark_ff::PrimeField;
+use proofmill_groth16::mirage::{CommittedR1cs, CommittedR1csError};
 use proofmill_r1cs::R1cs;
 
 use crate::accesses::Run;
@@ -19,7 +22,7 @@ const SHOWN_TERMS: usize = 6;
 pub struct Class<F: PrimeField> {
     name: &'static str,
     first_part: usize,
-    system: R1cs<F>,
+    system: Arc<R1cs<F>>,
     digest: [u8; 32],
     shape: Shape,
     constants: usize,
@@ -54,7 +57,7 @@ impl<F: PrimeField> Class<F> {
             name,
             first_part,
             digest: system.digest(),
-            system,
+            system: Arc::new(system),
             shape,
             constants: run.constants.len(),
             sections,
@@ -67,8 +70,18 @@ impl<F: PrimeField> Class<F> {
     }
 
     /// The constraints of each part of the class.
-    pub const fn system(&self) -> &R1cs<F> {
+    pub const fn system(&self) -> &Arc<R1cs<F>> {
         &self.system
+    }
+
+    /// The same with the variables that are committed to, for a Mirage key.
+    ///
+    /// # Errors
+    ///
+    /// None: every committed variable has a row of its own, in a running product. A key is made of what this
+    /// says, so it is checked nevertheless.
+    pub fn committed_system(&self) -> Result<CommittedR1cs<'_, F>, CommittedR1csError> {
+        CommittedR1cs::new(&self.system, 2 * self.shape.accesses)
     }
 
     /// The digest of [`system`](Self::system).
@@ -131,11 +144,11 @@ impl<F: PrimeField> Class<F> {
             return None;
         }
         let witness = || {
-            let [first, other] = [&self.system, system].map(R1cs::num_witness);
+            let [first, other] = [&*self.system, system].map(R1cs::num_witness);
             count("witness variables", first, other)
         };
         let constraints = || {
-            let [first, other] = [&self.system, system].map(R1cs::num_constraints);
+            let [first, other] = [&*self.system, system].map(R1cs::num_constraints);
             count("constraints", first, other)
         };
         let last = || Difference::Count {
@@ -156,7 +169,7 @@ impl<F: PrimeField> Class<F> {
         (0..rows).find_map(|constraint| {
             let names = ['A', 'B', 'C'].into_iter().enumerate();
             names.into_iter().find_map(|(index, matrix)| {
-                let [first, other] = [&self.system, system].map(|of| row(of, index, constraint));
+                let [first, other] = [&*self.system, system].map(|of| row(of, index, constraint));
                 (first != other).then(|| Difference::Row {
                     constraint,
                     check: self.check_of(constraint).unwrap_or(Check::Circuit),

@@ -109,7 +109,7 @@
 //! | take a leaf for a node above it, or the reverse | all paths have the same length |
 //! | end early, with products that differ | whether a part is last is preprocessed: [`Check::EqualProducts`] |
 //! | leave entries out of A | both traces have as many entries, cut at the same places |
-//! | choose values after α and β | the committed variables are fixed by commitments that the transcript hashes; the caller's duty |
+//! | choose values after α and β | the committed variables are fixed by commitments, of which α and β are hashes ([`proof`]) |
 //! | a constraint system that is not the class's, other constants | class digests and preprocessed inputs are in [`Partition::digest`], and in the verifier's key |
 //!
 //! # The differences from the paper
@@ -123,11 +123,10 @@
 //!   make, which a verifier computes: any part can read them, and the first part is like the others.
 //! * The tree has four children to a node: 267 constraints for two binary levels.
 //!
-//! # What is hashed, in order
+//! # One proof
 //!
-//! Challenges come from the caller. The natural transcript is: [`Partition::digest`] (with the
-//! verifying key that it belongs to), the public inputs, the commitment of each part in order; then α
-//! and β; then the root and the path of position 0; then what proofs need.
+//! [`proof`] has the rest: keys, the transcript that draws α and β, the prover that holds one part at a time, and
+//! the verifier. `docs/partition.md` has the whole protocol.
 //!
 //! # What is held
 //!
@@ -147,6 +146,8 @@ mod name;
 mod part;
 mod partition;
 mod plan;
+pub mod proof;
+mod public_state;
 mod state;
 mod synthesis;
 #[cfg(test)]
@@ -162,4 +163,5 @@ pub use monolithic::Monolithic;
 pub use name::Name;
 pub use part::{Part, Wire};
 pub use partition::{MAX_PARTS, Partition, Traces};
-pub use state::{Challenges, PublicState, States};
+pub use public_state::{Challenges, PublicState};
+pub use state::States;

@@ -12,7 +12,8 @@ use crate::accesses::{MAX_ACCESSES, Recorder, Run};
 use crate::class::Class;
 use crate::memory_check::{self, Shape};
 use crate::plan::Plan;
-use crate::state::{Challenges, PublicState, States};
+use crate::public_state::{Challenges, PublicState};
+use crate::state::States;
 use crate::synthesis::{self, PartValues};
 use crate::tree::depth;
 use crate::{Opening, PartTrace, PartitionError, PartitionedCircuit};
@@ -61,7 +62,6 @@ impl<F> Traces<F> {
         &self.values[..self.public]
     }
 
-    #[cfg(test)]
     pub(crate) fn values(&self) -> &[F] {
         &self.values
     }
@@ -179,7 +179,8 @@ impl<F: Poseidon2Field> Partition<F> {
 
     /// The part of the partition with which a verifier checks the public inputs.
     pub fn public_state(&self) -> PublicState {
-        PublicState::new(&self.plan)
+        let addresses = self.plan.by_address(self.plan.public());
+        PublicState::new(addresses, self.num_parts()).expect("a plan is sorted")
     }
 
     /// SHA-256 over all that the partition fixes: the field, the numbers of parts and public inputs,
@@ -274,6 +275,21 @@ impl<F: Poseidon2Field> Partition<F> {
         challenges: Challenges<F>,
         rng: &mut (impl RngCore + CryptoRng),
     ) -> Result<States<F>, PartitionError> {
+        self.salted_states(traces, challenges, |_| F::rand(rng))
+    }
+
+    /// As [`states`](Self::states), with a salt for the state after each part, which only the prover may
+    /// know.
+    ///
+    /// # Errors
+    ///
+    /// [`PartitionError::Length`] for traces of another partition.
+    pub fn salted_states(
+        &self,
+        traces: &Traces<F>,
+        challenges: Challenges<F>,
+        salt_of: impl FnMut(usize) -> F,
+    ) -> Result<States<F>, PartitionError> {
         self.check_traces(traces)?;
         let by_address = self.plan.sorted(0..self.plan.entries(), &traces.values);
         let values = &traces.values;
@@ -282,7 +298,7 @@ impl<F: Poseidon2Field> Partition<F> {
             values,
             &by_address,
             challenges,
-            rng,
+            salt_of,
         ))
     }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::public_state::are_sorted;
+
 /// The addresses of both traces. Addresses are numbers from 1 without gaps, those of the public
 /// inputs first; so are the entries of both traces: before the first part's come as many as there
 /// are public inputs.
@@ -38,22 +40,9 @@ impl Plan {
             order,
             starts,
         };
-        assert!(plan.is_sorted(), "addresses without gaps");
+        let by_address = plan.order.iter().map(|place| plan.by_part[*place as usize]);
+        assert!(are_sorted(by_address), "addresses without gaps");
         plan
-    }
-
-    /// True if the trace by address begins with address 1, and goes on with the same address or the
-    /// next: what [`Check::EqualValues`](crate::Check::EqualValues) relies on. Once, instead of in
-    /// every proof.
-    fn is_sorted(&self) -> bool {
-        let mut before = 0;
-        self.order.iter().all(|place| {
-            let address = self.by_part[*place as usize];
-            let step = address.wrapping_sub(before);
-            let is_first = before == 0;
-            before = address;
-            step == 1 || (step == 0 && !is_first)
-        })
     }
 
     /// The number of parts.

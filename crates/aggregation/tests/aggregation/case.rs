@@ -6,7 +6,8 @@ use ark_ff::{Field, UniformRand};
 use ark_std::rand::rngs::StdRng;
 use ark_std::rand::{Rng, SeedableRng};
 use proofmill_aggregation::{
-    Aggregate, AggregationEngine, Commitment, MirageClass, MirageIndex, MirageParts, Srs,
+    Aggregate, AggregationEngine, Commitment, MirageClass, MirageIndex, MirageParts,
+    MirageStatement, Srs,
 };
 use proofmill_groth16::Proof;
 
@@ -40,6 +41,20 @@ pub(crate) fn first<E: Pairing>(scalar: E::ScalarField) -> E::G1Affine {
 
 pub(crate) fn second<E: Pairing>(scalar: E::ScalarField) -> E::G2Affine {
     (E::G2::generator() * scalar).into_affine()
+}
+
+/// The context of all statements that no test changes.
+pub(crate) const CONTEXT: &[u8] = b"what was said before";
+
+pub(crate) const fn statement<'a, E: AggregationEngine>(
+    inputs: &'a [E::ScalarField],
+    commitment: &'a Commitment<E>,
+) -> MirageStatement<'a, E> {
+    MirageStatement {
+        context: CONTEXT,
+        inputs,
+        commitment,
+    }
 }
 
 // === impl Case ===
@@ -120,11 +135,15 @@ impl<E: AggregationEngine> Case<E> {
         self.prove_with(srs, index)
     }
 
+    pub(crate) fn statement<'a>(&'a self, commitment: &'a Commitment<E>) -> MirageStatement<'a, E> {
+        statement(&self.inputs, commitment)
+    }
+
     /// Under a key that may be for other parts.
     pub(crate) fn prove_with(&self, srs: &Srs<E>, index: MirageIndex<E>) -> Proved<E> {
         let commitment = index.commit(srs, &self.d).unwrap();
         let aggregate = index
-            .aggregate(srs, &self.inputs, &self.proofs, &self.d, &commitment)
+            .aggregate(srs, self.statement(&commitment), &self.proofs, &self.d)
             .unwrap();
         Proved {
             index,
@@ -139,7 +158,7 @@ impl<E: AggregationEngine> Case<E> {
 impl<E: AggregationEngine> Proved<E> {
     pub(crate) fn verifies(&self, inputs: &[E::ScalarField]) -> bool {
         let key = self.index.verifying_key();
-        key.verify(inputs, &self.commitment, &self.aggregate)
+        key.verify(statement(inputs, &self.commitment), &self.aggregate)
             .is_ok()
     }
 }

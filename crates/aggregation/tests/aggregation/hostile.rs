@@ -20,7 +20,7 @@ fn nothing_panics<E: AggregationEngine>(inputs: u64) {
         .run("aggregate", |bytes| {
             if let Ok(read) = Aggregate::<E>::from_bytes(bytes) {
                 assert_eq!(read.to_bytes(), bytes);
-                let verdict = key.verify(&case.inputs, &proved.commitment, &read);
+                let verdict = key.verify(case.statement(&proved.commitment), &read);
                 assert_eq!(verdict.is_ok(), bytes == aggregate);
             }
         });

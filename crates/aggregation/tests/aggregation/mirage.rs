@@ -4,11 +4,11 @@ use ark_ff::UniformRand;
 use ark_std::rand::Rng;
 use proofmill_aggregation::{
     Aggregate, AggregateKind, AggregateVerifyError, AggregationEngine, Commitment, IndexError,
-    MirageIndex, MirageVerifyingKey, Srs, SrsError,
+    MirageIndex, MirageStatement, MirageVerifyingKey, Srs, SrsError,
 };
 use proofmill_groth16::{Bls12_381, Bn254};
 
-use crate::case::{Case, Proved, first, rng, second, srs};
+use crate::case::{CONTEXT, Case, Proved, first, rng, second, srs, statement};
 use crate::naive::verify_mirage;
 
 /// Verdicts of both verifiers about the same bytes, which must be one.
@@ -22,11 +22,15 @@ fn verdict<E: AggregationEngine>(
         let key = MirageVerifyingKey::<E>::from_bytes(key).ok()?;
         let commitment = Commitment::<E>::from_bytes(commitment).ok()?;
         let aggregate = Aggregate::<E>::from_bytes(aggregate).ok()?;
-        Some(key.verify(inputs, &commitment, &aggregate).is_ok())
+        Some(
+            key.verify(statement(inputs, &commitment), &aggregate)
+                .is_ok(),
+        )
     };
     let fast = fast().unwrap_or(false);
     let name = E::CURVE.name();
-    let naive = verify_mirage::<E>(name, key, inputs, commitment, aggregate).unwrap_or(false);
+    let naive =
+        verify_mirage::<E>(name, key, CONTEXT, inputs, commitment, aggregate).unwrap_or(false);
     assert_eq!(fast, naive, "both verifiers agree");
     fast
 }
@@ -246,27 +250,36 @@ fn statements_are_bound() {
         aggregate,
         ..
     } = &proved;
-    assert_eq!(key.verify(&case.inputs, commitment, aggregate), Ok(()));
+    assert_eq!(key.verify(case.statement(commitment), aggregate), Ok(()));
 
     let swapped: Vec<_> = case.inputs.iter().rev().copied().collect();
     let invalid = Err(AggregateVerifyError::Invalid);
-    assert_eq!(key.verify(&swapped, commitment, aggregate), invalid);
+    assert_eq!(
+        key.verify(statement(&swapped, commitment), aggregate),
+        invalid
+    );
     let count = AggregateVerifyError::Count {
         what: "shared public inputs",
         expected: 2,
         found: 1,
     };
     assert_eq!(
-        key.verify(&case.inputs[..1], commitment, aggregate),
+        key.verify(statement(&case.inputs[..1], commitment), aggregate),
         Err(count)
     );
+
+    let elsewhere = MirageStatement {
+        context: b"what was said elsewhere",
+        ..case.statement(commitment)
+    };
+    assert_eq!(key.verify(elsewhere, aggregate), invalid);
 
     // Another statement's proof, and another's commitment.
     let other = Case::<E>::random(&mut rng(10), 6, 2, 2);
     let other_key = MirageIndex::new(&small, case.parts.clone()).unwrap();
     let other_commitment = other_key.commit(&small, &other.d).unwrap();
     assert_eq!(
-        key.verify(&case.inputs, &other_commitment, aggregate),
+        key.verify(case.statement(&other_commitment), aggregate),
         invalid
     );
 
@@ -284,7 +297,7 @@ fn statements_are_bound() {
     ] {
         let key = MirageIndex::new(srs, parts).unwrap();
         let key = key.verifying_key();
-        assert_eq!(key.verify(&case.inputs, commitment, aggregate), invalid);
+        assert_eq!(key.verify(case.statement(commitment), aggregate), invalid);
     }
 }
 
@@ -332,15 +345,22 @@ fn impossible_keys_and_numbers_are_refused() {
             capacity: 4
         })
     ));
+    assert!(matches!(
+        refusal(|case| case.parts.classes[1].eta = case.parts.classes[1].delta),
+        IndexError::Insecure { key: 1, .. }
+    ));
+    assert!(matches!(
+        refusal(|case| case.parts.classes[0].gamma = case.parts.beta),
+        IndexError::Insecure { key: 0, .. }
+    ));
     let index = MirageIndex::new(&srs, case.parts.clone()).unwrap();
     let commitment = index.commit(&srs, &case.d).unwrap();
     let refused = |srs: &Srs<E>, inputs: usize, proofs: usize, d: usize| {
         let aggregate = index.aggregate(
             srs,
-            &case.inputs[..inputs],
+            statement(&case.inputs[..inputs], &commitment),
             &case.proofs[..proofs],
             &case.d[..d],
-            &commitment,
         );
         aggregate.map(|_| ()).unwrap_err().to_string()
     };

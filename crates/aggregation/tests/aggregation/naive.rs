@@ -9,10 +9,10 @@ use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 use sha2::{Digest, Sha256};
 
 /// SHA-256 in a chain, as the page describes it.
-struct Chain(Vec<u8>);
+pub(crate) struct Chain(Vec<u8>);
 
 impl Chain {
-    fn new(protocol: &str, curve: &str) -> Self {
+    pub(crate) fn new(protocol: &str, curve: &str) -> Self {
         let mut chain = Self(Vec::new());
         chain.take("version", b"proofmill aggregation v1");
         chain.take("protocol", protocol.as_bytes());
@@ -20,7 +20,7 @@ impl Chain {
         chain
     }
 
-    fn take(&mut self, label: &str, bytes: &[u8]) {
+    pub(crate) fn take(&mut self, label: &str, bytes: &[u8]) {
         self.0.push(1);
         self.0.extend((label.len() as u64).to_le_bytes());
         self.0.extend(label.as_bytes());
@@ -28,7 +28,7 @@ impl Chain {
         self.0.extend(bytes);
     }
 
-    fn give(&mut self, label: &str) -> [u8; 64] {
+    pub(crate) fn give(&mut self, label: &str) -> [u8; 64] {
         self.0.push(2);
         self.0.extend((label.len() as u64).to_le_bytes());
         self.0.extend(label.as_bytes());
@@ -39,7 +39,7 @@ impl Chain {
         wide.try_into().unwrap()
     }
 
-    fn scalar<F: PrimeField>(&mut self, label: &str) -> F {
+    pub(crate) fn scalar<F: PrimeField>(&mut self, label: &str) -> F {
         F::from_le_bytes_mod_order(&self.give(label))
     }
 
@@ -49,16 +49,16 @@ impl Chain {
 }
 
 /// Bytes that are taken from the front.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
     }
 
-    fn number(&mut self) -> Option<usize> {
+    pub(crate) fn number(&mut self) -> Option<usize> {
         Some(u32::from_le_bytes(self.bytes(4)?.try_into().ok()?) as usize)
     }
 
@@ -97,7 +97,10 @@ impl<'a> Reader<'a> {
     }
 
     /// So many elements, and the bytes of all.
-    fn elements<E: Pairing>(&mut self, count: usize) -> Option<(Vec<PairingOutput<E>>, &'a [u8])> {
+    pub(crate) fn elements<E: Pairing>(
+        &mut self,
+        count: usize,
+    ) -> Option<(Vec<PairingOutput<E>>, &'a [u8])> {
         let all = self.0;
         let elements = (0..count).map(|_| Some(self.element::<E>()?.0));
         let elements = elements.collect::<Option<Vec<_>>>()?;
@@ -106,24 +109,24 @@ impl<'a> Reader<'a> {
 }
 
 /// The content of a verifying key's file.
-struct Key<E: Pairing> {
-    count: usize,
+pub(crate) struct Key<E: Pairing> {
+    pub(crate) count: usize,
     g1: Vec<E::G1Affine>,
     g2: Vec<E::G2Affine>,
     alpha_beta: PairingOutput<E>,
     inputs: Vec<Vec<PairingOutput<E>>>,
     constants: Vec<Vec<PairingOutput<E>>>,
-    digest: Vec<u8>,
+    pub(crate) digest: Vec<u8>,
 }
 
-fn compressed(point: impl CanonicalSerialize) -> Vec<u8> {
+pub(crate) fn compressed(point: impl CanonicalSerialize) -> Vec<u8> {
     let mut bytes = Vec::new();
     point.serialize_compressed(&mut bytes).unwrap();
     bytes
 }
 
 impl<E: Pairing> Key<E> {
-    fn read(bytes: &[u8], curve: &str) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8], curve: &str) -> Option<Self> {
         let mut reader = Reader(&bytes[..bytes.len() - 32]);
         reader.bytes(28)?;
         let (count, inputs) = (reader.number()?, reader.number()?);
@@ -175,6 +178,7 @@ impl<E: Pairing> Key<E> {
 pub(crate) fn verify_mirage<E: Pairing>(
     curve: &str,
     key: &[u8],
+    context: &[u8],
     inputs: &[E::ScalarField],
     commitment: &[u8],
     aggregate: &[u8],
@@ -183,6 +187,7 @@ pub(crate) fn verify_mirage<E: Pairing>(
     let mut chain = Chain::new("mirage aggregate", curve);
     chain.take("key", &key.digest);
     chain.take("proofs", &(key.count as u64).to_le_bytes());
+    chain.take("context", context);
     let scalars: Vec<u8> = inputs.iter().flat_map(compressed).collect();
     chain.take("shared public inputs", &scalars);
     chain.take("commitment to D", commitment);

@@ -91,8 +91,9 @@ impl<'c, F: PrimeField> CommittedR1cs<'c, F> {
 /// independent all the same: to know would take an elimination of the matrices, where one more constraint
 /// v·0 = 0 for each such variable v makes it certain.
 ///
-/// Soundness of a proof does not rest on it: whatever else a commitment can be opened to then satisfies
-/// the same constraints. Who uses committed values outside of the circuit does rely on it.
+/// Soundness of a single proof does not rest on it: whatever else a commitment can be opened to then
+/// satisfies the same constraints. A protocol that draws challenges from a commitment does, and whoever uses
+/// committed values outside of the circuit.
 pub fn unbound_variables<F: PrimeField>(r1cs: &R1cs<F>, committed: usize) -> Vec<usize> {
     let mut rows = Rows::new(r1cs, committed);
     let mut is_bound = vec![false; committed];

@@ -13,6 +13,16 @@
 //!
 //! so whoever has D may draw a challenge from it, which the rest of the witness depends on.
 //!
+//! # What a commitment binds
+//!
+//! The coefficients of D on the points \[pⱼ(s)/η\], and no more: these are the values that the system holds for. Not
+//! D itself: of a proof (A, B, C) with D anybody makes one with B + t·η and D + t·A for any t, and a prover one with
+//! A + t·η and D + t·B (in the first group). So that there is one commitment for a proof is not to be
+//! built upon, and the extractor of the paper's definition, whose opening is of D itself, does not exist; what
+//! protocols with challenges need does, in the algebraic group model: with values moved from D to A, after a
+//! challenge, β times their points would be left, which nothing cancels where the columns of committed variables are
+//! independent.
+//!
 //! ```
 //! use ark_ff::UniformRand;
 //! use proofmill_groth16::{Bn254, mirage};

@@ -6,6 +6,7 @@ use proofmill_circuits::gadgets::{Builder, Lc, Word};
 use proofmill_circuits::sha256::hash_words;
 use sha2::{Digest, Sha256};
 
+use super::SizeError;
 use crate::{Part, PartitionError, PartitionedCircuit, Wire};
 
 /// Most binary levels of a tree.
@@ -30,15 +31,6 @@ pub struct BigMerkleTree<F: PrimeField> {
     public_inputs: Vec<F>,
 }
 
-/// Sizes that a tree cannot have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{found} {what}: there must be {expected}")]
-pub struct SizeError {
-    what: &'static str,
-    expected: String,
-    found: usize,
-}
-
 /// A digest: eight words, as SHA-256 counts them.
 type Digest8 = [u32; 8];
 
@@ -52,18 +44,8 @@ impl<F: PrimeField> BigMerkleTree<F> {
     ///
     /// [`SizeError`] unless there are 1 to [`MAX_LOG_LEAVES`] levels and at least one hash.
     pub fn blank(log_leaves: usize, hashes: usize, portals: usize) -> Result<Self, SizeError> {
-        let size = |what, expected: String, found| SizeError {
-            what,
-            expected,
-            found,
-        };
-        if !(1..=MAX_LOG_LEAVES).contains(&log_leaves) {
-            let expected = format!("1 to {MAX_LOG_LEAVES}");
-            return Err(size("binary levels", expected, log_leaves));
-        }
-        if hashes == 0 {
-            return Err(size("hashes in each part", "at least 1".to_owned(), 0));
-        }
+        SizeError::check("binary levels", log_leaves, 1, MAX_LOG_LEAVES)?;
+        SizeError::check("hashes in each part", hashes, 1, u32::MAX as usize)?;
         Ok(Self {
             log_leaves,
             hashes,

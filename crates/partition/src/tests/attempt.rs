@@ -10,28 +10,28 @@ use crate::tree::Path;
 use crate::{Challenges, Check, Opening, PartTrace, Partition, PartitionedCircuit};
 
 /// An attempt to convince: a verifier's key, the prover's messages and the witnesses of all parts.
-pub(super) struct Attempt<'a, C> {
-    pub(super) partition: &'a Partition<Fr>,
+pub(crate) struct Attempt<'a, C> {
+    pub(crate) partition: &'a Partition<Fr>,
     /// The code that parts run: on the values of their traces.
-    pub(super) circuit: &'a C,
-    pub(super) challenges: Challenges<Fr>,
-    pub(super) public_inputs: Vec<Fr>,
-    pub(super) public_path: Path<Fr>,
-    pub(super) root: Fr,
-    pub(super) traces: Vec<PartTrace<Fr>>,
-    pub(super) openings: Vec<Opening<Fr>>,
+    pub(crate) circuit: &'a C,
+    pub(crate) challenges: Challenges<Fr>,
+    pub(crate) public_inputs: Vec<Fr>,
+    pub(crate) public_path: Path<Fr>,
+    pub(crate) root: Fr,
+    pub(crate) traces: Vec<PartTrace<Fr>>,
+    pub(crate) openings: Vec<Opening<Fr>>,
 }
 
 /// The check that refuses an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// Constraints of a part.
     Part(usize, Check),
     /// The verifier's own check of position 0.
     PublicInputs,
 }
 
-pub(super) fn challenges() -> Challenges<Fr> {
+pub(crate) fn challenges() -> Challenges<Fr> {
     let rng = &mut StdRng::seed_from_u64(5);
     Challenges {
         alpha: Fr::rand(rng),
@@ -42,7 +42,18 @@ pub(super) fn challenges() -> Challenges<Fr> {
 impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
     /// The attempt with these values of both traces, consistent in all that follows from them. The
     /// values of public inputs come first.
-    pub(super) fn new(
+    pub(crate) fn new(
+        partition: &'a Partition<Fr>,
+        circuit: &'a C,
+        by_part: &[Fr],
+        by_address: &[Fr],
+    ) -> Self {
+        Self::at(challenges(), partition, circuit, by_part, by_address)
+    }
+
+    /// As [`new`](Self::new), with challenges that are drawn elsewhere.
+    pub(crate) fn at(
+        challenges: Challenges<Fr>,
         partition: &'a Partition<Fr>,
         circuit: &'a C,
         by_part: &[Fr],
@@ -50,7 +61,8 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
     ) -> Self {
         let plan = partition.plan();
         let rng = &mut StdRng::seed_from_u64(6);
-        let states = States::new(plan, by_part, by_address, challenges(), rng);
+        let salts = |_| Fr::rand(rng);
+        let states = States::new(plan, by_part, by_address, challenges, salts);
         let traces = (0..partition.num_parts()).map(|part| PartTrace {
             by_part: by_part[plan.range(part)].to_vec(),
             by_address: by_address[plan.range(part)].to_vec(),
@@ -58,7 +70,7 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         let mut attempt = Self {
             partition,
             circuit,
-            challenges: challenges(),
+            challenges,
             public_inputs: by_part[plan.public()].to_vec(),
             public_path: states.public_path(),
             root: states.root(),
@@ -70,7 +82,7 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
     }
 
     /// Takes root and openings from other states.
-    pub(super) fn open(&mut self, states: &States<Fr>) {
+    pub(crate) fn open(&mut self, states: &States<Fr>) {
         self.root = states.root();
         self.public_path = states.public_path();
         let parts = 0..self.partition.num_parts();
@@ -79,7 +91,7 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
 
     /// All that refuses the attempt: unsatisfied constraints by part and purpose, each once. The
     /// instance of each part is the verifier's.
-    pub(super) fn refusals(&self) -> Vec<Refusal> {
+    pub(crate) fn refusals(&self) -> Vec<Refusal> {
         let mut refusals = Vec::new();
         let public = self.partition.public_state();
         let challenges = &self.challenges;
@@ -104,6 +116,13 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
 
     fn unsatisfied(&self, part: usize) -> Vec<Check> {
         let class = &self.partition.classes()[self.partition.class_of(part).unwrap()];
+        let rows = unsatisfied(class.system(), &self.z(part)).into_iter();
+        rows.map(|row| class.check_of(row).unwrap()).collect()
+    }
+
+    /// All values of a part, with the verifier's instance.
+    pub(crate) fn z(&self, part: usize) -> Vec<Fr> {
+        let class = &self.partition.classes()[self.partition.class_of(part).unwrap()];
         let trace = &self.traces[part];
         let (challenges, opening) = (&self.challenges, &self.openings[part]);
         let assignment = self
@@ -117,13 +136,12 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         assert_eq!(assignment.instance().len(), instance.len());
         let committed = &assignment.witness()[..class.layout().committed];
         assert_eq!(committed, trace.committed());
-        let rows = unsatisfied(class.system(), &z).into_iter();
-        rows.map(|row| class.check_of(row).unwrap()).collect()
+        z
     }
 }
 
 /// The constraints that an assignment does not satisfy.
-pub(super) fn unsatisfied(system: &R1cs<Fr>, z: &[Fr]) -> Vec<usize> {
+pub(crate) fn unsatisfied(system: &R1cs<Fr>, z: &[Fr]) -> Vec<usize> {
     let [a, b, c] = system.matrices().map(|matrix| {
         let mut out = vec![Fr::from(0u64); system.num_constraints()];
         system.multiply(matrix, z, &mut out).unwrap();

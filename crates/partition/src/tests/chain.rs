@@ -10,24 +10,24 @@ use crate::{Part, PartitionError, PartitionedCircuit, Wire};
 /// a cell adds up all that was made, plus the first part's value for each later part; the last part
 /// compares the cell with z.
 #[derive(Clone, Debug)]
-pub(super) struct Chain<F> {
-    pub(super) parts: usize,
-    pub(super) public: [F; 3],
+pub(crate) struct Chain<F> {
+    pub(crate) parts: usize,
+    pub(crate) public: [F; 3],
     /// Added to what the part reads at this place of its code, without the constraint system's
     /// knowledge.
-    pub(super) lie: Option<(usize, Read, F)>,
+    pub(crate) lie: Option<(usize, Read, F)>,
 }
 
 /// The reads of a middle part, at their places among its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Read {
+pub(crate) enum Read {
     Power = 0,
     First = 1,
     Cell = 2,
 }
 
 impl<F: Poseidon2Field> Chain<F> {
-    pub(super) fn blank(parts: usize) -> Self {
+    pub(crate) fn blank(parts: usize) -> Self {
         Self {
             parts,
             public: [F::ZERO; 3],
@@ -36,12 +36,12 @@ impl<F: Poseidon2Field> Chain<F> {
     }
 
     /// With values, the last public input computed natively.
-    pub(super) fn new(parts: usize, x: u64, y: u64) -> Self {
+    pub(crate) fn new(parts: usize, x: u64, y: u64) -> Self {
         Self::lying(parts, [x, y], None)
     }
 
     /// With values that follow from a lie.
-    pub(super) fn lying(parts: usize, public: [u64; 2], lie: Option<(usize, Read, F)>) -> Self {
+    pub(crate) fn lying(parts: usize, public: [u64; 2], lie: Option<(usize, Read, F)>) -> Self {
         let [x, y] = public.map(F::from);
         let told = |part: usize, read: Read| match lie {
             Some((liar, place, difference)) if (liar, place) == (part, read) => difference,

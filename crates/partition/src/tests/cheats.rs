@@ -2,7 +2,7 @@
 //! is meant for it refuses.
 
 use ark_bn254::Fr;
-use ark_ff::Field;
+use ark_ff::{Field, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 
 use super::attempt::{Attempt, Refusal, challenges};
@@ -10,9 +10,9 @@ use super::chain::{Chain, Read};
 use crate::plan::Plan;
 use crate::state::States;
 use crate::tree::{Leaf, Path, compress};
-use crate::{Check, Partition};
+use crate::{Challenges, Check, Partition};
 
-const PARTS: usize = 7;
+pub(crate) const PARTS: usize = 7;
 const LAST: usize = PARTS - 1;
 const PUBLIC: [u64; 2] = [5, 9];
 
@@ -20,14 +20,96 @@ const PUBLIC: [u64; 2] = [5, 9];
 const SET_POWER: usize = 3;
 
 /// A chain, and the values of an honest prover.
-struct Setting {
-    partition: Partition<Fr>,
+pub(crate) struct Setting {
+    pub(crate) partition: Partition<Fr>,
     circuit: Chain<Fr>,
     by_part: Vec<Fr>,
+    pub(crate) challenges: Challenges<Fr>,
 }
 
+/// A way to cheat: values, which are committed to, and what is made of them at the challenges.
+pub(crate) struct Cheat {
+    pub(crate) name: &'static str,
+    pub(crate) setting: fn() -> Setting,
+    pub(crate) attempt: fn(&Setting) -> Attempt<'_, Chain<Fr>>,
+}
+
+/// One of each kind, for whole proofs.
+pub(crate) const CHEATS: &[Cheat] = &[
+    Cheat {
+        name: "a portal with another value than written",
+        setting: || Setting::lying(Some((3, Read::Power, one()))),
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "a cell with a value that was never stored",
+        setting: || Setting::lying(Some((4, Read::Cell, one()))),
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "a stale value, across a border",
+        setting: || stale(3),
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "a renamed address",
+        setting: || renamed(3).0,
+        attempt: |setting| setting.attempt(&unnamed(setting, 3, renamed(3).1)),
+    },
+    Cheat {
+        name: "a trace that is no permutation",
+        setting: Setting::honest,
+        attempt: |setting| setting.attempt(&no_permutation(setting)),
+    },
+    Cheat {
+        name: "another value set than computed",
+        setting: other_value_set,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "swapped parts",
+        setting: Setting::honest,
+        attempt: swapped,
+    },
+    Cheat {
+        name: "a repeated part",
+        setting: repeated,
+        attempt: Setting::consistent,
+    },
+    Cheat {
+        name: "a repeated proof",
+        setting: Setting::honest,
+        attempt: repeated_proof,
+    },
+    Cheat {
+        name: "a leaf at another position",
+        setting: Setting::honest,
+        attempt: leaf_elsewhere,
+    },
+    Cheat {
+        name: "two leaves for one position",
+        setting: Setting::honest,
+        attempt: two_leaves,
+    },
+    Cheat {
+        name: "other start values",
+        setting: Setting::honest,
+        attempt: other_start,
+    },
+    Cheat {
+        name: "another public input",
+        setting: Setting::honest,
+        attempt: |setting| other_input(setting, 1),
+    },
+    Cheat {
+        name: "a public input that no part reads",
+        setting: unread_input,
+        attempt: |setting| setting.attempt(&unread_input_by_address(setting)),
+    },
+];
+
 impl Setting {
-    fn honest() -> Self {
+    pub(crate) fn honest() -> Self {
         Self::lying(None)
     }
 
@@ -44,6 +126,7 @@ impl Setting {
             partition,
             circuit,
             by_part,
+            challenges: challenges(),
         }
     }
 
@@ -56,7 +139,21 @@ impl Setting {
     }
 
     fn attempt(&self, by_address: &[Fr]) -> Attempt<'_, Chain<Fr>> {
-        Attempt::new(&self.partition, &self.circuit, &self.by_part, by_address)
+        let Self {
+            partition, circuit, ..
+        } = self;
+        Attempt::at(
+            self.challenges,
+            partition,
+            circuit,
+            &self.by_part,
+            by_address,
+        )
+    }
+
+    /// With values by address that are sorted as they should be.
+    pub(crate) fn consistent(&self) -> Attempt<'_, Chain<Fr>> {
+        self.attempt(&self.sorted(&self.by_part))
     }
 }
 
@@ -98,34 +195,48 @@ fn another_value_than_written() {
 /// A cell loaded with the value of the store before the last, which another part made.
 #[test]
 fn a_stale_value() {
-    let honest = Setting::honest();
     for part in 2..PARTS {
-        let [old, new] =
-            [part - 1, part].map(|part| honest.by_part[place(honest.plan(), part, Read::Cell)]);
-        let setting = Setting::lying(Some((part, Read::Cell, old - new)));
-        assert_eq!(
-            setting.by_part[place(setting.plan(), part, Read::Cell)],
-            old
-        );
-        let by_address = setting.sorted(&setting.by_part);
-        only(Check::EqualValues, &setting.attempt(&by_address).refusals());
+        only(Check::EqualValues, &stale(part).consistent().refusals());
     }
+}
+
+fn stale(part: usize) -> Setting {
+    let honest = Setting::honest();
+    let [old, new] =
+        [part - 1, part].map(|part| honest.by_part[place(honest.plan(), part, Read::Cell)]);
+    let setting = Setting::lying(Some((part, Read::Cell, old - new)));
+    let loaded = setting.by_part[place(setting.plan(), part, Read::Cell)];
+    assert_eq!(loaded, old);
+    setting
 }
 
 /// A part that reads the wire of another name: its entry in A is as it should be.
 #[test]
 fn a_renamed_address() {
-    let honest = Setting::honest();
     for part in 2..PARTS {
-        let [first, power] =
-            [Read::First, Read::Power].map(|read| honest.by_part[place(honest.plan(), part, read)]);
-        let difference = power - first;
-        let setting = Setting::lying(Some((part, Read::First, difference)));
-        let mut repaired = setting.by_part.clone();
-        repaired[place(setting.plan(), part, Read::First)] -= difference;
-        let refusals = setting.attempt(&setting.sorted(&repaired)).refusals();
+        let (setting, difference) = renamed(part);
+        let refusals = setting
+            .attempt(&unnamed(&setting, part, difference))
+            .refusals();
         assert_eq!(refusals, [Refusal::Part(LAST, Check::EqualProducts)]);
     }
+}
+
+/// The setting, and by how much what is read differs.
+fn renamed(part: usize) -> (Setting, Fr) {
+    let honest = Setting::honest();
+    let [first, power] =
+        [Read::First, Read::Power].map(|read| honest.by_part[place(honest.plan(), part, read)]);
+    let difference = power - first;
+    let setting = Setting::lying(Some((part, Read::First, difference)));
+    (setting, difference)
+}
+
+/// The values by address as they should be.
+fn unnamed(setting: &Setting, part: usize, difference: Fr) -> Vec<Fr> {
+    let mut repaired = setting.by_part.clone();
+    repaired[place(setting.plan(), part, Read::First)] -= difference;
+    setting.sorted(&repaired)
 }
 
 /// Values by address that satisfy all that is local, and are no permutation of those by part.
@@ -152,50 +263,60 @@ fn a_trace_that_is_no_permutation() {
 /// A portal set to another value than the circuit computes, which its reader goes on with.
 #[test]
 fn another_value_set() {
+    let refusals = other_value_set().consistent().refusals();
+    assert_eq!(refusals, [Refusal::Part(LAST - 1, Check::Circuit)]);
+}
+
+fn other_value_set() -> Setting {
     let mut setting = Setting::lying(Some((LAST, Read::Power, one())));
     let place = setting.plan().range(LAST - 1).start + SET_POWER;
     setting.by_part[place] += one();
-    let by_address = setting.sorted(&setting.by_part);
-    let refusals = setting.attempt(&by_address).refusals();
-    assert_eq!(refusals, [Refusal::Part(LAST - 1, Check::Circuit)]);
+    setting
 }
 
 /// Two parts of a class, with equal constants, in each other's place: neither state is where it should
 /// be. (Where the cut between the traces goes through an address, values differ there too.)
 #[test]
 fn swapped_parts() {
-    let setting = Setting::honest();
-    let by_address = setting.sorted(&setting.by_part);
-    let mut attempt = setting.attempt(&by_address);
-    attempt.traces.swap(2, 4);
-    attempt.openings.swap(2, 4);
-    let mut refusals = attempt.refusals();
+    let mut refusals = swapped(&Setting::honest()).refusals();
     refusals.retain(|refusal| !matches!(refusal, Refusal::Part(_, Check::EqualValues)));
     let expected = [2, 4]
         .map(|part| [Check::LeafBefore, Check::LeafAfter].map(|check| Refusal::Part(part, check)));
     assert_eq!(refusals, expected.concat());
 }
 
+fn swapped(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
+    let mut attempt = setting.consistent();
+    attempt.traces.swap(2, 4);
+    attempt.openings.swap(2, 4);
+    attempt
+}
+
 /// A part that does what one before it did, at its own position.
 #[test]
 fn a_repeated_part() {
+    only(Check::EqualValues, &repeated().consistent().refusals());
+}
+
+fn repeated() -> Setting {
     let mut setting = Setting::honest();
     let [from, to] = [2, 4].map(|part| setting.plan().range(part));
     setting.by_part.copy_within(from, to.start);
-    let by_address = setting.sorted(&setting.by_part);
-    only(Check::EqualValues, &setting.attempt(&by_address).refusals());
+    setting
 }
 
 /// A part that does what one before it did, with the states of that one.
 #[test]
 fn a_repeated_proof() {
-    let setting = Setting::honest();
-    let by_address = setting.sorted(&setting.by_part);
-    let mut attempt = setting.attempt(&by_address);
+    let expected = [Check::LeafBefore, Check::LeafAfter].map(|check| Refusal::Part(4, check));
+    assert_eq!(repeated_proof(&Setting::honest()).refusals(), expected);
+}
+
+fn repeated_proof(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
+    let mut attempt = setting.consistent();
     attempt.traces[4] = attempt.traces[2].clone();
     attempt.openings[4] = attempt.openings[2].clone();
-    let expected = [Check::LeafBefore, Check::LeafAfter].map(|check| Refusal::Part(4, check));
-    assert_eq!(attempt.refusals(), expected);
+    attempt
 }
 
 /// The leaves of traces that are no permutations of each other, but for the last, which has equal
@@ -203,7 +324,14 @@ fn a_repeated_proof() {
 fn forged(setting: &Setting, by_address: &[Fr]) -> (Vec<Leaf<Fr>>, Leaf<Fr>) {
     let rng = &mut StdRng::seed_from_u64(7);
     let by_part = &setting.by_part;
-    let states = States::new(setting.plan(), by_part, by_address, challenges(), rng);
+    let salts = |_| Fr::rand(rng);
+    let states = States::new(
+        setting.plan(),
+        by_part,
+        by_address,
+        setting.challenges,
+        salts,
+    );
     let mut leaves = states.leaves().to_vec();
     let ratio = leaves[PARTS].by_address * leaves[PARTS].by_part.inverse().unwrap();
     let forged = Leaf {
@@ -218,27 +346,37 @@ fn forged(setting: &Setting, by_address: &[Fr]) -> (Vec<Leaf<Fr>>, Leaf<Fr>) {
 #[test]
 fn a_leaf_at_another_position() {
     let setting = Setting::honest();
-    let by_address = no_permutation(&setting);
-    let (mut leaves, forged) = forged(&setting, &by_address);
+    let attempt = leaf_elsewhere(&setting);
+    assert_eq!(attempt.refusals(), [Refusal::Part(LAST, Check::LeafBefore)]);
+}
+
+fn leaf_elsewhere(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
+    let by_address = no_permutation(setting);
+    let (mut leaves, forged) = forged(setting, &by_address);
     let spare = leaves.len();
     leaves.push(forged);
     let mut attempt = setting.attempt(&by_address);
-    let states = States::from_leaves(challenges(), leaves);
+    let states = States::from_leaves(setting.challenges, leaves);
     attempt.open(&states);
     attempt.openings.truncate(PARTS);
     attempt.openings[LAST].before = forged;
     attempt.openings[LAST].before_path = states.opening(spare - 1).unwrap().after_path;
-    assert_eq!(attempt.refusals(), [Refusal::Part(LAST, Check::LeafBefore)]);
+    attempt
 }
 
 /// The forged state is at the right position, under another root.
 #[test]
 fn two_leaves_for_one_position() {
     let setting = Setting::honest();
-    let by_address = no_permutation(&setting);
-    let (leaves, forged) = forged(&setting, &by_address);
+    let attempt = two_leaves(&setting);
+    assert_eq!(attempt.refusals(), [Refusal::Part(LAST, Check::LeafBefore)]);
+}
+
+fn two_leaves(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
+    let by_address = no_permutation(setting);
+    let (leaves, forged) = forged(setting, &by_address);
     let mut attempt = setting.attempt(&by_address);
-    attempt.open(&States::from_leaves(challenges(), leaves));
+    attempt.open(&States::from_leaves(setting.challenges, leaves));
     let opening = &mut attempt.openings[LAST];
     let mut children = opening.before_path.children().to_vec();
     let mut node = forged.hash();
@@ -248,59 +386,75 @@ fn two_leaves_for_one_position() {
     }
     opening.before = forged;
     opening.before_path = Path::new(children);
-    assert_eq!(attempt.refusals(), [Refusal::Part(LAST, Check::LeafBefore)]);
+    attempt
 }
 
 /// All states have a factor more that makes the products equal in the end; what the public inputs
 /// make has not.
 #[test]
 fn other_start_values() {
-    let setting = Setting::honest();
-    let by_address = no_permutation(&setting);
+    let refusals = other_start(&Setting::honest()).refusals();
+    assert_eq!(refusals, [Refusal::PublicInputs]);
+}
+
+fn other_start(setting: &Setting) -> Attempt<'_, Chain<Fr>> {
+    let by_address = no_permutation(setting);
     let mut attempt = setting.attempt(&by_address);
-    let (mut leaves, forged) = forged(&setting, &by_address);
+    let (mut leaves, forged) = forged(setting, &by_address);
     let ratio = forged.by_part * leaves[LAST].by_part.inverse().unwrap();
     for leaf in &mut leaves[..PARTS] {
         leaf.by_part *= ratio;
     }
-    attempt.open(&States::from_leaves(challenges(), leaves));
-    assert_eq!(attempt.refusals(), [Refusal::PublicInputs]);
+    attempt.open(&States::from_leaves(setting.challenges, leaves));
+    attempt
 }
 
 #[test]
 fn another_public_input() {
     let setting = Setting::honest();
-    let by_address = setting.sorted(&setting.by_part);
     for index in 0..setting.circuit.public.len() {
-        let mut attempt = setting.attempt(&by_address);
-        attempt.public_inputs[index] += one();
-        assert_eq!(attempt.refusals(), [Refusal::PublicInputs]);
+        let refusals = other_input(&setting, index).refusals();
+        assert_eq!(refusals, [Refusal::PublicInputs]);
     }
-    let mut attempt = setting.attempt(&by_address);
+    let mut attempt = setting.consistent();
     attempt.public_inputs.pop();
     assert_eq!(attempt.refusals(), [Refusal::PublicInputs]);
+}
+
+fn other_input(setting: &Setting, index: usize) -> Attempt<'_, Chain<Fr>> {
+    let mut attempt = setting.consistent();
+    attempt.public_inputs[index] += one();
+    attempt
 }
 
 /// The state at position 0 is that of the public input that is claimed; parts read another.
 #[test]
 fn a_public_input_that_no_part_reads() {
+    let setting = unread_input();
+    let attempt = setting.attempt(&unread_input_by_address(&setting));
+    let expected = [Refusal::Part(LAST, Check::EqualProducts)];
+    assert_eq!(attempt.refusals(), expected);
+}
+
+fn unread_input() -> Setting {
     let mut setting = Setting::honest();
-    let true_values = setting.by_part.clone();
     setting.by_part[0] += one();
+    setting
+}
+
+/// The first two entries by address are the input and its reader: both as is claimed.
+fn unread_input_by_address(setting: &Setting) -> Vec<Fr> {
     let mut by_address = setting.sorted(&setting.by_part);
-    // The first two entries by address are the input and its reader.
-    assert_eq!(by_address[..2], [true_values[0] + one(), true_values[0]]);
+    assert_eq!(by_address[0], by_address[1] + one());
     by_address[1] += one();
-    let refusals = setting.attempt(&by_address).refusals();
-    assert_eq!(refusals, [Refusal::Part(LAST, Check::EqualProducts)]);
+    by_address
 }
 
 /// Challenges that others drew: states made for them are not those of the public inputs.
 #[test]
 fn other_challenges() {
     let setting = Setting::honest();
-    let by_address = setting.sorted(&setting.by_part);
-    let mut attempt = setting.attempt(&by_address);
+    let mut attempt = setting.consistent();
     attempt.challenges.beta += one();
     let refusals = attempt.refusals();
     assert!(refusals.contains(&Refusal::PublicInputs));

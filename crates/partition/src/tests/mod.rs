@@ -1,8 +1,8 @@
 //! Whole circuits in parts: what holds, what each cheat fails at, what it costs.
 
-mod attempt;
-mod chain;
-mod cheats;
+pub(crate) mod attempt;
+pub(crate) mod chain;
+pub(crate) mod cheats;
 mod classes;
 mod completeness;
 mod random;

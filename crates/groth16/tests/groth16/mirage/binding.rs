@@ -96,6 +96,29 @@ fn commitments_of_other_proofs_and_keys_are_refused() {
     }
 }
 
+/// What is not bound, as the module says: from a proof anybody makes one with a commitment that is another point, to
+/// the same values.
+#[test]
+fn a_proof_has_related_commitments() {
+    let rng = &mut StdRng::seed_from_u64(9);
+    let case = Case::<Bn254>::random(SMALL, rng);
+    let proof = &case.proof;
+    let t = <Bn254 as ark_ec::pairing::Pairing>::ScalarField::rand(rng);
+    let d = case.commitment.point + proof.a * t;
+    let eta = case.key.vk().eta_g2;
+    let changed = Proof {
+        b: (proof.b + eta * t).into_affine(),
+        ..*proof
+    };
+    let commitment = Commitment {
+        point: d.into_affine(),
+    };
+    assert_ne!(commitment, case.commitment);
+    assert!(case.holds(case.inputs(), &commitment, &changed));
+    assert!(!case.holds(case.inputs(), &commitment, proof));
+    assert!(!case.holds(case.inputs(), &case.commitment, &changed));
+}
+
 fn tampered<E: Engine>() {
     let rng = &mut StdRng::seed_from_u64(3);
     let case = Case::<E>::random(SMALL, rng);

@@ -1,0 +1,309 @@
+//! The key to prove with: a partition, the keys of its classes, and what aggregation needs of both.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ark_ec::{AffineRepr, CurveGroup};
+use proofmill_aggregation::{MirageClass, MirageIndex, MirageParts, Srs};
+use proofmill_groth16::mirage::{
+    CommittedR1csError, PreparedInputs, PreparedVerifyingKey, ProvingKey, ResidentKey,
+    VerifyingKey as ClassVerifyingKey,
+};
+use proofmill_groth16::{Check, InsecureKey, KeyError, ProveError, Residency, VerifyError};
+
+use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
+use super::{PartitionEngine, SHARED};
+use crate::Partition;
+
+/// A partition with the keys that its proofs are made and verified with.
+#[derive(Debug)]
+pub struct Index<E: PartitionEngine> {
+    partition: Partition<E::ScalarField>,
+    classes: Vec<PreparedVerifyingKey<E>>,
+    parts: MirageIndex<E>,
+    verifying_key: VerifyingKey<E>,
+}
+
+/// The proving keys of all classes.
+#[derive(Debug)]
+pub enum ClassKeys<E: PartitionEngine> {
+    /// In memory, in the order of classes.
+    Held(Vec<Arc<ResidentKey<E>>>),
+    /// In a folder: each is read when parts of its class come, and dropped after them.
+    Files {
+        /// The folder, with a file `class-0.pk` and so on.
+        folder: PathBuf,
+        /// The way a key is held while it is used.
+        residency: Residency,
+    },
+}
+
+/// Keys and a partition that do not go together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// More public inputs than a verifying key may have.
+    #[error("{0} public inputs: a verifying key has {MAX_PUBLIC_INPUTS} at most; hash them")]
+    PublicInputs(usize),
+    /// Another number of keys than of classes.
+    #[error("{found} keys for {expected} classes")]
+    Classes {
+        /// The number of classes.
+        expected: usize,
+        /// The number of keys.
+        found: usize,
+    },
+    /// A key that is for other constraints.
+    #[error(
+        "the key of class {class} ({name}) is for another circuit: make keys of this partition"
+    )]
+    OtherCircuit {
+        /// The class, from 0.
+        class: usize,
+        /// Its name.
+        name: String,
+    },
+    /// Keys of two setups.
+    #[error("the keys of classes 0 and {class} are of two setups: make all keys in one")]
+    OtherSetup {
+        /// The class, from 0.
+        class: usize,
+    },
+    /// Committed variables that a commitment would not bind.
+    #[error("class {class}: {source}")]
+    Unbound {
+        /// The class, from 0.
+        class: usize,
+        /// The reason.
+        source: CommittedR1csError,
+    },
+    /// A key under which anybody could make proofs.
+    #[error("the key of class {class}: {source}")]
+    Insecure {
+        /// The class, from 0.
+        class: usize,
+        /// The weakness.
+        source: InsecureKey,
+    },
+    /// The aggregation's key could not be made.
+    #[error(transparent)]
+    Aggregation(#[from] proofmill_aggregation::IndexError),
+    /// A proving key that could not be read.
+    #[error("the key of class {class}: {source}")]
+    Key {
+        /// The class, from 0.
+        class: usize,
+        /// The reason.
+        source: KeyError,
+    },
+    /// A proving key that could not be held.
+    #[error("the key of class {class}: {source}")]
+    Resident {
+        /// The class, from 0.
+        class: usize,
+        /// The reason.
+        source: ProveError,
+    },
+}
+
+// === impl Index ===
+
+impl<E: PartitionEngine> Index<E> {
+    /// Makes the keys to prove and to verify with (Agg.G of figure 6, section 6.3). A verifier that trusts nobody
+    /// makes its own from the same partition, keys and reference string, and compares digests.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError`] if they do not go together.
+    pub fn new(
+        partition: Partition<E::ScalarField>,
+        keys: Vec<ClassVerifyingKey<E>>,
+        srs: &Srs<E>,
+    ) -> Result<Self, IndexError> {
+        if partition.num_public_inputs() > MAX_PUBLIC_INPUTS {
+            return Err(IndexError::PublicInputs(partition.num_public_inputs()));
+        }
+        check_keys(&partition, &keys)?;
+        let parts = MirageIndex::new(srs, mirage_parts(&partition, &keys))?;
+        let verifying_key = VerifyingKey::new(
+            partition.digest(),
+            partition.public_state(),
+            parts.verifying_key().clone(),
+        );
+        Ok(Self {
+            partition,
+            classes: keys.into_iter().map(PreparedVerifyingKey::from).collect(),
+            parts,
+            verifying_key: verifying_key.expect("parts share the inputs of a partition"),
+        })
+    }
+
+    /// The partition.
+    pub const fn partition(&self) -> &Partition<E::ScalarField> {
+        &self.partition
+    }
+
+    /// The key to verify with.
+    pub const fn verifying_key(&self) -> &VerifyingKey<E> {
+        &self.verifying_key
+    }
+
+    /// The key with which the parts' proofs are aggregated.
+    pub const fn parts(&self) -> &MirageIndex<E> {
+        &self.parts
+    }
+
+    /// The class of a part, and what verifies its own proof: the key, and the inputs that the partition fixes.
+    pub(super) fn verifier_of(&self, part: usize) -> (&PreparedVerifyingKey<E>, PreparedInputs<E>) {
+        let parts = self.parts.parts();
+        let class = parts.class_of[part] as usize;
+        let key = &self.classes[class];
+        let instance = key.vk().plain.instance;
+        // The point of aggregation has the leading one too.
+        let point = parts.inputs[0][part].into_group() - instance[0];
+        let prepared = PreparedInputs {
+            first: SHARED,
+            count: instance.len() - 1 - SHARED,
+            point: point.into_affine(),
+        };
+        (key, prepared)
+    }
+}
+
+fn check_keys<E: PartitionEngine>(
+    partition: &Partition<E::ScalarField>,
+    keys: &[ClassVerifyingKey<E>],
+) -> Result<(), IndexError> {
+    let classes = partition.classes();
+    if keys.len() != classes.len() {
+        let (expected, found) = (classes.len(), keys.len());
+        return Err(IndexError::Classes { expected, found });
+    }
+    for (number, (class, key)) in classes.iter().zip(keys).enumerate() {
+        let system = class
+            .committed_system()
+            .map_err(|source| IndexError::Unbound {
+                class: number,
+                source,
+            })?;
+        let is_of_class = key.plain.circuit == class.digest()
+            && key.committed == system.committed()
+            && key.plain.instance.len() == class.system().num_instance();
+        if !is_of_class {
+            return Err(IndexError::OtherCircuit {
+                class: number,
+                name: class.name().to_owned(),
+            });
+        }
+        let shared = |key: &ClassVerifyingKey<E>| (key.plain.alpha_g1, key.plain.beta_g2);
+        if shared(key) != shared(&keys[0]) {
+            return Err(IndexError::OtherSetup { class: number });
+        }
+        key.require_secure()
+            .map_err(|source| IndexError::Insecure {
+                class: number,
+                source,
+            })?;
+    }
+    Ok(())
+}
+
+fn mirage_parts<E: PartitionEngine>(
+    partition: &Partition<E::ScalarField>,
+    keys: &[ClassVerifyingKey<E>],
+) -> MirageParts<E> {
+    let count = partition.num_parts();
+    let mut class_of = Vec::with_capacity(count);
+    let mut inputs = vec![Vec::new(); 1 + SHARED];
+    for part in 0..count {
+        let class = partition.class_of(part).expect("there is such a part");
+        let preprocessed = partition.preprocessed(part).expect("there is such a part");
+        let key = &keys[class];
+        let fixed = PreparedInputs::new(key, SHARED, &preprocessed);
+        let fixed: Result<_, VerifyError> = fixed;
+        let fixed = fixed
+            .expect("the key has as many inputs as the class")
+            .point;
+        let instance = &key.plain.instance;
+        inputs[0].push((fixed.into_group() + instance[0]).into_affine());
+        for shared in 1..=SHARED {
+            inputs[shared].push(instance[shared]);
+        }
+        class_of.push(class as u32);
+    }
+    let classes = keys.iter().map(|key| MirageClass {
+        gamma: key.plain.gamma_g2,
+        delta: key.plain.delta_g2,
+        eta: key.eta_g2,
+    });
+    MirageParts {
+        alpha: keys[0].plain.alpha_g1,
+        beta: keys[0].plain.beta_g2,
+        classes: classes.collect(),
+        class_of,
+        inputs,
+    }
+}
+
+// === impl ClassKeys ===
+
+impl<E: PartitionEngine> ClassKeys<E> {
+    /// The file of a class's key in a folder.
+    pub fn path(folder: &Path, class: usize) -> PathBuf {
+        folder.join(format!("class-{class}.pk"))
+    }
+
+    /// Holds all keys, in the order of classes.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Resident`] if one is for another class.
+    pub fn hold(
+        partition: &Partition<E::ScalarField>,
+        keys: Vec<ProvingKey<E>>,
+        residency: Residency,
+    ) -> Result<Self, IndexError> {
+        let (expected, found) = (partition.classes().len(), keys.len());
+        if expected != found {
+            return Err(IndexError::Classes { expected, found });
+        }
+        let keys = keys.into_iter().enumerate();
+        let held = keys.map(|(class, key)| resident(partition, class, key, residency));
+        Ok(Self::Held(held.collect::<Result<_, _>>()?))
+    }
+
+    /// The key of a class.
+    ///
+    /// # Errors
+    ///
+    /// [`IndexError::Key`], [`IndexError::Resident`]; [`IndexError::Classes`] if fewer are held.
+    pub(super) fn key(
+        &self,
+        partition: &Partition<E::ScalarField>,
+        class: usize,
+    ) -> Result<Arc<ResidentKey<E>>, IndexError> {
+        match self {
+            Self::Held(keys) => keys.get(class).cloned().ok_or(IndexError::Classes {
+                expected: partition.classes().len(),
+                found: keys.len(),
+            }),
+            Self::Files { folder, residency } => {
+                let key = ProvingKey::load(&Self::path(folder, class), Check::Checksum)
+                    .map_err(|source| IndexError::Key { class, source })?;
+                resident(partition, class, key, *residency)
+            }
+        }
+    }
+}
+
+fn resident<E: PartitionEngine>(
+    partition: &Partition<E::ScalarField>,
+    class: usize,
+    key: ProvingKey<E>,
+    residency: Residency,
+) -> Result<Arc<ResidentKey<E>>, IndexError> {
+    let system = Arc::clone(partition.classes()[class].system());
+    let resident = ResidentKey::new(key, system, residency);
+    let resident = resident.map_err(|source| IndexError::Resident { class, source })?;
+    Ok(Arc::new(resident))
+}

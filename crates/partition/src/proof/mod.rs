@@ -1,0 +1,43 @@
+//! One proof for a circuit in parts: sections 4 to 6 of Hekaton (eprint.iacr.org/2024/1208) put together.
+//!
+//! 1. Each class of parts has a Mirage key ([`proofmill_groth16::mirage`]); all keys share α and β of their setup.
+//! 2. [`Index::new`] turns a partition, these keys and a reference string into the key to prove with and the
+//!    [`VerifyingKey`], whose size depends on neither the number of parts nor their size.
+//! 3. [`Prover::prove`] traces the circuit; commits to each part's share of both traces; draws α and β of the
+//!    memory check from all of them; proves each part; aggregates. One part is held at a time, and a
+//!    [`Journal`] remembers what was done.
+//! 4. [`VerifyingKey::verify`] needs the key, the public inputs and the proof.
+//!
+//! `docs/partition.md` has the transcript, and what is assumed.
+//!
+//! # What is hidden
+//!
+//! A proof tells nothing beyond the partition, the keys and the public inputs: a part's commitment and proof are
+//! blinded, so that both can be made from the trapdoor alone, and the aggregate is a function of them; of the
+//! states between parts the proof has hashes only, each with a random salt of the field's size. Times and the
+//! memory that proving takes are not hidden from whoever can observe the prover.
+
+mod index;
+mod journal;
+mod prover;
+mod secrets;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod verifier;
+
+pub use index::{ClassKeys, Index, IndexError};
+pub use journal::{Journal, JournalError};
+pub use prover::{ProveError, Prover, Step};
+pub use verifier::{PartitionProof, PartitionProofError, VerifyError, VerifyingKey};
+
+use proofmill_aggregation::AggregationEngine;
+use proofmill_kernels::Poseidon2Field;
+
+/// A curve that circuits in parts are proved over: BN254 and BLS12-381.
+pub trait PartitionEngine: AggregationEngine<ScalarField: Poseidon2Field> {}
+
+impl<E: AggregationEngine<ScalarField: Poseidon2Field>> PartitionEngine for E {}
+
+/// Public inputs that all parts share: the root of the tree of states, α and β.
+const SHARED: usize = 3;

@@ -1,0 +1,151 @@
+//! The state that the public inputs make, which a verifier computes itself.
+
+use proofmill_kernels::Poseidon2Field;
+
+use crate::tree::{Leaf, Path, depth};
+
+/// The point at which the running products are evaluated: drawn after the traces are committed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Challenges<F> {
+    /// The point: each entry's factor is α − (address + β · value).
+    pub alpha: F,
+    /// The weight of values.
+    pub beta: F,
+}
+
+/// The addresses with which a verifier checks that the public inputs are at position 0 of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicState {
+    /// The addresses of the first entries of the trace by address, as many as there are public
+    /// inputs, each of which has the address that is its number from 1.
+    addresses: Vec<u32>,
+    depth: usize,
+}
+
+/// Products at the challenges, and the last value by address: a leaf without its salt.
+pub(crate) struct Running<F> {
+    challenges: Challenges<F>,
+    value: F,
+    by_part: F,
+    by_address: F,
+}
+
+/// True if addresses begin with 1, and each further one is that of the entry before or the next: what
+/// [`Check::EqualValues`](crate::Check::EqualValues) relies on. Once, instead of in every proof.
+pub(crate) fn are_sorted(mut addresses: impl Iterator<Item = u32>) -> bool {
+    let mut before = 0;
+    addresses.all(|address| {
+        let step = address.wrapping_sub(before);
+        let is_first = before == 0;
+        before = address;
+        step == 1 || (step == 0 && !is_first)
+    })
+}
+
+// === impl Challenges ===
+
+impl<F: Poseidon2Field> Challenges<F> {
+    /// The factor of an entry.
+    fn factor(&self, address: u32, value: F) -> F {
+        self.alpha - F::from(address) - self.beta * value
+    }
+}
+
+// === impl Running ===
+
+impl<F: Poseidon2Field> Running<F> {
+    pub(crate) fn new(challenges: Challenges<F>) -> Self {
+        Self {
+            challenges,
+            value: F::zero(),
+            by_part: F::one(),
+            by_address: F::one(),
+        }
+    }
+
+    /// Further entries of both traces: addresses, and values.
+    pub(crate) fn advance(
+        &mut self,
+        addresses_by_part: impl Iterator<Item = u32>,
+        by_part: &[F],
+        addresses_by_address: impl Iterator<Item = u32>,
+        by_address: &[F],
+    ) {
+        for (address, value) in addresses_by_part.zip(by_part) {
+            self.by_part *= self.challenges.factor(address, *value);
+        }
+        for (address, value) in addresses_by_address.zip(by_address) {
+            self.by_address *= self.challenges.factor(address, *value);
+            self.value = *value;
+        }
+    }
+
+    pub(crate) const fn leaf(&self, salt: F) -> Leaf<F> {
+        Leaf {
+            salt,
+            value: self.value,
+            by_part: self.by_part,
+            by_address: self.by_address,
+        }
+    }
+}
+
+// === impl PublicState ===
+
+impl PublicState {
+    /// Of a partition with so many parts, from the addresses of the first entries of its trace by address, as
+    /// many as it has public inputs. Nothing if no partition has them: they begin with 1, and each further one
+    /// is that of the entry before or the next.
+    pub fn new(addresses: Vec<u32>, parts: usize) -> Option<Self> {
+        are_sorted(addresses.iter().copied()).then(|| Self {
+            addresses,
+            depth: depth(parts.saturating_add(1)),
+        })
+    }
+
+    /// The addresses of the first entries of the trace by address.
+    pub fn addresses(&self) -> &[u32] {
+        &self.addresses
+    }
+
+    /// The number of public inputs.
+    pub const fn num_public_inputs(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Levels of the tree, and so of the path of the leaf at position 0.
+    pub const fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// The leaf at position 0: the state that the public inputs make. Nothing for another number of them.
+    pub fn leaf<F: Poseidon2Field>(
+        &self,
+        public_inputs: &[F],
+        challenges: &Challenges<F>,
+    ) -> Option<Leaf<F>> {
+        if public_inputs.len() != self.addresses.len() {
+            return None;
+        }
+        let mut running = Running::new(*challenges);
+        // The first entries by address are of public inputs only: each has at least one.
+        let value = |address: &u32| public_inputs[*address as usize - 1];
+        let by_address: Vec<F> = self.addresses.iter().map(value).collect();
+        let addresses = self.addresses.iter().copied();
+        running.advance(1.., public_inputs, addresses, &by_address);
+        Some(running.leaf(F::zero()))
+    }
+
+    /// True if these public inputs are at position 0 of the tree with this root: what a verifier
+    /// must check besides the proofs of all parts.
+    pub fn holds<F: Poseidon2Field>(
+        &self,
+        public_inputs: &[F],
+        challenges: &Challenges<F>,
+        root: F,
+        path: &Path<F>,
+    ) -> bool {
+        self.leaf(public_inputs, challenges)
+            .is_some_and(|leaf| path.leads(&leaf, 0, self.depth, root))
+    }
+}
