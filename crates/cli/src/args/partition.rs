@@ -1,0 +1,192 @@
+//! The commands for circuits in parts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::aggregate::CurveName;
+use super::circuits::Threads;
+use super::engine::size;
+
+const EXAMPLES: &str = "\
+Examples, for a Merkle tree over eight leaves, one hash to a part:
+  head -c 512 /dev/urandom > leaves
+  proofmill partition setup merkle-tree --levels 3 -o tree
+  proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json
+  proofmill partition verify --key tree/verifying.key --public tree.public.json tree.proof
+
+The verifier needs the key, the public inputs and the proof, and nothing else. All three have sizes that
+do not grow with the parts, but the proof's, which grows with the logarithm of their number.";
+
+const SETUP_EXAMPLES: &str = "\
+Examples:
+  proofmill partition setup merkle-tree --levels 3 -o tree
+  proofmill partition setup merkle-tree --levels 10 --hashes 4 --portals 100 --curve bls12-381 -o large
+  proofmill partition setup squarings --parts 7 -o squarings
+
+Parts of a class share a key: keys take place and time by class, whatever the number of parts.";
+
+const PROVE_EXAMPLES: &str = "\
+Examples:
+  proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json
+  proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json --memory 4GiB
+
+One part is held at a time. What was done is in the journal, NAME.journal beside the proof, until the proof
+is written: stopped by Ctrl-C, a signal or a power cut, the same command goes on where it was. The journal is
+secret: with the proof it would tell the witness.";
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  proofmill partition verify --key tree/verifying.key --public tree.public.json tree.proof
+
+Exit codes: 0 the proof is valid; 1 it is not; 2 the command line is wrong; 3 there is no verdict: a file
+cannot be read, or the key is of no use.";
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  proofmill partition info tree
+  proofmill partition info tree/verifying.key
+  proofmill partition info tree.proof";
+
+/// `proofmill partition`
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
+pub(crate) enum Partition {
+    /// Make the keys of a circuit in parts, for development.
+    ///
+    /// Whoever runs it, or can read its memory, could forge proofs.
+    Setup(PartitionSetup),
+    /// Prove a circuit in parts, one part after the other, and make one proof of all.
+    Prove(PartitionProve),
+    /// Verify the proof of a circuit in parts.
+    Verify(PartitionVerify),
+    /// What keys, a verifying key or a proof are for, and what each part costs.
+    Info(PartitionInfo),
+}
+
+/// A circuit in parts that comes with the program.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Circuit {
+    /// A Merkle tree of SHA-256, one node to a part: the benchmark of the Hekaton paper.
+    MerkleTree(MerkleTree),
+    /// Repeated squarings: the smallest circuit of any number of parts.
+    Squarings(Squarings),
+}
+
+/// `proofmill partition setup merkle-tree`
+#[derive(Debug, Args)]
+pub(crate) struct MerkleTree {
+    /// Levels of the tree: 2 to this power leaves of 64 bytes, and twice as many parts.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=19))]
+    pub(crate) levels: u8,
+    /// Hashes in each part: its node's, and so many less one of the digest again.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub(crate) hashes: u16,
+    /// Values that each part hands on to the next, beside the digests.
+    #[arg(long, value_name = "N", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) portals: u32,
+    #[command(flatten)]
+    pub(crate) setup: SetupArgs,
+}
+
+/// `proofmill partition setup squarings`
+#[derive(Debug, Args)]
+pub(crate) struct Squarings {
+    /// Parts.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub(crate) parts: u32,
+    /// Squarings of each value in each part.
+    #[arg(long, value_name = "N", default_value_t = 4,
+          value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    pub(crate) squarings: u32,
+    /// Values that each part hands on to the next.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) portals: u32,
+    #[command(flatten)]
+    pub(crate) setup: SetupArgs,
+}
+
+/// `proofmill partition setup`
+#[derive(Debug, Args)]
+#[command(after_help = SETUP_EXAMPLES)]
+pub(crate) struct PartitionSetup {
+    #[command(subcommand)]
+    pub(crate) circuit: Circuit,
+}
+
+/// The arguments of every setup.
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    /// The curve.
+    #[arg(long, value_enum, default_value_t = CurveName::Bn254)]
+    pub(crate) curve: CurveName,
+    /// The folder that the keys go into, which must not be there yet.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill partition prove`
+#[derive(Debug, Args)]
+#[command(after_help = PROVE_EXAMPLES)]
+pub(crate) struct PartitionProve {
+    /// The folder with the keys.
+    #[arg(value_name = "DIR")]
+    pub(crate) keys: PathBuf,
+    /// The secret input: of a tree its leaves, 64 bytes each; of squarings 32 bytes for each value.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) witness: PathBuf,
+    /// Where the proof is written.
+    #[arg(long, value_name = "PROOF")]
+    pub(crate) proof: PathBuf,
+    /// Where the public inputs are written, as JSON, in decimal.
+    #[arg(long, value_name = "PUBLIC")]
+    pub(crate) public: PathBuf,
+    /// Where is kept what was done [default: the proof's path with `.journal`].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Hold the key in use with multiples of its points, in about so much memory: faster, if many parts share
+    /// it [default: points as they are, and no more].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Print a summary as one JSON object on the last line of standard output.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill partition verify`
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub(crate) struct PartitionVerify {
+    /// The verifying key: `verifying.key` of the folder that `setup` made.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: PathBuf,
+    /// The public inputs, as JSON, in decimal.
+    #[arg(long, value_name = "PUBLIC")]
+    pub(crate) public: PathBuf,
+    /// The proof.
+    pub(crate) proof: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `proofmill partition info`
+#[derive(Debug, Args)]
+#[command(after_help = INFO_EXAMPLES)]
+pub(crate) struct PartitionInfo {
+    /// A folder with keys, a verifying key, or a proof.
+    pub(crate) path: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

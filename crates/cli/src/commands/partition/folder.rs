@@ -1,0 +1,258 @@
+//! The folder that `partition setup` makes: a description of the circuit, and its keys.
+
+use std::path::{Path, PathBuf};
+
+use ark_ff::PrimeField;
+use proofmill_aggregation::Srs;
+use proofmill_groth16::mirage::VerifyingKey as ClassVerifyingKey;
+use proofmill_groth16::{Curve, Engine};
+use proofmill_kernels::Poseidon2Field;
+use proofmill_partition::applications::{BigMerkleTree, Squarings};
+use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
+use proofmill_partition::proof::{Index, PartitionEngine, VerifyingKey};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// Bytes of a description, at most.
+const DESCRIPTION_BYTES: usize = 1 << 12;
+
+/// What a folder's keys are for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Description {
+    pub(super) curve: String,
+    pub(super) circuit: Sizes,
+}
+
+/// A circuit, by its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Sizes {
+    /// [`BigMerkleTree`].
+    MerkleTree {
+        levels: u8,
+        hashes: u16,
+        portals: u32,
+    },
+    /// [`Squarings`].
+    Squarings {
+        parts: u32,
+        squarings: u32,
+        portals: u32,
+    },
+}
+
+/// One of the circuits.
+pub(super) enum AnyCircuit<F: PrimeField> {
+    Tree(BigMerkleTree<F>),
+    Squarings(Squarings<F>),
+}
+
+/// A folder with keys.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+// === impl Description ===
+
+impl Description {
+    pub(super) fn curve(&self) -> Result<Curve, Failure> {
+        let mut known = Curve::ALL.into_iter();
+        let found = known.find(|known| known.name() == self.curve);
+        found.ok_or_else(|| {
+            Failure::new(format!("{:?} is no curve that this release knows", self.curve))
+        })
+    }
+}
+
+// === impl Sizes ===
+
+impl Sizes {
+    /// The circuit without a witness.
+    pub(super) fn blank<F: PrimeField>(self) -> Result<AnyCircuit<F>, Failure> {
+        Ok(match self {
+            Self::MerkleTree {
+                levels,
+                hashes,
+                portals,
+            } => AnyCircuit::Tree(BigMerkleTree::blank(
+                levels.into(),
+                hashes.into(),
+                portals as usize,
+            )?),
+            Self::Squarings {
+                parts,
+                squarings,
+                portals,
+            } => AnyCircuit::Squarings(Squarings::blank(
+                parts as usize,
+                squarings as usize,
+                portals as usize,
+            )?),
+        })
+    }
+
+    /// The circuit with its witness, of [`witness_bytes`](Self::witness_bytes).
+    pub(super) fn with_witness<F: PrimeField>(self, bytes: &[u8]) -> Result<AnyCircuit<F>, Failure> {
+        Ok(match self {
+            Self::MerkleTree {
+                hashes, portals, ..
+            } => {
+                let leaves = bytes.as_chunks::<64>().0.iter().map(|leaf| {
+                    let words = leaf.as_chunks::<4>().0;
+                    std::array::from_fn(|i| u32::from_be_bytes(words[i]))
+                });
+                let leaves = leaves.collect();
+                AnyCircuit::Tree(BigMerkleTree::new(leaves, hashes.into(), portals as usize)?)
+            }
+            Self::Squarings {
+                parts, squarings, ..
+            } => {
+                let values = bytes.as_chunks::<32>().0.iter();
+                let values = values.map(|bytes| F::from_be_bytes_mod_order(bytes)).collect();
+                AnyCircuit::Squarings(Squarings::new(parts as usize, squarings as usize, values)?)
+            }
+        })
+    }
+
+    /// Bytes of a witness, and what they are.
+    pub(super) fn witness_bytes(self) -> (usize, String) {
+        match self {
+            Self::MerkleTree { levels, .. } => {
+                (64 << levels, format!("{} leaves of 64 bytes", 1u32 << levels))
+            }
+            Self::Squarings { portals, .. } => {
+                (32 * portals as usize, format!("{portals} values of 32 bytes"))
+            }
+        }
+    }
+
+    /// The number of parts.
+    pub(super) const fn parts(self) -> usize {
+        match self {
+            Self::MerkleTree { levels, .. } => 2 << levels,
+            Self::Squarings { parts, .. } => parts as usize,
+        }
+    }
+}
+
+// === impl AnyCircuit ===
+
+impl<F: PrimeField> PartitionedCircuit<F> for AnyCircuit<F> {
+    fn num_parts(&self) -> usize {
+        match self {
+            Self::Tree(circuit) => circuit.num_parts(),
+            Self::Squarings(circuit) => circuit.num_parts(),
+        }
+    }
+
+    fn class(&self, part: usize) -> &'static str {
+        match self {
+            Self::Tree(circuit) => circuit.class(part),
+            Self::Squarings(circuit) => circuit.class(part),
+        }
+    }
+
+    fn num_public_inputs(&self) -> usize {
+        match self {
+            Self::Tree(circuit) => circuit.num_public_inputs(),
+            Self::Squarings(circuit) => circuit.num_public_inputs(),
+        }
+    }
+
+    fn public_inputs(&self) -> Vec<F> {
+        match self {
+            Self::Tree(circuit) => circuit.public_inputs(),
+            Self::Squarings(circuit) => circuit.public_inputs(),
+        }
+    }
+
+    fn synthesize(&self, part: usize, wires: &mut Part<'_, F>) -> Result<(), PartitionError> {
+        match self {
+            Self::Tree(circuit) => circuit.synthesize(part, wires),
+            Self::Squarings(circuit) => circuit.synthesize(part, wires),
+        }
+    }
+}
+
+// === impl Folder ===
+
+impl Folder {
+    pub(super) fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn description_path(&self) -> PathBuf {
+        self.path.join("circuit.json")
+    }
+
+    pub(super) fn partition_path(&self) -> PathBuf {
+        self.path.join("partition")
+    }
+
+    pub(super) fn srs_path(&self) -> PathBuf {
+        self.path.join("string.srs")
+    }
+
+    pub(super) fn class_key_path(&self, class: usize) -> PathBuf {
+        self.path.join(format!("class-{class}.vk"))
+    }
+
+    pub(super) fn verifying_key_path(&self) -> PathBuf {
+        self.path.join("verifying.key")
+    }
+
+    /// What the keys are for.
+    pub(super) fn description(&self) -> Result<Description, Failure> {
+        let path = self.description_path();
+        let failed = |why: String| {
+            Failure::new(format!("{}: {why}", path.display()))
+                .help("`proofmill partition setup` makes a folder with keys")
+        };
+        let bytes = crate::files::read(&path, DESCRIPTION_BYTES).map_err(failed)?;
+        serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))
+    }
+
+    /// What was fixed with the circuit.
+    pub(super) fn partition<F: Poseidon2Field>(&self) -> Result<Partition<F>, Failure> {
+        let path = self.partition_path();
+        Partition::load(&path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    }
+
+    /// The keys to prove with, but those of classes, which are read one by one.
+    pub(super) fn index<E: PartitionEngine>(&self) -> Result<(Index<E>, Srs<E>), Failure> {
+        let partition = self.partition()?;
+        let keys = (0..partition.classes().len()).map(|class| self.class_key::<E>(class));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let path = self.srs_path();
+        let srs = Srs::load(&path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        let index = Index::new(partition, keys, &srs)?;
+        let path = self.verifying_key_path();
+        let verifying_key = VerifyingKey::<E>::load(&path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+        if verifying_key.digest() != index.verifying_key().digest() {
+            return Err(Failure::new(format!(
+                "{}: it is not the key of the other files in the folder",
+                path.display()
+            ))
+            .help("make the keys again, with `proofmill partition setup`"));
+        }
+        Ok((index, srs))
+    }
+
+    fn class_key<E: Engine>(&self, class: usize) -> Result<ClassVerifyingKey<E>, Failure> {
+        let path = self.class_key_path(class);
+        ClassVerifyingKey::load(&path)
+            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+    }
+}

@@ -1,0 +1,19 @@
+//! `proofmill partition`
+
+mod folder;
+mod info;
+mod prove;
+mod setup;
+mod verify;
+
+use crate::args::partition::Partition;
+use crate::failure::Failure;
+
+pub(crate) async fn run(command: Partition) -> Result<(), Failure> {
+    match command {
+        Partition::Setup(args) => setup::run(&args),
+        Partition::Prove(args) => prove::run(&args).await,
+        Partition::Verify(args) => verify::run(&args),
+        Partition::Info(args) => info::run(&args),
+    }
+}

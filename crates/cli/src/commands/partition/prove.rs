@@ -1,0 +1,225 @@
+//! `proofmill partition prove`
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ark_std::rand::rngs::OsRng;
+use proofmill_groth16::snarkjs::inputs_to_json;
+use proofmill_groth16::{Residency, with_curve};
+use proofmill_partition::PartitionedCircuit;
+use proofmill_partition::proof::{
+    ClassKeys, Journal, PartitionEngine, ProveError, Prover, Step,
+};
+use proofmill_telemetry::console_line;
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::folder::{Folder, Sizes};
+use crate::args::partition::PartitionProve;
+use crate::failure::Failure;
+use crate::files::{Plan, Replace, read, write_together};
+use crate::progress::{Bar, Screen, counted};
+use crate::stages::{milliseconds, short};
+use crate::{output, signals};
+
+/// Lines without a terminal come no more often.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// What is to be said of a proof.
+struct Made {
+    bytes: usize,
+    /// Commitments and proofs that were there from before.
+    resumed: (usize, usize),
+    total: Duration,
+}
+
+/// The bar, and lines where there is none.
+struct Shown {
+    screen: Screen,
+    bar: Bar,
+    parts: usize,
+    said: Instant,
+}
+
+pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
+    let folder = Folder::at(&args.keys);
+    let description = folder.description()?;
+    let journal = journal_path(args);
+    Plan::default()
+        .reads("the witness", &args.witness)
+        .writes("the proof", &args.proof)
+        .writes("the public inputs", &args.public)
+        .check(Replace::NothingPrecious)?;
+    let witness = witness(args, description.circuit)?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let first = signals::first()?;
+    let raised = Arc::clone(&stopped);
+    tokio::spawn(async move {
+        first.await;
+        console_line("stopping after this part; Ctrl-C again to stop now");
+        raised.store(true, Ordering::Relaxed);
+    });
+    let curve = description.curve()?;
+    let made = tokio::task::block_in_place(|| {
+        args.threads.run(
+            || with_curve!(curve, E => prove::<E>(args, &folder, &witness, &journal, &stopped)),
+        )
+    })??;
+    let parts = description.circuit.parts();
+    console_line(output::plain(&format!(
+        "{}, {}: a proof over {curve} for {}, {} bytes, verified, in {}",
+        args.proof.display(),
+        args.public.display(),
+        counted(parts, "part"),
+        made.bytes,
+        short(made.total)
+    )));
+    if args.json {
+        let answer = json!({
+            "curve": curve.name(),
+            "parts": parts,
+            "bytes": made.bytes,
+            "resumed": { "commitments": made.resumed.0, "proofs": made.resumed.1 },
+            "total_ms": milliseconds(made.total),
+        });
+        output::line(answer.to_string())?;
+    }
+    Ok(())
+}
+
+fn journal_path(args: &PartitionProve) -> PathBuf {
+    args.journal.clone().unwrap_or_else(|| {
+        let mut path = args.proof.clone().into_os_string();
+        path.push(".journal");
+        path.into()
+    })
+}
+
+/// The witness, of as many bytes as the keys are for.
+fn witness(args: &PartitionProve, circuit: Sizes) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let (expected, what) = circuit.witness_bytes();
+    let shown = args.witness.display();
+    let witness =
+        read(&args.witness, expected).map_err(|why| Failure::new(format!("{shown}: {why}")))?;
+    if witness.len() != expected {
+        return Err(Failure::new(format!(
+            "{shown}: {} bytes, where the keys are for {what}",
+            witness.len()
+        )));
+    }
+    Ok(Zeroizing::new(witness))
+}
+
+fn prove<E: PartitionEngine>(
+    args: &PartitionProve,
+    folder: &Folder,
+    witness: &[u8],
+    journal: &Path,
+    stopped: &AtomicBool,
+) -> Result<Made, Failure> {
+    let began = Instant::now();
+    let circuit = folder.description()?.circuit;
+    let circuit = circuit.with_witness::<E::ScalarField>(witness)?;
+    let mut shown = Shown::begin(circuit.num_parts());
+    shown.say(0, "reading keys");
+    let (index, srs) = folder.index::<E>()?;
+    let residency = match args.memory {
+        None => Residency::Plain,
+        Some(limit) => Residency::Prepared {
+            memory_limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        },
+    };
+    let keys = ClassKeys::Files {
+        folder: folder.path().to_owned(),
+        residency,
+    };
+    let mut journal = Journal::<E>::open(journal, &mut OsRng)?;
+    let resumed = journal.progress();
+    if resumed != (0, 0) {
+        shown.screen.note(&format!(
+            "going on: {} and {} were made before",
+            counted(resumed.0, "commitment"),
+            counted(resumed.1, "proof")
+        ));
+    }
+    let prover = Prover {
+        index: &index,
+        srs: &srs,
+        keys: &keys,
+    };
+    let progress = |step| {
+        shown.step(step);
+        match stopped.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    };
+    let proved = prover.prove(&circuit, &mut journal, &mut OsRng, progress);
+    let proof = proved.map_err(|error| match error {
+        ProveError::Interrupted => {
+            let (commitments, proofs) = journal.progress();
+            Failure::interrupted(format!(
+                "stopped, with {} and {} in the journal",
+                counted(commitments, "commitment"),
+                counted(proofs, "proof")
+            ))
+            .help("the same command goes on from there")
+        }
+        error => Failure::of(&error),
+    })?;
+    let bytes = proof.to_bytes();
+    let public = inputs_to_json(&circuit.public_inputs());
+    write_together(&[(&args.public, public.as_bytes()), (&args.proof, &bytes)])?;
+    journal.remove()?;
+    Ok(Made {
+        bytes: bytes.len(),
+        resumed,
+        total: began.elapsed(),
+    })
+}
+
+// === impl Shown ===
+
+impl Shown {
+    fn begin(parts: usize) -> Self {
+        let screen = Screen::open();
+        // A commitment and a proof for each part, and the aggregation.
+        let bar = screen.bar("prove", Some(2 * parts as u64 + 1));
+        Self {
+            screen,
+            bar,
+            parts,
+            said: Instant::now(),
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Trace => self.say(0, "tracing shared wires"),
+            Step::Commit { part, done } => self.say(done, &format!("committing to part {part}")),
+            Step::Prove { part, done } => {
+                self.say(self.parts + done, &format!("proving part {part}"));
+            }
+            _ => self.say(2 * self.parts, "aggregating"),
+        }
+    }
+
+    fn say(&mut self, position: usize, text: &str) {
+        self.bar.set(position as u64, text);
+        if self.said.elapsed() >= QUIET {
+            self.said = Instant::now();
+            self.screen
+                .line(&format!("{text} ({position} of {})", 2 * self.parts + 1));
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.bar.clear();
+        self.screen.close();
+    }
+}

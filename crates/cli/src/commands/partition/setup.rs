@@ -1,0 +1,163 @@
+//! `proofmill partition setup`
+
+use std::path::Path;
+
+use ark_std::rand::rngs::OsRng;
+use proofmill_aggregation::Srs;
+use proofmill_groth16::mirage::Setup;
+use proofmill_groth16::{Curve, with_curve};
+use proofmill_partition::Partition;
+use proofmill_partition::proof::{ClassKeys, Index, PartitionEngine};
+use proofmill_r1cs::iden3::Visibility;
+use proofmill_telemetry::console_line;
+use serde_json::json;
+
+use super::folder::{Description, Folder, Sizes};
+use crate::args::partition::{Circuit, PartitionSetup, SetupArgs};
+use crate::failure::Failure;
+use crate::files::write;
+use crate::output;
+use crate::progress::counted;
+use crate::stages::{Split, Stages, milliseconds, short};
+
+/// What is to be said of new keys.
+struct Made {
+    parts: usize,
+    classes: usize,
+    constraints: usize,
+    digest: String,
+    split: Split,
+}
+
+pub(super) fn run(args: &PartitionSetup) -> Result<(), Failure> {
+    let (circuit, args) = match &args.circuit {
+        Circuit::MerkleTree(tree) => {
+            let sizes = Sizes::MerkleTree {
+                levels: tree.levels,
+                hashes: tree.hashes,
+                portals: tree.portals,
+            };
+            (sizes, &tree.setup)
+        }
+        Circuit::Squarings(squarings) => {
+            let sizes = Sizes::Squarings {
+                parts: squarings.parts,
+                squarings: squarings.squarings,
+                portals: squarings.portals,
+            };
+            (sizes, &squarings.setup)
+        }
+    };
+    make_and_tell(circuit, args)
+}
+
+fn make_and_tell(circuit: Sizes, args: &SetupArgs) -> Result<(), Failure> {
+    let path = &args.output;
+    if path.symlink_metadata().is_ok() {
+        let message = format!("{} is there already", path.display());
+        return Err(Failure::usage(message).help("name another folder with -o, or remove that one"));
+    }
+    let curve = Curve::from(args.curve);
+    let description = Description {
+        curve: curve.name().to_owned(),
+        circuit,
+    };
+    let made = args
+        .threads
+        .run(|| with_curve!(curve, E => make::<E>(&description, path)))??;
+    console_line(output::plain(&format!(
+        "{}: keys over {curve} for {} of {}, {} constraints in all, in {}",
+        path.display(),
+        counted(made.parts, "part"),
+        counted_classes(made.classes),
+        made.constraints,
+        short(made.split.total)
+    )));
+    console_line(format!("  digest of the verifying key {}", made.digest));
+    console_line(
+        "warning: one party made these keys and could forge proofs: they are for development",
+    );
+    if args.json {
+        let answer = json!({
+            "curve": curve.name(),
+            "parts": made.parts,
+            "classes": made.classes,
+            "constraints": made.constraints,
+            "digest": made.digest,
+            "stages": made.split.to_json(),
+            "total_ms": milliseconds(made.split.total),
+        });
+        output::line(answer.to_string())?;
+    }
+    Ok(())
+}
+
+fn counted_classes(count: usize) -> String {
+    match count {
+        1 => "1 class".to_owned(),
+        count => format!("{count} classes"),
+    }
+}
+
+/// Makes the folder beside its place, whole, and renames it.
+fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Made, Failure> {
+    let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let staged = tempfile::Builder::new()
+        .prefix(".proofmill-setup-")
+        .tempdir_in(parent)
+        .map_err(failed)?;
+    let folder = Folder::at(staged.path());
+    let made = fill::<E>(description, &folder)?;
+    let staged = staged.keep();
+    std::fs::rename(&staged, path).map_err(|error| {
+        // Whoever made the place meanwhile keeps it; the keys are not left behind.
+        let _ = std::fs::remove_dir_all(&staged);
+        failed(error)
+    })?;
+    Ok(made)
+}
+
+fn fill<E: PartitionEngine>(
+    description: &Description,
+    folder: &Folder,
+) -> Result<Made, Failure> {
+    let mut stages = Stages::begin("setup", 4);
+    stages.enter("synthesising every part");
+    let partition = Partition::<E::ScalarField>::new(&description.circuit.blank()?)?;
+    partition.save(&folder.partition_path())?;
+    let text = serde_json::to_vec_pretty(description)?;
+    write(&folder.description_path(), Visibility::Public, &text)?;
+    stages.enter("making the reference string");
+    let capacity = partition.num_parts().next_power_of_two().max(2);
+    let srs = Srs::<E>::setup(capacity, &mut OsRng)?;
+    srs.save(&folder.srs_path())?;
+    let setup = Setup::<E>::new(&mut OsRng);
+    let mut keys = Vec::new();
+    for (number, class) in partition.classes().iter().enumerate() {
+        stages.enter(&format!("making the key of class {number}, {}", class.name()));
+        let key = setup.key(class.committed_system()?, &mut OsRng)?;
+        key.save(&ClassKeys::<E>::path(folder.path(), number))?;
+        key.vk().save(&folder.class_key_path(number))?;
+        keys.push(key.vk());
+    }
+    stages.enter("committing to the parts");
+    let constraints = (0..partition.num_parts()).map(|part| {
+        let class = partition.class_of(part).unwrap_or_default();
+        partition.classes()[class].system().num_constraints()
+    });
+    let constraints = constraints.sum();
+    let (parts, classes) = (partition.num_parts(), partition.classes().len());
+    let index = Index::new(partition, keys, &srs)?;
+    index.verifying_key().save(&folder.verifying_key_path())?;
+    Ok(Made {
+        parts,
+        classes,
+        constraints,
+        digest: hex::encode(index.verifying_key().digest()),
+        split: stages.end(),
+    })
+}

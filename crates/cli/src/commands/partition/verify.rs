@@ -1,0 +1,74 @@
+//! `proofmill partition verify`
+
+use std::path::Path;
+use std::time::Instant;
+
+use proofmill_aggregation::files::BEGINNING_BYTES;
+use proofmill_groth16::snarkjs::inputs_from_json;
+use proofmill_groth16::{Curve, with_curve};
+use proofmill_partition::proof::{PartitionEngine, PartitionProof, VerifyError, VerifyingKey};
+use proofmill_telemetry::console_line;
+use serde_json::json;
+
+use crate::args::partition::PartitionVerify;
+use crate::content::Content;
+use crate::failure::Failure;
+use crate::files::read;
+use crate::output;
+use crate::stages::{milliseconds, short};
+
+/// Bytes of public inputs, at most: the most that a key may be for, of 80 characters each.
+const PUBLIC_BYTES: usize = 80 << 20;
+
+pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
+    let began = Instant::now();
+    let curve = curve_of_file(Content::PartitionKey, &args.key)
+        .map_err(|failure| failure.coded(3))?;
+    let verdict = with_curve!(curve, E => verify::<E>(args))?;
+    let shown = args.proof.display();
+    if args.json {
+        let answer = json!({
+            "valid": verdict.is_ok(),
+            "reason": verdict.as_ref().err().map(ToString::to_string),
+            "total_ms": milliseconds(began.elapsed()),
+        });
+        output::line(answer.to_string())?;
+    }
+    match verdict {
+        Ok(parts) => {
+            console_line(output::plain(&format!(
+                "{shown}: valid, for a circuit in {parts} parts, in {}",
+                short(began.elapsed())
+            )));
+            Ok(())
+        }
+        Err(reason) => Err(Failure::new(format!("{shown}: not valid: {reason}"))),
+    }
+}
+
+/// The curve that a file of ours names.
+pub(super) fn curve_of_file(content: Content, path: &Path) -> Result<Curve, Failure> {
+    content.expect(path)?;
+    let shown = path.display();
+    let head = crate::files::head(path, BEGINNING_BYTES)
+        .map_err(|why| Failure::new(format!("{shown}: {why}")))?;
+    proofmill_aggregation::curve_of(&head)
+        .ok_or_else(|| Failure::new(format!("{shown}: not {}, or cut short", content.named())))
+}
+
+/// The number of parts of a valid proof. What cannot be read has no verdict.
+fn verify<E: PartitionEngine>(
+    args: &PartitionVerify,
+) -> Result<Result<usize, VerifyError>, Failure> {
+    let unread = |path: &Path, why: String| {
+        Failure::unanswered(format!("{}: {why}", path.display()))
+    };
+    let key = VerifyingKey::<E>::load(&args.key);
+    let key = key.map_err(|error| unread(&args.key, error.to_string()))?;
+    let public = read(&args.public, PUBLIC_BYTES).map_err(|why| unread(&args.public, why))?;
+    let inputs = inputs_from_json::<E::ScalarField>(&public);
+    let inputs = inputs.map_err(|error| unread(&args.public, error.to_string()))?;
+    let proof = PartitionProof::<E>::load(&args.proof);
+    let proof = proof.map_err(|error| unread(&args.proof, error.to_string()))?;
+    Ok(key.verify(&inputs, &proof).map(|()| key.num_parts()))
+}

@@ -1,0 +1,203 @@
+//! `proofmill partition`: circuits in parts from files alone, each command a process of its own.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Ran, Running, eventually, folder, proofmill, run};
+
+const PROVE: [&str; 9] = [
+    "partition",
+    "prove",
+    "keys",
+    "--witness",
+    "witness",
+    "--proof",
+    "proof",
+    "--public",
+    "public.json",
+];
+const VERIFY: [&str; 7] = [
+    "partition",
+    "verify",
+    "--key",
+    "keys/verifying.key",
+    "--public",
+    "public.json",
+    "proof",
+];
+
+fn setup(here: &Path, circuit: &[&str]) -> Ran {
+    let args = ["partition", "setup"].iter().chain(circuit);
+    run(here, args.chain(&["-o", "keys", "--json"])).succeeded()
+}
+
+/// Keys for so many parts, each of a few squarings, and a witness.
+fn squarings(here: &Path, parts: usize) {
+    let parts = parts.to_string();
+    setup(here, &["squarings", "--parts", &parts, "--squarings", "2"]);
+    fs::write(here.join("witness"), [7; 32]).expect("written");
+}
+
+/// Bytes that begin a journal, and those of a commitment's and a proof's record, over BN254.
+const HEAD: usize = 128;
+const COMMITMENT: usize = 53;
+const PROOF: usize = 149;
+
+/// The commitments and proofs in a journal.
+fn records(here: &Path, parts: usize) -> (usize, usize) {
+    let length = fs::metadata(here.join("proof.journal")).map_or(0, |file| file.len() as usize);
+    let records = length.saturating_sub(HEAD);
+    let commitments = (records / COMMITMENT).min(parts);
+    let proofs = records.saturating_sub(parts * COMMITMENT) / PROOF;
+    (commitments, proofs)
+}
+
+#[test]
+fn any_number_of_parts_is_proved_and_verified_from_files() {
+    for parts in [1, 2, 3, 7, 32, 257] {
+        let folder = folder();
+        let here = folder.path();
+        squarings(here, parts);
+        let proved = run(here, PROVE.iter().chain(&["--json"])).succeeded();
+        assert_eq!(proved.json()["parts"], parts);
+        assert!(!here.join("proof.journal").exists(), "removed at the end");
+        // What the verifier needs is elsewhere.
+        let elsewhere = folder.path().join("elsewhere");
+        fs::create_dir_all(elsewhere.join("keys")).expect("made");
+        for name in ["keys/verifying.key", "public.json", "proof"] {
+            fs::copy(here.join(name), elsewhere.join(name)).expect("copied");
+        }
+        let verified = run(&elsewhere, VERIFY.iter().chain(&["--json"])).succeeded();
+        assert_eq!(verified.json()["valid"], true, "{parts} parts");
+    }
+}
+
+#[test]
+fn a_tree_is_proved_over_either_curve() {
+    for curve in ["bn254", "bls12-381"] {
+        let folder = folder();
+        let here = folder.path();
+        let tree = ["merkle-tree", "--levels", "1", "--portals", "3", "--curve", curve];
+        let made = setup(here, &tree).json();
+        assert_eq!((&made["parts"], &made["classes"]), (&4.into(), &4.into()));
+        fs::write(here.join("witness"), [9; 128]).expect("written");
+        run(here, PROVE).succeeded();
+        run(here, VERIFY).succeeded();
+        let info = run(here, ["partition", "info", "keys", "--json"]).succeeded().json();
+        for class in info["classes"].as_array().expect("classes") {
+            let cost = class["constraints_an_access"].as_u64().expect("a number");
+            assert!(cost + 1 <= 13, "{class}");
+        }
+        let size = fs::metadata(here.join("proof")).expect("a proof").len();
+        assert_eq!(info["verifying_key"]["proof_bytes"], size);
+        assert_eq!(info["verifying_key"]["digest"], made["digest"]);
+        for path in ["keys", "keys/verifying.key", "proof"] {
+            let told = run(here, ["partition", "info", path]).succeeded();
+            assert!(told.stdout.contains(curve), "{told:?}");
+        }
+    }
+}
+
+/// Killed twice on the way, and stopped once with Ctrl-C: no part is committed to or proved twice.
+#[test]
+fn a_killed_prover_goes_on_where_it_was() {
+    let parts = 24;
+    let folder = folder();
+    let here = folder.path();
+    squarings(here, parts);
+    let until = |begun: (usize, usize), signal: Signal| {
+        let running = Running::start(proofmill(here).args(PROVE));
+        eventually("some records", || (records(here, parts) >= begun).then_some(()));
+        match signal {
+            Signal::KILL => drop(running.kill()),
+            signal => {
+                running.signal(signal);
+                let (status, ran) = running.end();
+                assert_eq!(status.code(), Some(130), "{ran:?}");
+                assert!(ran.stderr.contains("the same command goes on"), "{ran:?}");
+            }
+        }
+        records(here, parts)
+    };
+    let first = until((5, 0), Signal::KILL);
+    let second = until((parts, 3), Signal::KILL);
+    let third = until((parts, second.1 + 3), Signal::INT);
+    assert!(first.0 < parts && third.1 < parts, "it was not done yet");
+    // Every record is of another part: twice the same would be more records than parts in the end.
+    let went_on = run(here, PROVE.iter().chain(&["--json"])).succeeded();
+    let resumed = &went_on.json()["resumed"];
+    assert_eq!(resumed["commitments"], parts);
+    assert_eq!(resumed["proofs"], third.1);
+    run(here, VERIFY).succeeded();
+}
+
+#[test]
+fn what_was_changed_is_refused() {
+    let folder = folder();
+    let here = folder.path();
+    squarings(here, 3);
+    run(here, PROVE).succeeded();
+    let public = fs::read_to_string(here.join("public.json")).expect("read");
+    let mut inputs: Vec<String> = serde_json::from_str(&public).expect("JSON");
+    inputs[0] = "1".to_owned();
+    fs::write(here.join("public.json"), Value::from(inputs).to_string()).expect("written");
+    run(here, VERIFY).failed(1, "not valid");
+    let refused = run(here, VERIFY.iter().chain(&["--json"]));
+    assert_eq!(refused.json()["valid"], false);
+    fs::write(here.join("public.json"), "[]").expect("written");
+    run(here, VERIFY).failed(1, "0 public inputs");
+    fs::write(here.join("public.json"), &public).expect("written");
+    run(here, VERIFY).succeeded();
+
+    for name in ["proof", "keys/verifying.key"] {
+        let path = here.join(name);
+        let whole = fs::read(&path).expect("read");
+        let mut changed = whole.clone();
+        changed[100] ^= 1;
+        for bytes in [&changed[..], &whole[..60], &[]] {
+            fs::write(&path, bytes).expect("written");
+            let args = VERIFY;
+            let refused = run(here, args);
+            assert_eq!(refused.code, Some(3), "{name}: {refused:?}");
+        }
+        fs::write(&path, &whole).expect("written");
+    }
+    run(here, VERIFY).succeeded();
+
+    // Keys of two setups do not go together.
+    let other = crate::support::folder();
+    squarings(other.path(), 3);
+    for name in ["class-1.pk", "class-1.vk", "string.srs", "verifying.key"] {
+        let path = here.join("keys").join(name);
+        let own = fs::read(&path).expect("read");
+        fs::copy(other.path().join("keys").join(name), &path).expect("copied");
+        let refused = run(here, PROVE);
+        assert_eq!(refused.code, Some(1), "{name}: {refused:?}");
+        assert!(!refused.stderr.contains("panicked"), "{refused:?}");
+        fs::write(&path, own).expect("written");
+        let _ = fs::remove_file(here.join("proof.journal"));
+    }
+    run(here, PROVE).succeeded();
+}
+
+#[test]
+fn mistakes_are_explained() {
+    let folder = folder();
+    let here = folder.path();
+    squarings(here, 2);
+    let again = ["partition", "setup", "squarings", "--parts", "2", "-o", "keys"];
+    run(here, again).failed(2, "keys is there already");
+    fs::write(here.join("witness"), [7; 31]).expect("written");
+    run(here, PROVE).failed(1, "31 bytes, where the keys are for 1 values of 32 bytes");
+    fs::create_dir(here.join("empty")).expect("made");
+    run(here, ["partition", "info", "empty"]).failed(1, "circuit.json");
+    run(here, ["partition", "info", "witness"]).failed(1, "witness");
+    // A journal of another witness.
+    fs::write(here.join("witness"), [7; 32]).expect("written");
+    fs::write(here.join("proof.journal"), "something else").expect("written");
+    run(here, PROVE).failed(1, "not a journal of a partitioned proof");
+    assert_eq!(fs::read(here.join("proof.journal")).expect("read"), b"something else");
+}
