@@ -19,24 +19,27 @@
 //! The checksum finds damage, not malice: whoever writes a file of their own describes another circuit.
 //! [`Partition::digest`] tells, and a verifying key has the digest of the partition that it is for.
 
+mod error;
+mod reader;
+
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 
 use ark_ff::{BigInteger, PrimeField};
 use proofmill_kernels::Poseidon2Field;
-use proofmill_r1cs::iden3::{
-    FileError, FormatError, MappedFile, ScalarField, Visibility, canonical_from_le, write_whole,
-};
+use proofmill_r1cs::iden3::{MappedFile, Visibility, canonical_from_le, write_whole};
 use proofmill_r1cs::{PrecompiledFile, R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
 
-use crate::accesses::MAX_ACCESSES;
 use crate::class::Class;
 use crate::memory_check::{Check, Sections, Shape};
-use crate::partition::{MAX_PARTS, PartRecord, Partition};
+use crate::partition::{PartRecord, Partition};
 use crate::plan::Plan;
 use crate::tree::depth;
+
+pub use error::PartitionFileError;
+use reader::{Head, Reader};
 
 const MAGIC: &[u8; 8] = b"PMILLPTN";
 const VERSION: u32 = 1;
@@ -54,106 +57,6 @@ const ADDRESS_BYTES: u64 = 4;
 /// Addresses whose bytes are made at once.
 const CHUNK: usize = 1 << 14;
 
-/// A file, or its content, that is no partition over the field asked for.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PartitionFileError {
-    /// The file system refused, or the file was changed while it was read.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// It begins with other bytes.
-    #[error("not a partition file: it does not begin with PMILLPTN")]
-    Magic,
-    /// Another release's.
-    #[error(
-        "a partition file of version {found}: this release reads version {VERSION}; \
-         make the partition again"
-    )]
-    Version {
-        /// The version.
-        found: u32,
-    },
-    /// Of another field: for another curve.
-    #[error("a partition over {found}, not over the scalar field of {expected}")]
-    Field {
-        /// The file's field.
-        found: String,
-        /// The field asked for.
-        expected: String,
-    },
-    /// The checksum is another.
-    #[error("the checksum does not match: the partition file is corrupt or cut short")]
-    Checksum,
-    /// Something reaches beyond the end.
-    #[error("cut short: {what} at byte {offset} take {needed} bytes, of which there are {left}")]
-    Truncated {
-        /// The noun: the things that are not all there.
-        what: &'static str,
-        /// The offset in the file at which they begin.
-        offset: usize,
-        /// The bytes that they take.
-        needed: u64,
-        /// The bytes there are.
-        left: usize,
-    },
-    /// Bytes are left where the file should end.
-    #[error("{0} bytes between the last address and the checksum")]
-    TrailingBytes(usize),
-    /// A number that no partition has.
-    #[error("{found} {what}: there must be {least} to {most}")]
-    Count {
-        /// The noun: the thing that is counted.
-        what: &'static str,
-        /// The number there is.
-        found: u64,
-        /// The fewest.
-        least: u64,
-        /// The most.
-        most: u64,
-    },
-    /// The constraints of a class cannot be read; offsets are counted from the beginning of its system.
-    #[error("class {class}: {source}")]
-    System {
-        /// The class, from 0.
-        class: usize,
-        /// The reason.
-        source: FormatError,
-    },
-    /// A class that contradicts itself or others.
-    #[error("class {class}: {reason}")]
-    Class {
-        /// The class, from 0.
-        class: usize,
-        /// The reason.
-        reason: String,
-    },
-    /// A part that does not fit the classes.
-    #[error("part {part}: {reason}")]
-    Part {
-        /// The part, from 0.
-        part: usize,
-        /// The reason.
-        reason: String,
-    },
-    /// Addresses that no circuit in parts has.
-    #[error("the accesses are not those of a partition, which has {0}")]
-    Addresses(&'static str),
-}
-
-/// What is read from, and the place in it.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    offset: usize,
-}
-
-/// The numbers at the beginning.
-struct Head {
-    parts: usize,
-    classes: usize,
-    public_inputs: usize,
-    accesses: usize,
-}
-
 /// A writer that hashes.
 struct Hashing<W> {
     out: W,
@@ -167,7 +70,7 @@ impl<F: Poseidon2Field> Partition<F> {
     ///
     /// # Panics
     ///
-    /// If `F` is no [`ScalarField`].
+    /// If `F` is no [`ScalarField`](proofmill_r1cs::iden3::ScalarField).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write(&mut bytes)
@@ -179,7 +82,8 @@ impl<F: Poseidon2Field> Partition<F> {
     ///
     /// # Errors
     ///
-    /// [`PartitionFileError::File`] if the file system refuses, or `F` is no [`ScalarField`].
+    /// [`PartitionFileError::File`] if the file system refuses, or `F` is no
+    /// [`ScalarField`](proofmill_r1cs::iden3::ScalarField).
     pub fn save(&self, path: &Path) -> Result<(), PartitionFileError> {
         write_whole(path, Visibility::Public, |file| self.write(file))?;
         Ok(())
@@ -422,134 +326,6 @@ fn read_parts<F: PrimeField>(
         return Err(PartitionFileError::Class { class, reason });
     }
     Ok((parts, starts))
-}
-
-// === impl Reader ===
-
-impl<'a> Reader<'a> {
-    /// After the beginning, which is checked; without the checksum, which is checked too.
-    fn new<F: PrimeField>(bytes: &'a [u8]) -> Result<Self, PartitionFileError> {
-        let mut reader = Self { bytes, offset: 0 };
-        if !bytes.starts_with(MAGIC) {
-            return Err(PartitionFileError::Magic);
-        }
-        reader.take(MAGIC.len() as u64, "first bytes")?;
-        let found = reader.u32("bytes of the version")?;
-        if found != VERSION {
-            return Err(PartitionFileError::Version { found });
-        }
-        let modulus = reader.take(FIELD_BYTES as u64, "bytes of the modulus")?;
-        if modulus != F::MODULUS.to_bytes_le() {
-            let name = |field: Option<ScalarField>| field.map(|field| field.to_string());
-            let found = name(ScalarField::from_modulus_le(modulus));
-            return Err(PartitionFileError::Field {
-                found: found.map_or_else(
-                    || "an unknown field".to_owned(),
-                    |curve| format!("the scalar field of {curve}"),
-                ),
-                expected: name(ScalarField::of::<F>())
-                    .unwrap_or_else(|| "another curve".to_owned()),
-            });
-        }
-        let left = reader.left();
-        let Some(content) = left.checked_sub(CHECKSUM_BYTES) else {
-            let (offset, needed) = (reader.offset, CHECKSUM_BYTES as u64);
-            return Err(PartitionFileError::Truncated {
-                what: "bytes of the checksum",
-                offset,
-                needed,
-                left,
-            });
-        };
-        let (content, checksum) = bytes.split_at(reader.offset + content);
-        if Sha256::digest(content).as_slice() != checksum {
-            return Err(PartitionFileError::Checksum);
-        }
-        reader.bytes = content;
-        Ok(reader)
-    }
-
-    const fn left(&self) -> usize {
-        self.bytes.len() - self.offset
-    }
-
-    fn take(&mut self, needed: u64, what: &'static str) -> Result<&'a [u8], PartitionFileError> {
-        let (offset, left) = (self.offset, self.left());
-        if needed > left as u64 {
-            return Err(PartitionFileError::Truncated {
-                what,
-                offset,
-                needed,
-                left,
-            });
-        }
-        // No more than what is left, which is a usize.
-        self.offset += needed as usize;
-        Ok(&self.bytes[offset..self.offset])
-    }
-
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], PartitionFileError> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.take(N as u64, what)?);
-        Ok(array)
-    }
-
-    fn u32(&mut self, what: &'static str) -> Result<u32, PartitionFileError> {
-        Ok(u32::from_le_bytes(self.array(what)?))
-    }
-
-    fn u64(&mut self, what: &'static str) -> Result<u64, PartitionFileError> {
-        Ok(u64::from_le_bytes(self.array(what)?))
-    }
-
-    /// A number of 4 bytes between bounds.
-    fn count(
-        &mut self,
-        what: &'static str,
-        least: usize,
-        most: usize,
-    ) -> Result<usize, PartitionFileError> {
-        let found = self.u32(what)? as usize;
-        if (least..=most).contains(&found) {
-            return Ok(found);
-        }
-        Err(PartitionFileError::Count {
-            what,
-            found: found as u64,
-            least: least as u64,
-            most: most as u64,
-        })
-    }
-}
-
-// === impl Head ===
-
-impl Head {
-    /// The numbers, of which the rest of the bytes can have so many.
-    fn read(reader: &mut Reader<'_>) -> Result<Self, PartitionFileError> {
-        let parts = reader.count("parts", 1, MAX_PARTS)?;
-        let classes = reader.count("classes", 1, parts)?;
-        let public_inputs = reader.count("public inputs", 0, MAX_ACCESSES)?;
-        let accesses = reader.count("accesses", public_inputs, MAX_ACCESSES)?;
-        let needed = classes as u64 * CLASS_BYTES_MIN
-            + parts as u64 * PART_BYTES_MIN
-            + accesses as u64 * ADDRESS_BYTES;
-        let (offset, left) = (reader.offset, reader.left());
-        if needed > left as u64 {
-            return Err(PartitionFileError::Truncated {
-                what: "classes, parts and addresses",
-                offset,
-                needed,
-                left,
-            });
-        }
-        Ok(Self {
-            parts,
-            classes,
-            public_inputs,
-            accesses,
-        })
-    }
 }
 
 // === impl Hashing ===
