@@ -18,15 +18,16 @@ const SHOWN_TERMS: usize = 6;
 /// Their system's instance is, after the leading one: the root of the tree of states, α and β, which
 /// all parts of a partition share; then the preprocessed inputs of the part. Its witness begins with
 /// the committed variables.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class<F: PrimeField> {
-    name: &'static str,
-    first_part: usize,
-    system: Arc<R1cs<F>>,
-    digest: [u8; 32],
-    shape: Shape,
-    constants: usize,
-    sections: Sections,
+    pub(crate) name: Box<str>,
+    pub(crate) first_part: usize,
+    pub(crate) system: Arc<R1cs<F>>,
+    /// The digest of `system`.
+    pub(crate) digest: [u8; 32],
+    pub(crate) shape: Shape,
+    pub(crate) constants: usize,
+    pub(crate) sections: Sections,
 }
 
 /// Sizes of a class's constraint system.
@@ -48,13 +49,13 @@ pub struct Layout {
 
 impl<F: PrimeField> Class<F> {
     pub(crate) fn new(
-        name: &'static str,
+        name: &str,
         first_part: usize,
         shape: Shape,
         (system, run, sections): (R1cs<F>, Run<F>, Sections),
     ) -> Self {
         Self {
-            name,
+            name: name.into(),
             first_part,
             digest: system.digest(),
             system: Arc::new(system),
@@ -65,8 +66,8 @@ impl<F: PrimeField> Class<F> {
     }
 
     /// The name that the circuit gave it.
-    pub const fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The constraints of each part of the class.

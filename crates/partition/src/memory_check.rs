@@ -33,7 +33,7 @@ pub enum Check {
     EqualProducts,
 }
 
-/// The rows of a class of parts, by purpose: consecutive, without gaps.
+/// The rows of a class of parts, by purpose in [`Check::ORDER`]: consecutive, without gaps.
 pub(crate) type Sections = Vec<(Check, Range<usize>)>;
 
 /// Sizes that the memory check of a part depends on.
@@ -92,6 +92,19 @@ pub(crate) struct MemoryCheck<F> {
 }
 
 // === impl Check ===
+
+impl Check {
+    /// The purposes in the order of their rows, each of which is one section.
+    pub(crate) const ORDER: [Self; 7] = [
+        Self::Circuit,
+        Self::LeafBefore,
+        Self::ProductByPart,
+        Self::ProductByAddress,
+        Self::EqualValues,
+        Self::EqualProducts,
+        Self::LeafAfter,
+    ];
+}
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -27,21 +27,21 @@ const DIGEST_DOMAIN: &[u8] = b"proofmill/partition/1";
 /// All that a circuit in parts fixes before there is a witness: the constraints of each class, and
 /// the preprocessed inputs of each part. Keys are made of it, and its digest stands for it in
 /// transcripts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition<F: PrimeField> {
-    plan: Plan,
-    classes: Vec<Class<F>>,
-    parts: Vec<PartRecord<F>>,
-    depth: usize,
+    pub(crate) plan: Plan,
+    pub(crate) classes: Vec<Class<F>>,
+    pub(crate) parts: Vec<PartRecord<F>>,
+    pub(crate) depth: usize,
 }
 
 /// The record of a part.
-#[derive(Clone, Debug)]
-struct PartRecord<F> {
-    class: usize,
-    constants: Vec<F>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartRecord<F> {
+    pub(crate) class: usize,
+    pub(crate) constants: Vec<F>,
     /// The digest of its accesses: another run of its code must have the same.
-    accesses: [u8; 32],
+    pub(crate) accesses: [u8; 32],
 }
 
 /// The values of all accesses to shared wires, public inputs included.

@@ -24,15 +24,30 @@ impl Plan {
     ///
     /// # Panics
     ///
-    /// If addresses are not numbers from 1 without gaps, or there are more than 32 bits count, which
-    /// the recorder prevents.
+    /// If [`checked`](Self::checked) refuses them, which the recorder prevents.
     pub(crate) fn new(by_part: Vec<u32>, starts: Vec<usize>) -> Self {
-        assert_eq!(
-            starts.last(),
-            Some(&by_part.len()),
-            "parts have all accesses"
-        );
-        assert!(u32::try_from(by_part.len()).is_ok(), "places of 32 bits");
+        match Self::checked(by_part, starts) {
+            Ok(plan) => plan,
+            Err(reason) => panic!("{reason}"),
+        }
+    }
+
+    /// As [`new`](Self::new), of accesses from anyone; the error is what they lack.
+    pub(crate) fn checked(by_part: Vec<u32>, starts: Vec<usize>) -> Result<Self, &'static str> {
+        if starts.last() != Some(&by_part.len()) || !starts.is_sorted() {
+            return Err("parts that have all accesses");
+        }
+        if u32::try_from(by_part.len()).is_err() {
+            return Err("places of 32 bits");
+        }
+        if !by_part
+            .iter()
+            .take(starts[0])
+            .copied()
+            .eq(1..=starts[0] as u32)
+        {
+            return Err("public inputs with the first addresses");
+        }
         let mut order: Vec<u32> = (0..by_part.len() as u32).collect();
         order.sort_by_key(|place| by_part[*place as usize]);
         let plan = Self {
@@ -41,8 +56,10 @@ impl Plan {
             starts,
         };
         let by_address = plan.order.iter().map(|place| plan.by_part[*place as usize]);
-        assert!(are_sorted(by_address), "addresses without gaps");
-        plan
+        match are_sorted(by_address) {
+            true => Ok(plan),
+            false => Err("addresses without gaps"),
+        }
     }
 
     /// The number of parts.
@@ -53,6 +70,11 @@ impl Plan {
     /// The number of entries of each trace, those of public inputs included.
     pub(crate) const fn entries(&self) -> usize {
         self.by_part.len()
+    }
+
+    /// The address of each access, part after part, public inputs first.
+    pub(crate) fn addresses(&self) -> &[u32] {
+        &self.by_part
     }
 
     /// The entries of a part, in either trace.
@@ -124,5 +146,19 @@ mod tests {
     #[should_panic(expected = "addresses without gaps")]
     fn address_zero_is_refused() {
         Plan::new(vec![0, 1], vec![0, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "public inputs with the first addresses")]
+    fn public_inputs_have_the_first_addresses() {
+        Plan::new(vec![2, 1], vec![2, 2]);
+    }
+
+    #[test]
+    fn parts_have_all_accesses_once() {
+        let refused = |starts| Plan::checked(vec![1, 2, 3], starts).is_err();
+        assert!(refused(vec![]) && refused(vec![0, 2]) && refused(vec![0, 4]));
+        assert!(refused(vec![0, 3, 2, 3]) && refused(vec![4, 3]));
+        assert!(!refused(vec![0, 1, 1, 3]) && !refused(vec![3]));
     }
 }

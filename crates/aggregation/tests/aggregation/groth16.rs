@@ -5,7 +5,6 @@ use ark_std::rand::Rng;
 use ark_std::rand::rngs::StdRng;
 use proofmill_aggregation::{
     Aggregate, AggregateKind, AggregateVerifyError, AggregationEngine, Groth16Index, IndexError,
-    Srs,
 };
 use proofmill_groth16::{Bls12_381, Bn254, Proof, ProvingKey, VerifyingKey, prove, setup, verify};
 use proofmill_r1cs::{Assignment, R1cs};
@@ -83,12 +82,6 @@ impl<E: AggregationEngine> Batch<E> {
             verify(&prepared[*key as usize], inputs, proof).is_ok() && all
         })
     }
-}
-
-/// A key for three proofs under two keys.
-pub(crate) fn index<E: AggregationEngine>(srs: &Srs<E>) -> Groth16Index<E> {
-    let batch = Batch::<E>::random(70, 1, 2);
-    Groth16Index::new(srs, batch.keys, vec![0, 1, 0]).unwrap()
 }
 
 fn any_number_under_several_keys<E: AggregationEngine>() {

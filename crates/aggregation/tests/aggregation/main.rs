@@ -2,7 +2,6 @@
 
 mod case;
 mod groth16;
-mod hostile;
 mod mirage;
 mod naive;
 mod srs;

@@ -112,7 +112,9 @@ proptest! {
     /// changed is refused.
     #[test]
     fn parts_are_the_circuit(circuit in circuits(), changed in any::<proptest::sample::Index>()) {
-        let partition = Partition::new(&circuit).unwrap();
+        let made = Partition::new(&circuit).unwrap();
+        let partition = Partition::from_bytes(&made.to_bytes()).unwrap();
+        prop_assert!(partition == made, "a file holds all of a partition");
         let traces = partition.trace(&circuit).unwrap();
         let plan = partition.plan();
         let sort = |by_part: &[Fr]| plan.sorted(0..plan.entries(), by_part);

@@ -1,0 +1,7 @@
+//! Partitions are read without a panic, whatever the bytes, and are written again as they were.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use proofmill_partition_fuzz::targets;
+
+fuzz_target!(|bytes: &[u8]| targets::decode(bytes));

@@ -1,0 +1,4 @@
+//! Code that the fuzz target shares with the test that runs it on stable, `tests/hostile`.
+
+pub mod seeds;
+pub mod targets;

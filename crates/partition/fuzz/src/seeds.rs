@@ -1,0 +1,128 @@
+//! Valid inputs to start from.
+
+use std::io::Cursor;
+
+use ark_bn254::Fr;
+use ark_relations::gr1cs::LinearCombination;
+use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
+use proofmill_r1cs::{R1cs, write_precompiled};
+use sha2::{Digest, Sha256};
+
+/// The modulus of BN254's scalar field, little-endian.
+const MODULUS: [u8; 32] = [
+    0x01, 0x00, 0x00, 0xf0, 0x93, 0xf5, 0xe1, 0x43, 0x91, 0x70, 0xb9, 0x79, 0x48, 0xe8, 0x33, 0x28,
+    0x5d, 0x58, 0x81, 0x81, 0xb6, 0x45, 0x50, 0xb8, 0x29, 0xa0, 0x31, 0xe1, 0x72, 0x4e, 0x64, 0x30,
+];
+
+/// Each part squares what the part before made, and adds it and a constant to a cell; the public
+/// input is the first part's.
+#[derive(Clone, Copy, Debug)]
+pub struct Squares(pub usize);
+
+impl PartitionedCircuit<Fr> for Squares {
+    fn num_parts(&self) -> usize {
+        self.0
+    }
+
+    fn class(&self, part: usize) -> &'static str {
+        if part == 0 { "first" } else { "later" }
+    }
+
+    fn num_public_inputs(&self) -> usize {
+        1
+    }
+
+    fn public_inputs(&self) -> Vec<Fr> {
+        vec![Fr::from(3u64)]
+    }
+
+    fn synthesize(&self, part: usize, wires: &mut Part<'_, Fr>) -> Result<(), PartitionError> {
+        let x = match part {
+            0 => wires.public_input(0)?,
+            _ => wires.get(("square", part - 1))?,
+        };
+        let square = wires.witness(x.value * x.value)?;
+        let of = |variable| move || LinearCombination::from(variable);
+        let (x, made) = (x.variable, square.variable);
+        wires.cs().enforce_r1cs_constraint(of(x), of(x), of(made))?;
+        wires.set(("square", part), square)?;
+        let constant = wires.constant(Fr::from(part as u64))?;
+        if part > 0 {
+            wires.load("cell")?;
+        }
+        wires.store("cell", constant)
+    }
+}
+
+/// The files of two circuits in parts, and of partitions whose systems say little, so that more of a
+/// change by chance is outside of systems.
+pub fn decode() -> Vec<Vec<u8>> {
+    let circuits = [1, 3].map(|parts| {
+        let partition = Partition::new(&Squares(parts)).expect("a circuit in parts");
+        partition.to_bytes()
+    });
+    let small = [
+        small(0, &[(0, &[0, 0, 0])]),
+        small(2, &[(1, &[0, 0]), (2, &[1, 0])]),
+    ];
+    circuits.into_iter().chain(small).collect()
+}
+
+/// A file written from the description of the format alone: classes with a number of accesses, the
+/// constants that each part of a class has being one, and parts in the order of their classes, each
+/// with further constants. Each access has an address of its own.
+fn small(public_inputs: u32, classes: &[(u32, &[u64])]) -> Vec<u8> {
+    let parts: u32 = classes.iter().map(|(_, parts)| parts.len() as u32).sum();
+    let made: u32 = classes
+        .iter()
+        .map(|(accesses, parts)| accesses * parts.len() as u32)
+        .sum();
+    let mut bytes = b"PMILLPTN".to_vec();
+    bytes.extend(1u32.to_le_bytes());
+    bytes.extend(MODULUS);
+    for number in [
+        parts,
+        classes.len() as u32,
+        public_inputs,
+        public_inputs + made,
+    ] {
+        bytes.extend(number.to_le_bytes());
+    }
+    let depth = if parts < 4 { 1 } else { 2 };
+    for (number, (accesses, _)) in classes.iter().enumerate() {
+        let instance = 1 + 3 + 4 * depth + 2 + 2 * *accesses as usize + 1;
+        let one = Fr::from(1u64);
+        let rows = [
+            vec![(one, 0)],
+            vec![(-one, 1)],
+            vec![(Fr::from(5u64), instance)],
+        ];
+        let rows = rows.map(|row| vec![row]);
+        let witness = 2 * *accesses as usize + 1;
+        let system = R1cs::from_rows(instance, witness, rows).expect("a system");
+        let system = write_precompiled(Cursor::new(Vec::new()), &system).expect("in memory");
+        let system = system.into_inner();
+        bytes.extend(1u32.to_le_bytes());
+        bytes.push(b'a' + number as u8);
+        bytes.extend(accesses.to_le_bytes());
+        for rows in [0u32, 0, 0, 0, 0, 1, 0] {
+            bytes.extend(rows.to_le_bytes());
+        }
+        bytes.extend((system.len() as u64).to_le_bytes());
+        bytes.extend(system);
+    }
+    for (number, (_, parts)) in classes.iter().enumerate() {
+        for constant in *parts {
+            bytes.extend((number as u32).to_le_bytes());
+            bytes.extend([7; 32]);
+            bytes.extend(constant.to_le_bytes());
+            bytes.extend([0; 24]);
+        }
+    }
+    for address in 1..=public_inputs + made {
+        bytes.extend(address.to_le_bytes());
+    }
+    let checksum = Sha256::digest(&bytes);
+    bytes.extend(checksum);
+    bytes
+}
