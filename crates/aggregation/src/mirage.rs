@@ -17,6 +17,7 @@
 //! and η, and the sum of rⁱ is over n places: what a prover puts there must satisfy e(A, B) = 1, and says
 //! nothing about a part.
 
+use ark_ec::AffineRepr;
 use ark_ec::pairing::PairingOutput;
 use proofmill_groth16::{Proof, VerifyingKey, mirage};
 use proofmill_kernels::{fold, pairing};
@@ -106,8 +107,8 @@ impl<E: AggregationEngine> MirageParts<E> {
                     beta_g2: self.beta,
                     gamma_g2: class.gamma,
                     delta_g2: class.delta,
-                    // A key's points of inputs are looked at where the key itself is.
-                    instance: Vec::new(),
+                    // Points of inputs are looked at where the key itself is.
+                    instance: vec![E::G1Affine::generator()],
                 },
                 eta_g2: class.eta,
                 committed: 0,
