@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use proofmill_groth16::KeyError;
+use proofmill_groth16::{Curve, KeyError};
 use proofmill_r1cs::iden3::{FileError, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
-use crate::aggregate::{AggregateError, curve_name, number};
+use crate::aggregate::{AggregateError, curve_name, curve_named, number};
 use crate::index::IndexError;
 use crate::srs::SrsError;
 use crate::torus::{AggregationEngine, TorusError};
@@ -18,6 +18,14 @@ pub(crate) const VERSION: u32 = 1;
 /// Magic, version and curve.
 pub(crate) const BEGINNING_BYTES: usize = 8 + 4 + 16;
 pub(crate) const CHECKSUM_BYTES: usize = 32;
+
+/// The curve that the beginning of a file of this crate names, of 28 bytes or more: a reference string or a
+/// key. [`Aggregate::kind_and_curve`](crate::Aggregate::kind_and_curve) tells it of an aggregate.
+pub fn curve_of(head: &[u8]) -> Option<Curve> {
+    let (magic, rest) = head.split_first_chunk::<8>()?;
+    let is_ours = matches!(magic, b"PMILLAGS" | b"PMILLAGK" | b"PMILLAGV");
+    curve_named(rest.get(4..BEGINNING_BYTES - 8)?).filter(|_| is_ours)
+}
 
 /// A file, or its content, that is not what was asked for.
 #[derive(Debug, thiserror::Error)]
