@@ -1,5 +1,6 @@
 //! The command line.
 
+pub(crate) mod aggregate;
 pub(crate) mod circuits;
 pub(crate) mod cluster;
 pub(crate) mod doctor;
@@ -136,6 +137,14 @@ pub(crate) enum Command {
     /// ceremony of several parties: contribute to this one with `snarkjs zkey contribute`, or take
     /// one that was made so.
     Setup(circuits::Setup),
+    /// Make one proof of many Groth16 proofs, and verify it.
+    ///
+    /// An aggregate of n proofs, under one verifying key or several, and its verification grow with the
+    /// logarithm of n. The proofs are those of snarkjs and of `proofmill prove`.
+    Aggregate {
+        #[command(subcommand)]
+        command: aggregate::Aggregate,
+    },
     /// What this machine proves with: processors, memory, CUDA cards, and why one is not used.
     Doctor(doctor::Doctor),
     /// Print a completion script for your shell.

@@ -23,6 +23,12 @@ pub(crate) enum Content {
     PowersOfTau,
     /// A key of ours.
     Key,
+    /// A reference string for aggregation.
+    ReferenceString,
+    /// A key for aggregates of proofs.
+    AggregateKey,
+    /// An aggregate of proofs.
+    Aggregate,
     /// A verifying key of snarkjs.
     VerifyingKey,
     /// Other JSON.
@@ -34,12 +40,15 @@ pub(crate) enum Content {
 impl Content {
     /// By the first bytes; nothing if they say nothing.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
-        let magics: [(&[u8], Self); 5] = [
+        let magics: [(&[u8], Self); 8] = [
             (b"zkey", Self::Zkey),
             (b"wtns", Self::Witness),
             (b"r1cs", Self::Circuit),
             (b"ptau", Self::PowersOfTau),
             (b"PMILLKEY", Self::Key),
+            (b"PMILLAGS", Self::ReferenceString),
+            (b"PMILLAGK", Self::AggregateKey),
+            (b"PMILLAGG", Self::Aggregate),
         ];
         let named = magics.iter().find(|(magic, _)| head.starts_with(magic));
         if let Some((_, content)) = named {
@@ -92,6 +101,8 @@ impl Content {
             (Self::Zkey, Self::Circuit) => {
                 failure.help("`proofmill setup` makes a key for a circuit")
             }
+            (Self::AggregateKey, Self::VerifyingKey | Self::Key) => failure
+                .help("`proofmill aggregate key` makes a key for aggregates from verifying keys"),
             (Self::Zkey, Self::Key) => failure.help(
                 "keys of Proofmill's own are used by `proofmill engine serve`, with their \
                  constraints",
@@ -108,6 +119,9 @@ impl Content {
             Self::Circuit => "a circuit (.r1cs)",
             Self::PowersOfTau => "powers of tau (.ptau)",
             Self::Key => "a key of Proofmill's own (.key)",
+            Self::ReferenceString => "a reference string for aggregation (.srs)",
+            Self::AggregateKey => "a key for aggregates (.key)",
+            Self::Aggregate => "an aggregate of proofs",
             Self::VerifyingKey => "a verifying key (JSON)",
             Self::Json => "JSON",
         }
@@ -121,7 +135,7 @@ impl Content {
     /// Whether it is hard to come by again, so that no proof or picture takes its place: keys, what they
     /// are made from, and witnesses.
     pub(crate) fn is_precious(self) -> bool {
-        self != Self::Json
+        !matches!(self, Self::Json | Self::Aggregate)
     }
 }
 
@@ -135,10 +149,12 @@ mod tests {
 
     #[test]
     fn contents_are_told_by_their_first_bytes() {
-        let cases: [(&[u8], Option<Content>); 12] = [
+        let cases: [(&[u8], Option<Content>); 14] = [
             (b"zkey\x01\0\0\0", Some(Content::Zkey)),
             (b"wtns\x02", Some(Content::Witness)),
             (b"PMILLKEY\x01", Some(Content::Key)),
+            (b"PMILLAGS\x01", Some(Content::ReferenceString)),
+            (b"PMILLAGG\x01", Some(Content::Aggregate)),
             (b" {\"pi_a\": []}", Some(Content::Json)),
             (
                 b"{\"protocol\":\"groth16\",\"vk_alpha_1\":[",

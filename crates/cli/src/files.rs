@@ -142,11 +142,11 @@ pub(crate) fn write(path: &Path, visibility: Visibility, bytes: &[u8]) -> Result
     write_with(path, visibility, |file| file.write_all(bytes))
 }
 
-/// Writes texts that belong together, for anyone to read: every one is on the disk before the first takes
+/// Writes contents that belong together, for anyone to read: every one is on the disk before the first takes
 /// its place, and if one cannot be written none does.
-pub(crate) fn write_together(texts: &[(&Path, &str)]) -> Result<(), Failure> {
-    let staged = texts.iter().map(|(path, text)| {
-        let write = |file: &mut BufWriter<&File>| file.write_all(text.as_bytes());
+pub(crate) fn write_together<T: AsRef<[u8]>>(contents: &[(&Path, T)]) -> Result<(), Failure> {
+    let staged = contents.iter().map(|(path, content)| {
+        let write = |file: &mut BufWriter<&File>| file.write_all(content.as_ref());
         StagedFile::write(path, Visibility::Public, write).map(|(staged, ())| staged)
     });
     staged

@@ -1,5 +1,6 @@
 //! One file for each command, but for the demo.
 
+pub(crate) mod aggregate;
 pub(crate) mod block;
 pub(crate) mod cancel;
 pub(crate) mod check;

@@ -6,6 +6,7 @@
     reason = "nothing else runs on these threads"
 )]
 
+mod aggregate;
 mod attacks;
 mod block;
 mod cancel;
