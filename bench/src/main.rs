@@ -18,6 +18,7 @@ mod multi_queue;
 mod ntt;
 mod ordering;
 mod pairing;
+mod partition;
 mod peers;
 mod scaling;
 mod snarkjs;
@@ -69,6 +70,8 @@ enum Experiment {
     Groth16(groth16::Args),
     /// Products of pairings, against other libraries
     Pairing(pairing::Args),
+    /// A circuit proved in parts, against the same circuit in one piece
+    Partition(partition::Args),
     /// Groth16 proofs under one key checked as a batch, against single verifications by others
     Verify(verification::Args),
     /// Batches of Grumpkin inner-product arguments, against a bare product of their size
@@ -115,6 +118,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Device(args) => device::run(&args),
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
+        Experiment::Partition(args) => partition::run(&args),
         Experiment::Verify(args) => verification::run(&args),
         Experiment::Ipa(args) => ipa::run(&args),
         Experiment::Verifier(args) => verifier::run(&args),

@@ -10,7 +10,7 @@
 use ark_ec::AffineRepr;
 use ark_ec::pairing::{Pairing, PairingOutput};
 use ark_serialize::CanonicalSerialize;
-use proofmill_groth16::read_compressed_points;
+use proofmill_groth16::{Curve, read_compressed_points};
 
 use crate::commitment::Commitment;
 use crate::mpp::MppProof;
@@ -114,6 +114,14 @@ impl<E: AggregationEngine> Aggregate<E> {
     /// The proof system of the proofs that are aggregated.
     pub const fn kind(&self) -> AggregateKind {
         self.kind
+    }
+
+    /// The kind and the curve that bytes state which begin as an aggregate does: all that can be known of it
+    /// before its curve is. The curve `E` does not matter.
+    pub fn kind_and_curve(head: &[u8]) -> Option<(AggregateKind, Curve)> {
+        let rest = head.strip_prefix(MAGIC)?;
+        let kind = AggregateKind::from_number(number(rest.get(4..8)?))?;
+        Some((kind, curve_named(rest.get(8..24)?)?))
     }
 
     /// The bytes of an aggregate of `count` proofs, of which there is at least one.
@@ -272,10 +280,21 @@ fn body_bytes<E: AggregationEngine>(kind: AggregateKind, rounds: usize) -> usize
 }
 
 pub(crate) fn curve_name<E: AggregationEngine>() -> [u8; 16] {
+    padded_name(E::CURVE)
+}
+
+fn padded_name(curve: Curve) -> [u8; 16] {
     let mut padded = [0; 16];
-    let name = E::CURVE.name().as_bytes();
+    let name = curve.name().as_bytes();
     padded[..name.len()].copy_from_slice(name);
     padded
+}
+
+/// The curve of that name, zero-padded.
+pub(crate) fn curve_named(padded: &[u8]) -> Option<Curve> {
+    Curve::ALL
+        .into_iter()
+        .find(|curve| padded_name(*curve) == padded)
 }
 
 /// A number of four bytes.

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-use proofmill_groth16::KeyError;
+use proofmill_groth16::{Curve, KeyError};
 use proofmill_r1cs::iden3::{FileError, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
-use crate::aggregate::{AggregateError, curve_name, number};
+use crate::aggregate::{AggregateError, curve_name, curve_named, number};
 use crate::index::IndexError;
 use crate::srs::SrsError;
 use crate::torus::{AggregationEngine, TorusError};
@@ -19,6 +19,13 @@ pub const VERSION: u32 = 1;
 pub const BEGINNING_BYTES: usize = 8 + 4 + 16;
 /// A SHA-256.
 pub const CHECKSUM_BYTES: usize = 32;
+
+/// The curve that the beginning of a file with this frame names, of 28 bytes or more: a reference string, a key. [`Aggregate::kind_and_curve`](crate::Aggregate::kind_and_curve) tells it of an aggregate.
+pub fn curve_of(head: &[u8]) -> Option<Curve> {
+    let (magic, rest) = head.split_first_chunk::<8>()?;
+    let is_ours = magic.starts_with(b"PMILL");
+    curve_named(rest.get(4..BEGINNING_BYTES - 8)?).filter(|_| is_ours)
+}
 
 /// A file, or its content, that is not what was asked for.
 #[derive(Debug, thiserror::Error)]

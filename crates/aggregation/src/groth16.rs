@@ -33,6 +33,10 @@ use crate::srs::{Srs, VerifierSrs, powers_of};
 use crate::torus::AggregationEngine;
 use crate::transcript::Transcript;
 
+/// The most verifying keys of one aggregate. Each takes a pairing when a key is read, and one in every
+/// verification.
+pub const MAX_KEYS: usize = 1 << 12;
+
 /// The key with which aggregates of n Groth16 proofs are made and verified: the verifying keys, and the
 /// number of each proof's.
 #[derive(Clone, Debug)]
@@ -106,6 +110,21 @@ impl<E: AggregationEngine> Groth16Index<E> {
     /// The number of proofs.
     pub fn count(&self) -> usize {
         self.key_of.len()
+    }
+
+    /// The verifying keys.
+    pub fn keys(&self) -> &[VerifyingKey<E>] {
+        &self.keys
+    }
+
+    /// For each proof the number of its key among [`keys`](Self::keys).
+    pub fn key_of(&self) -> &[u32] {
+        &self.key_of
+    }
+
+    /// The part of the reference string that the key was made with.
+    pub const fn srs(&self) -> &VerifierSrs<E> {
+        &self.srs
     }
 
     /// Proves that all proofs hold for their public inputs, given without the leading one. Of proofs that do
@@ -249,6 +268,9 @@ pub(crate) fn check_keys<E: AggregationEngine>(
     keys: &[VerifyingKey<E>],
     key_of: &[u32],
 ) -> Result<(), IndexError> {
+    if keys.len() > MAX_KEYS {
+        return Err(IndexError::Keys(keys.len()));
+    }
     check_classes(key_of, keys.len())?;
     for (key, of) in keys.iter().enumerate() {
         of.require_secure()

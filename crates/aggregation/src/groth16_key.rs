@@ -12,7 +12,7 @@ use proofmill_groth16::VerifyingKey;
 use crate::aggregate::{Points, number};
 use crate::commitment::Commitment;
 use crate::files::{AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write};
-use crate::groth16::{Groth16Index, check_keys};
+use crate::groth16::{Groth16Index, MAX_KEYS, check_keys};
 use crate::srs::{MAX_CAPACITY, VerifierSrs};
 use crate::torus::{AggregationEngine, has_prime_order};
 
@@ -54,7 +54,7 @@ impl<E: AggregationEngine> Groth16Index<E> {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, AggregationFileError> {
         let head = KIND.after_beginning::<E>(bytes, HEAD_BYTES + CHECKSUM_BYTES)?;
         let (keys, count) = (number(&head[..4]) as usize, number(&head[4..8]) as usize);
-        if !(1..=MAX_CAPACITY).contains(&count) || !(1..=MAX_CAPACITY).contains(&keys) {
+        if !(1..=MAX_CAPACITY).contains(&count) || !(1..=MAX_KEYS).contains(&keys) {
             return Err(AggregationFileError::Head(KIND.what));
         }
         let content = KIND.checked(bytes, bytes.len() as u64)?;

@@ -39,6 +39,9 @@ pub enum IndexError {
     /// No vector of public-input points at all, or more than [`MAX_INPUTS`](crate::MAX_INPUTS).
     #[error("{0} vectors of public-input points: a key has 1 to {max}", max = crate::MAX_INPUTS)]
     Inputs(usize),
+    /// More verifying keys than [`MAX_KEYS`](crate::MAX_KEYS).
+    #[error("{0} verifying keys: an aggregate has {max} at most", max = crate::MAX_KEYS)]
+    Keys(usize),
     /// Proofs under it prove nothing.
     #[error("verifying key {key}: {source}")]
     Insecure {

@@ -28,6 +28,7 @@ mod mirage_key;
 mod mpp;
 mod srs;
 mod srs_file;
+mod statement;
 mod tipp;
 pub mod torus;
 mod transcript;
@@ -35,13 +36,14 @@ mod transcript;
 pub use aggregate::{Aggregate, AggregateError, AggregateKind};
 pub use commitment::Commitment;
 pub use contribution::Contribution;
-pub use files::AggregationFileError;
-pub use groth16::Groth16Index;
+pub use files::{AggregationFileError, curve_of};
+pub use groth16::{Groth16Index, MAX_KEYS};
 pub use index::{AggregateProveError, AggregateVerifyError, IndexError};
 pub use mirage::{
     MAX_INPUTS, MirageClass, MirageIndex, MirageParts, MirageStatement, MirageVerifyingKey,
 };
 pub use srs::{CommitmentKey, MAX_CAPACITY, Srs, SrsError, VerifierSrs};
 pub use srs_file::MAX_CONTRIBUTIONS;
+pub use statement::StatementError;
 pub use torus::AggregationEngine;
 pub use transcript::Transcript;

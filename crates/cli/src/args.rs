@@ -1,11 +1,13 @@
 //! The command line.
 
+pub(crate) mod aggregate;
 pub(crate) mod circuits;
 pub(crate) mod cluster;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod intake;
 pub(crate) mod listen;
+pub(crate) mod partition;
 pub(crate) mod verifier;
 pub(crate) mod verify;
 
@@ -136,6 +138,19 @@ pub(crate) enum Command {
     /// ceremony of several parties: contribute to this one with `snarkjs zkey contribute`, or take
     /// one that was made so.
     Setup(circuits::Setup),
+    /// Make one proof of many Groth16 proofs, and verify it.
+    ///
+    /// An aggregate of n proofs, under one verifying key or several, and its verification grow with the
+    /// logarithm of n. The proofs are those of snarkjs and of `proofmill prove`.
+    Aggregate {
+        #[command(subcommand)]
+        command: aggregate::Aggregate,
+    },
+    /// Prove a circuit too large for one proof in parts, and make one proof of them.
+    Partition {
+        #[command(subcommand)]
+        command: partition::Partition,
+    },
     /// What this machine proves with: processors, memory, CUDA cards, and why one is not used.
     Doctor(doctor::Doctor),
     /// Print a completion script for your shell.

@@ -3,6 +3,9 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use proofmill_aggregation::curve_of;
+use proofmill_aggregation::files::BEGINNING_BYTES;
+use proofmill_groth16::Curve;
 use proofmill_r1cs::iden3::open_regular;
 
 use crate::failure::Failure;
@@ -23,10 +26,32 @@ pub(crate) enum Content {
     PowersOfTau,
     /// A key of ours.
     Key,
+    /// A reference string for aggregation.
+    ReferenceString,
+    /// A key for aggregates of proofs.
+    AggregateKey,
+    /// An aggregate of proofs.
+    Aggregate,
+    /// A verifying key for circuits in parts.
+    PartitionKey,
+    /// A proof of a circuit in parts.
+    PartitionProof,
     /// A verifying key of snarkjs.
     VerifyingKey,
     /// Other JSON.
     Json,
+}
+
+/// The curve that a file of ours names, which must be of this kind.
+pub(crate) fn curve_of_file(content: Content, path: &Path) -> Result<Curve, Failure> {
+    content.expect(path)?;
+    let shown = path.display();
+    let mut head = Vec::new();
+    open_regular(path)
+        .and_then(|file| file.take(BEGINNING_BYTES as u64).read_to_end(&mut head))
+        .map_err(|error| Failure::new(format!("{shown}: {error}")))?;
+    let no_curve = || Failure::new(format!("{shown}: not {}, or cut short", content.named()));
+    curve_of(&head).ok_or_else(no_curve)
 }
 
 // === impl Content ===
@@ -34,12 +59,17 @@ pub(crate) enum Content {
 impl Content {
     /// By the first bytes; nothing if they say nothing.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
-        let magics: [(&[u8], Self); 5] = [
+        let magics: [(&[u8], Self); 10] = [
             (b"zkey", Self::Zkey),
             (b"wtns", Self::Witness),
             (b"r1cs", Self::Circuit),
             (b"ptau", Self::PowersOfTau),
             (b"PMILLKEY", Self::Key),
+            (b"PMILLAGS", Self::ReferenceString),
+            (b"PMILLAGK", Self::AggregateKey),
+            (b"PMILLAGG", Self::Aggregate),
+            (b"PMILLPVK", Self::PartitionKey),
+            (b"PMILLPPR", Self::PartitionProof),
         ];
         let named = magics.iter().find(|(magic, _)| head.starts_with(magic));
         if let Some((_, content)) = named {
@@ -92,6 +122,8 @@ impl Content {
             (Self::Zkey, Self::Circuit) => {
                 failure.help("`proofmill setup` makes a key for a circuit")
             }
+            (Self::AggregateKey, Self::VerifyingKey | Self::Key) => failure
+                .help("`proofmill aggregate key` makes a key for aggregates from verifying keys"),
             (Self::Zkey, Self::Key) => failure.help(
                 "keys of Proofmill's own are used by `proofmill engine serve`, with their \
                  constraints",
@@ -108,6 +140,11 @@ impl Content {
             Self::Circuit => "a circuit (.r1cs)",
             Self::PowersOfTau => "powers of tau (.ptau)",
             Self::Key => "a key of Proofmill's own (.key)",
+            Self::ReferenceString => "a reference string for aggregation (.srs)",
+            Self::AggregateKey => "a key for aggregates (.key)",
+            Self::Aggregate => "an aggregate of proofs",
+            Self::PartitionKey => "a verifying key for circuits in parts",
+            Self::PartitionProof => "a proof of a circuit in parts",
             Self::VerifyingKey => "a verifying key (JSON)",
             Self::Json => "JSON",
         }
@@ -121,7 +158,7 @@ impl Content {
     /// Whether it is hard to come by again, so that no proof or picture takes its place: keys, what they
     /// are made from, and witnesses.
     pub(crate) fn is_precious(self) -> bool {
-        self != Self::Json
+        !matches!(self, Self::Json | Self::Aggregate | Self::PartitionProof)
     }
 }
 
@@ -135,10 +172,14 @@ mod tests {
 
     #[test]
     fn contents_are_told_by_their_first_bytes() {
-        let cases: [(&[u8], Option<Content>); 12] = [
+        let cases: [(&[u8], Option<Content>); 16] = [
             (b"zkey\x01\0\0\0", Some(Content::Zkey)),
             (b"wtns\x02", Some(Content::Witness)),
             (b"PMILLKEY\x01", Some(Content::Key)),
+            (b"PMILLAGS\x01", Some(Content::ReferenceString)),
+            (b"PMILLAGG\x01", Some(Content::Aggregate)),
+            (b"PMILLPVK\x01", Some(Content::PartitionKey)),
+            (b"PMILLPPR\x01", Some(Content::PartitionProof)),
             (b" {\"pi_a\": []}", Some(Content::Json)),
             (
                 b"{\"protocol\":\"groth16\",\"vk_alpha_1\":[",

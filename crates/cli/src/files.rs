@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use proofmill_r1cs::iden3::{
-    FileError, StagedFile, Visibility, check_regular, folder_of, write_whole,
+    FileError, StagedFile, Visibility, check_regular, folder_of, open_regular_or_inherited, write_whole,
 };
 
 use crate::content::Content;
@@ -128,6 +128,20 @@ impl Identity {
     }
 }
 
+/// The content of a file, of which there are `bytes_max` at most; why not, without its path.
+pub(crate) fn read(path: &Path, bytes_max: usize) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    open_regular_or_inherited(path)
+        .and_then(|file| file.take(bytes_max as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
+    if bytes.len() > bytes_max {
+        return Err(format!(
+            "more than {bytes_max} bytes, the most that is read"
+        ));
+    }
+    Ok(bytes)
+}
+
 /// Writes a file whole or not at all: `write` fills a new one, which is renamed to `path`.
 pub(crate) fn write_with<T>(
     path: &Path,
@@ -142,11 +156,11 @@ pub(crate) fn write(path: &Path, visibility: Visibility, bytes: &[u8]) -> Result
     write_with(path, visibility, |file| file.write_all(bytes))
 }
 
-/// Writes texts that belong together, for anyone to read: every one is on the disk before the first takes
+/// Writes contents that belong together, for anyone to read: every one is on the disk before the first takes
 /// its place, and if one cannot be written none does.
-pub(crate) fn write_together(texts: &[(&Path, &str)]) -> Result<(), Failure> {
-    let staged = texts.iter().map(|(path, text)| {
-        let write = |file: &mut BufWriter<&File>| file.write_all(text.as_bytes());
+pub(crate) fn write_together<T: AsRef<[u8]>>(contents: &[(&Path, T)]) -> Result<(), Failure> {
+    let staged = contents.iter().map(|(path, content)| {
+        let write = |file: &mut BufWriter<&File>| file.write_all(content.as_ref());
         StagedFile::write(path, Visibility::Public, write).map(|(staged, ())| staged)
     });
     staged

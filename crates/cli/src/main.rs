@@ -89,6 +89,8 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Verifier { command } => commands::verifier::run(command).await,
             Command::Zkey { command } => commands::zkey::run(command),
             Command::Setup(args) => commands::setup::run(&args),
+            Command::Partition { command } => commands::partition::run(command).await,
+            Command::Aggregate { command } => commands::aggregate::run(command),
             Command::Doctor(args) => commands::doctor::run(&args),
             Command::Completions { shell } => commands::completions::run(shell),
         }

@@ -5,6 +5,7 @@ use ark_std::rand::Rng;
 use ark_std::rand::rngs::StdRng;
 use proofmill_aggregation::{
     Aggregate, AggregateKind, AggregateVerifyError, AggregationEngine, Groth16Index, IndexError,
+    MAX_KEYS, StatementError, curve_of,
 };
 use proofmill_groth16::{Bls12_381, Bn254, Proof, ProvingKey, VerifyingKey, prove, setup, verify};
 use proofmill_r1cs::{Assignment, R1cs};
@@ -184,10 +185,69 @@ fn statements_and_keys_are_bound() {
 }
 
 #[test]
+fn statements_are_read_as_they_are_written() {
+    type E = Bls12_381;
+    let srs = srs::<E>(8);
+    let batch = Batch::<E>::random(55, 7, 3);
+    let index = Groth16Index::new(&srs, batch.keys, batch.key_of).unwrap();
+    let bytes = Groth16Index::<E>::encode_statement(&batch.inputs);
+    assert_eq!(bytes.len(), index.statement_bytes());
+    assert_eq!(index.decode_statement(&bytes), Ok(batch.inputs.clone()));
+    for length in [0, 1, bytes.len() - 32, bytes.len() - 1] {
+        let refused = index.decode_statement(&bytes[..length]).unwrap_err();
+        assert!(matches!(refused, StatementError::Length { .. }));
+    }
+    let longer = [&bytes[..], &[0; 32]].concat();
+    assert!(index.decode_statement(&longer).is_err());
+    // The last input of each proof becomes 2²⁵⁶ − 1.
+    let mut end = 0;
+    for (proof, count) in index.input_counts().enumerate() {
+        end += 32 * count;
+        let mut changed = bytes.clone();
+        changed[end - 32..end].fill(0xff);
+        let input = count - 1;
+        let refused = Err(StatementError::Input { proof, input });
+        assert_eq!(index.decode_statement(&changed), refused);
+    }
+}
+
+fn files_name_their_curve<E: AggregationEngine>() {
+    let srs = srs::<E>(8);
+    let batch = Batch::<E>::random(56, 2, 1);
+    let index = Groth16Index::new(&srs, batch.keys, batch.key_of).unwrap();
+    let aggregate = index.aggregate(&srs, &batch.inputs, &batch.proofs).unwrap();
+    let files = [srs.to_bytes(), index.to_bytes()];
+    for file in &files {
+        assert_eq!(curve_of(file), Some(E::CURVE));
+        assert_eq!(curve_of(&file[..28]), Some(E::CURVE));
+        assert_eq!(curve_of(&file[..27]), None);
+        // Neither the other's magic nor a name that continues.
+        assert_eq!(Aggregate::<E>::kind_and_curve(file), None);
+        let mut renamed = file.clone();
+        renamed[27] = b'x';
+        assert_eq!(curve_of(&renamed), None);
+    }
+    let aggregate = aggregate.to_bytes();
+    let known = Some((AggregateKind::Groth16, E::CURVE));
+    assert_eq!(Aggregate::<E>::kind_and_curve(&aggregate), known);
+    assert_eq!(Aggregate::<E>::kind_and_curve(&aggregate[..31]), None);
+    assert_eq!(curve_of(&aggregate), None);
+}
+
+#[test]
+fn files_name_their_curve_whichever_it_is() {
+    files_name_their_curve::<Bn254>();
+    files_name_their_curve::<Bls12_381>();
+}
+
+#[test]
 fn insecure_keys_are_refused() {
     type E = Bn254;
     let srs = srs::<E>(2);
     let mut batch = Batch::<E>::random(60, 1, 1);
+    let too_many = vec![batch.keys[0].clone(); MAX_KEYS + 1];
+    let refused = Groth16Index::new(&srs, too_many, vec![0]).unwrap_err();
+    assert!(matches!(refused, IndexError::Keys(_)));
     batch.keys[0].delta_g2 = batch.keys[0].gamma_g2;
     let refused = Groth16Index::new(&srs, batch.keys, vec![0]).unwrap_err();
     assert!(matches!(refused, IndexError::Insecure { key: 0, .. }));

@@ -78,6 +78,9 @@ fn another_kind(file: &Path) -> Option<Diagnostic> {
         Content::VerifyingKey => {
             format!("`proofmill verify --vk {shown} PROOF PUBLIC` verifies proofs with it")
         }
+        Content::ReferenceString => {
+            format!("`proofmill aggregate check {shown}` checks a reference string")
+        }
         _ => "give the path of a workflow file, such as examples/fan-out/workflow.toml".to_owned(),
     };
     Some(Diagnostic::of_file(file, message, help))

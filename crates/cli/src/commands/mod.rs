@@ -1,5 +1,6 @@
 //! One file for each command, but for the demo.
 
+pub(crate) mod aggregate;
 pub(crate) mod block;
 pub(crate) mod cancel;
 pub(crate) mod check;
@@ -9,6 +10,7 @@ pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod look;
+pub(crate) mod partition;
 pub(crate) mod prove;
 pub(crate) mod push0;
 pub(crate) mod run;

@@ -6,6 +6,7 @@
     reason = "nothing else runs on these threads"
 )]
 
+mod aggregate;
 mod attacks;
 mod block;
 mod cancel;
@@ -30,6 +31,7 @@ mod lying_engines;
 mod lying_peers;
 mod machine;
 mod operate;
+mod partition;
 mod push0;
 mod support;
 mod usage;

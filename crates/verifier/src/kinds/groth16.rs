@@ -55,6 +55,15 @@ impl<E: Engine> Groth16<E> {
         }
         bytes
     }
+
+    /// Public inputs from the statement of a compact proof.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] unless it is a whole number of canonical inputs, and not too many.
+    pub fn read_compact_statement(bytes: &[u8]) -> Result<Vec<E::ScalarField>, Invalid> {
+        compact_inputs(bytes)
+    }
 }
 
 impl<E: Engine> Default for Groth16<E> {

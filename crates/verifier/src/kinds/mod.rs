@@ -1,12 +1,14 @@
 //! The kinds of proofs that come with the program, and the list of those that a service takes.
 
 mod groth16;
+mod groth16_aggregate;
 mod grumpkin_ipa;
 mod halo2;
 mod kzg;
 mod list;
 
 pub use groth16::{Groth16, Groth16Claim};
+pub use groth16_aggregate::{Groth16Aggregate, ValidAggregate};
 pub use grumpkin_ipa::GrumpkinIpa;
 pub use halo2::{Halo2, Orchard};
 pub use kzg::Kzg;

@@ -7,7 +7,7 @@ use ark_std::rand::SeedableRng;
 use ark_std::rand::rngs::StdRng;
 use bytes::Bytes;
 use proofmill_groth16::snarkjs::{inputs_to_json, proof_to_json, verifying_key_to_json};
-use proofmill_groth16::{Engine, Proof, ProvingKey, prove, setup};
+use proofmill_groth16::{Engine, Proof, ProvingKey, VerifyingKey, prove, setup};
 use proofmill_r1cs::{Assignment, R1cs};
 use proofmill_shutdown::Trigger;
 use proofmill_verifier::kinds::Groth16;
@@ -70,6 +70,10 @@ impl<E: Engine> Circuit<E> {
         let proven = prove(&self.key, &self.system, &assignment, &mut self.rng);
         let (proof, _) = proven.expect("a proof");
         Proven { inputs, proof }
+    }
+
+    pub(crate) fn verifying_key(&self) -> VerifyingKey<E> {
+        self.key.vk.clone()
     }
 
     pub(crate) fn key_json(&self) -> Bytes {

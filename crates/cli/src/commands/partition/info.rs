@@ -8,9 +8,8 @@ use proofmill_partition::{Check, Class, Partition};
 use serde_json::{Value, json};
 
 use super::folder::{Description, Folder};
-use super::verify::curve_of_file;
 use crate::args::partition::PartitionInfo;
-use crate::content::Content;
+use crate::content::{Content, curve_of_file};
 use crate::failure::Failure;
 use crate::output;
 

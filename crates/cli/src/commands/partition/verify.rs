@@ -3,15 +3,14 @@
 use std::path::Path;
 use std::time::Instant;
 
-use proofmill_aggregation::files::BEGINNING_BYTES;
 use proofmill_groth16::snarkjs::inputs_from_json;
-use proofmill_groth16::{Curve, with_curve};
+use proofmill_groth16::with_curve;
 use proofmill_partition::proof::{PartitionEngine, PartitionProof, VerifyError, VerifyingKey};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
 use crate::args::partition::PartitionVerify;
-use crate::content::Content;
+use crate::content::{Content, curve_of_file};
 use crate::failure::Failure;
 use crate::files::read;
 use crate::output;
@@ -23,7 +22,7 @@ const PUBLIC_BYTES: usize = 80 << 20;
 pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
     let began = Instant::now();
     let curve = curve_of_file(Content::PartitionKey, &args.key)
-        .map_err(|failure| failure.coded(3))?;
+        .map_err(|failure| Failure { code: 3, ..failure })?;
     let verdict = with_curve!(curve, E => verify::<E>(args))?;
     let shown = args.proof.display();
     if args.json {
@@ -44,16 +43,6 @@ pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
         }
         Err(reason) => Err(Failure::new(format!("{shown}: not valid: {reason}"))),
     }
-}
-
-/// The curve that a file of ours names.
-pub(super) fn curve_of_file(content: Content, path: &Path) -> Result<Curve, Failure> {
-    content.expect(path)?;
-    let shown = path.display();
-    let head = crate::files::head(path, BEGINNING_BYTES)
-        .map_err(|why| Failure::new(format!("{shown}: {why}")))?;
-    proofmill_aggregation::curve_of(&head)
-        .ok_or_else(|| Failure::new(format!("{shown}: not {}, or cut short", content.named())))
 }
 
 /// The number of parts of a valid proof. What cannot be read has no verdict.

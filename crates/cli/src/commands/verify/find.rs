@@ -4,9 +4,13 @@ use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use proofmill_aggregation::{Aggregate, AggregateKind};
+use proofmill_groth16::{Bn254, with_curve};
 use proofmill_r1cs::iden3::open_regular;
+use proofmill_verifier::Kind;
+use proofmill_verifier::kinds::Groth16Aggregate;
 
-use super::statement::{nearest_key, statement_of};
+use super::statement::{AGGREGATE_KEYS, VERIFYING_KEYS, nearest_key, statement_of};
 use crate::args::verify::Verify;
 use crate::content::Content;
 
@@ -18,7 +22,7 @@ const ROLLUP_PROOF_BYTES: u64 = 15_360;
 
 /// What was found at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     /// A proof, and what belongs to it.
     Proof(Candidate),
     /// Nothing can be said of it, and why.
@@ -27,35 +31,50 @@ pub(super) enum Found {
 
 /// A file that is taken for a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Candidate {
-    pub(super) path: PathBuf,
-    pub(super) kind: Form,
+pub(crate) struct Candidate {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Form,
     /// The file of its statement, if there is one.
-    pub(super) statement: Option<PathBuf>,
+    pub(crate) statement: Option<PathBuf>,
     /// The file of its verifying key, if there is one.
-    pub(super) key: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
 }
 
 /// The kind of a proof, as far as a look at it tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Groth16 in snarkjs's JSON, over the curve that it names.
     Snarkjs,
     /// The kind of that name.
     Kind(String),
+    /// An aggregate, the kind of that name: its statement is never JSON.
+    Aggregate(String),
+}
+
+/// The paths to search, and what is known of the proofs there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sought<'a> {
+    /// Files and folders.
+    pub(crate) paths: &'a [PathBuf],
+    /// The kind of proofs that do not tell it themselves.
+    pub(crate) kind: Option<&'a str>,
+    /// The key of all proofs.
+    pub(crate) key: Option<&'a Path>,
+    /// The statement of all proofs.
+    pub(crate) inputs: Option<&'a Path>,
 }
 
 /// What was found by all paths.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub(super) found: Vec<Found>,
+pub(crate) struct Findings {
+    pub(crate) found: Vec<Found>,
     /// Files in folders that are no proofs, statements of proofs and keys among them.
-    pub(super) others: usize,
+    pub(crate) others: usize,
 }
 
 /// A search for proofs.
 struct Search<'a> {
-    args: &'a Verify,
+    sought: &'a Sought<'a>,
     findings: Findings,
 }
 
@@ -68,13 +87,13 @@ enum Reason<'a> {
     Within(&'a Path),
 }
 
-/// All proofs at the paths of a command line, in their order; those of a folder sorted by name.
-pub(super) fn find(args: &Verify) -> Findings {
+/// All proofs at some paths, in their order; those of a folder sorted by name.
+pub(crate) fn find(sought: &Sought<'_>) -> Findings {
     let mut search = Search {
-        args,
+        sought,
         findings: Findings::default(),
     };
-    for path in &args.paths {
+    for path in sought.paths {
         match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => search.folder(path, path),
             _ => search.file(path, Reason::Named),
@@ -82,6 +101,20 @@ pub(super) fn find(args: &Verify) -> Findings {
     }
     search.leave_companions();
     search.findings
+}
+
+// === impl Sought ===
+
+impl<'a> Sought<'a> {
+    /// What a command line names.
+    pub(crate) fn of(args: &'a Verify) -> Self {
+        Self {
+            paths: &args.paths,
+            kind: args.kind.as_deref(),
+            key: args.key.as_deref(),
+            inputs: args.inputs.as_deref(),
+        }
+    }
 }
 
 // === impl Search ===
@@ -129,10 +162,17 @@ impl Search<'_> {
                     Reason::Named => path.parent(),
                     Reason::Within(root) => Some(root),
                 };
+                let keys = match &kind {
+                    Form::Aggregate(_) => &AGGREGATE_KEYS[..],
+                    _ => &VERIFYING_KEYS,
+                };
+                let (statement, key) = (self.sought.inputs, self.sought.key);
                 let candidate = Candidate {
                     kind,
-                    statement: self.args.inputs.clone().or_else(|| statement_of(path)),
-                    key: self.args.key.clone().or_else(|| nearest_key(path, root)),
+                    statement: statement.map(Path::to_owned).or_else(|| statement_of(path)),
+                    key: key
+                        .map(Path::to_owned)
+                        .or_else(|| nearest_key(path, root, keys)),
                     path: path.to_owned(),
                 };
                 self.findings.found.push(Found::Proof(candidate));
@@ -144,8 +184,11 @@ impl Search<'_> {
 
     fn form(&self, looked: &Looked, is_called: bool) -> Option<Form> {
         let told = looked.form(is_called);
-        match &self.args.kind {
-            Some(kind) if is_called || told.is_some() => Some(Form::Kind(kind.clone())),
+        match self.sought.kind {
+            Some(kind) if matches!(told, Some(Form::Aggregate(_))) => {
+                Some(Form::Aggregate(kind.to_owned()))
+            }
+            Some(kind) if is_called || told.is_some() => Some(Form::Kind(kind.to_owned())),
             _ => told,
         }
     }
@@ -215,6 +258,7 @@ impl Looked {
             return kind("grumpkin-ipa");
         }
         match Content::of(&self.head) {
+            Some(Content::Aggregate) => return aggregate(&self.head).map(Form::Aggregate),
             Some(Content::Json) => {
                 let is_proof = self.head.windows(6).any(|word| word == b"\"pi_a\"");
                 return is_proof.then_some(Form::Snarkjs);
@@ -232,11 +276,26 @@ impl Looked {
 
     fn no_proof(&self) -> String {
         match Content::of(&self.head) {
+            Some(Content::Aggregate) => {
+                "an aggregate of a kind, or over a curve, that this release does not know".into()
+            }
             Some(Content::Json) => "JSON, and no proof of snarkjs: there is no `pi_a` in it".into(),
             Some(content) => format!("{}, not a proof", content.named()),
             None if self.length == 0 => "the file is empty".into(),
             None => "nothing in it tells what kind of proof it is: name it with --kind".into(),
         }
+    }
+}
+
+/// The kind of an aggregate that begins so.
+fn aggregate(head: &[u8]) -> Option<String> {
+    // The curve is in the head, whichever is asked.
+    let (kind, curve) = Aggregate::<Bn254>::kind_and_curve(head)?;
+    match kind {
+        AggregateKind::Groth16 => {
+            Some(with_curve!(curve, E => Groth16Aggregate::<E>::new().name().to_owned()))
+        }
+        AggregateKind::Mirage => None,
     }
 }
 
@@ -254,6 +313,13 @@ mod tests {
         assert_eq!(form(b"{\"pi_a\": []}", 12, false), Some(Form::Snarkjs));
         assert_eq!(form(b"PMKZ\x01", 5, false), kind("kzg"));
         assert_eq!(form(b"PMIO\x01", 5, false), kind("grumpkin-ipa"));
+        let mut head = b"PMILLAGG\x01\0\0\0\x01\0\0\0bls12-381".to_vec();
+        head.resize(64, 0);
+        let name = "groth16-aggregate-bls12-381".to_owned();
+        assert_eq!(form(&head, 64, false), Some(Form::Aggregate(name)));
+        // Of Mirage proofs.
+        head[12] = 2;
+        assert_eq!(form(&head, 64, true), None);
         for (length, name) in [
             (15_360, "grumpkin-ipa"),
             (128, "groth16-bn254"),

@@ -1,7 +1,7 @@
 //! `proofmill verify`
 
-mod find;
-mod pairs;
+pub(super) mod find;
+pub(super) mod pairs;
 mod paths;
 mod read;
 mod statement;

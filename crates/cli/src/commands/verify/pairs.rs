@@ -19,16 +19,28 @@ use crate::output;
 use crate::progress::counted;
 
 /// A proof and what it is said to prove.
-type Claim<E> = (Vec<<E as Pairing>::ScalarField>, Proof<E>);
+pub(crate) type Claim<E> = (Vec<<E as Pairing>::ScalarField>, Proof<E>);
 
 /// What is to be said of a proof.
 #[derive(Debug, PartialEq, Eq)]
-enum Verdict {
+pub(crate) enum Verdict {
     Valid,
     /// It proves nothing, and why.
     Invalid(String),
     /// There is no telling, since a file could not be read, and why.
     Unread(String),
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The reason for it; nothing for a valid proof.
+    pub(crate) fn why(self) -> String {
+        match self {
+            Self::Valid => String::new(),
+            Self::Invalid(why) | Self::Unread(why) => why,
+        }
+    }
 }
 
 pub(super) fn run(args: &Verify, vk: &Path) -> Result<(), Failure> {
@@ -88,7 +100,7 @@ fn verdicts<E: Engine>(
 
 /// What a pair of files claims. What is whole and no proof is not valid; a file that cannot be read is
 /// nobody's verdict.
-fn claim<E: Engine>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
+pub(crate) fn claim<E: Engine>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
     let document = |what: &'static str, path| {
         whole_document(path).map_err(|why| Verdict::Unread(format!("{what}: {why}")))
     };
@@ -111,7 +123,7 @@ fn claim<E: Engine>(proof: &Path, public: &Path) -> Result<Claim<E>, Verdict> {
 }
 
 /// The content of a JSON file, if all of it is there; why not, without its path.
-fn whole_document(path: &Path) -> Result<Vec<u8>, String> {
+pub(crate) fn whole_document(path: &Path) -> Result<Vec<u8>, String> {
     let text = read_json(path).map_err(|error| match error {
         JsonError::Io { source, .. } => source.to_string(),
         error => error.to_string(),

@@ -8,7 +8,7 @@ use proofmill_shutdown::Level;
 use proofmill_verifier::{KeyLimits, Kinds, Options, Service};
 use tokio::sync::mpsc;
 
-use super::find::{Candidate, Findings, Form, Found, find};
+use super::find::{Candidate, Findings, Form, Found, Sought, find};
 use super::read::Reader;
 use super::tell::Teller;
 use crate::args::verifier::STATE;
@@ -37,7 +37,7 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     let began = Instant::now();
     let screen = Screen::open();
     let searching = args.clone();
-    let findings = tokio::task::spawn_blocking(move || find(&searching)).await?;
+    let findings = tokio::task::spawn_blocking(move || find(&Sought::of(&searching))).await?;
     check(args, &findings)?;
     let options = options(args, &findings, &screen).await?;
     let limit = options.request_bytes;

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 use super::find::{Candidate, Form, Found};
 use super::pairs::check_json;
+use super::statement::{AGGREGATE_KEYS, VERIFYING_KEYS};
 use crate::content::Content;
 
 /// The client that the proofs are verified for.
@@ -29,6 +30,17 @@ pub(super) struct Reader {
     /// Keys by kind and file.
     keys: HashMap<(String, PathBuf), Result<KeyDigest, String>>,
     count: u64,
+}
+
+/// The content that a file is read for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// A whole JSON value.
+    Json,
+    /// Any bytes; what looks like JSON must be whole.
+    Any,
+    /// Bytes that are not JSON, whatever they look like.
+    Bytes,
 }
 
 /// A file, and the way to its verdict.
@@ -86,10 +98,14 @@ impl Reader {
         candidate: &mut Candidate,
         kind: &mut Option<String>,
     ) -> Result<Pending, String> {
-        let is_json = candidate.kind == Form::Snarkjs;
-        let proof = read(&candidate.path, self.limit, is_json).await?;
+        let expected = match &candidate.kind {
+            Form::Snarkjs => Expected::Json,
+            Form::Kind(_) => Expected::Any,
+            Form::Aggregate(_) => Expected::Bytes,
+        };
+        let proof = read(&candidate.path, self.limit, expected).await?;
         let name = match &candidate.kind {
-            Form::Kind(name) => name.clone(),
+            Form::Kind(name) | Form::Aggregate(name) => name.clone(),
             Form::Snarkjs => snarkjs_kind(&proof, candidate.key.as_deref()).await?,
         };
         let name = kind.insert(name);
@@ -97,14 +113,19 @@ impl Reader {
         let mut request = Request::new(CLIENT, &self.count.to_string(), name, proof);
         let has_keys = self.handle.has_keys(name);
         if has_keys.map_err(|error| error.to_string())? {
-            let digest = self.key(candidate.key.as_deref(), name).await?;
+            let key = candidate
+                .key
+                .as_deref()
+                .ok_or_else(|| no_key(&candidate.kind));
+            let digest = self.key(key?, name).await?;
             let Some(path) = &candidate.statement else {
                 return Err(
-                    "no statement: there is no public.json that belongs to it; name it with --inputs"
+                    "no statement: there is no public.json, or NAME.public, that belongs to it; name it with \
+                     --inputs"
                         .to_owned(),
                 );
             };
-            let statement = read(path, self.limit, is_json).await;
+            let statement = read(path, self.limit, expected).await;
             let statement = statement.map_err(|why| format!("{}: {why}", path.display()))?;
             request = request.under(digest, statement);
         } else {
@@ -116,19 +137,12 @@ impl Reader {
     }
 
     /// A key, which is read once.
-    async fn key(&mut self, path: Option<&Path>, kind: &str) -> Result<KeyDigest, String> {
-        let Some(path) = path else {
-            return Err(
-                "no verifying key: there is no verification_key.json beside it or above; name one \
-                 with --key"
-                    .to_owned(),
-            );
-        };
+    async fn key(&mut self, path: &Path, kind: &str) -> Result<KeyDigest, String> {
         let known = (kind.to_owned(), path.to_owned());
         if let Some(key) = self.keys.get(&known) {
             return key.clone();
         }
-        let added = match read(path, KEY_BYTES, false).await {
+        let added = match read(path, KEY_BYTES, Expected::Any).await {
             Ok(bytes) => self
                 .handle
                 .add_key(CLIENT, kind, bytes)
@@ -142,13 +156,22 @@ impl Reader {
     }
 }
 
+/// That there is no key for a proof.
+fn no_key(form: &Form) -> String {
+    let name = match form {
+        Form::Aggregate(_) => AGGREGATE_KEYS[0],
+        _ => VERIFYING_KEYS[0],
+    };
+    format!("no verifying key: there is no {name} beside it or above; name one with --key")
+}
+
 /// The kind of a proof of snarkjs: over the curve that it names, or else that of its key.
 async fn snarkjs_kind(proof: &[u8], key: Option<&Path>) -> Result<String, String> {
     let of = |json: &[u8]| curve_of_json(json).map_err(|error| error.to_string());
     let curve = match (of(proof)?, key) {
         (Some(curve), _) => Some(curve),
         (None, Some(key)) => {
-            let key = read(key, KEY_BYTES, true).await;
+            let key = read(key, KEY_BYTES, Expected::Json).await;
             of(&key.map_err(|why| format!("the key: {why}"))?)?
         }
         (None, None) => None,
@@ -158,7 +181,7 @@ async fn snarkjs_kind(proof: &[u8], key: Option<&Path>) -> Result<String, String
 }
 
 /// The content of a file, if it is not too large and whole.
-async fn read(path: &Path, limit: usize, is_json: bool) -> Result<Bytes, String> {
+async fn read(path: &Path, limit: usize, expected: Expected) -> Result<Bytes, String> {
     let path = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
@@ -168,7 +191,12 @@ async fn read(path: &Path, limit: usize, is_json: bool) -> Result<Bytes, String>
         if bytes.len() > limit {
             return Err(format!("more than {limit} bytes, the most that is read"));
         }
-        if is_json || Content::of(&bytes).is_some_and(Content::is_json) {
+        let is_json = match expected {
+            Expected::Json => true,
+            Expected::Any => Content::of(&bytes).is_some_and(Content::is_json),
+            Expected::Bytes => false,
+        };
+        if is_json {
             check_json(&bytes)?;
         }
         Ok(bytes.into())

@@ -3,7 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 
 /// Names of verifying keys.
-const KEYS: [&str; 2] = ["verification_key.json", "vk.json"];
+pub(super) const VERIFYING_KEYS: [&str; 2] = ["verification_key.json", "vk.json"];
+/// Names of keys for aggregates.
+pub(super) const AGGREGATE_KEYS: [&str; 1] = ["aggregate.key"];
 
 /// The file with a proof's statement, if there is one: its own name with `public` for `proof`, or
 /// `NAME.public.json` beside `NAME.json`.
@@ -26,16 +28,16 @@ fn statement_names(name: &str) -> Vec<String> {
     names
 }
 
-/// The nearest verifying key: beside the proof, or in a folder above it. No higher than `root`; of a path
+/// The nearest key of one of these names: beside the proof, or in a folder above it. No higher than `root`; of a path
 /// that begins at the current folder, up to that one. What lies above those is somebody else's.
-pub(super) fn nearest_key(proof: &Path, root: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn nearest_key(proof: &Path, root: Option<&Path>, names: &[&str]) -> Option<PathBuf> {
     let folders = proof.ancestors().skip(1);
     let within = folders.take_while(|folder| match folder.components().next_back() {
         Some(Component::ParentDir) => root.is_some_and(|root| folder.starts_with(root)),
         _ => proof.is_relative() || root.is_some_and(|root| folder.starts_with(root)),
     });
     within
-        .flat_map(|folder| KEYS.map(|name| folder.join(name)))
+        .flat_map(|folder| names.iter().map(|name| folder.join(name)))
         .find(|path| path.is_file())
 }
 
@@ -67,7 +69,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         std::fs::create_dir_all(path("top/mid/low")).expect("made");
         let proof = path("top/mid/low/proof.json");
-        let nearest = |root: &str| nearest_key(&proof, Some(&path(root)));
+        let nearest = |root: &str| nearest_key(&proof, Some(&path(root)), &VERIFYING_KEYS);
         assert_eq!(nearest("top"), None);
         std::fs::write(path("top/vk.json"), "").expect("written");
         assert_eq!(nearest("top"), Some(path("top/vk.json")));

@@ -1,0 +1,207 @@
+//! A circuit proved in parts, against the same circuit proved in one piece by the same prover.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use ark_bn254::{Bn254, Fr};
+use ark_std::rand::rngs::OsRng;
+use proofmill_aggregation::Srs;
+use proofmill_groth16::mirage::{ProvingKey, Setup};
+use proofmill_groth16::{PreparedVerifyingKey, Residency, ResidentKey, setup, verify};
+use proofmill_partition::applications::Squarings;
+use proofmill_partition::proof::{ClassKeys, Index, Journal, Prover, Step};
+use proofmill_partition::{Monolithic, Partition, PartitionedCircuit};
+use proofmill_r1cs::{Assignment, R1cs};
+use rayon::ThreadPool;
+use serde_json::{Map, Value};
+
+use crate::versus::{COMPARISON_HELP, Comparison, Contender, Lineup, Options, Sample};
+
+/// Arguments of `proofmill-bench partition`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPARISON_HELP)]
+pub(crate) struct Args {
+    /// Parts
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    parts: u32,
+    /// Values that each part hands on to the next
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    portals: u32,
+    /// Constraints of each part, about: a power of two is not exceeded
+    #[arg(long, default_value_t = 17, value_parser = clap::value_parser!(u8).range(10..=24),
+          value_name = "LOG2")]
+    log_constraints: u8,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// Keys and a circuit with its witness, in parts.
+struct InParts {
+    circuit: Squarings<Fr>,
+    index: Index<Bn254>,
+    srs: Srs<Bn254>,
+    keys: ClassKeys<Bn254>,
+    constraints: usize,
+}
+
+/// The same in one piece.
+struct InOnePiece {
+    circuit: Squarings<Fr>,
+    key: ResidentKey<Bn254>,
+    verifier: PreparedVerifyingKey<Bn254>,
+    constraints: usize,
+}
+
+/// Compares and reports.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    args.options.prepare()?;
+    // A constraint for each squaring; the memory check and the states of a part take five for each access and
+    // some thousands.
+    let portals = args.portals as usize;
+    let own = (1usize << args.log_constraints).saturating_sub(4 << 10).saturating_sub(13 * portals);
+    let squarings = (own / portals).max(1);
+    let values = (0..u64::from(args.portals)).map(|value| Fr::from(3 + value)).collect();
+    let circuit = Squarings::new(args.parts as usize, squarings, values)?;
+    let parts = InParts::new(circuit.clone())?;
+    let whole = InOnePiece::new(circuit)?;
+    let mut comparisons = Vec::new();
+    for threads in args.options.threads() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        comparisons.push(compare(args, &parts, &whole, &pool)?);
+    }
+    let title = "A circuit in parts, against the same circuit in one piece";
+    args.options.print(title, &comparisons);
+    Ok(())
+}
+
+fn compare(
+    args: &Args,
+    parts: &InParts,
+    whole: &InOnePiece,
+    pool: &ThreadPool,
+) -> anyhow::Result<Comparison> {
+    let mut settings: Map<String, Value> = Map::new();
+    settings.insert("parts".to_owned(), args.parts.into());
+    settings.insert("portals".to_owned(), args.portals.into());
+    settings.insert("constraints".to_owned(), parts.constraints.into());
+    settings.insert("threads".to_owned(), pool.current_num_threads().into());
+    let ours = Contender::new("in parts", |_| pool.install(|| parts.prove()));
+    let mut lineup = Lineup::new(&args.options, settings, ours);
+    lineup.add(Contender::new("in one piece", |_| pool.install(|| whole.prove())));
+    let mut comparison = lineup.run()?;
+    let rate = |constraints: usize, ms: f64| constraints as f64 / ms;
+    let ours = rate(parts.constraints, comparison.ours.ms.p50());
+    let theirs = rate(whole.constraints, comparison.peers[0].ms.p50());
+    comparison.notes.push(format!(
+        "{} constraints in all parts, {ours:.1} thousand a second; {} in one piece, {theirs:.1} thousand a second: \
+         {:.1} %",
+        parts.constraints,
+        whole.constraints,
+        100.0 * ours / theirs
+    ));
+    Ok(comparison)
+}
+
+// === impl InParts ===
+
+impl InParts {
+    fn new(circuit: Squarings<Fr>) -> anyhow::Result<Self> {
+        let partition = Partition::new(&circuit)?;
+        let srs = Srs::setup(partition.num_parts().next_power_of_two().max(2), &mut OsRng)?;
+        let setup = Setup::<Bn254>::new(&mut OsRng);
+        let keys = partition.classes().iter().map(|class| {
+            let key = setup.key(class.committed_system()?, &mut OsRng)?;
+            anyhow::Ok(key)
+        });
+        let keys = keys.collect::<anyhow::Result<Vec<_>>>()?;
+        let of_classes = keys.iter().map(ProvingKey::vk).collect();
+        let held = ClassKeys::hold(&partition, keys, Residency::Plain)?;
+        let sizes = (0..partition.num_parts()).map(|part| {
+            let class = &partition.classes()[partition.class_of(part)?];
+            anyhow::Ok(class.system().num_constraints())
+        });
+        let constraints = sizes.sum::<anyhow::Result<usize>>()?;
+        Ok(Self {
+            circuit,
+            index: Index::new(partition, of_classes, &srs)?,
+            srs,
+            keys: held,
+            constraints,
+        })
+    }
+
+    /// From the witness to the proof, which is verified in it.
+    fn prove(&self) -> anyhow::Result<Sample> {
+        let prover = Prover {
+            index: &self.index,
+            srs: &self.srs,
+            keys: &self.keys,
+        };
+        let mut journal = Journal::in_memory(&mut OsRng);
+        let began = Instant::now();
+        // The beginning of each of the four stages.
+        let mut begun = [None; 4];
+        let progress = |step| {
+            let stage = match step {
+                Step::Trace => 0,
+                Step::Commit { .. } => 1,
+                Step::Prove { .. } => 2,
+                _ => 3,
+            };
+            begun[stage].get_or_insert(began.elapsed());
+            ControlFlow::Continue(())
+        };
+        prover.prove(&self.circuit, &mut journal, &mut OsRng, progress)?;
+        let total = began.elapsed();
+        let mut ends = begun[1..].iter().map(|at| at.unwrap_or(total)).chain([total]);
+        let names = ["trace", "commit", "prove", "aggregate"];
+        let stages = names.into_iter().zip(begun).map(|(name, start)| {
+            let end = ends.next().unwrap_or(total);
+            let spent = end.saturating_sub(start.unwrap_or(end));
+            (name, spent.as_secs_f64() * 1e3)
+        });
+        Ok(Sample {
+            ms: vec![total.as_secs_f64() * 1e3],
+            stages: stages.collect(),
+            ..Sample::default()
+        })
+    }
+}
+
+// === impl InOnePiece ===
+
+impl InOnePiece {
+    fn new(circuit: Squarings<Fr>) -> anyhow::Result<Self> {
+        let system = R1cs::from_circuit(Monolithic::new(&circuit))?;
+        let constraints = system.num_constraints();
+        let key = setup::<Bn254>(&system, &mut OsRng)?;
+        let verifier = key.vk.clone().into();
+        let key = ResidentKey::new(key, Arc::new(system), Residency::Plain)?;
+        Ok(Self {
+            circuit,
+            key,
+            verifier,
+            constraints,
+        })
+    }
+
+    /// From the witness to the proof, which is verified in it.
+    fn prove(&self) -> anyhow::Result<Sample> {
+        let began = Instant::now();
+        let assignment = Assignment::from_circuit(Monolithic::new(&self.circuit))?;
+        let synthesised = began.elapsed();
+        let (proof, _) = self.key.prover().prove(assignment.z(), &mut OsRng)?;
+        verify(&self.verifier, &self.circuit.public_inputs(), &proof).context("our own proof")?;
+        let total = began.elapsed();
+        Ok(Sample {
+            ms: vec![total.as_secs_f64() * 1e3],
+            stages: vec![
+                ("synthesise", synthesised.as_secs_f64() * 1e3),
+                ("prove", (total - synthesised).as_secs_f64() * 1e3),
+            ],
+            ..Sample::default()
+        })
+    }
+}

@@ -1,0 +1,290 @@
+//! `proofmill aggregate prove`
+
+use std::path::{Path, PathBuf};
+
+use ark_ec::pairing::Pairing;
+use ark_std::rand::rngs::OsRng;
+use proofmill_aggregation::{AggregateProveError, AggregationEngine, Groth16Index};
+use proofmill_groth16::{PreparedVerifyingKey, Proof, verify_batch, with_curve};
+use proofmill_telemetry::console_line;
+use proofmill_verifier::Kind;
+use proofmill_verifier::kinds::Groth16;
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::read::{load_key, load_srs};
+use crate::args::aggregate::AggregateProve;
+use crate::commands::verify::find::{Candidate, Form, Found, Sought, find};
+use crate::commands::verify::pairs;
+use crate::content::{Content, curve_of_file};
+use crate::failure::Failure;
+use crate::files::{Plan, Replace, read, write_together};
+use crate::output;
+use crate::progress::counted;
+use crate::stages::{Split, Stages, milliseconds, short};
+
+const STAGES: usize = 7;
+/// Bytes of compact public inputs, at most.
+const STATEMENT_BYTES: usize = 4 << 20;
+const ORDER: &str = "proofs are taken in the order of the paths, those of a folder sorted by name: the first are \
+     under the first verifying key of `proofmill aggregate key`, and so on";
+
+/// The proofs, and the public inputs of each.
+type Claims<E> = (Vec<Vec<<E as Pairing>::ScalarField>>, Vec<Proof<E>>);
+
+/// What is to be said of an aggregate.
+struct Made {
+    proofs: usize,
+    keys: usize,
+    bytes: usize,
+    split: Split,
+}
+
+pub(super) fn run(args: &AggregateProve) -> Result<(), Failure> {
+    let mut plan = Plan::default()
+        .reads("the reference string", &args.srs)
+        .reads("the key", &args.key)
+        .writes("the aggregate", &args.output);
+    if let Some(public) = &args.public {
+        plan = plan.writes("the public inputs", public);
+    }
+    plan.check(Replace::NothingPrecious)?;
+    let curve = curve_of_file(Content::AggregateKey, &args.key)?;
+    let of_string = curve_of_file(Content::ReferenceString, &args.srs)?;
+    if of_string != curve {
+        return Err(Failure::new(format!(
+            "{}: over {of_string}, where the key is over {curve}",
+            args.srs.display()
+        )));
+    }
+    let made = args
+        .threads
+        .run(|| with_curve!(curve, E => make::<E>(args)))??;
+    console_line(output::plain(&format!(
+        "{}: one proof of {} over {curve} under {}, {} bytes, made and verified in {}",
+        args.output.display(),
+        counted(made.proofs, "proof"),
+        counted(made.keys, "verifying key"),
+        made.bytes,
+        short(made.split.total)
+    )));
+    console_line(format!("  {}", made.split.shown()));
+    if args.json {
+        let answer = json!({
+            "curve": curve.name(),
+            "proofs": made.proofs,
+            "verifying_keys": made.keys,
+            "bytes": made.bytes,
+            "stages": made.split.to_json(),
+            "total_ms": milliseconds(made.split.total),
+        });
+        output::line(answer.to_string())?;
+    }
+    Ok(())
+}
+
+fn make<E: AggregationEngine>(args: &AggregateProve) -> Result<Made, Failure> {
+    let mut stages = Stages::begin("aggregate", STAGES);
+    stages.enter("read the key");
+    let index = load_key::<E>(&args.key)?;
+    stages.enter("read the proofs");
+    let candidates = candidates(args, index.count())?;
+    check_overwritten(args, &candidates)?;
+    let (inputs, proofs) = claims::<E>(&candidates)?;
+    stages.enter("verify the proofs");
+    check_proofs(&index, &candidates, &inputs, &proofs)?;
+    stages.enter("read and check the reference string");
+    let srs = load_srs::<E>(&args.srs)?;
+    stages.enter("aggregate");
+    let aggregate = index.aggregate(&srs, &inputs, &proofs);
+    let aggregate = aggregate.map_err(|error| match error {
+        AggregateProveError::OtherSrs => Failure::new(format!(
+            "{}: the key {} was made with another reference string",
+            args.srs.display(),
+            args.key.display()
+        ))
+        .help("name the string that the key was made with, or make the key again with this one"),
+        error => Failure::of(&error),
+    })?;
+    stages.enter("verify the aggregate");
+    // Of valid proofs this fails only where this machine, or this program, is at fault.
+    index.verify(&inputs, &aggregate).map_err(|error| {
+        Failure::new(format!(
+            "{error}: a fault of this program or machine; nothing was written"
+        ))
+    })?;
+    stages.enter("write");
+    let bytes = aggregate.to_bytes();
+    let statement = Groth16Index::<E>::encode_statement(&inputs);
+    let mut written: Vec<(&Path, &[u8])> = Vec::new();
+    written.extend(args.public.as_deref().map(|path| (path, &*statement)));
+    written.push((&args.output, &bytes));
+    write_together(&written)?;
+    Ok(Made {
+        proofs: index.count(),
+        keys: index.keys().len(),
+        bytes: bytes.len(),
+        split: stages.end(),
+    })
+}
+
+/// The files of the proofs, which are as many as the key is for.
+fn candidates(args: &AggregateProve, expected: usize) -> Result<Vec<Candidate>, Failure> {
+    let sought = Sought {
+        paths: &args.paths,
+        kind: None,
+        key: None,
+        inputs: None,
+    };
+    let (mut candidates, mut refused) = (Vec::new(), Vec::new());
+    for found in find(&sought).found {
+        match found {
+            Found::Proof(candidate) => candidates.push(candidate),
+            Found::Unread { path, why } => refused.push((path, why)),
+        }
+    }
+    refuse(
+        &refused,
+        "file",
+        refused.len(),
+        ["cannot be taken for a proof"; 2],
+    )?;
+    if candidates.len() != expected {
+        return Err(Failure::new(format!(
+            "{} at these paths, where {} is for {expected}",
+            counted(candidates.len(), "proof"),
+            args.key.display()
+        ))
+        .help("`proofmill aggregate key` makes a key for another number"));
+    }
+    Ok(candidates)
+}
+
+/// That neither output is one of the files that were found.
+fn check_overwritten(args: &AggregateProve, candidates: &[Candidate]) -> Result<(), Failure> {
+    let outputs = args.public.iter().chain([&args.output]);
+    let outputs: Vec<PathBuf> = outputs.filter_map(|it| it.canonicalize().ok()).collect();
+    if outputs.is_empty() {
+        return Ok(());
+    }
+    for candidate in candidates {
+        for path in std::iter::once(&candidate.path).chain(&candidate.statement) {
+            if path
+                .canonicalize()
+                .is_ok_and(|path| outputs.contains(&path))
+            {
+                let message = format!("{} is read, and would be overwritten", path.display());
+                return Err(Failure::usage(message).help("name another file"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The proofs in the files, and their public inputs.
+fn claims<E: AggregationEngine>(candidates: &[Candidate]) -> Result<Claims<E>, Failure> {
+    let read: Vec<Result<_, String>> = candidates.par_iter().map(claim::<E>).collect();
+    let (mut inputs, mut proofs, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for (candidate, claim) in candidates.iter().zip(read) {
+        match claim {
+            Ok((of_proof, proof)) => {
+                inputs.push(of_proof);
+                proofs.push(proof);
+            }
+            Err(why) => refused.push((candidate.path.clone(), why)),
+        }
+    }
+    refuse(&refused, "proof", candidates.len(), ["cannot be read"; 2])?;
+    Ok((inputs, proofs))
+}
+
+/// The public inputs and the proof in a file; why there are none.
+fn claim<E: AggregationEngine>(
+    candidate: &Candidate,
+) -> Result<(Vec<E::ScalarField>, Proof<E>), String> {
+    let own = Groth16::<E>::new();
+    if let Form::Kind(kind) | Form::Aggregate(kind) = &candidate.kind
+        && kind != own.name()
+    {
+        return Err(format!(
+            "a proof of the kind {kind}, where {} is needed",
+            own.name()
+        ));
+    }
+    let statement = candidate
+        .statement
+        .as_deref()
+        .ok_or("no public inputs: there is no public.json, or NAME.public, that belongs to it")?;
+    if candidate.kind == Form::Snarkjs {
+        return pairs::claim::<E>(&candidate.path, statement).map_err(pairs::Verdict::why);
+    }
+    let bytes = read(&candidate.path, Proof::<E>::encoded_size())?;
+    let proof = Proof::from_bytes(&bytes).map_err(|error| error.to_string())?;
+    let in_statement = |why: String| format!("{}: {why}", statement.display());
+    let bytes = read(statement, STATEMENT_BYTES).map_err(in_statement)?;
+    let inputs = Groth16::<E>::read_compact_statement(&bytes)
+        .map_err(|invalid| in_statement(invalid.to_string()))?;
+    Ok((inputs, proof))
+}
+
+/// Verifies each proof under its key.
+fn check_proofs<E: AggregationEngine>(
+    index: &Groth16Index<E>,
+    candidates: &[Candidate],
+    inputs: &[Vec<E::ScalarField>],
+    proofs: &[Proof<E>],
+) -> Result<(), Failure> {
+    let mut places = vec![Vec::new(); index.keys().len()];
+    for (place, key) in index.key_of().iter().enumerate() {
+        places[*key as usize].push(place);
+    }
+    let mut refused = Vec::new();
+    for (number, (key, places)) in index.keys().iter().zip(&places).enumerate() {
+        let key = PreparedVerifyingKey::from(key.clone());
+        let claims = places
+            .iter()
+            .map(|place| (&inputs[*place][..], &proofs[*place]));
+        let claims: Vec<_> = claims.collect();
+        let verdicts = verify_batch(&key, &claims, &mut OsRng);
+        for (place, verdict) in places.iter().zip(verdicts) {
+            if let Err(error) = verdict {
+                let why = format!("{error}, under verifying key {}", number + 1);
+                refused.push((*place, why));
+            }
+        }
+    }
+    refused.sort_by_key(|(place, _)| *place);
+    let refused = refused.into_iter();
+    let refused = refused.map(|(place, why)| (candidates[place].path.clone(), why));
+    let refused: Vec<_> = refused.collect();
+    refuse(
+        &refused,
+        "proof",
+        candidates.len(),
+        ["is not valid", "are not valid"],
+    )
+    .map_err(|failure| failure.help(ORDER))
+}
+
+/// Names what is refused, each with the reason, if anything is.
+fn refuse(
+    refused: &[(PathBuf, String)],
+    noun: &str,
+    all: usize,
+    [one, several]: [&str; 2],
+) -> Result<(), Failure> {
+    for (path, why) in refused {
+        console_line(output::plain(&format!(
+            "refused  {}: {why}",
+            path.display()
+        )));
+    }
+    match refused.len() {
+        0 => Ok(()),
+        count => Err(Failure::new(format!(
+            "{count} of {} {}; nothing was written",
+            counted(all, noun),
+            if count == 1 { one } else { several }
+        ))),
+    }
+}
