@@ -60,15 +60,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // A constraint for each squaring; the memory check and the states of a part take five for each access and
     // some thousands.
     let portals = args.portals as usize;
-    let own = (1usize << args.log_constraints).saturating_sub(4 << 10).saturating_sub(13 * portals);
+    let own = (1usize << args.log_constraints)
+        .saturating_sub(4 << 10)
+        .saturating_sub(13 * portals);
     let squarings = (own / portals).max(1);
-    let values = (0..u64::from(args.portals)).map(|value| Fr::from(3 + value)).collect();
+    let values = (0..u64::from(args.portals))
+        .map(|value| Fr::from(3 + value))
+        .collect();
     let circuit = Squarings::new(args.parts as usize, squarings, values)?;
     let parts = InParts::new(circuit.clone())?;
     let whole = InOnePiece::new(circuit)?;
     let mut comparisons = Vec::new();
     for threads in args.options.threads() {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()?;
         comparisons.push(compare(args, &parts, &whole, &pool)?);
     }
     let title = "A circuit in parts, against the same circuit in one piece";
@@ -89,7 +95,9 @@ fn compare(
     settings.insert("threads".to_owned(), pool.current_num_threads().into());
     let ours = Contender::new("in parts", |_| pool.install(|| parts.prove()));
     let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.add(Contender::new("in one piece", |_| pool.install(|| whole.prove())));
+    lineup.add(Contender::new("in one piece", |_| {
+        pool.install(|| whole.prove())
+    }));
     let mut comparison = lineup.run()?;
     let rate = |constraints: usize, ms: f64| constraints as f64 / ms;
     let ours = rate(parts.constraints, comparison.ours.ms.p50());
@@ -155,7 +163,10 @@ impl InParts {
         };
         prover.prove(&self.circuit, &mut journal, &mut OsRng, progress)?;
         let total = began.elapsed();
-        let mut ends = begun[1..].iter().map(|at| at.unwrap_or(total)).chain([total]);
+        let mut ends = begun[1..]
+            .iter()
+            .map(|at| at.unwrap_or(total))
+            .chain([total]);
         let names = ["trace", "commit", "prove", "aggregate"];
         let stages = names.into_iter().zip(begun).map(|(name, start)| {
             let end = ends.next().unwrap_or(total);

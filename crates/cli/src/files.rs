@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use proofmill_r1cs::iden3::{
-    FileError, StagedFile, Visibility, check_regular, folder_of, open_regular_or_inherited, write_whole,
+    FileError, StagedFile, Visibility, check_regular, folder_of, open_regular_or_inherited,
+    write_whole,
 };
 
 use crate::content::Content;

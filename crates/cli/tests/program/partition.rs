@@ -80,13 +80,23 @@ fn a_tree_is_proved_over_either_curve() {
     for curve in ["bn254", "bls12-381"] {
         let folder = folder();
         let here = folder.path();
-        let tree = ["merkle-tree", "--levels", "1", "--portals", "3", "--curve", curve];
+        let tree = [
+            "merkle-tree",
+            "--levels",
+            "1",
+            "--portals",
+            "3",
+            "--curve",
+            curve,
+        ];
         let made = setup(here, &tree).json();
         assert_eq!((&made["parts"], &made["classes"]), (&4.into(), &4.into()));
         fs::write(here.join("witness"), [9; 128]).expect("written");
         run(here, PROVE).succeeded();
         run(here, VERIFY).succeeded();
-        let info = run(here, ["partition", "info", "keys", "--json"]).succeeded().json();
+        let info = run(here, ["partition", "info", "keys", "--json"])
+            .succeeded()
+            .json();
         for class in info["classes"].as_array().expect("classes") {
             let cost = class["constraints_an_access"].as_u64().expect("a number");
             assert!(cost + 1 <= 13, "{class}");
@@ -110,7 +120,9 @@ fn a_killed_prover_goes_on_where_it_was() {
     squarings(here, parts);
     let until = |begun: (usize, usize), signal: Signal| {
         let running = Running::start(proofmill(here).args(PROVE));
-        eventually("some records", || (records(here, parts) >= begun).then_some(()));
+        eventually("some records", || {
+            (records(here, parts) >= begun).then_some(())
+        });
         match signal {
             Signal::KILL => drop(running.kill()),
             signal => {
@@ -188,7 +200,15 @@ fn mistakes_are_explained() {
     let folder = folder();
     let here = folder.path();
     squarings(here, 2);
-    let again = ["partition", "setup", "squarings", "--parts", "2", "-o", "keys"];
+    let again = [
+        "partition",
+        "setup",
+        "squarings",
+        "--parts",
+        "2",
+        "-o",
+        "keys",
+    ];
     run(here, again).failed(2, "keys is there already");
     fs::write(here.join("witness"), [7; 31]).expect("written");
     run(here, PROVE).failed(1, "31 bytes, where the keys are for 1 values of 32 bytes");
@@ -199,5 +219,8 @@ fn mistakes_are_explained() {
     fs::write(here.join("witness"), [7; 32]).expect("written");
     fs::write(here.join("proof.journal"), "something else").expect("written");
     run(here, PROVE).failed(1, "not a journal of a partitioned proof");
-    assert_eq!(fs::read(here.join("proof.journal")).expect("read"), b"something else");
+    assert_eq!(
+        fs::read(here.join("proof.journal")).expect("read"),
+        b"something else"
+    );
 }

@@ -85,8 +85,14 @@ fn help_of_every_command() {
         ("engine-timeline", &["engine", "timeline"]),
         ("partition", &["partition"]),
         ("partition-setup", &["partition", "setup"]),
-        ("partition-setup-merkle-tree", &["partition", "setup", "merkle-tree"]),
-        ("partition-setup-squarings", &["partition", "setup", "squarings"]),
+        (
+            "partition-setup-merkle-tree",
+            &["partition", "setup", "merkle-tree"],
+        ),
+        (
+            "partition-setup-squarings",
+            &["partition", "setup", "squarings"],
+        ),
         ("partition-prove", &["partition", "prove"]),
         ("partition-verify", &["partition", "verify"]),
         ("partition-info", &["partition", "info"]),

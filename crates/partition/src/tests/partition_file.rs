@@ -157,7 +157,12 @@ fn use_it(partition: &Partition<Fr>, circuit: &Chain<Fr>) {
     let challenges = super::attempt::challenges();
     let _ = partition.digest();
     let inputs = vec![Fr::from(7u64); partition.num_public_inputs()];
-    assert!(partition.public_state().leaf(&inputs, &challenges).is_some());
+    assert!(
+        partition
+            .public_state()
+            .leaf(&inputs, &challenges)
+            .is_some()
+    );
     for part in 0..partition.num_parts() {
         let layout = partition.classes()[partition.class_of(part).unwrap()].layout();
         assert!(layout.committed <= layout.witness);

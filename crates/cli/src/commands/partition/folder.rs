@@ -8,8 +8,8 @@ use proofmill_groth16::mirage::VerifyingKey as ClassVerifyingKey;
 use proofmill_groth16::{Curve, Engine};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
-use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
 use proofmill_partition::proof::{Index, PartitionEngine, VerifyingKey};
+use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
@@ -62,7 +62,10 @@ impl Description {
         let mut known = Curve::ALL.into_iter();
         let found = known.find(|known| known.name() == self.curve);
         found.ok_or_else(|| {
-            Failure::new(format!("{:?} is no curve that this release knows", self.curve))
+            Failure::new(format!(
+                "{:?} is no curve that this release knows",
+                self.curve
+            ))
         })
     }
 }
@@ -95,7 +98,10 @@ impl Sizes {
     }
 
     /// The circuit with its witness, of [`witness_bytes`](Self::witness_bytes).
-    pub(super) fn with_witness<F: PrimeField>(self, bytes: &[u8]) -> Result<AnyCircuit<F>, Failure> {
+    pub(super) fn with_witness<F: PrimeField>(
+        self,
+        bytes: &[u8],
+    ) -> Result<AnyCircuit<F>, Failure> {
         Ok(match self {
             Self::MerkleTree {
                 hashes, portals, ..
@@ -111,7 +117,9 @@ impl Sizes {
                 parts, squarings, ..
             } => {
                 let values = bytes.as_chunks::<32>().0.iter();
-                let values = values.map(|bytes| F::from_be_bytes_mod_order(bytes)).collect();
+                let values = values
+                    .map(|bytes| F::from_be_bytes_mod_order(bytes))
+                    .collect();
                 AnyCircuit::Squarings(Squarings::new(parts as usize, squarings as usize, values)?)
             }
         })
@@ -120,12 +128,14 @@ impl Sizes {
     /// Bytes of a witness, and what they are.
     pub(super) fn witness_bytes(self) -> (usize, String) {
         match self {
-            Self::MerkleTree { levels, .. } => {
-                (64 << levels, format!("{} leaves of 64 bytes", 1u32 << levels))
-            }
-            Self::Squarings { portals, .. } => {
-                (32 * portals as usize, format!("{portals} values of 32 bytes"))
-            }
+            Self::MerkleTree { levels, .. } => (
+                64 << levels,
+                format!("{} leaves of 64 bytes", 1u32 << levels),
+            ),
+            Self::Squarings { portals, .. } => (
+                32 * portals as usize,
+                format!("{portals} values of 32 bytes"),
+            ),
         }
     }
 
@@ -224,8 +234,7 @@ impl Folder {
     /// What was fixed with the circuit.
     pub(super) fn partition<F: Poseidon2Field>(&self) -> Result<Partition<F>, Failure> {
         let path = self.partition_path();
-        Partition::load(&path)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+        Partition::load(&path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
     }
 
     /// The keys to prove with, but those of classes, which are read one by one.

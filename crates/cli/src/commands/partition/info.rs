@@ -76,7 +76,11 @@ fn of_folder<E: PartitionEngine>(
     let classes: Vec<Value> = numbered
         .map(|(number, class)| {
             let key = ClassKeys::<E>::path(folder.path(), number);
-            of_class(class, parts_of[number], key.metadata().map_or(0, |file| file.len()))
+            of_class(
+                class,
+                parts_of[number],
+                key.metadata().map_or(0, |file| file.len()),
+            )
         })
         .collect();
     let mut answer = of_key::<E>(&folder.verifying_key_path())?;
@@ -103,7 +107,10 @@ fn of_class<F: proofmill_kernels::Poseidon2Field>(
 ) -> Value {
     let layout = class.layout();
     let of = |checks: &[Check]| -> usize {
-        checks.iter().map(|check| class.constraints_of(*check)).sum()
+        checks
+            .iter()
+            .map(|check| class.constraints_of(*check))
+            .sum()
     };
     let accesses = class.accesses();
     let memory = of(&[
@@ -135,7 +142,9 @@ fn lines(answer: &Value) -> Vec<String> {
     }
     for name in ["verifying_key", "proof"] {
         for (field, value) in answer[name].as_object().into_iter().flatten() {
-            let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let shown = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             lines.push(format!("{:<14} {shown}", field.replace('_', " ")));
         }
     }

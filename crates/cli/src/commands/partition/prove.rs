@@ -10,9 +10,7 @@ use ark_std::rand::rngs::OsRng;
 use proofmill_groth16::snarkjs::inputs_to_json;
 use proofmill_groth16::{Residency, with_curve};
 use proofmill_partition::PartitionedCircuit;
-use proofmill_partition::proof::{
-    ClassKeys, Journal, PartitionEngine, ProveError, Prover, Step,
-};
+use proofmill_partition::proof::{ClassKeys, Journal, PartitionEngine, ProveError, Prover, Step};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 use zeroize::Zeroizing;

@@ -121,10 +121,7 @@ fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Ma
     Ok(made)
 }
 
-fn fill<E: PartitionEngine>(
-    description: &Description,
-    folder: &Folder,
-) -> Result<Made, Failure> {
+fn fill<E: PartitionEngine>(description: &Description, folder: &Folder) -> Result<Made, Failure> {
     let mut stages = Stages::begin("setup", 4);
     stages.enter("synthesising every part");
     let partition = Partition::<E::ScalarField>::new(&description.circuit.blank()?)?;
@@ -138,7 +135,10 @@ fn fill<E: PartitionEngine>(
     let setup = Setup::<E>::new(&mut OsRng);
     let mut keys = Vec::new();
     for (number, class) in partition.classes().iter().enumerate() {
-        stages.enter(&format!("making the key of class {number}, {}", class.name()));
+        stages.enter(&format!(
+            "making the key of class {number}, {}",
+            class.name()
+        ));
         let key = setup.key(class.committed_system()?, &mut OsRng)?;
         key.save(&ClassKeys::<E>::path(folder.path(), number))?;
         key.vk().save(&folder.class_key_path(number))?;

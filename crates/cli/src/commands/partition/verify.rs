@@ -49,9 +49,8 @@ pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
 fn verify<E: PartitionEngine>(
     args: &PartitionVerify,
 ) -> Result<Result<usize, VerifyError>, Failure> {
-    let unread = |path: &Path, why: String| {
-        Failure::unanswered(format!("{}: {why}", path.display()))
-    };
+    let unread =
+        |path: &Path, why: String| Failure::unanswered(format!("{}: {why}", path.display()));
     let key = VerifyingKey::<E>::load(&args.key);
     let key = key.map_err(|error| unread(&args.key, error.to_string()))?;
     let public = read(&args.public, PUBLIC_BYTES).map_err(|why| unread(&args.public, why))?;
