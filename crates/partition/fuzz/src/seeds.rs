@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use ark_bn254::Fr;
-use ark_relations::gr1cs::LinearCombination;
+use ark_relations::gr1cs::{LinearCombination, Variable};
 use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
 use proofmill_r1cs::{R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
@@ -42,7 +42,7 @@ impl PartitionedCircuit<Fr> for Squares {
             _ => wires.get(("square", part - 1))?,
         };
         let square = wires.witness(x.value * x.value)?;
-        let of = |variable| move || LinearCombination::from(variable);
+        let of = |variable: Variable| move || LinearCombination::from(variable);
         let (x, made) = (x.variable, square.variable);
         wires.cs().enforce_r1cs_constraint(of(x), of(x), of(made))?;
         wires.set(("square", part), square)?;

@@ -275,7 +275,7 @@ fn impossible_numbers_are_refused() {
     // As many bytes, read as another number of things.
     let accesses = chain(2).num_accesses() as u32;
     assert!(number(ACCESSES, accesses - 1).contains("accesses"));
-    assert!(number(PUBLIC_INPUTS, 2).contains("bytes between") || !bytes.is_empty());
+    assert!(number(PUBLIC_INPUTS, 2).contains("parts that have all accesses"));
     assert!(number(PUBLIC_INPUTS, 4).contains("accesses"));
 }
 
@@ -289,14 +289,13 @@ fn inconsistent_partitions_are_refused() {
     };
     let error = wrong(&|partition| partition.classes[2].name = "first".into());
     assert_eq!(error, "class 2: its name, \"first\", is another's");
-    let error = wrong(&|partition| partition.classes.swap(0, 1));
-    assert!(error.starts_with("part 0: "), "{error}");
     let error = wrong(&|partition| partition.parts[0].class = 1);
     assert_eq!(error, "part 0: class 1, after parts of 0 classes of 3");
     let error = wrong(&|partition| partition.parts[1].class = 3);
     assert_eq!(error, "part 1: class 3, after parts of 1 classes of 3");
-    let error = wrong(&|partition| partition.classes[0].shape.accesses -= 1);
-    assert!(error.contains("accesses"), "{error}");
+    // More constants then, and one that is missing: what follows is read at another place.
+    wrong(&|partition| partition.classes[0].shape.accesses -= 1);
+    wrong(&|partition| partition.parts[1].constants.clear());
     let error = wrong(&|partition| partition.classes[2].shape.accesses = 1 << 20);
     assert!(
         error.contains("accesses of each part of a class"),
@@ -307,8 +306,6 @@ fn inconsistent_partitions_are_refused() {
         rows.end += 1;
     });
     assert!(error.starts_with("class 1: ") && error.contains("constraints"));
-    let error = wrong(&|partition| partition.parts[1].constants.truncate(0));
-    assert!(!error.is_empty());
 
     // Systems whose sizes do not fit: without instance variables for the addresses, or without a witness.
     let resized = |instance: usize, witness: usize| {
