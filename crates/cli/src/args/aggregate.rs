@@ -13,7 +13,8 @@ const EXAMPLES: &str = "\
 Examples, for eight proofs under one verifying key:
   proofmill aggregate setup --curve bn254 --capacity 8 -o string.srs
   proofmill aggregate key --srs string.srs --key verification_key.json:8 -o aggregate.key
-  proofmill aggregate prove --srs string.srs --key aggregate.key proofs/ -o all.proof --public all.public
+  proofmill aggregate prove --srs string.srs --key aggregate.key proofs/ \\
+                            -o all.proof --public all.public
   proofmill aggregate verify --key aggregate.key --public all.public all.proof
 
 A reference string serves any number of proofs up to its capacity, of any circuits over its curve.
@@ -47,8 +48,8 @@ Examples:
 
 The second is for eight proofs: the first three under a/vk.json, the others under b/vk.json.
 
-The same string and the same keys make the same file, byte for byte: whoever verifies aggregates under
-a key from elsewhere makes it again, or compares its digest.";
+The same string and the same keys make the same file, byte for byte: whoever verifies aggregates
+under a key from elsewhere makes it again, or compares its digest.";
 
 const PROVE_EXAMPLES: &str = "\
 Examples:
@@ -57,9 +58,9 @@ Examples:
                             -o all.proof --public all.public
 
 Proofs are found as `proofmill verify PATH...` finds them: JSON of snarkjs, or compact proofs called
-`proof` or NAME.proof. The public inputs of proof.json are public.json, of a.proof a.public, of a.json
-a.public.json. Folders are walked in sorted order. The first proofs are those under the key's first
-verifying key, and so on.
+`proof` or NAME.proof. The public inputs of proof.json are public.json, of a.proof a.public, of
+a.json a.public.json. Folders are walked in sorted order. The first proofs are those under the key's
+first verifying key, and so on.
 
 Exit codes: 0 the aggregate is written, and valid; 1 a proof is not valid, and named, or something
 failed; 2 the command line is wrong.";
@@ -70,8 +71,8 @@ Examples:
   proofmill aggregate verify --key aggregate.key --public all.public all.proof
   proofmill verify all.proof           the same, with aggregate.key and all.public beside it
 
-Exit codes: 0 the aggregate is valid; 1 it is not; 2 the command line is wrong; 3 there is no verdict:
-a file cannot be read, or the key is of no use.";
+Exit codes: 0 the aggregate is valid; 1 it is not; 2 the command line is wrong; 3 there is no
+verdict: a file cannot be read, or the key is of no use.";
 
 /// `proofmill aggregate`
 #[derive(Debug, Subcommand)]
