@@ -1,14 +1,20 @@
-//! Writes valid inputs for the fuzz target to start from.
+//! Writes valid inputs for the fuzz targets to start from.
 
 use std::path::Path;
 
 use proofmill_partition_fuzz::seeds;
 
 fn main() -> std::io::Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/decode");
-    std::fs::create_dir_all(&folder)?;
-    for (number, input) in seeds::decode().iter().enumerate() {
-        std::fs::write(folder.join(format!("seed-{number}")), input)?;
+    let targets: [(&str, Vec<Vec<u8>>); 2] =
+        [("decode", seeds::decode()), ("proof", seeds::proof())];
+    for (target, inputs) in targets {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("corpus")
+            .join(target);
+        std::fs::create_dir_all(&folder)?;
+        for (number, input) in inputs.iter().enumerate() {
+            std::fs::write(folder.join(format!("seed-{number}")), input)?;
+        }
     }
     Ok(())
 }

@@ -1,12 +1,30 @@
 //! Valid inputs to start from.
 
 use std::io::Cursor;
+use std::ops::ControlFlow;
 
 use ark_bn254::Fr;
 use ark_relations::gr1cs::{LinearCombination, Variable};
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_aggregation::Srs;
+use proofmill_groth16::mirage::{ProvingKey, Setup};
+use proofmill_groth16::{Bn254, Residency};
+use proofmill_partition::proof::{
+    ClassKeys, Index, Journal, PartitionProof, Prover, Step, VerifyingKey,
+};
 use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
 use proofmill_r1cs::{R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
+
+/// A proof of three parts, and what it is verified with.
+pub struct Proved {
+    /// The verifying key.
+    pub key: VerifyingKey<Bn254>,
+    /// The public inputs.
+    pub public_inputs: Vec<Fr>,
+    /// The proof.
+    pub proof: PartitionProof<Bn254>,
+}
 
 /// The modulus of BN254's scalar field, little-endian.
 const MODULUS: [u8; 32] = [
@@ -66,6 +84,51 @@ pub fn decode() -> Vec<Vec<u8>> {
         small(2, &[(1, &[0, 0]), (2, &[1, 0])]),
     ];
     circuits.into_iter().chain(small).collect()
+}
+
+// === impl Proved ===
+
+impl Proved {
+    /// The same at every call.
+    pub fn new() -> Self {
+        let rng = &mut StdRng::seed_from_u64(30);
+        let circuit = Squares(3);
+        let partition = Partition::new(&circuit).expect("a circuit in parts");
+        let srs = Srs::<Bn254>::setup(4, rng).expect("a capacity");
+        let setup = Setup::new(rng);
+        let keys = partition.classes().iter().map(|class| {
+            let system = class.committed_system().expect("bound");
+            setup.key(system, rng).expect("a small system")
+        });
+        let keys: Vec<_> = keys.collect();
+        let of_classes = keys.iter().map(ProvingKey::vk).collect();
+        let keys = ClassKeys::hold(&partition, keys, Residency::Plain).expect("its own keys");
+        let index = Index::new(partition, of_classes, &srs).expect("its own keys");
+        let prover = Prover {
+            index: &index,
+            srs: &srs,
+            keys: &keys,
+        };
+        let go_on = |_: Step| ControlFlow::Continue(());
+        let proof = prover.prove(&circuit, &mut Journal::in_memory(rng), rng, go_on);
+        Self {
+            key: index.verifying_key().clone(),
+            public_inputs: circuit.public_inputs(),
+            proof: proof.expect("the statement is true"),
+        }
+    }
+}
+
+impl Default for Proved {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A proof and a verifying key.
+pub fn proof() -> Vec<Vec<u8>> {
+    let proved = Proved::new();
+    vec![proved.proof.to_bytes(), proved.key.to_bytes()]
 }
 
 /// A file written from the description of the format alone: classes with a number of accesses, the

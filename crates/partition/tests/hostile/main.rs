@@ -21,6 +21,15 @@ fn seeds_are_partitions() {
 }
 
 #[test]
+fn no_proof_is_read_with_a_panic() {
+    let seeds = seeds::proof();
+    Mutation::of(&seeds)
+        .with_words(&[b"PMILLPPR", b"PMILLPVK", b"PMILLAGG", b"PMILLAGV"])
+        .inputs(2_000)
+        .run("proof", targets::proof);
+}
+
+#[test]
 fn no_partition_is_read_with_a_panic() {
     let seeds = seeds::decode();
     Mutation::of(&seeds)

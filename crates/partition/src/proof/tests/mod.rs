@@ -2,7 +2,6 @@
 
 mod case;
 mod completeness;
-mod hostile;
 mod journals;
 mod naive;
 /// The second verifier of aggregates, which the tests of that crate are written around.
