@@ -450,7 +450,7 @@ pub(crate) fn default_socket() -> PathBuf {
     PathBuf::from(STATE).join(proofmill_api::engine::ENGINE_SOCKET)
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     parse_size(text).map_err(|error| {
         format!("{error}: expected a whole number and B, KiB, MiB, GiB or TiB, such as 8GiB")
     })
