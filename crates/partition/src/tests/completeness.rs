@@ -174,7 +174,7 @@ fn trees_of_impossible_sizes_are_refused() {
     );
     assert_eq!(
         error(BigMerkleTree::blank(1, 0, 0)),
-        "0 hashes in each part: there must be at least 1"
+        "0 hashes in each part: there must be 1 to 4294967295"
     );
     assert_eq!(
         error(BigMerkleTree::new(vec![[0; 16]; 3], 1, 0)),
