@@ -15,13 +15,13 @@ Examples, for a Merkle tree over eight leaves, one hash to a part:
   proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json
   proofmill partition verify --key tree/verifying.key --public tree.public.json tree.proof
 
-The verifier needs the key, the public inputs and the proof, and nothing else. All three have sizes that
-do not grow with the parts, but the proof's, which grows with the logarithm of their number.";
+The verifier needs the key, the public inputs and the proof, and nothing else. The proof grows
+with the logarithm of the number of parts; the key does not grow with them.";
 
 const SETUP_EXAMPLES: &str = "\
 Examples:
   proofmill partition setup merkle-tree --levels 3 -o tree
-  proofmill partition setup merkle-tree --levels 10 --hashes 4 --portals 100 --curve bls12-381 -o large
+  proofmill partition setup merkle-tree --levels 10 --hashes 4 --portals 100 -o large
   proofmill partition setup squarings --parts 7 -o squarings
 
 Parts of a class share a key: keys take place and time by class, whatever the number of parts.";
@@ -29,18 +29,19 @@ Parts of a class share a key: keys take place and time by class, whatever the nu
 const PROVE_EXAMPLES: &str = "\
 Examples:
   proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json
-  proofmill partition prove tree --witness leaves --proof tree.proof --public tree.public.json --memory 4GiB
+  proofmill partition prove tree --memory 4GiB \\
+                            --witness leaves --proof tree.proof --public tree.public.json
 
-One part is held at a time. What was done is in the journal, NAME.journal beside the proof, until the proof
-is written: stopped by Ctrl-C, a signal or a power cut, the same command goes on where it was. The journal is
-secret: with the proof it would tell the witness.";
+One part is held at a time. What was done is kept in a journal beside the proof until the proof is
+written: stopped by Ctrl-C, a signal or a power cut, the same command goes on where it was. The
+journal is secret: with the proof it would tell the witness.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   proofmill partition verify --key tree/verifying.key --public tree.public.json tree.proof
 
-Exit codes: 0 the proof is valid; 1 it is not; 2 the command line is wrong; 3 there is no verdict: a file
-cannot be read, or the key is of no use.";
+Exit codes: 0 the proof is valid; 1 it is not; 2 the command line is wrong; 3 there is no verdict:
+a file cannot be read, or the key is of no use.";
 
 const INFO_EXAMPLES: &str = "\
 Examples:
@@ -149,7 +150,7 @@ pub(crate) struct PartitionProve {
     /// Where the public inputs are written, as JSON, in decimal.
     #[arg(long, value_name = "PUBLIC")]
     pub(crate) public: PathBuf,
-    /// Where is kept what was done [default: the proof's path with `.journal`].
+    /// The journal of what was done [default: the proof's path with `.journal`].
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
     /// Hold the key in use with multiples of its points, in about so much memory: faster, if many parts share
