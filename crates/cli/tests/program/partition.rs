@@ -99,7 +99,8 @@ fn a_tree_is_proved_over_either_curve() {
             .json();
         for class in info["classes"].as_array().expect("classes") {
             let cost = class["constraints_an_access"].as_u64().expect("a number");
-            assert!(cost + 1 <= 13, "{class}");
+            // One more where a portal is set.
+            assert!(cost < 13, "{class}");
         }
         let size = fs::metadata(here.join("proof")).expect("a proof").len();
         assert_eq!(info["verifying_key"]["proof_bytes"], size);

@@ -127,7 +127,7 @@ fn of_class<F: proofmill_kernels::Poseidon2Field>(
         "of_the_states": of(&[Check::LeafBefore, Check::EqualProducts, Check::LeafAfter]),
         "accesses": accesses,
         // One more, in the circuit's own, where a portal is set.
-        "constraints_an_access": if accesses == 0 { 0 } else { memory / accesses },
+        "constraints_an_access": memory.checked_div(accesses).unwrap_or(0),
         "committed": layout.committed,
         "fixed_inputs": layout.preprocessed,
         "key_bytes": key_bytes,
