@@ -45,13 +45,14 @@ fn no_tls(why: &str) -> bool {
 
 /// Whether what came on a connection without TLS, instead of a first answer, was no HTTP/2: the first bytes of
 /// TLS are those of a frame that is too large, and who speaks HTTP/1 only closes the connection, which is a
-/// reset where it has not read all.
+/// reset where it has not read all; or it is closed before the call is written, and so never ready for it.
 fn no_http2(why: &str) -> bool {
     let signs = [
         "frame with invalid size",
         "frame_size_error",
         "connection closed",
         "connection reset",
+        "connection was not ready",
         "broken pipe",
     ];
     has_one(why, &signs)
@@ -80,6 +81,9 @@ mod tests {
         let by_system = "connection error: Connection reset by peer (os error 104)";
         let reset = said("http://a:1", by_system);
         assert!(reset.contains("of --listen, not of --http"), "{reset}");
+        let early = "transport error: operation was canceled: connection was not ready";
+        let early = said("http://a:1", early);
+        assert!(early.contains("of --listen, not of --http"), "{early}");
         for why in [
             "received corrupt message of type InvalidContentType",
             "tls handshake eof",
