@@ -72,7 +72,7 @@ impl<F: Poseidon2Field> States<F> {
         &self.leaves
     }
 
-    /// The path of the leaf at position 0, which a verifier checks with [`PublicState`].
+    /// The path of the leaf at position 0, which a verifier checks with [`PublicState`](crate::PublicState).
     pub fn public_path(&self) -> Path<F> {
         self.tree.path(0)
     }
