@@ -44,6 +44,11 @@ impl Failure {
         }
     }
 
+    /// The same where it leaves a question without an answer: exit code 3.
+    pub(crate) fn without_answer(self) -> Self {
+        Self { code: 3, ..self }
+    }
+
     /// Stopped by a signal before the end: exit code 130.
     pub(crate) fn interrupted(message: impl Into<String>) -> Self {
         Self {

@@ -13,7 +13,7 @@
 //! | the address of each access, the public inputs' first, then part after part | 4 each |
 //! | SHA-256 of all that | 32 |
 //!
-//! What follows from that is not in the file: the depth of the tree, the first part of each class (classes
+//! Left out is all that follows from that: the depth of the tree, the first part of each class (classes
 //! are in the order of their first parts), the number of constants, where parts begin, the order by address.
 //!
 //! The checksum finds damage, not malice: whoever writes a file of their own describes another circuit.

@@ -1,4 +1,4 @@
-//! What a prover has done so far, in memory or in a file from which an interrupted one goes on.
+//! The record of a prover's work so far, in memory or in a file from which an interrupted one goes on.
 //!
 //! The file: magic `PMILLPJN`, version and curve; a random seed, from which the prover's randomness follows (32
 //! bytes); a tag of the witness (32 bytes); the number of parts (4 bytes, little-endian); the SHA-256 of all that.

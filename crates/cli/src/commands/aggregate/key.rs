@@ -22,7 +22,7 @@ use crate::stages::{Split, Stages, milliseconds, short};
 /// Bytes of a verifying key's file, at most.
 const KEY_BYTES: usize = 16 << 20;
 
-/// What is to be said of a key.
+/// The facts of a key that are told.
 struct Made {
     proofs: usize,
     keys: usize,

@@ -32,7 +32,7 @@ const ORDER: &str = "proofs are taken in the order of the paths, those of a fold
 /// The proofs, and the public inputs of each.
 type Claims<E> = (Vec<Vec<<E as Pairing>::ScalarField>>, Vec<Proof<E>>);
 
-/// What is to be said of an aggregate.
+/// The facts of an aggregate that are told.
 struct Made {
     proofs: usize,
     keys: usize,

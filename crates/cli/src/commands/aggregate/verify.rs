@@ -22,7 +22,7 @@ use crate::stages::{Stages, milliseconds};
 /// The public inputs of each proof; or the verdict that they lead to.
 type Inputs<E> = Result<Vec<Vec<<E as Pairing>::ScalarField>>, Verdict>;
 
-/// What is to be said of an aggregate.
+/// The verdict on an aggregate, and the facts that are told with it.
 struct Answer {
     verdict: Verdict,
     curve: Curve,
@@ -33,7 +33,7 @@ struct Answer {
 }
 
 pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
-    let curve = curve_of_file(Content::AggregateKey, &args.key).map_err(unanswered)?;
+    let curve = curve_of_file(Content::AggregateKey, &args.key).map_err(Failure::without_answer)?;
     let answer = args
         .threads
         .run(|| with_curve!(curve, E => answer::<E>(args)))??;
@@ -62,7 +62,7 @@ pub(super) fn run(args: &AggregateVerify) -> Result<(), Failure> {
 fn answer<E: AggregationEngine>(args: &AggregateVerify) -> Result<Answer, Failure> {
     let mut stages = Stages::begin("verify", 2);
     stages.enter("read the key");
-    let key = load_key::<E>(&args.key).map_err(unanswered)?;
+    let key = load_key::<E>(&args.key).map_err(Failure::without_answer)?;
     if args.public.is_none() && args.inputs.len() != key.count() {
         return Err(Failure::usage(format!(
             "--inputs: {}, where the key is for {}",
@@ -169,12 +169,6 @@ fn json_input<F: PrimeField>(text: &[u8], expected: usize) -> Result<Vec<F>, Str
         return Err(format!("{found}: the proof has {expected}"));
     }
     Ok(inputs)
-}
-
-/// A failure before there was a verdict.
-fn unanswered(mut failure: Failure) -> Failure {
-    failure.code = 3;
-    failure
 }
 
 // === impl Answer ===

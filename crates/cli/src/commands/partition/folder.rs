@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// Bytes of a description, at most.
 const DESCRIPTION_BYTES: usize = 1 << 12;
 
-/// What a folder's keys are for.
+/// The curve and the circuit of a folder's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Description {
@@ -220,7 +220,7 @@ impl Folder {
         self.path.join("verifying.key")
     }
 
-    /// What the keys are for.
+    /// The curve and the circuit of the keys.
     pub(super) fn description(&self) -> Result<Description, Failure> {
         let path = self.description_path();
         let failed = |why: String| {
@@ -231,7 +231,7 @@ impl Folder {
         serde_json::from_slice(&bytes).map_err(|error| failed(error.to_string()))
     }
 
-    /// What was fixed with the circuit.
+    /// The partition that the keys were made of.
     pub(super) fn partition<F: Poseidon2Field>(&self) -> Result<Partition<F>, Failure> {
         let path = self.partition_path();
         Partition::load(&path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))

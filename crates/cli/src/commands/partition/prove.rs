@@ -15,7 +15,7 @@ use proofmill_telemetry::console_line;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::folder::{Folder, Sizes};
+use super::folder::{AnyCircuit, Folder, Sizes};
 use crate::args::partition::PartitionProve;
 use crate::failure::Failure;
 use crate::files::{Plan, Replace, read, write_together};
@@ -26,7 +26,7 @@ use crate::{output, signals};
 /// Lines without a terminal come no more often.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// What is to be said of a proof.
+/// The facts of a proof that are told.
 struct Made {
     bytes: usize,
     /// Commitments and proofs that were there from before.
@@ -62,9 +62,12 @@ pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
     });
     let curve = description.curve()?;
     let made = tokio::task::block_in_place(|| {
-        args.threads.run(
-            || with_curve!(curve, E => prove::<E>(args, &folder, &witness, &journal, &stopped)),
-        )
+        args.threads.run(|| {
+            with_curve!(curve, E => {
+                let circuit = description.circuit.with_witness(&witness)?;
+                prove::<E>(args, &folder, &circuit, &journal, &stopped)
+            })
+        })
     })??;
     let parts = description.circuit.parts();
     console_line(output::plain(&format!(
@@ -114,13 +117,11 @@ fn witness(args: &PartitionProve, circuit: Sizes) -> Result<Zeroizing<Vec<u8>>, 
 fn prove<E: PartitionEngine>(
     args: &PartitionProve,
     folder: &Folder,
-    witness: &[u8],
+    circuit: &AnyCircuit<E::ScalarField>,
     journal: &Path,
     stopped: &AtomicBool,
 ) -> Result<Made, Failure> {
     let began = Instant::now();
-    let circuit = folder.description()?.circuit;
-    let circuit = circuit.with_witness::<E::ScalarField>(witness)?;
     let mut shown = Shown::begin(circuit.num_parts());
     shown.say(0, "reading keys");
     let (index, srs) = folder.index::<E>()?;
@@ -155,7 +156,7 @@ fn prove<E: PartitionEngine>(
             false => ControlFlow::Continue(()),
         }
     };
-    let proved = prover.prove(&circuit, &mut journal, &mut OsRng, progress);
+    let proved = prover.prove(circuit, &mut journal, &mut OsRng, progress);
     let proof = proved.map_err(|error| match error {
         ProveError::Interrupted => {
             let (commitments, proofs) = journal.progress();

@@ -20,7 +20,7 @@ use crate::output;
 use crate::progress::counted;
 use crate::stages::{Split, Stages, milliseconds, short};
 
-/// What is to be said of new keys.
+/// The facts of new keys that are told.
 struct Made {
     parts: usize,
     classes: usize,

@@ -21,11 +21,7 @@ const PUBLIC_BYTES: usize = 80 << 20;
 
 pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
     let began = Instant::now();
-    let curve = curve_of_file(Content::PartitionKey, &args.key).map_err(|mut failure| {
-        // There is no verdict.
-        failure.code = 3;
-        failure
-    })?;
+    let curve = curve_of_file(Content::PartitionKey, &args.key).map_err(Failure::without_answer)?;
     let verdict = with_curve!(curve, E => verify::<E>(args))?;
     let shown = args.proof.display();
     if args.json {

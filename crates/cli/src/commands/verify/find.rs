@@ -106,7 +106,7 @@ pub(crate) fn find(sought: &Sought<'_>) -> Findings {
 // === impl Sought ===
 
 impl<'a> Sought<'a> {
-    /// What a command line names.
+    /// The paths, the kind and the files that a command line names.
     pub(crate) fn of(args: &'a Verify) -> Self {
         Self {
             paths: &args.paths,

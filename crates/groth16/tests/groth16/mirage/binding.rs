@@ -96,8 +96,8 @@ fn commitments_of_other_proofs_and_keys_are_refused() {
     }
 }
 
-/// What is not bound, as the module says: from a proof anybody makes one with a commitment that is another point, to
-/// the same values.
+/// The commitment's point is not bound, as the module says: from a proof anybody makes one with another point, to the
+/// same values.
 #[test]
 fn a_proof_has_related_commitments() {
     let rng = &mut StdRng::seed_from_u64(9);

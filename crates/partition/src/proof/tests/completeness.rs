@@ -1,4 +1,4 @@
-//! What holds is proved, and both verifiers accept it from bytes alone.
+//! True statements are proved, and both verifiers accept the proofs from bytes alone.
 
 use ark_ff::Field;
 use ark_relations::gr1cs::LinearCombination;
