@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod aggregation;
 mod circom;
 mod cluster;
 mod device;
@@ -70,6 +71,8 @@ enum Experiment {
     Groth16(groth16::Args),
     /// Products of pairings, against other libraries
     Pairing(pairing::Args),
+    /// One proof for many, against other aggregating provers
+    Aggregation(aggregation::Args),
     /// A circuit proved in parts, against the same circuit in one piece
     Partition(partition::Args),
     /// Groth16 proofs under one key checked as a batch, against single verifications by others
@@ -118,6 +121,7 @@ fn run() -> anyhow::Result<()> {
         Experiment::Device(args) => device::run(&args),
         Experiment::Groth16(args) => groth16::run(&args),
         Experiment::Pairing(args) => pairing::run(&args),
+        Experiment::Aggregation(args) => aggregation::run(&args),
         Experiment::Partition(args) => partition::run(&args),
         Experiment::Verify(args) => verification::run(&args),
         Experiment::Ipa(args) => ipa::run(&args),

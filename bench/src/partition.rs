@@ -5,90 +5,155 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use ark_bn254::{Bn254, Fr};
+use ark_bls12_381::Bls12_381;
+use ark_bn254::Bn254;
+use ark_ff::PrimeField;
+use ark_std::rand::RngCore;
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
 use proofmill_groth16::mirage::{ProvingKey, Setup};
 use proofmill_groth16::{PreparedVerifyingKey, Residency, ResidentKey, setup, verify};
-use proofmill_partition::applications::Squarings;
-use proofmill_partition::proof::{ClassKeys, Index, Journal, Prover, Step};
+use proofmill_partition::applications::{BigMerkleTree, Squarings};
+use proofmill_partition::proof::{ClassKeys, Index, Journal, PartitionEngine, Prover, Step};
 use proofmill_partition::{Monolithic, Partition, PartitionedCircuit};
 use proofmill_r1cs::{Assignment, R1cs};
 use rayon::ThreadPool;
 use serde_json::{Map, Value};
 
-use crate::versus::{COMPARISON_HELP, Comparison, Contender, Lineup, Options, Sample};
+use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Options, Sample};
 
 /// Arguments of `proofmill-bench partition`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPARISON_HELP)]
 pub(crate) struct Args {
-    /// Parts
+    /// What is proved
+    #[arg(long, value_enum, default_value_t = Circuit::Squarings)]
+    circuit: Circuit,
+    /// The curve: bn254 or bls12-381
+    #[arg(long, value_enum, default_value_t = Curve::Bn254)]
+    curve: Curve,
+    /// Parts; for a Merkle tree a power of two
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     parts: u32,
     /// Values that each part hands on to the next
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     portals: u32,
-    /// Constraints of each part, about: a power of two is not exceeded
+    /// Constraints of each part of squarings, about: a power of two is not exceeded
     #[arg(long, default_value_t = 17, value_parser = clap::value_parser!(u8).range(10..=24),
           value_name = "LOG2")]
     log_constraints: u8,
+    /// Hashes in each part of a Merkle tree
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1 << 10))]
+    hashes: u32,
     #[command(flatten)]
     options: Options,
 }
 
+/// A circuit in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Circuit {
+    /// Repeated squarings: each value is like a random number
+    Squarings,
+    /// A Merkle tree of SHA-256, as Hekaton's benchmark has it: nearly all values are bits
+    MerkleTree,
+}
+
 /// Keys and a circuit with its witness, in parts.
-struct InParts {
-    circuit: Squarings<Fr>,
-    index: Index<Bn254>,
-    srs: Srs<Bn254>,
-    keys: ClassKeys<Bn254>,
+struct InParts<E: PartitionEngine, C> {
+    circuit: C,
+    index: Index<E>,
+    srs: Srs<E>,
+    keys: ClassKeys<E>,
     constraints: usize,
 }
 
 /// The same in one piece.
-struct InOnePiece {
-    circuit: Squarings<Fr>,
-    key: ResidentKey<Bn254>,
-    verifier: PreparedVerifyingKey<Bn254>,
+struct InOnePiece<E: PartitionEngine, C> {
+    circuit: C,
+    key: ResidentKey<E>,
+    verifier: PreparedVerifyingKey<E>,
     constraints: usize,
 }
 
 /// Compares and reports.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     args.options.prepare()?;
-    // A constraint for each squaring; the memory check and the states of a part take five for each access and
-    // some thousands.
-    let portals = args.portals as usize;
-    let own = (1usize << args.log_constraints)
-        .saturating_sub(4 << 10)
-        .saturating_sub(13 * portals);
-    let squarings = (own / portals).max(1);
-    let values = (0..u64::from(args.portals))
-        .map(|value| Fr::from(3 + value))
-        .collect();
-    let circuit = Squarings::new(args.parts as usize, squarings, values)?;
-    let parts = InParts::new(circuit.clone())?;
-    let whole = InOnePiece::new(circuit)?;
-    let mut comparisons = Vec::new();
-    for threads in args.options.threads() {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()?;
-        comparisons.push(compare(args, &parts, &whole, &pool)?);
-    }
+    let comparisons = match args.curve {
+        Curve::Bn254 => compare_all::<Bn254>(args),
+        Curve::Bls12_381 => compare_all::<Bls12_381>(args),
+        _ => anyhow::bail!("circuits in parts are proved over bn254 and bls12-381"),
+    }?;
     let title = "A circuit in parts, against the same circuit in one piece";
     args.options.print(title, &comparisons);
     Ok(())
 }
 
-fn compare(
+fn compare_all<E: PartitionEngine>(args: &Args) -> anyhow::Result<Vec<Comparison>> {
+    match args.circuit {
+        Circuit::Squarings => compare_circuit::<E, _>(args, squarings(args)?),
+        Circuit::MerkleTree => compare_circuit::<E, _>(args, merkle_tree(args)?),
+    }
+}
+
+/// A constraint for each squaring; the memory check and the states of a part take five for each access and some
+/// thousands.
+fn squarings<F: PrimeField>(args: &Args) -> anyhow::Result<Squarings<F>> {
+    let portals = args.portals as usize;
+    let own = (1usize << args.log_constraints)
+        .saturating_sub(4 << 10)
+        .saturating_sub(13 * portals);
+    let each = (own / portals).max(1);
+    let values = (0..u64::from(args.portals)).map(|value| F::from(3 + value));
+    Ok(Squarings::new(args.parts as usize, each, values.collect())?)
+}
+
+fn merkle_tree<F: PrimeField>(args: &Args) -> anyhow::Result<BigMerkleTree<F>> {
+    anyhow::ensure!(
+        args.parts.is_power_of_two() && args.parts >= 4,
+        "a Merkle tree has 4, 8, 16 … parts: {} are asked for",
+        args.parts
+    );
+    let leaf = |_| std::array::from_fn(|_| OsRng.next_u32());
+    let leaves = (0..args.parts / 2).map(leaf).collect();
+    Ok(BigMerkleTree::new(
+        leaves,
+        args.hashes as usize,
+        args.portals as usize,
+    )?)
+}
+
+fn compare_circuit<E: PartitionEngine, C>(
     args: &Args,
-    parts: &InParts,
-    whole: &InOnePiece,
+    circuit: C,
+) -> anyhow::Result<Vec<Comparison>>
+where
+    C: PartitionedCircuit<E::ScalarField> + Clone + Sync,
+{
+    let parts = InParts::<E, C>::new(circuit.clone())?;
+    let whole = InOnePiece::<E, C>::new(circuit)?;
+    let compared = args.options.threads().map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()?;
+        compare(args, &parts, &whole, &pool)
+    });
+    compared.collect()
+}
+
+fn compare<E: PartitionEngine, C>(
+    args: &Args,
+    parts: &InParts<E, C>,
+    whole: &InOnePiece<E, C>,
     pool: &ThreadPool,
-) -> anyhow::Result<Comparison> {
+) -> anyhow::Result<Comparison>
+where
+    C: PartitionedCircuit<E::ScalarField> + Sync,
+{
     let mut settings: Map<String, Value> = Map::new();
+    if args.circuit == Circuit::MerkleTree {
+        settings.insert("hashes".to_owned(), args.hashes.into());
+    }
+    settings.insert("curve".to_owned(), args.curve.name().into());
     settings.insert("parts".to_owned(), args.parts.into());
     settings.insert("portals".to_owned(), args.portals.into());
     settings.insert("constraints".to_owned(), parts.constraints.into());
@@ -114,11 +179,11 @@ fn compare(
 
 // === impl InParts ===
 
-impl InParts {
-    fn new(circuit: Squarings<Fr>) -> anyhow::Result<Self> {
+impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
+    fn new(circuit: C) -> anyhow::Result<Self> {
         let partition = Partition::new(&circuit)?;
         let srs = Srs::setup(partition.num_parts().next_power_of_two().max(2), &mut OsRng)?;
-        let setup = Setup::<Bn254>::new(&mut OsRng);
+        let setup = Setup::<E>::new(&mut OsRng);
         let keys = partition.classes().iter().map(|class| {
             let key = setup.key(class.committed_system()?, &mut OsRng)?;
             anyhow::Ok(key)
@@ -183,11 +248,11 @@ impl InParts {
 
 // === impl InOnePiece ===
 
-impl InOnePiece {
-    fn new(circuit: Squarings<Fr>) -> anyhow::Result<Self> {
+impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InOnePiece<E, C> {
+    fn new(circuit: C) -> anyhow::Result<Self> {
         let system = R1cs::from_circuit(Monolithic::new(&circuit))?;
         let constraints = system.num_constraints();
-        let key = setup::<Bn254>(&system, &mut OsRng)?;
+        let key = setup::<E>(&system, &mut OsRng)?;
         let verifier = key.vk.clone().into();
         let key = ResidentKey::new(key, Arc::new(system), Residency::Plain)?;
         Ok(Self {

@@ -1,0 +1,319 @@
+//! Aggregates of Mirage and Groth16 proofs, against other provers that are given as commands.
+
+use std::time::Instant;
+
+use anyhow::Context;
+use ark_bls12_381::Bls12_381;
+use ark_bn254::Bn254;
+use ark_ec::{AffineRepr, CurveGroup, PrimeGroup};
+use ark_ff::{Field, UniformRand};
+use ark_std::rand::SeedableRng;
+use ark_std::rand::rngs::{OsRng, StdRng};
+use proofmill_aggregation::{
+    Aggregate, AggregationEngine, Commitment, Groth16Index, MirageClass, MirageIndex, MirageParts,
+    MirageStatement, Srs,
+};
+use proofmill_groth16::{Proof, VerifyingKey};
+use proofmill_kernels::fixed_base;
+use rayon::ThreadPool;
+use serde_json::{Map, Value};
+
+use crate::harness::Figures;
+use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Options, Sample};
+
+/// Circuits of the Mirage proofs, as the big Merkle tree has them.
+const CLASSES: usize = 5;
+/// Public inputs that all Mirage proofs share.
+const SHARED: usize = 3;
+/// Verifications of one aggregate.
+const VERIFICATIONS: usize = 9;
+
+/// Arguments of `proofmill-bench aggregation`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPARISON_HELP)]
+pub(crate) struct Args {
+    /// Proofs in one aggregate; a list makes a comparison for each
+    #[arg(long, value_delimiter = ',', default_value = "256", value_name = "LIST",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    proofs: Vec<u32>,
+    /// The proofs that are aggregated
+    #[arg(long, value_enum, default_value_t = System::Mirage)]
+    system: System,
+    /// The curve: bls12-381 or bn254
+    #[arg(long, value_enum, default_value_t = Curve::Bls12_381)]
+    curve: Curve,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// A proof system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum System {
+    /// Groth16 with a committed part of the witness, of five circuits
+    Mirage,
+    /// Groth16, under one key with one public input
+    Groth16,
+}
+
+/// Mirage proofs that hold, of known logarithms.
+struct Mirage<E: AggregationEngine> {
+    srs: Srs<E>,
+    index: MirageIndex<E>,
+    inputs: Vec<E::ScalarField>,
+    proofs: Vec<Proof<E>>,
+    committed: Vec<E::G1Affine>,
+}
+
+/// Groth16 proofs that hold, of known logarithms.
+struct Plain<E: AggregationEngine> {
+    srs: Srs<E>,
+    index: Groth16Index<E>,
+    inputs: Vec<Vec<E::ScalarField>>,
+    proofs: Vec<Proof<E>>,
+}
+
+/// Compares and reports.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    args.options.prepare()?;
+    let comparisons = match args.curve {
+        Curve::Bls12_381 => compare_all::<Bls12_381>(args),
+        Curve::Bn254 => compare_all::<Bn254>(args),
+        _ => anyhow::bail!("proofs are aggregated over bls12-381 and bn254"),
+    }?;
+    let title = "Aggregation: one proof for many; ours is not verified in the time, others' may be";
+    args.options.print(title, &comparisons);
+    Ok(())
+}
+
+fn compare_all<E: AggregationEngine>(args: &Args) -> anyhow::Result<Vec<Comparison>> {
+    let mut comparisons = Vec::new();
+    for proofs in &args.proofs {
+        let count = *proofs as usize;
+        let work: Box<dyn Work> = match args.system {
+            System::Mirage => Box::new(Mirage::<E>::new(count)?),
+            System::Groth16 => Box::new(Plain::<E>::new(count)?),
+        };
+        for threads in args.options.threads() {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()?;
+            comparisons.push(compare(args, count, &*work, &pool)?);
+        }
+    }
+    Ok(comparisons)
+}
+
+/// Proofs to aggregate.
+trait Work: Sync {
+    /// One aggregate, timed.
+    fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)>;
+
+    /// True if it is one, from its bytes.
+    fn holds(&self, bytes: &[u8]) -> anyhow::Result<bool>;
+}
+
+fn compare(
+    args: &Args,
+    count: usize,
+    work: &dyn Work,
+    pool: &ThreadPool,
+) -> anyhow::Result<Comparison> {
+    let mut settings: Map<String, Value> = Map::new();
+    settings.insert("proofs".to_owned(), count.into());
+    settings.insert("system".to_owned(), args.system.name().into());
+    settings.insert("curve".to_owned(), args.curve.name().into());
+    settings.insert("threads".to_owned(), pool.current_num_threads().into());
+    let (_, bytes) = pool.install(|| work.aggregate())?;
+    let mut verifications = Vec::new();
+    for _ in 0..VERIFICATIONS {
+        let began = Instant::now();
+        let holds = pool.install(|| work.holds(&bytes))?;
+        verifications.push(began.elapsed().as_secs_f64() * 1e3);
+        anyhow::ensure!(holds, "our own aggregate does not hold");
+    }
+    let ours = Contender::new("proofmill", |_| {
+        let (sample, _) = pool.install(|| work.aggregate())?;
+        Ok(sample)
+    });
+    let mut comparison = Lineup::new(&args.options, settings, ours).run()?;
+    comparison.notes.push(format!(
+        "{count} proofs: {:.2} ms for each; {} bytes, verified from them in {:.1} ms (median of {VERIFICATIONS})",
+        comparison.ours.ms.p50() / count as f64,
+        bytes.len(),
+        Figures::of(verifications).p50(),
+    ));
+    Ok(comparison)
+}
+
+// === impl System ===
+
+impl System {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Mirage => "mirage",
+            Self::Groth16 => "groth16",
+        }
+    }
+}
+
+// === impl Mirage ===
+
+impl<E: AggregationEngine> Mirage<E> {
+    /// Proofs and keys that satisfy A·B = α·β + S·γ + C·δ + D·η for chosen logarithms.
+    fn new(count: usize) -> anyhow::Result<Self> {
+        let rng = &mut StdRng::seed_from_u64(1);
+        let mut draw = |count: usize| -> Vec<E::ScalarField> {
+            (0..count).map(|_| E::ScalarField::rand(rng)).collect()
+        };
+        let (secrets, inputs) = (draw(3 * CLASSES), draw(SHARED));
+        let (alpha_beta, a, b, d) = (draw(2), draw(count), draw(count), draw(count));
+        let points: Vec<Vec<E::ScalarField>> = (0..=SHARED).map(|_| draw(count)).collect();
+        let c: Vec<E::ScalarField> = (0..count)
+            .map(|i| {
+                let [gamma, delta, eta] = [0, 1, 2].map(|j| secrets[3 * (i % CLASSES) + j]);
+                let shared = points[1..].iter().zip(&inputs);
+                let shared: E::ScalarField = shared.map(|(of, input)| of[i] * *input).sum();
+                let s = points[0][i] + shared;
+                (a[i] * b[i] - alpha_beta[0] * alpha_beta[1] - s * gamma - d[i] * eta)
+                    * delta.inverse().expect("random")
+            })
+            .collect();
+        let of_classes = second::<E>(&secrets);
+        let classes = of_classes.chunks_exact(3).map(|of| MirageClass {
+            gamma: of[0],
+            delta: of[1],
+            eta: of[2],
+        });
+        let parts = MirageParts {
+            alpha: first::<E>(&alpha_beta[..1])[0],
+            beta: second::<E>(&alpha_beta[1..])[0],
+            classes: classes.collect(),
+            class_of: (0..count).map(|i| (i % CLASSES) as u32).collect(),
+            inputs: points.iter().map(|points| first::<E>(points)).collect(),
+        };
+        let srs = Srs::setup(count.next_power_of_two().max(2), &mut OsRng)?;
+        Ok(Self {
+            index: MirageIndex::new(&srs, parts)?,
+            srs,
+            inputs,
+            proofs: proofs(&a, &b, &c),
+            committed: first::<E>(&d),
+        })
+    }
+}
+
+impl<E: AggregationEngine> Work for Mirage<E> {
+    fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)> {
+        let began = Instant::now();
+        let commitment = self.index.commit(&self.srs, &self.committed)?;
+        let committed = began.elapsed();
+        let statement = MirageStatement {
+            context: &[],
+            inputs: &self.inputs,
+            commitment: &commitment,
+        };
+        let aggregate =
+            self.index
+                .aggregate(&self.srs, statement, &self.proofs, &self.committed)?;
+        let total = began.elapsed();
+        let sample = Sample {
+            ms: vec![total.as_secs_f64() * 1e3],
+            stages: vec![
+                ("commit", committed.as_secs_f64() * 1e3),
+                ("aggregate", (total - committed).as_secs_f64() * 1e3),
+            ],
+            ..Sample::default()
+        };
+        Ok((
+            sample,
+            [commitment.to_bytes(), aggregate.to_bytes()].concat(),
+        ))
+    }
+
+    fn holds(&self, bytes: &[u8]) -> anyhow::Result<bool> {
+        let (commitment, aggregate) = bytes
+            .split_at_checked(Commitment::<E>::encoded_size())
+            .context("too few bytes")?;
+        let statement = MirageStatement {
+            context: &[],
+            inputs: &self.inputs,
+            commitment: &Commitment::from_bytes(commitment)?,
+        };
+        let aggregate = Aggregate::from_bytes(aggregate)?;
+        let key = self.index.verifying_key();
+        Ok(key.verify(statement, &aggregate).is_ok())
+    }
+}
+
+// === impl Plain ===
+
+impl<E: AggregationEngine> Plain<E> {
+    /// Proofs and a key that satisfy A·B = α·β + S·γ + C·δ for chosen logarithms.
+    fn new(count: usize) -> anyhow::Result<Self> {
+        let rng = &mut StdRng::seed_from_u64(2);
+        let mut draw = |count: usize| -> Vec<E::ScalarField> {
+            (0..count).map(|_| E::ScalarField::rand(rng)).collect()
+        };
+        let (secrets, a, b, inputs) = (draw(6), draw(count), draw(count), draw(count));
+        let [alpha, beta, gamma, delta, leading, input] = [0, 1, 2, 3, 4, 5].map(|i| secrets[i]);
+        let c: Vec<E::ScalarField> = (0..count)
+            .map(|i| {
+                let s = leading + input * inputs[i];
+                (a[i] * b[i] - alpha * beta - s * gamma) * delta.inverse().expect("random")
+            })
+            .collect();
+        let in_second = second::<E>(&[beta, gamma, delta]);
+        let key = VerifyingKey {
+            circuit: [0; 32],
+            alpha_g1: (E::G1Affine::generator() * alpha).into_affine(),
+            beta_g2: in_second[0],
+            gamma_g2: in_second[1],
+            delta_g2: in_second[2],
+            instance: first::<E>(&[leading, input]),
+        };
+        let srs = Srs::setup(count.next_power_of_two().max(2), &mut OsRng)?;
+        Ok(Self {
+            index: Groth16Index::new(&srs, vec![key], vec![0; count])?,
+            srs,
+            inputs: inputs.iter().map(|input| vec![*input]).collect(),
+            proofs: proofs(&a, &b, &c),
+        })
+    }
+}
+
+impl<E: AggregationEngine> Work for Plain<E> {
+    fn aggregate(&self) -> anyhow::Result<(Sample, Vec<u8>)> {
+        let began = Instant::now();
+        let aggregate = self
+            .index
+            .aggregate(&self.srs, &self.inputs, &self.proofs)?;
+        let sample = Sample {
+            ms: vec![began.elapsed().as_secs_f64() * 1e3],
+            ..Sample::default()
+        };
+        Ok((sample, aggregate.to_bytes()))
+    }
+
+    fn holds(&self, bytes: &[u8]) -> anyhow::Result<bool> {
+        let aggregate = Aggregate::from_bytes(bytes)?;
+        Ok(self.index.verify(&self.inputs, &aggregate).is_ok())
+    }
+}
+
+fn first<E: AggregationEngine>(scalars: &[E::ScalarField]) -> Vec<E::G1Affine> {
+    fixed_base(E::G1::generator(), scalars)
+}
+
+fn second<E: AggregationEngine>(scalars: &[E::ScalarField]) -> Vec<E::G2Affine> {
+    fixed_base(E::G2::generator(), scalars)
+}
+
+fn proofs<E: AggregationEngine>(
+    a: &[E::ScalarField],
+    b: &[E::ScalarField],
+    c: &[E::ScalarField],
+) -> Vec<Proof<E>> {
+    let (a, b, c) = (first::<E>(a), second::<E>(b), first::<E>(c));
+    let points = a.into_iter().zip(b).zip(c);
+    points.map(|((a, b), c)| Proof { a, b, c }).collect()
+}
