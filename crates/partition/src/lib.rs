@@ -133,39 +133,65 @@
 //! Parts are synthesised one after the other; no structure has all constraints. A [`Partition`] holds
 //! one constraint system for each class, and for all accesses two numbers of 32 bits; [`Traces`] hold
 //! one value for each access, [`States`] six field elements for each part.
+//!
+//! # The verifier alone
+//!
+//! Without the feature `prover`, which is on by default, there are [`proof::VerifyingKey`], [`proof::PartitionProof`],
+//! [`PublicState`] and [`tree`]: enough to verify, and no code that makes constraints or proofs. It does not build for
+//! `wasm32-unknown-unknown`: the kernels call blst's assembly and the operating system's memory maps.
 
+#[cfg(feature = "prover")]
 mod accesses;
+#[cfg(feature = "prover")]
 pub mod applications;
+#[cfg(feature = "prover")]
 mod circuit;
+#[cfg(feature = "prover")]
 mod class;
+#[cfg(feature = "prover")]
 mod encoding;
+#[cfg(feature = "prover")]
 mod error;
+#[cfg(feature = "prover")]
 mod gadgets;
+#[cfg(feature = "prover")]
 mod memory_check;
+#[cfg(feature = "prover")]
 mod monolithic;
+#[cfg(feature = "prover")]
 mod name;
+#[cfg(feature = "prover")]
 mod part;
+#[cfg(feature = "prover")]
 mod partition;
+#[cfg(feature = "prover")]
 mod partition_file;
+#[cfg(feature = "prover")]
 mod plan;
 pub mod proof;
 mod public_state;
+#[cfg(feature = "prover")]
 mod state;
+#[cfg(feature = "prover")]
 mod synthesis;
-#[cfg(test)]
+#[cfg(all(test, feature = "prover"))]
 mod tests;
 pub mod tree;
 
-pub use accesses::MAX_ACCESSES;
-pub use circuit::PartitionedCircuit;
-pub use class::{Class, Layout};
-pub use encoding::EncodingError;
-pub use error::{Difference, PartitionError};
-pub use memory_check::{Check, Opening, PartTrace};
-pub use monolithic::Monolithic;
-pub use name::Name;
-pub use part::{Part, Wire};
-pub use partition::{MAX_PARTS, Partition, Traces};
-pub use partition_file::PartitionFileError;
 pub use public_state::{Challenges, PublicState};
-pub use state::States;
+
+#[cfg(feature = "prover")]
+pub use {
+    accesses::MAX_ACCESSES,
+    circuit::PartitionedCircuit,
+    class::{Class, Layout},
+    encoding::EncodingError,
+    error::{Difference, PartitionError},
+    memory_check::{Check, Opening, PartTrace},
+    monolithic::Monolithic,
+    name::Name,
+    part::{Part, Wire},
+    partition::{MAX_PARTS, Partition, Traces},
+    partition_file::PartitionFileError,
+    state::States,
+};

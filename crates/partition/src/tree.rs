@@ -76,6 +76,7 @@ impl<F: Poseidon2Field> Path<F> {
     }
 
     /// A path of zeros.
+    #[cfg(feature = "prover")]
     pub(crate) fn zero(depth: usize) -> Self {
         Self::new(vec![[F::zero(); ARITY]; depth])
     }

@@ -135,6 +135,8 @@ fn proofs_of_two_kinds_have_their_verdicts() {
         "groth16-bls12-381",
         "groth16-aggregate-bn254",
         "groth16-aggregate-bls12-381",
+        "partition-bn254",
+        "partition-bls12-381",
         "kzg",
         "halo2",
         "orchard",

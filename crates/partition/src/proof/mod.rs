@@ -17,19 +17,28 @@
 //! states between parts the proof has hashes only, each with a random salt of the field's size. Times and the
 //! memory that proving takes are not hidden from whoever can observe the prover.
 
+#[cfg(feature = "prover")]
 mod index;
+#[cfg(feature = "prover")]
 mod journal;
+#[cfg(feature = "prover")]
 mod prover;
+#[cfg(feature = "prover")]
 mod secrets;
 mod statement;
-#[cfg(test)]
+#[cfg(all(test, feature = "prover"))]
 mod tests;
 mod verifier;
 
+#[cfg(feature = "prover")]
 pub use index::{ClassKeys, Index, IndexError};
+#[cfg(feature = "prover")]
 pub use journal::{Journal, JournalError};
+#[cfg(feature = "prover")]
 pub use prover::{ProveError, Prover, Step};
-pub use verifier::{PartitionProof, PartitionProofError, VerifyError, VerifyingKey};
+pub use verifier::{
+    PartitionProof, PartitionProofError, StatementError, VerifyError, VerifyingKey,
+};
 
 use proofmill_aggregation::AggregationEngine;
 use proofmill_kernels::Poseidon2Field;

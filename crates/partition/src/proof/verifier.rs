@@ -100,6 +100,25 @@ pub enum VerifyError {
     Parts,
 }
 
+/// Bytes that are no public inputs of a key's circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatementError {
+    /// Another length than the public inputs have.
+    #[error("{found} bytes of public inputs: the circuit has {inputs}, {expected} bytes")]
+    Length {
+        /// The public inputs of the circuit.
+        inputs: usize,
+        /// The bytes that they take.
+        expected: usize,
+        /// The bytes there are.
+        found: usize,
+    },
+    /// A number that is not below the field's modulus.
+    #[error("public input {0} is not below the field's modulus")]
+    Input(usize),
+}
+
 // === impl VerifyingKey ===
 
 impl<E: PartitionEngine> VerifyingKey<E> {
@@ -147,6 +166,39 @@ impl<E: PartitionEngine> VerifyingKey<E> {
     /// The number of public inputs.
     pub const fn num_public_inputs(&self) -> usize {
         self.public.num_public_inputs()
+    }
+
+    /// The bytes of public inputs, each in 32, little-endian.
+    pub fn encode_statement(public_inputs: &[E::ScalarField]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for input in public_inputs {
+            let written = input.serialize_compressed(&mut bytes);
+            written.expect("writing to a vector does not fail");
+        }
+        bytes
+    }
+
+    /// Decodes public inputs from bytes of anyone.
+    ///
+    /// # Errors
+    ///
+    /// [`StatementError`] unless they are as many canonical numbers as the circuit has public inputs.
+    pub fn decode_statement(&self, bytes: &[u8]) -> Result<Vec<E::ScalarField>, StatementError> {
+        let size = E::ScalarField::default().compressed_size();
+        let inputs = self.num_public_inputs();
+        let (expected, found) = (inputs * size, bytes.len());
+        if expected != found {
+            return Err(StatementError::Length {
+                inputs,
+                expected,
+                found,
+            });
+        }
+        let decode = |(input, bytes)| {
+            E::ScalarField::deserialize_compressed::<&[u8]>(bytes)
+                .map_err(|_| StatementError::Input(input))
+        };
+        bytes.chunks_exact(size).enumerate().map(decode).collect()
     }
 
     /// Checks a proof.

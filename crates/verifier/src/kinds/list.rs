@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proofmill_groth16::{Bls12_381, Bn254};
 use proofmill_ipa::Srs;
 
-use super::{Groth16, Groth16Aggregate, GrumpkinIpa, Halo2, Kzg, Orchard};
+use super::{Groth16, Groth16Aggregate, GrumpkinIpa, Halo2, Kzg, Orchard, Partition};
 use crate::erased::AnyKind;
 use crate::keys::KeyError;
 use crate::kind::Kind;
@@ -35,6 +35,8 @@ impl Kinds {
             .with(Groth16::<Bls12_381>::new())
             .with(Groth16Aggregate::<Bn254>::new())
             .with(Groth16Aggregate::<Bls12_381>::new())
+            .with(Partition::<Bn254>::new())
+            .with(Partition::<Bls12_381>::new())
             .with(Kzg::new())
             .with(Halo2::new())
             .with(Orchard::new());

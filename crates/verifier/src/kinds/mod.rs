@@ -6,13 +6,17 @@ mod grumpkin_ipa;
 mod halo2;
 mod kzg;
 mod list;
+mod partition;
+mod whole;
 
 pub use groth16::{Groth16, Groth16Claim};
-pub use groth16_aggregate::{Groth16Aggregate, ValidAggregate};
+pub use groth16_aggregate::{Groth16Aggregate, OfGroth16};
 pub use grumpkin_ipa::GrumpkinIpa;
 pub use halo2::{Halo2, Orchard};
 pub use kzg::Kzg;
 pub use list::Kinds;
+pub use partition::{OfParts, Partition};
+pub use whole::{Verified, Verifier, Whole};
 
 use rand::TryRngCore;
 use rand::rngs::OsRng;

@@ -1,0 +1,117 @@
+//! Proofs that are verified whole, each for itself: one proof for many is a check of many already.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ark_bn254::G1Projective;
+use ark_ff::AdditiveGroup;
+
+use crate::isolation::Costs;
+use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
+
+/// A proof system whose verifier is not shared between proofs.
+pub trait Verifier: 'static {
+    /// A key.
+    type Key: Send + Sync + 'static;
+
+    /// As requests have it.
+    fn name() -> &'static str;
+
+    /// Reads a key from anyone.
+    ///
+    /// # Errors
+    ///
+    /// [`UnusableKey`] if it is none.
+    fn read_key(bytes: &[u8]) -> Result<Self::Key, UnusableKey>;
+
+    /// Verifies one proof.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if it does not hold, or if any of the bytes are not what they should be.
+    fn verify(key: &Self::Key, statement: &[u8], proof: &[u8]) -> Result<(), Invalid>;
+}
+
+/// The kind of a proof system's proofs, each verified where it is reduced. A claim says that it was valid, and its
+/// value is zero.
+pub struct Whole<V>(PhantomData<fn() -> V>);
+
+/// A proof that was verified.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified(());
+
+// === impl Whole ===
+
+impl<V> Whole<V> {
+    /// The kind.
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<V> Default for Whole<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V: Verifier> fmt::Debug for Whole<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Whole").field(&V::name()).finish()
+    }
+}
+
+impl<V: Verifier> Kind for Whole<V> {
+    type Key = V::Key;
+    type Claim = Verified;
+    type Weight = ();
+    // Any group does: only its zero occurs.
+    type Value = G1Projective;
+
+    fn name(&self) -> &str {
+        V::name()
+    }
+
+    fn has_keys(&self) -> bool {
+        true
+    }
+
+    fn read_key(&self, bytes: &[u8]) -> Result<V::Key, UnusableKey> {
+        V::read_key(bytes)
+    }
+
+    fn reduce(
+        &self,
+        key: Option<&Arc<V::Key>>,
+        statement: &[u8],
+        proof: &[u8],
+    ) -> Result<Verified, Invalid> {
+        let key = key.ok_or_else(|| Invalid("no key".into()))?;
+        V::verify(key, statement, proof)?;
+        Ok(Verified(()))
+    }
+
+    /// None are needed: every claim's value is zero.
+    fn draw_weights(&self, count: usize) -> Result<Vec<()>, NoRandomness> {
+        Ok(vec![(); count])
+    }
+
+    fn times(&self, (): &(), _: u64) {}
+
+    fn value(&self, _: &[(&Verified, ())]) -> G1Projective {
+        G1Projective::ZERO
+    }
+
+    fn check(&self, _: &Verified) -> Result<(), Invalid> {
+        Ok(())
+    }
+
+    fn costs(&self) -> Costs {
+        // Nothing is left to do, so that neither matters.
+        Costs {
+            fixed: 1.0,
+            each: 1.0,
+        }
+    }
+}
