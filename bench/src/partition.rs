@@ -58,6 +58,9 @@ enum Circuit {
     MerkleTree,
 }
 
+/// The contender that has no parts.
+const IN_ONE_PIECE: &str = "in one piece";
+
 /// Keys and a circuit with its witness, in parts.
 struct InParts<E: PartitionEngine, C> {
     circuit: C,
@@ -160,13 +163,18 @@ where
     settings.insert("threads".to_owned(), pool.current_num_threads().into());
     let ours = Contender::new("in parts", |_| pool.install(|| parts.prove()));
     let mut lineup = Lineup::new(&args.options, settings, ours);
-    lineup.add(Contender::new("in one piece", |_| {
+    lineup.add(Contender::new(IN_ONE_PIECE, |_| {
         pool.install(|| whole.prove())
     }));
     let mut comparison = lineup.run()?;
     let rate = |constraints: usize, ms: f64| constraints as f64 / ms;
     let ours = rate(parts.constraints, comparison.ours.ms.p50());
-    let theirs = rate(whole.constraints, comparison.peers[0].ms.p50());
+    let in_one_piece = comparison
+        .peers
+        .iter()
+        .find(|peer| peer.name == IN_ONE_PIECE);
+    let in_one_piece = in_one_piece.context("it takes part")?;
+    let theirs = rate(whole.constraints, in_one_piece.ms.p50());
     comparison.notes.push(format!(
         "{} constraints in all parts, {ours:.1} thousand a second; {} in one piece, {theirs:.1} thousand a second: \
          {:.1} %",
