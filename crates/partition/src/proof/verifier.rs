@@ -2,6 +2,7 @@
 
 use std::path::Path as FilePath;
 
+use ark_ff::PrimeField;
 use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
 use proofmill_aggregation::files::{
     AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write,
@@ -171,10 +172,7 @@ impl<E: PartitionEngine> VerifyingKey<E> {
     /// The bytes of public inputs, each in 32, little-endian.
     pub fn encode_statement(public_inputs: &[E::ScalarField]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for input in public_inputs {
-            let written = input.serialize_compressed(&mut bytes);
-            written.expect("writing to a vector does not fail");
-        }
+        write_scalars(public_inputs, &mut bytes);
         bytes
     }
 
@@ -184,8 +182,8 @@ impl<E: PartitionEngine> VerifyingKey<E> {
     ///
     /// [`StatementError`] unless they are as many canonical numbers as the circuit has public inputs.
     pub fn decode_statement(&self, bytes: &[u8]) -> Result<Vec<E::ScalarField>, StatementError> {
-        let size = E::ScalarField::default().compressed_size();
         let inputs = self.num_public_inputs();
+        let size = E::ScalarField::default().compressed_size();
         let (expected, found) = (inputs * size, bytes.len());
         if expected != found {
             return Err(StatementError::Length {
@@ -194,11 +192,7 @@ impl<E: PartitionEngine> VerifyingKey<E> {
                 found,
             });
         }
-        let decode = |(input, bytes)| {
-            E::ScalarField::deserialize_compressed::<&[u8]>(bytes)
-                .map_err(|_| StatementError::Input(input))
-        };
-        bytes.chunks_exact(size).enumerate().map(decode).collect()
+        read_scalars(bytes).map_err(StatementError::Input)
     }
 
     /// Checks a proof.
@@ -327,11 +321,8 @@ impl<E: PartitionEngine> PartitionProof<E> {
         let children = self.public_path.children();
         bytes.extend((children.len() as u32).to_le_bytes());
         bytes.extend(self.commitment.to_bytes());
-        for scalar in std::iter::once(&self.root).chain(children.as_flattened()) {
-            scalar
-                .serialize_compressed(&mut bytes)
-                .expect("writing to a vector does not fail");
-        }
+        write_scalars([&self.root], &mut bytes);
+        write_scalars(children.as_flattened(), &mut bytes);
         bytes.extend(self.aggregate.to_bytes());
         PROOF.end(bytes)
     }
@@ -356,15 +347,8 @@ impl<E: PartitionEngine> PartitionProof<E> {
         let (of_tree, aggregate) = content.split_at(before);
         let (commitment, scalars) =
             of_tree[BEGINNING_BYTES + 4..].split_at(Commitment::<E>::encoded_size());
-        let size = E::ScalarField::default().compressed_size();
-        let scalars = scalars
-            .chunks_exact(size)
-            .enumerate()
-            .map(|(index, bytes)| {
-                E::ScalarField::deserialize_compressed(bytes)
-                    .map_err(|_| PartitionProofError::Scalar { index })
-            });
-        let scalars = scalars.collect::<Result<Vec<_>, _>>()?;
+        let scalars: Vec<E::ScalarField> =
+            read_scalars(scalars).map_err(|index| PartitionProofError::Scalar { index })?;
         let (root, children) = scalars.split_first().expect("as many as were counted");
         let (children, _) = children.as_chunks();
         Ok(Self {
@@ -393,6 +377,20 @@ impl<E: PartitionEngine> PartitionProof<E> {
         let most = Self::encoded_size(proofmill_aggregation::MAX_CAPACITY);
         Self::from_bytes(&PROOF.read(path, most as u64)?)
     }
+}
+
+fn write_scalars<'a, F: PrimeField>(scalars: impl IntoIterator<Item = &'a F>, bytes: &mut Vec<u8>) {
+    for scalar in scalars {
+        let written = scalar.serialize_compressed(&mut *bytes);
+        written.expect("writing to a vector does not fail");
+    }
+}
+
+/// The scalars that fill the bytes. The error is the number, from 0, of the first that is not canonical.
+fn read_scalars<F: PrimeField>(bytes: &[u8]) -> Result<Vec<F>, usize> {
+    let each = bytes.chunks_exact(F::ZERO.compressed_size()).enumerate();
+    each.map(|(index, bytes)| F::deserialize_compressed(bytes).map_err(|_| index))
+        .collect()
 }
 
 /// A number of four bytes.
