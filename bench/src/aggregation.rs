@@ -123,7 +123,13 @@ fn compare(
     settings.insert("system".to_owned(), args.system.name().into());
     settings.insert("curve".to_owned(), args.curve.name().into());
     settings.insert("threads".to_owned(), pool.current_num_threads().into());
-    let (_, bytes) = pool.install(|| work.aggregate())?;
+    let mut bytes = Vec::new();
+    let ours = Contender::new("proofmill", |_| {
+        let (sample, made) = pool.install(|| work.aggregate())?;
+        bytes = made;
+        Ok(sample)
+    });
+    let mut comparison = Lineup::new(&args.options, settings, ours).run()?;
     let mut verifications = Vec::new();
     for _ in 0..VERIFICATIONS {
         let began = Instant::now();
@@ -131,11 +137,6 @@ fn compare(
         verifications.push(began.elapsed().as_secs_f64() * 1e3);
         anyhow::ensure!(holds, "our own aggregate does not hold");
     }
-    let ours = Contender::new("proofmill", |_| {
-        let (sample, _) = pool.install(|| work.aggregate())?;
-        Ok(sample)
-    });
-    let mut comparison = Lineup::new(&args.options, settings, ours).run()?;
     comparison.notes.push(format!(
         "{count} proofs: {:.2} ms for each; {} bytes, verified from them in {:.1} ms (median of {VERIFICATIONS})",
         comparison.ours.ms.p50() / count as f64,

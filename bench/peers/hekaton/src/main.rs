@@ -130,7 +130,8 @@ fn prove(parts: usize, hashes: usize, portals: usize, runs: usize) -> Vec<f64> {
     let aggregation = AggProvingKey::new(tipp_key, |part| keys.of(part));
     (0..runs)
         .map(|_| {
-            let circuit = <MerkleTreeCircuit as CircuitWithPortals<Fr>>::rand(&mut *rng, &parameters);
+            let circuit =
+                <MerkleTreeCircuit as CircuitWithPortals<Fr>>::rand(&mut *rng, &parameters);
             let began = Instant::now();
             prove_once(circuit, &keys, &aggregation);
             ms(began)
