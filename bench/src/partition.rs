@@ -26,7 +26,7 @@ use crate::versus::{COMPARISON_HELP, Comparison, Contender, Curve, Lineup, Optio
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPARISON_HELP)]
 pub(crate) struct Args {
-    /// What is proved
+    /// The circuit that is proved
     #[arg(long, value_enum, default_value_t = Circuit::Squarings)]
     circuit: Circuit,
     /// The curve: bn254 or bls12-381
@@ -45,6 +45,10 @@ pub(crate) struct Args {
     /// Hashes in each part of a Merkle tree
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1 << 10))]
     hashes: u32,
+    /// Keys of classes with prepared points, in so many times their own bytes; the key of one piece stays as it is
+    #[arg(long, value_name = "MEMORY_FACTOR",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    prepared: Option<u16>,
     #[command(flatten)]
     options: Options,
 }
@@ -132,7 +136,7 @@ fn compare_circuit<E: PartitionEngine, C>(
 where
     C: PartitionedCircuit<E::ScalarField> + Clone + Sync,
 {
-    let parts = InParts::<E, C>::new(circuit.clone())?;
+    let parts = InParts::<E, C>::new(circuit.clone(), args.prepared)?;
     let whole = InOnePiece::<E, C>::new(circuit)?;
     let compared = args.options.threads().map(|threads| {
         let pool = rayon::ThreadPoolBuilder::new()
@@ -161,6 +165,9 @@ where
     settings.insert("portals".to_owned(), args.portals.into());
     settings.insert("constraints".to_owned(), parts.constraints.into());
     settings.insert("threads".to_owned(), pool.current_num_threads().into());
+    if let Some(factor) = args.prepared {
+        settings.insert("prepared".to_owned(), factor.into());
+    }
     let ours = Contender::new("in parts", |_| pool.install(|| parts.prove()));
     let mut lineup = Lineup::new(&args.options, settings, ours);
     lineup.add(Contender::new(IN_ONE_PIECE, |_| {
@@ -177,10 +184,12 @@ where
     let theirs = rate(whole.constraints, in_one_piece.ms.p50());
     comparison.notes.push(format!(
         "{} constraints in all parts, {ours:.1} thousand a second; {} in one piece, {theirs:.1} thousand a second: \
-         {:.1} %",
+         {:.1} %; keys of classes {} MB, of one piece {} MB",
         parts.constraints,
         whole.constraints,
-        100.0 * ours / theirs
+        100.0 * ours / theirs,
+        parts.keys.bytes() / 1_000_000,
+        whole.key.bytes() / 1_000_000,
     ));
     Ok(comparison)
 }
@@ -188,7 +197,7 @@ where
 // === impl InParts ===
 
 impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
-    fn new(circuit: C) -> anyhow::Result<Self> {
+    fn new(circuit: C, prepared: Option<u16>) -> anyhow::Result<Self> {
         let partition = Partition::new(&circuit)?;
         let srs = Srs::setup(partition.num_parts().next_power_of_two().max(2), &mut OsRng)?;
         let setup = Setup::<E>::new(&mut OsRng);
@@ -198,7 +207,11 @@ impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
         });
         let keys = keys.collect::<anyhow::Result<Vec<_>>>()?;
         let of_classes = keys.iter().map(ProvingKey::vk).collect();
-        let held = ClassKeys::hold(&partition, keys, Residency::Plain)?;
+        let largest = keys.iter().map(ProvingKey::size_in_bytes).max();
+        let residency = prepared.map_or(Residency::Plain, |factor| Residency::Prepared {
+            memory_limit: largest.unwrap_or(0) * usize::from(factor),
+        });
+        let held = ClassKeys::hold(&partition, keys, residency)?;
         let sizes = (0..partition.num_parts()).map(|part| {
             let class = &partition.classes()[partition.class_of(part)?];
             anyhow::Ok(class.system().num_constraints())

@@ -272,6 +272,14 @@ impl<E: PartitionEngine> ClassKeys<E> {
         Ok(Self::Held(held.collect::<Result<_, _>>()?))
     }
 
+    /// The bytes that keys take in memory between proofs: none of keys in files.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Held(keys) => keys.iter().map(|key| key.bytes()).sum(),
+            Self::Files { .. } => 0,
+        }
+    }
+
     /// The key of a class.
     ///
     /// # Errors
