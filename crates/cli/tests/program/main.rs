@@ -26,6 +26,7 @@ mod files;
 mod insecure_keys;
 mod intake;
 mod late;
+mod layers;
 mod losses;
 mod lying_engines;
 mod lying_peers;
