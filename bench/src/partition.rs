@@ -71,6 +71,8 @@ struct InParts<E: PartitionEngine, C> {
     index: Index<E>,
     srs: Srs<E>,
     keys: ClassKeys<E>,
+    /// Seconds that holding the keys took, their preparation included.
+    held_in: f64,
     constraints: usize,
 }
 
@@ -184,11 +186,12 @@ where
     let theirs = rate(whole.constraints, in_one_piece.ms.p50());
     comparison.notes.push(format!(
         "{} constraints in all parts, {ours:.1} thousand a second; {} in one piece, {theirs:.1} thousand a second: \
-         {:.1} %; keys of classes {} MB, of one piece {} MB",
+         {:.1} %; keys of classes {} MB, held in {:.1} s with all cores, of one piece {} MB",
         parts.constraints,
         whole.constraints,
         100.0 * ours / theirs,
         parts.keys.bytes() / 1_000_000,
+        parts.held_in,
         whole.key.bytes() / 1_000_000,
     ));
     Ok(comparison)
@@ -211,7 +214,9 @@ impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
         let residency = prepared.map_or(Residency::Plain, |factor| Residency::Prepared {
             memory_limit: largest.unwrap_or(0) * usize::from(factor),
         });
+        let began = Instant::now();
         let held = ClassKeys::hold(&partition, keys, residency)?;
+        let held_in = began.elapsed().as_secs_f64();
         let sizes = (0..partition.num_parts()).map(|part| {
             let class = &partition.classes()[partition.class_of(part)?];
             anyhow::Ok(class.system().num_constraints())
@@ -222,6 +227,7 @@ impl<E: PartitionEngine, C: PartitionedCircuit<E::ScalarField>> InParts<E, C> {
             index: Index::new(partition, of_classes, &srs)?,
             srs,
             keys: held,
+            held_in,
             constraints,
         })
     }

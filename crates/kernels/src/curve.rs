@@ -15,7 +15,7 @@ use crate::msm::prepared::{Prepared, Resident};
 use crate::msm::{calibrate, fold};
 use crate::portable::batch_add;
 use crate::portable::points::PortablePoints;
-use crate::subgroup::{self, numbers};
+use crate::subgroup::{self, Criterion};
 #[cfg(target_arch = "x86_64")]
 use crate::x86_64_avx512ifma::{
     decompression::point_of_x_each as vector_point_of_x_each, field::Fp, field2::Quadratic,
@@ -102,7 +102,7 @@ mod sealed {
 /// Implements the groups: a curve's configuration, the field its coordinates are vectors of, and the
 /// number of its test for the subgroup, if it has points outside.
 macro_rules! groups {
-    ($($curve:ty, $vector:ty, $number:expr;)*) => {$(
+    ($($curve:ty, $vector:ty, $criterion:expr;)*) => {$(
         impl MsmGroup for Projective<$curve> {
             fn batch_add_assign(left: &mut [Self::Affine], right: &[Self::Affine]) {
                 batch_add::batch_add_assign(left, right);
@@ -207,9 +207,9 @@ macro_rules! groups {
                 match checked(set) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512Ifma => {
-                        vector_in_subgroup_each::<$curve, $vector>(points, $number)
+                        vector_in_subgroup_each::<$curve, $vector>(points, $criterion)
                     }
-                    _ => subgroup::portable(points),
+                    _ => subgroup::portable($criterion, points),
                 }
             }
 
@@ -229,21 +229,21 @@ macro_rules! groups {
 
 groups! {
     ark_bls12_381::g1::Config, Fp<ark_bls12_381::FqConfig, 8, 6>,
-        numbers::of_bls12_g1::<ark_bls12_381::Config>();
+        Criterion::of_bls12_g1::<ark_bls12_381::Config>();
     ark_bls12_381::g2::Config, Quadratic<ark_bls12_381::Fq2Config, 8, 6>,
-        numbers::of_bls12_g2::<ark_bls12_381::Config>();
+        Criterion::of_bls12_g2::<ark_bls12_381::Config>();
     ark_bls12_377::g1::Config, Fp<ark_bls12_377::FqConfig, 8, 6>,
-        numbers::of_bls12_g1::<ark_bls12_377::Config>();
+        Criterion::of_bls12_g1::<ark_bls12_377::Config>();
     ark_bls12_377::g2::Config, Quadratic<ark_bls12_377::Fq2Config, 8, 6>,
-        numbers::of_bls12_g2::<ark_bls12_377::Config>();
+        Criterion::of_bls12_g2::<ark_bls12_377::Config>();
     ark_bn254::g1::Config, Fp<ark_bn254::FqConfig, 5, 4>,
-        0;
+        Criterion::WholeCurve;
     ark_bn254::g2::Config, Quadratic<ark_bn254::Fq2Config, 5, 4>,
-        numbers::of_bn_g2::<ark_bn254::Config>();
+        Criterion::of_bn_g2::<ark_bn254::Config>();
     ark_grumpkin::GrumpkinConfig, Fp<ark_bn254::FrConfig, 5, 4>,
-        0;
+        Criterion::WholeCurve;
     ark_pallas::PallasConfig, Fp<ark_pallas::FqConfig, 5, 4>,
-        0;
+        Criterion::WholeCurve;
     ark_vesta::VestaConfig, Fp<ark_pallas::FrConfig, 5, 4>,
-        0;
+        Criterion::WholeCurve;
 }

@@ -1,59 +1,52 @@
 //! Tests for the subgroup of prime order, of eight points side by side.
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
-use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
-use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::Field;
+use ark_ec::AffineRepr;
+use ark_ec::short_weierstrass::{Affine, Projective, SWCurveConfig};
 
 use super::multiply_each::{Entry, Point};
 use super::vector_field::VectorField;
 use crate::InstructionSet;
 use crate::instruction_set::checked;
-use crate::subgroup::{is_in_subgroup, portable};
+use crate::subgroup::{Criterion, is_in_subgroup, portable};
 
 /// Fewer points than this take arkworks' arithmetic less time, one by one: eight side by side take twice what
 /// one does there.
 const FEW: usize = 3;
 
-/// The endomorphism `(x, y) ↦ (a·x^p, b·y^p)` that multiplies by `number` in the subgroup.
-#[derive(Clone, Copy)]
-struct Endomorphism<F> {
-    a: F,
-    b: F,
-}
-
-/// Whether each point is in the subgroup, on this thread; `number` as
-/// [`numbers`](crate::subgroup::numbers) has it, zero for curves whose points are all in it.
+/// Whether each point is in the subgroup, on this thread.
 ///
 /// # Panics
 ///
 /// If this machine has not the instructions.
-pub(crate) fn in_subgroup_each<P, V>(points: &[Affine<P>], number: u128) -> Vec<bool>
+pub(crate) fn in_subgroup_each<P, V>(points: &[Affine<P>], criterion: Criterion) -> Vec<bool>
 where
     P: SWCurveConfig,
     V: VectorField<Ark = P::BaseField>,
 {
     checked(InstructionSet::Avx512Ifma);
-    if P::cofactor_is_one() {
-        return vec![true; points.len()];
-    }
+    let number = match criterion {
+        Criterion::WholeCurve => return vec![true; points.len()],
+        Criterion::Multiple(number) => number,
+        Criterion::BnTwist(u) => u.into(),
+    };
     if points.len() < FEW {
-        return portable(points);
+        return portable(criterion, points);
     }
-    let endomorphism = Endomorphism::of::<P>(number);
+    let endomorphism = criterion.endomorphism::<P>();
     let mut verdicts = Vec::with_capacity(points.len());
     for points in points.chunks(8) {
         // SAFETY: the instructions are there; there is at least one point.
         let [x, y, z] = unsafe { multiply_eight::<P, V>(points, number) };
         for (lane, point) in points.iter().enumerate() {
+            let multiple = [x[lane], y[lane], z[lane]];
             // An addition of equal or opposite points left Z zero, and so did whatever followed.
             verdicts.push(if point.is_zero() || z[lane] == V::Ark::default() {
                 is_in_subgroup(point)
+            } else if let Criterion::BnTwist(_) = criterion {
+                let [x, y, z] = multiple;
+                endomorphism.is_on_twist_subgroup(point, Projective::new_unchecked(x, y, z))
             } else {
-                endomorphism.maps(point, [x[lane], y[lane], z[lane]])
+                endomorphism.maps(point, multiple)
             });
         }
     }
@@ -111,40 +104,6 @@ where
             }
         }
         [sum.x.to_ark(), sum.y.to_ark(), sum.z.to_ark()]
-    }
-}
-
-// === impl Endomorphism ===
-
-impl<F: Field> Endomorphism<F> {
-    /// Found by what it makes of the generator; computed once for each curve.
-    fn of<P: SWCurveConfig<BaseField = F>>(number: u128) -> Self {
-        static KNOWN: Mutex<Option<HashMap<TypeId, Box<dyn Any + Send>>>> = Mutex::new(None);
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get_or_insert_default();
-        let found = known.entry(TypeId::of::<P>()).or_insert_with(|| {
-            let generator = P::GENERATOR;
-            let words = [number as u64, (number >> 64) as u64];
-            let image = generator.mul_bigint(words).into_affine();
-            let quotient = |image: F, of: F| {
-                let of = of.frobenius_map(1);
-                image
-                    * of.inverse()
-                        .expect("a generator's coordinates are not zero")
-            };
-            Box::new(Self {
-                a: quotient(image.x, generator.x),
-                b: quotient(image.y, generator.y),
-            })
-        });
-        *found.downcast_ref().expect("the curve has one base field")
-    }
-
-    /// Whether it maps the point to this one in Jacobian coordinates, which is not infinite.
-    fn maps<P: SWCurveConfig<BaseField = F>>(&self, point: &Affine<P>, [x, y, z]: [F; 3]) -> bool {
-        let square = z.square();
-        self.a * point.x.frobenius_map(1) * square == x
-            && self.b * point.y.frobenius_map(1) * square * z == y
     }
 }
 
