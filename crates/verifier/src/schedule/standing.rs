@@ -25,9 +25,10 @@ const FIRST: u8 = 4;
 const KNOWN: u8 = 16;
 /// From this share on batches do not pay.
 const HOPELESS: f64 = 0.3;
-/// Proofs of such a source that one job checks, each alone unless the kind can tell cheaply: handing every
-/// one over for itself takes as long as refusing it, where a screen is enough for that.
-const HOPELESS_BATCH: usize = 4;
+/// Proofs of such a source that one job checks, each for itself unless the kind can tell cheaply: as many as kernels
+/// have side by side. Handing every one over for itself takes as long as refusing it, where a screen is enough for
+/// that.
+const HOPELESS_BATCH: usize = 8;
 
 // === impl Standing ===
 
