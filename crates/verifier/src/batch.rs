@@ -297,6 +297,20 @@ mod tests {
         has_screen: false,
     };
 
+    /// As Groth16's, eight alone in the time of three.
+    const SIDE_BY_SIDE: Points = Points {
+        costs: Costs {
+            fixed: 22.0,
+            each: 1.0,
+        },
+        alone: LoneCosts {
+            one: 7.5,
+            lanes: 8,
+            of_lanes: 23.0,
+        },
+        has_screen: false,
+    };
+
     /// Checks a batch with these false claims, whose verdicts must be right.
     fn run(kind: &Points, count: usize, bad: &[usize], suspicion: f64) -> Checks {
         let rng = &mut ark_std::test_rng();
@@ -326,6 +340,7 @@ mod tests {
     fn one_false_claim_of_sixteen_takes_one_more_sum() {
         for place in 0..16 {
             assert_eq!(run(&PAIRING, 16, &[place], 0.01), checks(2, 1, 0));
+            assert_eq!(run(&SIDE_BY_SIDE, 16, &[place], 0.01), checks(2, 1, 0));
         }
     }
 
@@ -334,8 +349,10 @@ mod tests {
         for count in [2, 5, 16, 64] {
             let all: Vec<_> = (0..count).collect();
             for suspicion in [0.0, 0.01, 0.1, 1.0] {
-                let made = run(&PAIRING, count, &all, suspicion);
-                assert!(made.together + made.alone <= 1 + count as u64, "{made:?}");
+                for kind in [&PAIRING, &SIDE_BY_SIDE] {
+                    let made = run(kind, count, &all, suspicion);
+                    assert!(made.together + made.alone <= 1 + count as u64, "{made:?}");
+                }
             }
         }
     }
@@ -345,6 +362,10 @@ mod tests {
         assert_eq!(run(&PAIRING, 6, &[2], 0.1), checks(0, 6, 0));
         assert_eq!(run(&PAIRING, 3, &[], 0.01), checks(0, 3, 0));
         assert_eq!(run(&PAIRING, 32, &[], 0.01), checks(1, 0, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 64, &[], 0.01), checks(1, 0, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 16, &[], 0.01), checks(1, 0, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 8, &[5], 0.01), checks(0, 8, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 64, &[5], 0.1), checks(0, 64, 0));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub struct KeyedProof<'a, E: Engine> {
 const INPUTS_FOR_COMBINATION: usize = 12;
 
 /// Checks each of some proofs as [`verify`](super::verify) does, under any keys, on the threads of the current rayon
-/// pool. Where kernels have lanes, eight proofs take some two to three times as long as one.
+/// pool. Where kernels have lanes, eight proofs take some three times as long as one.
 ///
 /// # Errors
 ///
