@@ -140,17 +140,17 @@ mod tests {
         assert_eq!(sets(1024, 200), None);
     }
 
-    /// Eight at a price of two.
+    /// Eight at a price of about three.
     const SIDE_BY_SIDE: LoneCosts = LoneCosts {
         one: 7.0,
         lanes: 8,
-        of_lanes: 14.0,
+        of_lanes: 23.0,
     };
 
     #[test]
     fn lanes_are_filled() {
         let costs = [0, 1, 2, 3, 8, 9, 15, 16].map(|claims| SIDE_BY_SIDE.of(claims));
-        assert_eq!(costs, [0.0, 7.0, 14.0, 14.0, 14.0, 21.0, 28.0, 28.0]);
+        assert_eq!(costs, [0.0, 7.0, 14.0, 21.0, 23.0, 30.0, 44.0, 46.0]);
         assert_eq!(LoneCosts::one_by_one(3.0).of(5), 15.0);
     }
 
