@@ -22,6 +22,8 @@ struct Constants {
     threads: usize,
     check_one: f64,
     refuse_one: f64,
+    /// Of so many valid claims each for itself.
+    each: Vec<(usize, f64)>,
     /// Of the sum over so many claims.
     sums: Vec<(usize, f64)>,
 }
@@ -44,7 +46,7 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
             black_box(subject.kind.screen(claim));
         })
     });
-    let costs = subject.kind.costs();
+    let (costs, alone) = (subject.kind.costs(), subject.kind.costs_alone());
     let object = json!({
         "kind": Kind::name(&subject.kind),
         "machine": describe(),
@@ -52,7 +54,10 @@ pub(super) async fn run<K: Kind>(args: &Args, subject: &Subject<K>) -> anyhow::R
         "reductions_ms": reductions(subject)?,
         "screen_ms": screen.map(digits),
         "overhead_ms": digits(overhead(&args, subject).await?),
-        "costs": { "fixed": costs.fixed, "each": costs.each, "alone": subject.kind.cost_alone() },
+        "costs": {
+            "fixed": costs.fixed, "each": costs.each,
+            "alone": { "one": alone.one, "lanes": alone.lanes, "of_lanes": alone.of_lanes },
+        },
         "threads": constants,
         "measured": rows,
     });
@@ -98,6 +103,13 @@ impl Constants {
             let one = |run: usize| _ = black_box(kind.check(&claims[run % claims.len()]));
             pool.install(|| milliseconds(one))
         };
+        let references: Vec<_> = claims.valid.iter().collect();
+        let mut each = Vec::new();
+        for size in SIZES {
+            let groups: Vec<_> = references.chunks_exact(size).collect();
+            let one = |run: usize| _ = black_box(kind.check_each(groups[run % groups.len()]));
+            each.push((size, pool.install(|| milliseconds(one))));
+        }
         let weights = kind.draw_weights(claims.valid.len())?;
         let weighted: Vec<_> = claims.valid.iter().zip(weights).collect();
         let mut sums = Vec::new();
@@ -111,20 +123,22 @@ impl Constants {
             threads,
             check_one: check(&claims.valid),
             refuse_one: check(&claims.false_ones),
+            each,
             sums,
         })
     }
 
     fn to_json(&self) -> Value {
-        let sums = self
-            .sums
-            .iter()
-            .map(|(size, ms)| json!([size, digits(*ms)]));
+        let of_sizes = |times: &[(usize, f64)]| -> Vec<Value> {
+            let times = times.iter();
+            times.map(|(size, ms)| json!([size, digits(*ms)])).collect()
+        };
         json!({
             "threads": self.threads,
             "check_one_ms": digits(self.check_one),
             "refuse_one_ms": digits(self.refuse_one),
-            "sums_ms": sums.collect::<Vec<_>>(),
+            "each_ms": of_sizes(&self.each),
+            "sums_ms": of_sizes(&self.sums),
         })
     }
 }

@@ -9,7 +9,7 @@
 //!   [`Device`](proofmill_accelerator::Device), such as a CUDA card, too.
 //! * [`mirage`] is Groth16 with a part of the witness that is committed to before the proof is made.
 //! * [`snarkjs`] reads and writes snarkjs's keys, proofs and public inputs.
-//! * [`verify`](fn@verify) and [`verify_batch`] check proofs. Neither panics, whatever the bytes
+//! * [`verify`](fn@verify), [`verify_each`] and [`verify_batch`] check proofs. None panics, whatever the bytes
 //!   the proofs and keys were decoded from. [`VerifyingKey::require_secure`] refuses keys under which
 //!   anybody can make a proof of anything; whoever takes a key from elsewhere asks it first.
 //! * [`header_chain`] puts it together for chunks of Bitcoin headers: keys cached on disk, proofs,
@@ -52,7 +52,7 @@ pub use setup::{SetupError, setup, setup_with_progress};
 pub use stages::{Prover, Stage, StageReport};
 pub use subgroup::TESTED_TOGETHER;
 pub use verify::{
-    PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify, verify_batch,
-    weighted_product,
+    KeyedProof, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify, verify_batch,
+    verify_each, weighted_product, weighted_product_each,
 };
 pub use weakness::{InsecureKey, KeyElement, Weakness};

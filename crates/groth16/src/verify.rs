@@ -1,7 +1,9 @@
 //! The verifier, for one proof and for many.
 
+mod each;
 mod weighted;
 
+pub use each::{KeyedProof, verify_each, weighted_product_each};
 pub(crate) use weighted::weighted_terms;
 pub use weighted::{Weight, WeightedProof, weighted_product};
 

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use ark_ec::CurveGroup;
 use ark_ff::UniformRand;
-use ark_std::rand::{SeedableRng, rngs::StdRng};
+use ark_std::rand::{Rng, SeedableRng, rngs::StdRng};
 use proofmill_kernels::InstructionSet;
-use proofmill_kernels::pairing::{PairingCurve, PreparedG2, Product};
+use proofmill_kernels::pairing::{self, PairingCurve, PreparedG2, Product};
 
 const SAMPLES: usize = 21;
 
@@ -67,6 +67,74 @@ fn measure<E: PairingCurve>(name: &str, pairs: usize) {
     }
 }
 
+/// Eight products of a pair and two prepared ones, as Groth16 proofs have them, eight final exponentiations, and eight
+/// powers by 128 bits, side by side and one after the other.
+fn measure_each<E: PairingCurve>(name: &str) {
+    let rng = &mut StdRng::seed_from_u64(8);
+    let sets = InstructionSet::ALL
+        .into_iter()
+        .filter(|set| set.is_available());
+    for set in sets {
+        let prepared = [(); 2].map(|()| PreparedG2::<E>::on(set, E::G2::rand(rng).into_affine()));
+        let products: Vec<_> = (0..8)
+            .map(|_| {
+                let mut product = Product::on(set);
+                product.multiply(
+                    E::G1::rand(rng).into_affine(),
+                    E::G2::rand(rng).into_affine(),
+                );
+                for prepared in &prepared {
+                    product.multiply_prepared(E::G1::rand(rng).into_affine(), prepared);
+                }
+                product
+            })
+            .collect();
+        let loops: Vec<_> = products.iter().map(Product::miller_loop).collect();
+        let values: Vec<_> = products.iter().map(Product::value).collect();
+        let exponents: Vec<_> = (0..8)
+            .map(|_| E::ScalarField::from(rng.r#gen::<u128>()))
+            .collect();
+        let contenders: [(&str, &dyn Fn()); 6] = [
+            ("8 products, each", &|| {
+                black_box(Product::checked_value_each(&products));
+            }),
+            ("8 products, one by one", &|| {
+                black_box(products.iter().map(Product::value).collect::<Vec<_>>());
+            }),
+            ("8 exponentiations, each", &|| {
+                black_box(pairing::final_exponentiation_each_on(set, &loops));
+            }),
+            ("8 exponentiations, one by one", &|| {
+                let one = |value| pairing::final_exponentiation_each_on(set, &[value]);
+                black_box(loops.iter().copied().map(one).collect::<Vec<_>>());
+            }),
+            ("8 powers, each", &|| {
+                black_box(pairing::power_each_on(set, &values, &exponents));
+            }),
+            ("8 powers, one by one", &|| {
+                for i in 0..8 {
+                    let _ = black_box(pairing::multi_power_on(
+                        set,
+                        &values[i..=i],
+                        &exponents[i..=i],
+                    ));
+                }
+            }),
+        ];
+        for (what, contender) in contenders {
+            let times = (0..SAMPLES).map(|_| {
+                let start = Instant::now();
+                contender();
+                start.elapsed()
+            });
+            println!(
+                "{name:<10} {set:<10}: {what:<29} {}",
+                summary(times.collect())
+            );
+        }
+    }
+}
+
 fn main() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(1)
@@ -78,5 +146,8 @@ fn main() {
             measure::<ark_bls12_377::Bls12_377>("bls12-377", pairs);
             measure::<ark_bn254::Bn254>("bn254", pairs);
         }
+        measure_each::<ark_bls12_381::Bls12_381>("bls12-381");
+        measure_each::<ark_bls12_377::Bls12_377>("bls12-377");
+        measure_each::<ark_bn254::Bn254>("bn254");
     });
 }

@@ -238,6 +238,27 @@ fn special_points<E: PairingCurve>(special: &[(E::G1Affine, E::G2Affine)], seed:
     }
 }
 
+/// Products with a point of `special` each, beside others, are arkworks', whether they exist or not.
+fn special_points_side_by_side<E: PairingCurve>(special: &[(E::G1Affine, E::G2Affine)], seed: u64) {
+    let rng = &mut StdRng::seed_from_u64(seed);
+    for set in back_ends() {
+        let pairs: Vec<_> = (0..9)
+            .map(|number| {
+                let mut left: Vec<E::G1Affine> = random_points(rng, 2);
+                let mut right: Vec<E::G2Affine> = random_points(rng, 2);
+                if let Some((p, q)) = special.get(number % (special.len() + 1)) {
+                    left[number % 2] = *p;
+                    right[number % 2] = *q;
+                }
+                prepared::<E>(set, left, right)
+            })
+            .collect();
+        let told = format!("{set}");
+        require_values(cases(set, &pairs, |_, _| false), &told);
+        require_values(cases(set, &pairs, |_, _| true), &told);
+    }
+}
+
 /// The loop meets a vertical line, or adds a point to itself: 12·Q is −Q for a point of order 13.
 #[test]
 fn points_of_small_order() {
@@ -245,13 +266,16 @@ fn points_of_small_order() {
     let p = ark_bls12_381::G1Affine::rand(rng);
     let special = [13, 23].map(|order| (p, point_of_order(rng, order)));
     special_points::<Bls12_381>(&special, 23);
+    special_points_side_by_side::<Bls12_381>(&special, 23);
     let special = [3, 11].map(|order| {
         let q = ark_bls12_381::G2Affine::rand(rng);
         (point_of_order(rng, order), q)
     });
     special_points::<Bls12_381>(&special, 24);
+    special_points_side_by_side::<Bls12_381>(&special, 24);
     let q = point_of_order(rng, 10069);
     special_points::<Bn254>(&[(ark_bn254::G1Affine::rand(rng), q)], 25);
+    special_points_side_by_side::<Bn254>(&[(ark_bn254::G1Affine::rand(rng), q)], 25);
 }
 
 /// No line can be divided by the y of a point of order two.
@@ -263,6 +287,7 @@ fn points_of_order_two() {
     assert!(p.is_on_curve());
     let q = ark_bls12_377::G2Affine::rand(rng);
     special_points::<Bls12_377>(&[(p, q)], 27);
+    special_points_side_by_side::<Bls12_377>(&[(p, q)], 27);
 }
 
 /// Lines of one back end are of no use to the other: the product is the same.
@@ -304,6 +329,169 @@ fn threads_share_the_pairs<E: PairingCurve>() {
     }
 }
 
+/// A product on a back end with the value that it must have.
+type Case<'a, E> = (Product<'a, E>, Option<PairingOutput<E>>);
+
+/// Products of pairs whose points of the second group are prepared where `is_prepared` says so.
+fn cases<'a, E: PairingCurve>(
+    set: InstructionSet,
+    pairs: &'a [Vec<(E::G1Affine, PreparedG2<E>)>],
+    is_prepared: impl Fn(usize, usize) -> bool,
+) -> Vec<Case<'a, E>> {
+    let case = |(number, pairs): (usize, &'a Vec<(E::G1Affine, PreparedG2<E>)>)| {
+        let mut product = Product::on(set);
+        for (place, (left, right)) in pairs.iter().enumerate() {
+            if is_prepared(number, place) {
+                product.multiply_prepared(*left, right);
+            } else {
+                product.multiply(*left, right.point());
+            }
+        }
+        let left = pairs.iter().map(|(left, _)| *left);
+        let right = pairs.iter().map(|(_, right)| right.point());
+        (
+            product,
+            E::final_exponentiation(E::multi_miller_loop(left, right)),
+        )
+    };
+    pairs.iter().enumerate().map(case).collect()
+}
+
+/// Requires that each product has its value, and is said to be one if it is.
+fn require_values<E: PairingCurve>(cases: Vec<Case<'_, E>>, told: &str) {
+    let (products, expected): (Vec<_>, Vec<_>) = cases.into_iter().unzip();
+    assert_eq!(Product::checked_value_each(&products), expected, "{told}");
+    let is_one = expected
+        .iter()
+        .map(|value| value.is_some_and(|it| it.is_zero()));
+    let is_one: Vec<bool> = is_one.collect();
+    assert_eq!(Product::is_one_each(&products), is_one, "{told}");
+}
+
+/// Prepares the points of the second group for a back end.
+fn prepared<E: PairingCurve>(
+    set: InstructionSet,
+    left: Vec<E::G1Affine>,
+    right: Vec<E::G2Affine>,
+) -> Vec<(E::G1Affine, PreparedG2<E>)> {
+    let right = right.into_iter().map(|point| PreparedG2::on(set, point));
+    left.into_iter().zip(right).collect()
+}
+
+/// 0 to 20 products, of equal lengths and of others, each of them with points prepared or not.
+fn products_each_are_arkworks<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(30);
+    for count in (0..=20).chain([65]) {
+        for (is_degenerate, most) in [(false, 3), (true, 3), (true, 6)] {
+            // One in three is of another length than the first.
+            let lengths: Vec<usize> = (0..count)
+                .map(|i| {
+                    if i % 3 == 2 {
+                        rng.gen_range(0..=most)
+                    } else {
+                        most
+                    }
+                })
+                .collect();
+            for set in back_ends() {
+                let pairs: Vec<_> = lengths
+                    .iter()
+                    .map(|length| {
+                        if is_degenerate {
+                            prepared::<E>(set, few_points(rng, *length), few_points(rng, *length))
+                        } else {
+                            let left = random_points(rng, *length);
+                            prepared::<E>(set, left, random_points(rng, *length))
+                        }
+                    })
+                    .collect();
+                let told = format!("{count} products, {set}, degenerate: {is_degenerate}");
+                require_values(cases(set, &pairs, |_, _| false), &told);
+                require_values(cases(set, &pairs, |_, _| true), &told);
+                require_values(cases(set, &pairs, |_, place| place > 0), &told);
+                require_values(
+                    cases(set, &pairs, |number, place| (number + place) % 2 == 0),
+                    &told,
+                );
+            }
+        }
+    }
+}
+
+/// Products of one beside others of the same points.
+fn ones_are_told_from_their_neighbours<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(31);
+    let (p, q) = (E::G1Affine::generator(), E::G2Affine::generator());
+    for set in back_ends() {
+        let fixed = PreparedG2::<E>::on(set, q);
+        for wrong in 0..8 {
+            let products: Vec<_> = (0..8)
+                .map(|lane| {
+                    let [a, b] = [E::ScalarField::rand(rng), E::ScalarField::rand(rng)];
+                    let spoilt = E::ScalarField::from(u64::from(lane == wrong));
+                    let mut product = Product::on(set);
+                    product.multiply((p * a).into_affine(), (q * b).into_affine());
+                    product.multiply_prepared((p * (spoilt - a * b)).into_affine(), &fixed);
+                    product
+                })
+                .collect();
+            let expected: Vec<bool> = (0..8).map(|lane| lane != wrong).collect();
+            assert_eq!(Product::is_one_each(&products), expected, "{set}");
+        }
+    }
+}
+
+/// Points outside of the subgroups beside others.
+fn other_points_side_by_side<E, P1, P2>()
+where
+    P1: SWCurveConfig,
+    P2: SWCurveConfig,
+    E: PairingCurve<G1Affine = Affine<P1>, G2Affine = Affine<P2>>,
+{
+    let rng = &mut StdRng::seed_from_u64(32);
+    for set in back_ends() {
+        let pairs: Vec<_> = (0..11)
+            .map(|number| {
+                let (left, right) = if number % 2 == 0 {
+                    let left = (0..3).map(|_| any_point(rng)).collect();
+                    (left, (0..3).map(|_| any_point(rng)).collect())
+                } else {
+                    (random_points(rng, 3), random_points(rng, 3))
+                };
+                prepared::<E>(set, left, right)
+            })
+            .collect();
+        let told = format!("{set}");
+        require_values(cases(set, &pairs, |_, _| false), &told);
+        require_values(cases(set, &pairs, |_, place| place > 0), &told);
+    }
+}
+
+/// Values with zeros and ones among them.
+fn final_exponentiations_each_are_arkworks<E: PairingCurve>() {
+    let rng = &mut StdRng::seed_from_u64(33);
+    for count in (0..=20).chain([33]) {
+        let values: Vec<_> = (0..count)
+            .map(|i| match i % 5 {
+                3 => MillerLoopOutput(E::TargetField::ZERO),
+                4 if i % 2 == 0 => MillerLoopOutput(E::TargetField::one()),
+                _ => MillerLoopOutput(E::TargetField::rand(rng)),
+            })
+            .collect();
+        let expected: Vec<_> = values
+            .iter()
+            .map(|it| E::final_exponentiation(*it))
+            .collect();
+        for set in back_ends() {
+            let powers = pairing::final_exponentiation_each_on::<E>(set, &values);
+            assert_eq!(powers, expected, "{count} on {set}");
+            let zeros = vec![MillerLoopOutput(E::TargetField::ZERO); count];
+            let powers = pairing::final_exponentiation_each_on::<E>(set, &zeros);
+            assert_eq!(powers, vec![None; count], "{count} zeros on {set}");
+        }
+    }
+}
+
 macro_rules! suite {
     ($($name:ident, $curve:ty;)*) => {$(
         mod $name {
@@ -330,6 +518,26 @@ macro_rules! suite {
             #[test]
             fn lines_of_another_back_end() {
                 super::lines_of_another_back_end::<$curve>();
+            }
+
+            #[test]
+            fn products_each_are_arkworks() {
+                super::products_each_are_arkworks::<$curve>();
+            }
+
+            #[test]
+            fn ones_are_told_from_their_neighbours() {
+                super::ones_are_told_from_their_neighbours::<$curve>();
+            }
+
+            #[test]
+            fn other_points_side_by_side() {
+                super::other_points_side_by_side::<$curve, _, _>();
+            }
+
+            #[test]
+            fn final_exponentiations_each_are_arkworks() {
+                super::final_exponentiations_each_are_arkworks::<$curve>();
             }
 
             #[test]
@@ -372,10 +580,13 @@ fn powers<E: PairingCurve>() {
             exponents[4] = exponents[3];
         }
         let pairs = bases.iter().zip(&exponents);
-        let expected: PairingOutput<E> = pairs.map(|(base, exponent)| *base * exponent).sum();
+        let powers: Vec<_> = pairs.map(|(base, exponent)| *base * exponent).collect();
+        let expected: PairingOutput<E> = powers.iter().sum();
         for set in back_ends() {
             let product = pairing::multi_power_on(set, &bases, &exponents);
             assert_eq!(product, expected, "{count} on {set}");
+            let each = pairing::power_each_on(set, &bases, &exponents);
+            assert_eq!(each, powers, "{count} on {set}, each");
         }
     }
 }

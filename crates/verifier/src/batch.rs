@@ -59,10 +59,10 @@ pub fn check<K: Kind>(
         }
         _ if !kind
             .costs()
-            .pays(claims.len(), kind.cost_alone(), suspicion.0) =>
+            .pays(claims.len(), kind.costs_alone(), suspicion.0) =>
         {
             batch.checks.alone = claims.len() as u64;
-            claims.par_iter().map(|claim| kind.check(claim)).collect()
+            check_each(kind, claims)
         }
         _ => {
             batch.weights = kind.draw_weights(claims.len())?;
@@ -73,6 +73,12 @@ pub fn check<K: Kind>(
         verdicts,
         checks: batch.checks,
     })
+}
+
+fn check_each<K: Kind>(kind: &K, claims: &[&K::Claim]) -> Vec<Result<(), Invalid>> {
+    let verdicts = kind.check_each(claims);
+    assert_eq!(verdicts.len(), claims.len(), "a verdict for each claim");
+    verdicts
 }
 
 struct Batch<'a, K: Kind> {
@@ -107,10 +113,14 @@ impl<K: Kind> Values<K::Value> for Suspects<'_, '_, K> {
             weights,
             ..
         } = &*self.batch;
-        let indices: Vec<_> = places.iter().map(|place| self.indices[*place]).collect();
-        let value =
-            |index: &usize| kind.value(&[(claims[*index], kind.times(&weights[*index], 1))]);
-        indices.par_iter().map(value).collect()
+        let weighted = |place: &usize| {
+            let index = self.indices[*place];
+            (claims[index], kind.times(&weights[index], 1))
+        };
+        let weighted: Vec<_> = places.iter().map(weighted).collect();
+        let values = kind.value_each(&weighted);
+        assert_eq!(values.len(), places.len(), "a value for each claim");
+        values
     }
 }
 
@@ -141,7 +151,7 @@ impl<K: Kind> Batch<'_, K> {
                 suspects = rest;
             }
         }
-        let (count, costs, alone) = (suspects.len(), self.kind.costs(), self.kind.cost_alone());
+        let (count, costs, alone) = (suspects.len(), self.kind.costs(), self.kind.costs_alone());
         let values = Suspects {
             batch: self,
             indices: &suspects,
@@ -215,13 +225,13 @@ mod tests {
     use ark_grumpkin::{Fr, Projective};
 
     use super::*;
-    use crate::isolation::Costs;
+    use crate::isolation::{Costs, LoneCosts};
     use crate::kind::UnusableKey;
 
     /// Claims are points that hold if they are zero.
     struct Points {
         costs: Costs,
-        alone: f64,
+        alone: LoneCosts,
         has_screen: bool,
     }
 
@@ -265,7 +275,7 @@ mod tests {
         fn costs(&self) -> Costs {
             self.costs
         }
-        fn cost_alone(&self) -> f64 {
+        fn costs_alone(&self) -> LoneCosts {
             self.alone
         }
     }
@@ -275,7 +285,7 @@ mod tests {
             fixed: 50.0,
             each: 1.0,
         },
-        alone: 51.0,
+        alone: LoneCosts::one_by_one(51.0),
         has_screen: true,
     };
     const PAIRING: Points = Points {
@@ -283,7 +293,21 @@ mod tests {
             fixed: 18.0,
             each: 1.0,
         },
-        alone: 3.5,
+        alone: LoneCosts::one_by_one(3.5),
+        has_screen: false,
+    };
+
+    /// As Groth16's, eight alone in the time of three.
+    const SIDE_BY_SIDE: Points = Points {
+        costs: Costs {
+            fixed: 22.0,
+            each: 1.0,
+        },
+        alone: LoneCosts {
+            one: 7.5,
+            lanes: 8,
+            of_lanes: 23.0,
+        },
         has_screen: false,
     };
 
@@ -316,6 +340,7 @@ mod tests {
     fn one_false_claim_of_sixteen_takes_one_more_sum() {
         for place in 0..16 {
             assert_eq!(run(&PAIRING, 16, &[place], 0.01), checks(2, 1, 0));
+            assert_eq!(run(&SIDE_BY_SIDE, 16, &[place], 0.01), checks(2, 1, 0));
         }
     }
 
@@ -324,8 +349,10 @@ mod tests {
         for count in [2, 5, 16, 64] {
             let all: Vec<_> = (0..count).collect();
             for suspicion in [0.0, 0.01, 0.1, 1.0] {
-                let made = run(&PAIRING, count, &all, suspicion);
-                assert!(made.together + made.alone <= 1 + count as u64, "{made:?}");
+                for kind in [&PAIRING, &SIDE_BY_SIDE] {
+                    let made = run(kind, count, &all, suspicion);
+                    assert!(made.together + made.alone <= 1 + count as u64, "{made:?}");
+                }
             }
         }
     }
@@ -335,6 +362,10 @@ mod tests {
         assert_eq!(run(&PAIRING, 6, &[2], 0.1), checks(0, 6, 0));
         assert_eq!(run(&PAIRING, 3, &[], 0.01), checks(0, 3, 0));
         assert_eq!(run(&PAIRING, 32, &[], 0.01), checks(1, 0, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 64, &[], 0.01), checks(1, 0, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 16, &[], 0.01), checks(1, 0, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 8, &[5], 0.01), checks(0, 8, 0));
+        assert_eq!(run(&SIDE_BY_SIDE, 64, &[5], 0.1), checks(0, 64, 0));
     }
 
     #[test]

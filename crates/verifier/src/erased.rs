@@ -27,6 +27,7 @@ pub(crate) trait AnyKind: Send + Sync {
     fn read_key(&self, bytes: &[u8]) -> Result<AnyKey, UnusableKey>;
     fn reduce_each(&self, proofs: &[AnyProof]) -> Vec<Result<AnyClaim, Invalid>>;
     fn reduced_together(&self) -> usize;
+    fn side_by_side(&self) -> usize;
     fn check(&self, claims: &[AnyClaim], suspicion: Suspicion) -> Result<Outcome, NoRandomness>;
 }
 
@@ -67,6 +68,10 @@ impl<K: Kind> AnyKind for K {
 
     fn reduced_together(&self) -> usize {
         Kind::reduced_together(self).max(1)
+    }
+
+    fn side_by_side(&self) -> usize {
+        self.costs_alone().lanes.max(1)
     }
 
     fn check(&self, claims: &[AnyClaim], suspicion: Suspicion) -> Result<Outcome, NoRandomness> {

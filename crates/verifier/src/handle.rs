@@ -78,6 +78,7 @@ impl Handle {
                 digest,
                 kind,
                 reduced_together: self.shared.options.kinds.get(kind).reduced_together(),
+                side_by_side: self.shared.options.kinds.get(kind).side_by_side(),
                 priority: request.priority,
                 deadline: until,
                 bytes: request.bytes(),

@@ -1,6 +1,7 @@
 //! Keys, proofs and files over every curve. One program: the prover is compiled into it once.
 
 mod device;
+mod each;
 mod header_chain;
 mod key_files;
 mod mirage;

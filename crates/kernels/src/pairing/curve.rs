@@ -26,6 +26,9 @@ pub(super) mod sealed {
     /// A point of the first group, not infinite, and what [`Kernels::lines_on`] gave of one of the second.
     pub type FixedPair<'a, E> = (<E as Pairing>::G1Affine, &'a Lines<E>);
 
+    /// The pairs of a product, of points and of points with lines.
+    pub type Terms<'a, E> = (&'a [Pair<E>], Vec<FixedPair<'a, E>>);
+
     /// The lines through a point of the second group and its multiples, as a back end has them.
     #[derive(Clone, Debug)]
     pub enum Lines<E: PortablePairing> {
@@ -56,6 +59,26 @@ pub(super) mod sealed {
             value: Self::TargetField,
         ) -> Option<Self::TargetField>;
 
+        /// The final exponentiation of the product of all Miller loops, for each of some products, on this
+        /// thread; `None` where it is of zero.
+        fn value_each_on(
+            set: InstructionSet,
+            products: &[Terms<'_, Self>],
+        ) -> Vec<Option<Self::TargetField>>;
+
+        /// The final exponentiation of each value, on this thread; `None` of zero.
+        fn final_exponentiation_each_on(
+            set: InstructionSet,
+            values: &[Self::TargetField],
+        ) -> Vec<Option<Self::TargetField>>;
+
+        /// `bases[i]^exponents[i]` of each of some elements of the target group, on this thread.
+        fn power_each_here(
+            set: InstructionSet,
+            bases: &[PairingOutput<Self>],
+            exponents: &[Self::ScalarField],
+        ) -> Vec<Self::TargetField>;
+
         /// `Π bases[i]^exponents[i]` of elements of the target group, on this thread.
         fn multi_power_here(
             set: InstructionSet,
@@ -65,7 +88,7 @@ pub(super) mod sealed {
     }
 }
 
-use sealed::{FixedPair, Kernels, Lines, Pair};
+use sealed::{FixedPair, Kernels, Lines, Pair, Terms};
 
 /// The product of Miller loops by the portable back end.
 fn portable_miller_loop<E: PortablePairing>(
@@ -80,6 +103,20 @@ fn portable_miller_loop<E: PortablePairing>(
         })
         .collect();
     MillerLoopOutput(<E as PortablePairing>::miller_loop(pairs, &fixed))
+}
+
+/// What vector kernels take of pairs with lines: those whose lines are theirs.
+#[cfg(target_arch = "x86_64")]
+macro_rules! vector_pairs {
+    ($tower:ty, $fixed:expr) => {
+        $fixed
+            .iter()
+            .filter_map(|(left, lines)| match lines {
+                Lines::Vector(lines) => Some(vector::FixedPair { left: *left, lines }),
+                Lines::Portable(_) => None,
+            })
+            .collect::<Vec<vector::FixedPair<'_, $tower, _, _>>>()
+    };
 }
 
 /// Implements the curves: by arkworks' type and the configuration of the field Fq2.
@@ -117,15 +154,7 @@ macro_rules! curves {
                 match checked(set) {
                     #[cfg(target_arch = "x86_64")]
                     InstructionSet::Avx512Ifma => {
-                        let fixed: Vec<vector::FixedPair<'_, $tower, _, _>> = fixed
-                            .iter()
-                            .filter_map(|(left, lines)| match lines {
-                                Lines::Vector(lines) => {
-                                    Some(vector::FixedPair { left: *left, lines })
-                                }
-                                Lines::Portable(_) => None,
-                            })
-                            .collect();
+                        let fixed = vector_pairs!($tower, fixed);
                         MillerLoopOutput(vector::miller_loop::<$tower, _, _>(pairs, &fixed))
                     }
                     _ => portable_miller_loop(pairs, fixed),
@@ -142,6 +171,61 @@ macro_rules! curves {
                         vector::final_exponentiation::<$tower, _, _>(&value)
                     }
                     _ => <Self as PortablePairing>::power(&value),
+                }
+            }
+
+            fn value_each_on(
+                set: InstructionSet,
+                products: &[Terms<'_, Self>],
+            ) -> Vec<Option<Self::TargetField>> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        let mut terms = Vec::with_capacity(products.len());
+                        for (pairs, fixed) in products {
+                            let fixed = vector_pairs!($tower, fixed);
+                            terms.push(vector::Terms { pairs, fixed });
+                        }
+                        vector::value_each::<$tower, _, _>(&terms)
+                    }
+                    _ => {
+                        let value = |(pairs, fixed): &Terms<'_, Self>| {
+                            <Self as PortablePairing>::power(&portable_miller_loop(pairs, fixed).0)
+                        };
+                        products.iter().map(value).collect()
+                    }
+                }
+            }
+
+            fn final_exponentiation_each_on(
+                set: InstructionSet,
+                values: &[Self::TargetField],
+            ) -> Vec<Option<Self::TargetField>> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        vector::final_exponentiation_each::<$tower, _, _>(values)
+                    }
+                    _ => values.iter().map(<Self as PortablePairing>::power).collect(),
+                }
+            }
+
+            fn power_each_here(
+                set: InstructionSet,
+                bases: &[PairingOutput<Self>],
+                exponents: &[Self::ScalarField],
+            ) -> Vec<Self::TargetField> {
+                match checked(set) {
+                    #[cfg(target_arch = "x86_64")]
+                    InstructionSet::Avx512Ifma => {
+                        let bases: Vec<_> = bases.iter().map(|base| base.0).collect();
+                        vector::power_each::<$tower, _, _, _>(&bases, exponents)
+                    }
+                    _ => bases
+                        .chunks(1)
+                        .zip(exponents.chunks(1))
+                        .map(|(base, exponent)| portable_multi_power(base, exponent))
+                        .collect(),
                 }
             }
 

@@ -21,11 +21,15 @@
 //! ```
 
 mod curve;
+mod each;
 mod power;
 mod prepared;
 mod product;
 
 pub use curve::PairingCurve;
+pub use each::{
+    final_exponentiation_each, final_exponentiation_each_on, power_each, power_each_on,
+};
 pub use power::{multi_power, multi_power_on};
 pub use prepared::PreparedG2;
 pub use product::{Product, final_exponentiation, multi_miller_loop, product, product_is_one};

@@ -5,7 +5,7 @@ use ark_ec::pairing::{MillerLoopOutput, PairingOutput};
 use ark_ff::One;
 use rayon::prelude::*;
 
-use super::curve::sealed::Pair;
+use super::curve::sealed::{Pair, Terms};
 use super::{PairingCurve, PreparedG2};
 use crate::InstructionSet;
 
@@ -137,6 +137,18 @@ impl<'a, E: PairingCurve> Product<'a, E> {
             }
             _ => self.multiply(left, right.point()),
         }
+    }
+
+    /// The back end that evaluates it.
+    pub(super) const fn instruction_set(&self) -> InstructionSet {
+        self.set
+    }
+
+    /// Its pairs, for a back end.
+    pub(super) fn terms(&self) -> Terms<'_, E> {
+        let fixed = self.fixed.iter();
+        let fixed = fixed.filter_map(|(left, right)| Some((*left, right.lines()?)));
+        (&self.pairs, fixed.collect())
     }
 
     /// The product of the Miller loops.

@@ -9,6 +9,17 @@ pub struct Costs {
     pub each: f64,
 }
 
+/// The cost of checks of claims each for itself, in the unit of [`Costs`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoneCosts {
+    /// Cost of one claim.
+    pub one: f64,
+    /// Claims that are checked side by side in less time than one after the other: at least 1.
+    pub lanes: usize,
+    /// Cost of so many claims.
+    pub of_lanes: f64,
+}
+
 /// The next question about claims whose sum is not zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
@@ -23,6 +34,25 @@ pub(super) enum Step {
 /// Most sets of places that are tried for a fit: some hundred microseconds to a millisecond.
 const MAX_SETS: usize = 600;
 
+// === impl LoneCosts ===
+
+impl LoneCosts {
+    /// Of a kind that checks one claim after the other.
+    pub const fn one_by_one(one: f64) -> Self {
+        Self {
+            one,
+            lanes: 1,
+            of_lanes: one,
+        }
+    }
+
+    /// Cost of so many claims: of lanes that are full, and of the rest whatever is less.
+    pub(super) fn of(&self, claims: usize) -> f64 {
+        let rest = self.one * (claims % self.lanes) as f64;
+        self.of_lanes * (claims / self.lanes) as f64 + rest.min(self.of_lanes)
+    }
+}
+
 // === impl Costs ===
 
 impl Costs {
@@ -30,25 +60,31 @@ impl Costs {
         self.fixed + self.each * claims as f64
     }
 
-    /// Whether checking so many claims together is expected to cost less than checking each for itself at
-    /// a price of `alone`, where each is false with the probability `share`.
-    pub(crate) fn pays(&self, claims: usize, alone: f64, share: f64) -> bool {
+    /// Whether checking so many claims together is expected to cost less than checking each for itself, where each
+    /// is false with the probability `share`.
+    pub(crate) fn pays(&self, claims: usize, alone: LoneCosts, share: f64) -> bool {
         let share = share.clamp(0.0, 1.0);
-        let each_alone = alone * claims as f64;
+        let each_alone = alone.of(claims);
         let all_hold = (1.0 - share).powf(claims as f64);
         let expected = (share * claims as f64).clamp(1.0, claims as f64);
         let search = self
             .power_sums(claims, 1, expected, alone)
             .min(self.halving(claims, expected))
-            .min(alone * (claims - 1) as f64);
+            .min(alone.of(claims - 1));
         self.of(claims) + (1.0 - all_hold) * search < each_alone
     }
 
-    /// The cheapest way on, with so many claims, `known` sums of them, so many false ones expected, which
-    /// are at least as many as there are sums, and a price of `alone` for the value of one claim.
-    pub(super) fn next_step(&self, claims: usize, known: usize, expected: f64, alone: f64) -> Step {
+    /// The cheapest way on, with so many claims, `known` sums of them, and so many false ones expected, which
+    /// are at least as many as there are sums. `alone` is the cost of claims' own values.
+    pub(super) fn next_step(
+        &self,
+        claims: usize,
+        known: usize,
+        expected: f64,
+        alone: LoneCosts,
+    ) -> Step {
         let expected = expected.clamp(known as f64, claims as f64);
-        let each_alone = alone * (claims - known) as f64;
+        let each_alone = alone.of(claims - known);
         let halve = self.halving(claims, expected);
         let power_sum = self.power_sums(claims, known, expected, alone);
         if power_sum <= halve && power_sum <= each_alone {
@@ -61,13 +97,13 @@ impl Costs {
     }
 
     /// Power sums until the false claims are located, and each of them checked for itself.
-    fn power_sums(&self, claims: usize, known: usize, expected: f64, alone: f64) -> f64 {
+    fn power_sums(&self, claims: usize, known: usize, expected: f64, alone: LoneCosts) -> f64 {
         let bad = expected.ceil() as usize;
         if sets(claims, bad).is_none_or(|sets| sets > MAX_SETS) {
             return f64::INFINITY;
         }
         // k false claims take S₀ … Sₖ.
-        (bad + 1 - known) as f64 * self.of(claims) + bad as f64 * alone
+        (bad + 1 - known) as f64 * self.of(claims) + alone.of(bad)
     }
 
     /// A sum for each left half of the tree that has a false claim below it.
@@ -104,6 +140,33 @@ mod tests {
         assert_eq!(sets(1024, 200), None);
     }
 
+    /// Eight at a price of about three.
+    const SIDE_BY_SIDE: LoneCosts = LoneCosts {
+        one: 7.0,
+        lanes: 8,
+        of_lanes: 23.0,
+    };
+
+    #[test]
+    fn lanes_are_filled() {
+        let costs = [0, 1, 2, 3, 8, 9, 15, 16].map(|claims| SIDE_BY_SIDE.of(claims));
+        assert_eq!(costs, [0.0, 7.0, 14.0, 21.0, 23.0, 30.0, 44.0, 46.0]);
+        assert_eq!(LoneCosts::one_by_one(3.0).of(5), 15.0);
+    }
+
+    #[test]
+    fn side_by_side_each_has_its_own_check_sooner() {
+        let pairing = Costs {
+            fixed: 20.0,
+            each: 1.0,
+        };
+        // Of these a tenth is expected to be false.
+        assert!(!pairing.pays(64, SIDE_BY_SIDE, 0.1));
+        assert!(pairing.pays(16, LoneCosts::one_by_one(7.0), 0.1));
+        assert!(pairing.pays(64, SIDE_BY_SIDE, 0.01));
+        assert_eq!(pairing.next_step(16, 2, 2.0, SIDE_BY_SIDE), Step::Alone);
+    }
+
     #[test]
     fn together_pays_as_long_as_few_are_expected_to_be_false() {
         // A pairing's: one of a batch costs a fourth of a check, and the batch's own cost is five checks'.
@@ -111,17 +174,17 @@ mod tests {
             fixed: 18.0,
             each: 1.0,
         };
-        assert!(pairing.pays(64, 3.5, 0.01));
-        assert!(!pairing.pays(6, 3.5, 0.1));
-        assert!(!pairing.pays(4, 3.5, 0.0));
+        assert!(pairing.pays(64, LoneCosts::one_by_one(3.5), 0.01));
+        assert!(!pairing.pays(6, LoneCosts::one_by_one(3.5), 0.1));
+        assert!(!pairing.pays(4, LoneCosts::one_by_one(3.5), 0.0));
         // An IPA's, where a batch costs hardly more than a check.
         let ipa = Costs {
             fixed: 50.0,
             each: 1.0,
         };
-        assert!(ipa.pays(2, 51.0, 0.01));
-        assert!(ipa.pays(6, 51.0, 0.1));
-        assert!(!ipa.pays(16, 51.0, 1.0));
+        assert!(ipa.pays(2, LoneCosts::one_by_one(51.0), 0.01));
+        assert!(ipa.pays(6, LoneCosts::one_by_one(51.0), 0.1));
+        assert!(!ipa.pays(16, LoneCosts::one_by_one(51.0), 1.0));
     }
 
     #[test]
@@ -130,9 +193,18 @@ mod tests {
             fixed: 30.0,
             each: 1.0,
         };
-        assert_eq!(pairing.next_step(64, 1, 1.0, 7.0), Step::PowerSum);
-        assert_eq!(pairing.next_step(20, 3, 3.0, 7.0), Step::Alone);
-        assert_eq!(pairing.next_step(20, 3, 3.0, 31.0), Step::Halve);
+        assert_eq!(
+            pairing.next_step(64, 1, 1.0, LoneCosts::one_by_one(7.0)),
+            Step::PowerSum
+        );
+        assert_eq!(
+            pairing.next_step(20, 3, 3.0, LoneCosts::one_by_one(7.0)),
+            Step::Alone
+        );
+        assert_eq!(
+            pairing.next_step(20, 3, 3.0, LoneCosts::one_by_one(31.0)),
+            Step::Halve
+        );
     }
 
     #[test]
@@ -141,9 +213,18 @@ mod tests {
             fixed: 50.0,
             each: 1.0,
         };
-        assert_eq!(costs.next_step(16, 1, 1.0, 51.0), Step::PowerSum);
-        assert_eq!(costs.next_step(16, 1, 16.0, 51.0), Step::Alone);
+        assert_eq!(
+            costs.next_step(16, 1, 1.0, LoneCosts::one_by_one(51.0)),
+            Step::PowerSum
+        );
+        assert_eq!(
+            costs.next_step(16, 1, 16.0, LoneCosts::one_by_one(51.0)),
+            Step::Alone
+        );
         // Of a thousand, one by one is never right while few are expected, at this price.
-        assert_eq!(costs.next_step(1000, 3, 3.0, 51.0), Step::Halve);
+        assert_eq!(
+            costs.next_step(1000, 3, 3.0, LoneCosts::one_by_one(51.0)),
+            Step::Halve
+        );
     }
 }

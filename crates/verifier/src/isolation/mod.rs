@@ -13,5 +13,5 @@ mod costs;
 mod locate;
 mod search;
 
-pub use costs::Costs;
+pub use costs::{Costs, LoneCosts};
 pub use search::{Suspicion, Values, isolate};

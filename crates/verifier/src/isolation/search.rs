@@ -2,9 +2,9 @@
 
 use ark_ec::PrimeGroup;
 
-use super::Costs;
 use super::costs::Step;
 use super::locate::{Place, locate, remove, solve};
+use super::{Costs, LoneCosts};
 
 /// The share of claims that is expected to be false, from 0 to 1, before anything is known of the
 /// batch.
@@ -23,8 +23,8 @@ pub trait Values<V> {
     fn each(&mut self, places: &[Place]) -> Vec<V>;
 }
 
-/// The places of the false claims among `count`, ascending, whose values add up to `total`. The value of one claim
-/// costs `alone`, in the unit of `costs`.
+/// The places of the false claims among `count`, ascending, whose values add up to `total`. `alone` is what claims'
+/// own values cost.
 ///
 /// It asks for at most `count − 1` sums and values, whatever is false, and each sum is over at most as many
 /// claims as remain in doubt. A claim is called false only if its own value is known not to be zero: by asking
@@ -33,7 +33,7 @@ pub fn isolate<V: PrimeGroup>(
     count: usize,
     total: V,
     costs: Costs,
-    alone: f64,
+    alone: LoneCosts,
     suspicion: Suspicion,
     values: impl Values<V>,
 ) -> Vec<Place> {
@@ -55,7 +55,7 @@ pub fn isolate<V: PrimeGroup>(
 struct Search<V, F> {
     values: F,
     costs: Costs,
-    alone: f64,
+    alone: LoneCosts,
     /// Claims known to hold, and those that were expected to before.
     cleared: f64,
     /// Claims known to be false, and those that were expected to be before.
@@ -226,7 +226,7 @@ mod tests {
             alone: 0,
             together: 0,
         };
-        let alone = costs.fixed + costs.each;
+        let alone = LoneCosts::one_by_one(costs.fixed + costs.each);
         let suspicion = Suspicion(suspicion);
         let found = isolate(count, total, costs, alone, suspicion, &mut counted);
         (found, counted.alone, counted.together)

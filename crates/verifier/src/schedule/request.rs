@@ -29,6 +29,10 @@ pub struct Submission {
     ///
     /// [`Kind::reduced_together`]: crate::Kind::reduced_together
     pub reduced_together: usize,
+    /// Claims of its kind that are checked side by side, each for itself ([`LoneCosts::lanes`]): at least 1.
+    ///
+    /// [`LoneCosts::lanes`]: crate::isolation::LoneCosts::lanes
+    pub side_by_side: usize,
     /// Of those waiting, greater ones go first.
     pub priority: u8,
     /// The time after which a verdict is of no more use.

@@ -217,7 +217,8 @@ impl Scheduler {
             if key.lane() != lane {
                 continue;
             }
-            let size = batch_size(&self.sources, self.limits.batch, key);
+            let lanes = side_by_side(&self.requests, group);
+            let size = batch_size(&self.sources, self.limits.batch, lanes, key);
             if !group.is_ripe(now, lane, size) {
                 continue;
             }
@@ -231,7 +232,9 @@ impl Scheduler {
     }
 
     fn begin_check(&mut self, now: Micros, key: GroupKey) -> Job {
-        let size = batch_size(&self.sources, self.limits.batch, &key);
+        let group = self.groups.get(&key);
+        let lanes = group.map_or(1, |group| side_by_side(&self.requests, group));
+        let size = batch_size(&self.sources, self.limits.batch, lanes, &key);
         let tickets = self.choose(&key, size);
         let batch = BatchId(self.next_batch);
         self.next_batch += 1;
@@ -406,8 +409,19 @@ impl Scheduler {
     }
 }
 
-/// The most claims of a group that are checked together.
-fn batch_size(sources: &BTreeMap<Arc<str>, Source>, most: usize, key: &GroupKey) -> usize {
+/// Claims of a group that its kind checks side by side, each for itself.
+fn side_by_side(requests: &HashMap<Ticket, Request>, group: &Group) -> usize {
+    let first = group.first().and_then(|(_, ticket)| requests.get(&ticket));
+    first.map_or(1, |request| request.submission.side_by_side)
+}
+
+/// The most claims of a group, whose kind checks `lanes` side by side, that are checked by one job.
+fn batch_size(
+    sources: &BTreeMap<Arc<str>, Source>,
+    most: usize,
+    lanes: usize,
+    key: &GroupKey,
+) -> usize {
     let apart = key.source.as_ref().and_then(|name| sources.get(name));
-    apart.map_or(most, |source| source.standing.batch(most))
+    apart.map_or(most, |source| source.standing.batch(most, lanes))
 }

@@ -25,7 +25,7 @@ const FIRST: u8 = 4;
 const KNOWN: u8 = 16;
 /// From this share on batches do not pay.
 const HOPELESS: f64 = 0.3;
-/// Proofs of such a source that one job checks, each alone unless the kind can tell cheaply: handing every
+/// Proofs of such a source that one job checks at least, each alone unless the kind can tell cheaply: handing every
 /// one over for itself takes as long as refusing it, where a screen is enough for that.
 const HOPELESS_BATCH: usize = 4;
 
@@ -71,16 +71,18 @@ impl Standing {
     /// How many of the source's proofs to check together, at most `most`: the fewer, the more of them
     /// are expected to be false. A batch of 1/√p, with a share of p, is what needs the fewest checks where
     /// each proof of a failed batch is then checked alone (Dorfman, "The Detection of Defective Members of
-    /// Large Populations", 1943); ours are searched for, which allows for twice as many.
-    pub(super) fn batch(&self, most: usize) -> usize {
+    /// Large Populations", 1943); ours are searched for, which allows for twice as many. Not fewer than the `lanes` in
+    /// which the kind checks each for itself side by side.
+    pub(super) fn batch(&self, most: usize, lanes: usize) -> usize {
+        let least = HOPELESS_BATCH.max(lanes);
         if self.share >= HOPELESS {
-            return most.min(HOPELESS_BATCH);
+            return most.min(least);
         }
         let best = 2.0 / self.share.sqrt();
         if best >= most as f64 {
             most
         } else {
-            (best as usize).max(HOPELESS_BATCH).min(most)
+            (best as usize).max(least).min(most)
         }
     }
 }
@@ -93,7 +95,7 @@ mod tests {
     fn good_behaviour_makes_up_for_each_false_proof() {
         let mut standing = Standing::default();
         assert!(standing.is_good());
-        assert_eq!(standing.batch(64), 64);
+        assert_eq!(standing.batch(64, 1), 64);
         standing.record(false);
         standing.record(false);
         for _ in 0..2 * STREAK - 1 {
@@ -134,11 +136,13 @@ mod tests {
         let mut last = 64;
         for _ in 0..8 {
             standing.record(false);
-            let batch = standing.batch(64);
+            let batch = standing.batch(64, 1);
             assert!(batch <= last);
             last = batch;
         }
         assert_eq!(last, HOPELESS_BATCH);
-        assert_eq!(standing.batch(2), 2);
+        assert_eq!(standing.batch(2, 1), 2);
+        assert_eq!(standing.batch(64, 8), 8);
+        assert_eq!(standing.batch(2, 8), 2);
     }
 }

@@ -125,6 +125,7 @@ impl World {
             digest: [source; 32],
             kind,
             reduced_together: 1 + 4 * kind,
+            side_by_side: 1 + 7 * kind,
             priority: u8::from(self.rng.random_bool(0.1)),
             deadline,
             bytes: self.rng.random_range(1..400),

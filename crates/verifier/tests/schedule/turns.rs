@@ -20,6 +20,7 @@ fn submission(source: &str, id: usize) -> Submission {
         digest: [0; 32],
         kind: 0,
         reduced_together: 1,
+        side_by_side: 1,
         priority: 0,
         deadline: None,
         bytes: 100,

@@ -19,7 +19,7 @@ pub(super) struct Accumulator<E: Tower<L, N>, const L: usize, const N: usize> {
 }
 
 /// Coefficients of 1, v and v² of an element of Fq6, as factors.
-type Six<E, const L: usize, const N: usize> = [Factor<E, L, N>; 3];
+pub(super) type Six<E, const L: usize, const N: usize> = [Factor<E, L, N>; 3];
 
 copied!(Accumulator);
 
@@ -127,7 +127,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
     /// Squares: with f = a + b·w over Fq6, `f² = (a + b)(a + v·b) − ab − v·ab + 2ab·w`.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    unsafe fn squared(&mut self) {
+    pub(super) unsafe fn squared(&mut self) {
         // SAFETY: as the caller promises. In multiples of p: coefficients are below 2.6, settled
         // values below 1.4.
         unsafe {
@@ -213,7 +213,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Accumulator<E, L, N> {
 ///
 /// The instructions of this back end.
 #[inline(always)]
-unsafe fn multiply_six<E: Tower<L, N>, const L: usize, const N: usize>(
+pub(super) unsafe fn multiply_six<E: Tower<L, N>, const L: usize, const N: usize>(
     a: &Six<E, L, N>,
     b: &Six<E, L, N>,
     xi_b: &[Factor<E, L, N>; 2],
@@ -246,20 +246,20 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> LineProduct<E, L, N> for Ac
     }
 
     #[inline(always)]
-    unsafe fn multiply_by_lines(&mut self, line: &Line<E, L, N>, count: usize) {
+    unsafe fn multiply_by_lines(&mut self, line: &Line<E, L, N>, lanes: __mmask8) {
         // SAFETY: see above.
         unsafe {
-            if count == 8 {
+            if lanes == 0xff {
                 self.multiply_by_line(line);
             } else {
-                self.multiply_by_line(&line.without((0xff_u16 << count) as u8));
+                self.multiply_by_line(&line.without(!lanes));
             }
         }
     }
 
-    /// Lanes beyond `count` multiply by w³ or one.
+    /// Other lanes multiply by w³ or one.
     #[inline(always)]
-    unsafe fn multiply_by_monic_lines(&mut self, line: &MonicLine<E, L, N>, _: usize) {
+    unsafe fn multiply_by_monic_lines(&mut self, line: &MonicLine<E, L, N>, _: __mmask8) {
         // SAFETY: see above.
         unsafe { self.multiply_by_monic_line(line) }
     }

@@ -4,6 +4,7 @@ use ark_ff::PrimeField;
 
 use super::super::field::Fp;
 use super::super::vector_field::Layout;
+use super::each::{self, Terms};
 use super::exponentiation;
 use super::fixed::{self, Coefficients, FixedPair};
 use super::lanes::Element;
@@ -52,6 +53,44 @@ where
     checked(InstructionSet::Avx512Ifma);
     // SAFETY: the instructions are there.
     unsafe { exponentiation::final_exponentiation::<E, L, N>(value) }
+}
+
+/// See [`exponentiation::final_exponentiation_each`].
+pub(crate) fn final_exponentiation_each<E: Tower<L, N>, const L: usize, const N: usize>(
+    values: &[Element<E, L, N>],
+) -> Vec<Option<Element<E, L, N>>>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    checked(InstructionSet::Avx512Ifma);
+    // SAFETY: the instructions are there.
+    unsafe { exponentiation::final_exponentiation_each::<E, L, N>(values) }
+}
+
+/// See [`each::value_each`].
+pub(crate) fn value_each<E: Tower<L, N>, const L: usize, const N: usize>(
+    products: &[Terms<'_, E, L, N>],
+) -> Vec<Option<Element<E, L, N>>>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    checked(InstructionSet::Avx512Ifma);
+    // SAFETY: the instructions are there.
+    unsafe { each::value_each::<E, L, N>(products) }
+}
+
+/// See [`power::power_each`].
+pub(crate) fn power_each<E: Tower<L, N>, F: PrimeField, const L: usize, const N: usize>(
+    bases: &[Element<E, L, N>],
+    exponents: &[F],
+) -> Vec<Element<E, L, N>>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    checked(InstructionSet::Avx512Ifma);
+    assert_eq!(bases.len(), exponents.len(), "one exponent for each base");
+    // SAFETY: the instructions are there.
+    unsafe { power::power_each::<E, F, L, N>(bases, exponents) }
 }
 
 /// See [`power::multi_power`].

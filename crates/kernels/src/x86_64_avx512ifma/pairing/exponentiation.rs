@@ -1,9 +1,13 @@
-//! The final exponentiation of one value.
+//! The final exponentiation, of one value or of eight side by side.
+
+use std::arch::x86_64::__mmask8;
 
 use ark_ff::Field;
 
 use super::super::field::Fp;
 use super::super::vector_field::Layout;
+use super::accumulator::Accumulator;
+use super::cyclotomic::{Cyclotomic, FrobeniusOfEight};
 use super::lanes::{Element, FrobeniusConstants, Lanes};
 use super::tower::{Family, Tower};
 
@@ -27,12 +31,76 @@ where
         // The easy part: the power by (q⁶ − 1)(q² + 1) is in the cyclotomic subgroup.
         let value = Lanes::<E, L, N>::new(value).conjugate();
         let value = value.times(&Lanes::new(&inverse));
-        let value = value.frobenius::<2>(&constants).times(&value);
-        let power = match E::FAMILY {
-            Family::Bls12 => hard_part_bls12(&value, &constants),
-            Family::Bn => hard_part_bn(&value, &constants),
-        };
-        Some(power.element())
+        Some(rest(&value, &constants).element())
+    }
+}
+
+/// As [`final_exponentiation`], of each lane; and the lanes whose value is zero, the others' powers being right.
+///
+/// # Safety
+///
+/// The instructions of this back end.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+pub(super) unsafe fn of_eight<E: Tower<L, N>, const L: usize, const N: usize>(
+    value: &Accumulator<E, L, N>,
+) -> (Accumulator<E, L, N>, __mmask8)
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    // SAFETY: as the caller promises.
+    unsafe {
+        let (value, zeros) = value.conjugate_by_self();
+        (rest(&value, &FrobeniusOfEight::new()), zeros)
+    }
+}
+
+/// As [`final_exponentiation`], of each of the values.
+///
+/// # Safety
+///
+/// The instructions of this back end.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+pub(crate) unsafe fn final_exponentiation_each<E: Tower<L, N>, const L: usize, const N: usize>(
+    values: &[Element<E, L, N>],
+) -> Vec<Option<Element<E, L, N>>>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    let mut powers = Vec::with_capacity(values.len());
+    for values in values.chunks(8) {
+        // SAFETY: as the caller promises.
+        let (power, zeros) = unsafe { of_eight(&Accumulator::<E, L, N>::load(values)) };
+        // SAFETY: see above.
+        let elements = unsafe { power.elements() };
+        powers.extend(unless(elements, zeros).take(values.len()));
+    }
+    powers
+}
+
+/// Each lane's element; none of those in `lanes`.
+pub(super) fn unless<T>(elements: [T; 8], lanes: __mmask8) -> impl Iterator<Item = Option<T>> {
+    let elements = elements.into_iter().enumerate();
+    elements.map(move |(lane, element)| (lanes >> lane & 1 == 0).then_some(element))
+}
+
+/// What is left of the final exponentiation after the power by `q⁶ − 1`.
+///
+/// # Safety
+///
+/// The instructions of this back end.
+#[inline(always)]
+unsafe fn rest<E, A, const L: usize, const N: usize>(value: &A, constants: &A::Frobenius) -> A
+where
+    E: Tower<L, N>,
+    A: Cyclotomic<E, L, N>,
+{
+    // SAFETY: as the caller promises.
+    unsafe {
+        let value = value.frobenius::<2>(constants).times(value);
+        match E::FAMILY {
+            Family::Bls12 => hard_part_bls12(&value, constants),
+            Family::Bn => hard_part_bn(&value, constants),
+        }
     }
 }
 
@@ -44,10 +112,14 @@ where
 ///
 /// The instructions of this back end.
 #[inline(always)]
-unsafe fn hard_part_bls12<E: Tower<L, N>, const L: usize, const N: usize>(
-    f: &Lanes<E, L, N>,
-    constants: &FrobeniusConstants<E, L, N>,
-) -> Lanes<E, L, N> {
+unsafe fn hard_part_bls12<E, A, const L: usize, const N: usize>(
+    f: &A,
+    constants: &A::Frobenius,
+) -> A
+where
+    E: Tower<L, N>,
+    A: Cyclotomic<E, L, N>,
+{
     // SAFETY: as the caller promises.
     unsafe {
         let a = f.power_of_parameter().times(&f.conjugate());
@@ -67,10 +139,11 @@ unsafe fn hard_part_bls12<E: Tower<L, N>, const L: usize, const N: usize>(
 ///
 /// The instructions of this back end.
 #[inline(always)]
-unsafe fn hard_part_bn<E: Tower<L, N>, const L: usize, const N: usize>(
-    f: &Lanes<E, L, N>,
-    constants: &FrobeniusConstants<E, L, N>,
-) -> Lanes<E, L, N> {
+unsafe fn hard_part_bn<E, A, const L: usize, const N: usize>(f: &A, constants: &A::Frobenius) -> A
+where
+    E: Tower<L, N>,
+    A: Cyclotomic<E, L, N>,
+{
     // SAFETY: as the caller promises.
     unsafe {
         let x2 = f.power_of_parameter().cyclotomic_square();

@@ -3,6 +3,8 @@
 //! A line is kept divided by its coefficient of y: constant and coefficient of x. At a point (x, y)
 //! of the first group it is divided by y as well, so that one of its three terms is one.
 
+use std::arch::x86_64::__mmask8;
+
 use ark_ec::short_weierstrass::Affine;
 use ark_ff::Fp2;
 
@@ -77,15 +79,39 @@ where
     Some(words)
 }
 
-/// Eight pairs, or as many as there are. The lanes that are left have lines with no term but that
+/// Eight pairs, or as many as there are. The lanes that have none have lines with no term but that
 /// in y: a power of w³, which the final exponentiation takes to one.
 pub(super) struct FixedGroup<'a, E: Tower<L, N>, const L: usize, const N: usize> {
     x_by_y: Fp<E::Base, L, N>,
     inverse_of_y: Fp<E::Base, L, N>,
     lines: [&'a [u64]; 8],
-    count: usize,
+    /// Those that have a pair.
+    lanes: __mmask8,
     /// Where the next line of each begins, in words.
     next: usize,
+}
+
+/// For each lane what it has, if anything.
+pub(super) type InLanes<'a, T> = [Option<&'a T>; 8];
+
+/// Items by eight in lanes, those of the last from the first lane on.
+pub(super) fn in_lanes<T>(items: &[T]) -> Vec<InLanes<'_, T>> {
+    let eight = items.chunks(8);
+    eight
+        .map(|items| std::array::from_fn(|lane| items.get(lane)))
+        .collect()
+}
+
+/// Anything that a lane has, and the lanes that have something.
+///
+/// # Panics
+///
+/// If there are none.
+pub(super) fn present<'a, T>(items: &InLanes<'a, T>) -> (&'a T, __mmask8) {
+    let lanes = items.iter().rev();
+    let lanes = lanes.fold(0, |lanes, item| lanes << 1 | u8::from(item.is_some()));
+    let any = items.iter().flatten().next();
+    (any.expect("a lane that has something"), lanes)
 }
 
 // === impl FixedGroup ===
@@ -97,28 +123,32 @@ impl<'a, E: Tower<L, N>, const L: usize, const N: usize> FixedGroup<'a, E, L, N>
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    /// The pairs in groups of eight.
+    /// The pairs in groups, each of which tells of each lane which pair it has: none has no pair at all.
     #[inline(always)]
-    pub(super) unsafe fn groups(pairs: &[FixedPair<'a, E, L, N>]) -> Vec<Self> {
-        let mut inverses: Vec<Scalar<E::Base, N>> = pairs.iter().map(|pair| pair.left.y).collect();
-        invert_all(&mut inverses, &mut Vec::with_capacity(pairs.len()));
-        let mut groups = Vec::with_capacity(pairs.len().div_ceil(8));
-        for (pairs, inverses) in pairs.chunks(8).zip(inverses.chunks(8)) {
+    pub(super) unsafe fn groups(in_lanes: &[InLanes<'_, FixedPair<'a, E, L, N>>]) -> Vec<Self> {
+        let pairs = in_lanes.iter().flatten().flatten();
+        let mut inverses: Vec<Scalar<E::Base, N>> = pairs.map(|pair| pair.left.y).collect();
+        let count = inverses.len();
+        invert_all(&mut inverses, &mut Vec::with_capacity(count));
+        let mut inverses = inverses.into_iter();
+        let mut groups = Vec::with_capacity(in_lanes.len());
+        for pairs in in_lanes {
             let mut x_by_y = [Scalar::<E::Base, N>::default(); 8];
             let mut inverse_of_y = x_by_y;
-            for (lane, (pair, inverse)) in pairs.iter().zip(inverses).enumerate() {
-                x_by_y[lane] = pair.left.x * inverse;
-                inverse_of_y[lane] = *inverse;
+            let (any, lanes) = present(pairs);
+            for (lane, pair) in pairs.iter().enumerate() {
+                if let Some(pair) = pair {
+                    inverse_of_y[lane] = inverses.next().expect("an inverse for each pair");
+                    x_by_y[lane] = pair.left.x * inverse_of_y[lane];
+                }
             }
             // SAFETY: as the caller promises; the places are elements of arrays.
             unsafe {
                 groups.push(Self {
                     x_by_y: Fp::load_ark(x_by_y.each_ref().map(std::ptr::from_ref)),
                     inverse_of_y: Fp::load_ark(inverse_of_y.each_ref().map(std::ptr::from_ref)),
-                    lines: std::array::from_fn(|lane| {
-                        pairs[if lane < pairs.len() { lane } else { 0 }].lines
-                    }),
-                    count: pairs.len(),
+                    lines: pairs.map(|pair| pair.unwrap_or(any).lines),
+                    lanes,
                     next: 0,
                 });
             }
@@ -126,9 +156,9 @@ where
         groups
     }
 
-    /// Pairs, from the first lane on.
-    pub(super) const fn count(&self) -> usize {
-        self.count
+    /// The lanes that have a pair.
+    pub(super) const fn lanes(&self) -> __mmask8 {
+        self.lanes
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@ use ark_ff::{AdditiveGroup, Field, Fp2, Fp6, Fp12};
 use super::super::field::Fp;
 use super::super::field2::Quadratic;
 use super::super::vector_field::{Layout, VectorField};
+use super::cyclotomic::Cyclotomic;
 use super::fq2::{Factor, dot};
 use super::line_product::LineProduct;
 use super::lines::{Line, MonicLine};
@@ -43,7 +44,7 @@ unsafe fn times_power(i: usize) -> __m512i {
     unsafe { _mm512_loadu_si512(POWERS[i].as_ptr().cast()) }
 }
 
-/// What [`Lanes::frobenius`] multiplies by, for powers 1 to 3 of the endomorphism.
+/// What [`Cyclotomic::frobenius`] multiplies by, for powers 1 to 3 of the endomorphism.
 pub(super) struct FrobeniusConstants<E: Tower<L, N>, const L: usize, const N: usize>(
     [Factor<E, L, N>; 3],
 );
@@ -65,6 +66,12 @@ pub(super) fn element<E: Tower<L, N>, const L: usize, const N: usize>(
 ) -> Element<E, L, N> {
     let [c0, c1, c2, c3, c4, c5] = coefficients;
     Fp12::new(Fp6::new(c0, c2, c4), Fp6::new(c1, c3, c5))
+}
+
+/// The numbers of the lanes that a mask has.
+#[inline(always)]
+fn numbers(lanes: __mmask8) -> impl Iterator<Item = usize> {
+    (0..8).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
 copied!(Lanes);
@@ -136,7 +143,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Lanes<E, L, N> {
     /// Multiplies: the sum over i of lane i of `self`, in all lanes, times wⁱ·other.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    pub(super) unsafe fn times(&self, other: &Self) -> Self {
+    pub(super) unsafe fn product(&self, other: &Self) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
             let a = self.0.factor();
@@ -210,7 +217,7 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Lanes<E, L, N> {
     /// `3S₁ − 2z₂`, `3X₀ + 2z₃`, `3S₂ − 2z₄`, `3X₁ + 2z₅`: each of S and X a sum of two products.
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    pub(super) unsafe fn cyclotomic_square(&self) -> Self {
+    unsafe fn cyclotomic_squared(&self) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
             let z = self.0.factor();
@@ -227,21 +234,32 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Lanes<E, L, N> {
             Self(minus.replaced(0b10_1010, plus).settle())
         }
     }
+}
 
-    /// The inverse of an element of the cyclotomic subgroup: the conjugate over Fq6.
+impl<E: Tower<L, N>, const L: usize, const N: usize> Cyclotomic<E, L, N> for Lanes<E, L, N> {
+    type Frobenius = FrobeniusConstants<E, L, N>;
+
     #[inline(always)]
-    pub(super) unsafe fn conjugate(&self) -> Self {
-        // SAFETY: as the caller promises.
+    unsafe fn times(&self, other: &Self) -> Self {
+        // SAFETY: as the caller promises; so below.
+        unsafe { self.product(other) }
+    }
+
+    #[inline(always)]
+    unsafe fn cyclotomic_square(&self) -> Self {
+        // SAFETY: see above.
+        unsafe { self.cyclotomic_squared() }
+    }
+
+    #[inline(always)]
+    unsafe fn conjugate(&self) -> Self {
+        // SAFETY: see above.
         unsafe { Self(self.0.replaced(0b10_1010, self.0.negated::<3>().settle())) }
     }
 
-    /// The `q^POWER`-th power.
     #[inline(always)]
-    pub(super) unsafe fn frobenius<const POWER: usize>(
-        &self,
-        constants: &FrobeniusConstants<E, L, N>,
-    ) -> Self {
-        // SAFETY: as the caller promises.
+    unsafe fn frobenius<const POWER: usize>(&self, constants: &Self::Frobenius) -> Self {
+        // SAFETY: see above.
         unsafe {
             let value = if POWER % 2 == 1 {
                 self.0.conjugated()
@@ -249,40 +267,6 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> Lanes<E, L, N> {
                 self.0
             };
             Self(dot([&value.factor()], [&constants.0[POWER - 1]]))
-        }
-    }
-
-    /// The power by |x|, x being the curve's parameter, of an element of the cyclotomic subgroup.
-    #[inline(never)]
-    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-    unsafe fn power_of_absolute(&self) -> Self {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let inverse = self.conjugate();
-            let mut power = *self;
-            for digit in E::PARAMETER {
-                power = power.cyclotomic_square();
-                match digit {
-                    0 => {}
-                    1 => power = power.times(self),
-                    _ => power = power.times(&inverse),
-                }
-            }
-            power
-        }
-    }
-
-    /// The power by x, the curve's parameter, of an element of the cyclotomic subgroup.
-    #[inline(always)]
-    pub(super) unsafe fn power_of_parameter(&self) -> Self {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let power = self.power_of_absolute();
-            if E::PARAMETER_IS_NEGATIVE {
-                power.conjugate()
-            } else {
-                power
-            }
         }
     }
 }
@@ -297,11 +281,11 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> LineProduct<E, L, N> for La
     #[inline(always)]
     unsafe fn square(&mut self) {
         // SAFETY: see above.
-        unsafe { *self = self.times(self) }
+        unsafe { *self = self.product(self) }
     }
 
     #[inline(always)]
-    unsafe fn multiply_by_lines(&mut self, line: &Line<E, L, N>, count: usize) {
+    unsafe fn multiply_by_lines(&mut self, line: &Line<E, L, N>, lanes: __mmask8) {
         // SAFETY: see above.
         unsafe {
             let (constant, x, y) = (line.constant.factor(), line.x.factor(), line.y.factor());
@@ -309,18 +293,18 @@ impl<E: Tower<L, N>, const L: usize, const N: usize> LineProduct<E, L, N> for La
                 Twist::Multiplied => [constant, x, y],
                 Twist::Divided => [y, x, constant],
             };
-            for lane in 0..count {
+            for lane in numbers(lanes) {
                 *self = self.times_line(&terms, lane);
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn multiply_by_monic_lines(&mut self, line: &MonicLine<E, L, N>, count: usize) {
+    unsafe fn multiply_by_monic_lines(&mut self, line: &MonicLine<E, L, N>, lanes: __mmask8) {
         // SAFETY: see above.
         unsafe {
             let terms = [line.x.factor(), line.constant.factor()];
-            for lane in 0..count {
+            for lane in numbers(lanes) {
                 *self = self.times_monic_line(&terms, lane);
             }
         }

@@ -1,6 +1,8 @@
 //! The Miller loop of many pairs: each lane multiplies the lines of its pairs into one value, which
 //! is squared once for all of them.
 
+use std::arch::x86_64::__mmask8;
+
 use ark_ec::short_weierstrass::{Affine as ArkAffine, SWCurveConfig};
 use ark_ff::{Field, Fp2};
 
@@ -9,7 +11,7 @@ use super::super::field2::Quadratic;
 use super::super::modulus::Scalar;
 use super::super::vector_field::{Layout, VectorField};
 use super::accumulator::Accumulator;
-use super::fixed::{FixedGroup, FixedPair};
+use super::fixed::{FixedGroup, FixedPair, InLanes, in_lanes, present};
 use super::fq2::Factor;
 use super::lanes::{Element, Lanes};
 use super::line_product::LineProduct;
@@ -22,14 +24,14 @@ pub(crate) type Pair<E, const L: usize, const N: usize> = (
     ArkAffine<<E as Tower<L, N>>::G2>,
 );
 
-/// Eight pairs, or as many as there are; the lanes that are left repeat the first.
-struct Group<E: Tower<L, N>, const L: usize, const N: usize> {
+/// Eight pairs, or as many as there are; the lanes that have none repeat the first.
+pub(super) struct Group<E: Tower<L, N>, const L: usize, const N: usize> {
     at: Arguments<E, L, N>,
     point: Affine<E, L, N>,
     minus_point: Affine<E, L, N>,
     multiple: Point<E, L, N>,
-    /// Pairs, from the first lane on.
-    count: usize,
+    /// Those that have a pair.
+    lanes: __mmask8,
 }
 
 /// What all groups of a curve share.
@@ -57,16 +59,16 @@ where
     // SAFETY: as the caller promises.
     unsafe {
         let mut groups = Vec::with_capacity(pairs.len().div_ceil(8));
-        for pairs in pairs.chunks(8) {
-            groups.push(Group::new(pairs));
+        for pairs in in_lanes(pairs) {
+            groups.push(Group::new(&pairs));
         }
-        let mut fixed = FixedGroup::groups(fixed);
+        let mut fixed = FixedGroup::groups(&in_lanes(fixed));
         let mut value = match groups.len() + fixed.len() {
             0 => return Element::<E, L, N>::ONE,
             GROUPS_FOR_ACCUMULATOR.. => {
-                product_of_lines::<E, Accumulator<E, L, N>, L, N>(&mut groups, &mut fixed)
+                product_of_lines::<E, Accumulator<E, L, N>, L, N>(&mut groups, &mut fixed).value()
             }
-            _ => product_of_lines::<E, Lanes<E, L, N>, L, N>(&mut groups, &mut fixed),
+            _ => product_of_lines::<E, Lanes<E, L, N>, L, N>(&mut groups, &mut fixed).value(),
         };
         if E::FAMILY == Family::Bls12 && E::PARAMETER_IS_NEGATIVE {
             value.conjugate_in_place();
@@ -75,14 +77,17 @@ where
     }
 }
 
+/// The product of all lines of the groups' loops, for each lane or for all of them. (Where the loop's
+/// length is negative it is to be conjugated.)
+///
 /// # Safety
 ///
 /// The instructions of this back end.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-unsafe fn product_of_lines<E, A, const L: usize, const N: usize>(
+pub(super) unsafe fn product_of_lines<E, A, const L: usize, const N: usize>(
     groups: &mut [Group<E, L, N>],
     fixed: &mut [FixedGroup<'_, E, L, N>],
-) -> Element<E, L, N>
+) -> A
 where
     E: Tower<L, N>,
     A: LineProduct<E, L, N>,
@@ -98,34 +103,34 @@ where
             }
             for group in &mut *groups {
                 let line = group.multiple.double(&group.at, &constants.three_b);
-                product.multiply_by_lines(&line, group.count);
+                product.multiply_by_lines(&line, group.lanes);
             }
             for group in &mut *fixed {
-                product.multiply_by_monic_lines(&group.next_line(), group.count());
+                product.multiply_by_monic_lines(&group.next_line(), group.lanes());
             }
             if *digit != 0 {
                 for group in &mut *groups {
                     let line = group.add(*digit < 0);
-                    product.multiply_by_lines(&line, group.count);
+                    product.multiply_by_lines(&line, group.lanes);
                 }
                 for group in &mut *fixed {
-                    product.multiply_by_monic_lines(&group.next_line(), group.count());
+                    product.multiply_by_monic_lines(&group.next_line(), group.lanes());
                 }
             }
         }
         if E::FAMILY == Family::Bn {
             for group in groups {
                 for line in group.last_lines(&constants) {
-                    product.multiply_by_lines(&line, group.count);
+                    product.multiply_by_lines(&line, group.lanes);
                 }
             }
             for group in fixed {
                 for _ in 0..2 {
-                    product.multiply_by_monic_lines(&group.next_line(), group.count());
+                    product.multiply_by_monic_lines(&group.next_line(), group.lanes());
                 }
             }
         }
-        product.value()
+        product
     }
 }
 
@@ -163,10 +168,10 @@ where
 {
     /// Of one to eight pairs.
     #[inline(always)]
-    unsafe fn new(pairs: &[Pair<E, L, N>]) -> Self {
-        let pair = |lane: usize| &pairs[if lane < pairs.len() { lane } else { 0 }];
-        let left: [&ArkAffine<E::G1>; 8] = std::array::from_fn(|lane| &pair(lane).0);
-        let right: [&ArkAffine<E::G2>; 8] = std::array::from_fn(|lane| &pair(lane).1);
+    pub(super) unsafe fn new(pairs: &InLanes<'_, Pair<E, L, N>>) -> Self {
+        let (any, lanes) = present(pairs);
+        let left: [&ArkAffine<E::G1>; 8] = pairs.map(|pair| &pair.unwrap_or(any).0);
+        let right: [&ArkAffine<E::G2>; 8] = pairs.map(|pair| &pair.unwrap_or(any).1);
         let place = |y: &Scalar<E::Base, N>| std::ptr::from_ref(y);
         // SAFETY: as the caller promises; the places are coordinates of points.
         unsafe {
@@ -183,7 +188,7 @@ where
                 point,
                 minus_point: point.negated(),
                 multiple: Point::new(&point),
-                count: pairs.len(),
+                lanes,
             }
         }
     }

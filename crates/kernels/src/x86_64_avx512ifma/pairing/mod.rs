@@ -1,6 +1,6 @@
 //! Pairings, eight at a time: each lane holds a pair of its own, and multiplies its lines into a
 //! product of its own. The final exponentiation of one value has that value's coefficients in the
-//! lanes.
+//! lanes. Products that are wanted each for itself have a lane of their own, up to the end.
 //!
 //! The optimal ate pairings of BLS12 curves and BN curves (Vercauteren, "Optimal Pairings", IEEE
 //! Transactions on Information Theory 56, 2010). Values of [`fq2`] say what ranges they take.
@@ -20,6 +20,8 @@ macro_rules! copied {
 }
 
 mod accumulator;
+mod cyclotomic;
+mod each;
 mod entry;
 mod exponentiation;
 mod fixed;
@@ -34,5 +36,9 @@ mod power;
 mod tests;
 mod tower;
 
-pub(crate) use entry::{final_exponentiation, lines, miller_loop, multi_power};
+pub(crate) use each::Terms;
+pub(crate) use entry::{
+    final_exponentiation, final_exponentiation_each, lines, miller_loop, multi_power, power_each,
+    value_each,
+};
 pub(crate) use fixed::FixedPair;

@@ -1,12 +1,12 @@
-//! Products of powers in the target group: eight elements side by side, all squarings shared.
+//! Powers in the target group, eight elements side by side, and products of them with all squarings shared.
 
 use ark_ff::PrimeField;
 
 use super::super::field::Fp;
-use super::super::field2::Quadratic;
-use super::super::vector_field::{Layout, VectorField};
+use super::super::vector_field::Layout;
 use super::accumulator::Accumulator;
-use super::lanes::{Element, coefficients};
+use super::cyclotomic::Cyclotomic;
+use super::lanes::Element;
 use super::line_product::LineProduct;
 use super::tower::Tower;
 
@@ -45,11 +45,51 @@ pub(crate) unsafe fn multi_power<E: Tower<L, N>, F: PrimeField, const L: usize, 
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
+    // SAFETY: as the caller promises.
+    unsafe { product_of_powers::<E, F, L, N>(bases, exponents).value() }
+}
+
+/// `bases[i]^exponents[i]` of each of some elements of the cyclotomic subgroup.
+///
+/// # Safety
+///
+/// The instructions of this back end; as many bases as exponents.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+pub(crate) unsafe fn power_each<E: Tower<L, N>, F: PrimeField, const L: usize, const N: usize>(
+    bases: &[Element<E, L, N>],
+    exponents: &[F],
+) -> Vec<Element<E, L, N>>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
+    let mut powers = Vec::with_capacity(bases.len());
+    for (bases, exponents) in bases.chunks(8).zip(exponents.chunks(8)) {
+        // SAFETY: as the caller promises.
+        let elements = unsafe { product_of_powers::<E, F, L, N>(bases, exponents).elements() };
+        powers.extend(elements.into_iter().take(bases.len()));
+    }
+    powers
+}
+
+/// In each lane the product of powers of every eighth element.
+///
+/// # Safety
+///
+/// The instructions of this back end; as many bases as exponents.
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
+unsafe fn product_of_powers<E: Tower<L, N>, F: PrimeField, const L: usize, const N: usize>(
+    bases: &[Element<E, L, N>],
+    exponents: &[F],
+) -> Accumulator<E, L, N>
+where
+    Fp<E::Base, L, N>: Layout<E::Base, N>,
+{
     let recoded: Vec<Vec<i8>> = exponents
         .iter()
         .map(|exponent| digits(exponent.into_bigint().as_ref()))
         .collect();
-    let places = recoded.first().map_or(0, Vec::len);
+    let places = recoded.iter().map(|digits| significant(digits)).max();
+    let places = places.unwrap_or(0);
     let mut tables = Vec::with_capacity(bases.len().div_ceil(8));
     // SAFETY: as the caller promises.
     unsafe {
@@ -60,7 +100,7 @@ where
         for place in (0..places).rev() {
             if place + 1 < places {
                 for _ in 0..DIGIT_BITS {
-                    product.square();
+                    product = product.cyclotomic_square();
                 }
             }
             for (table, recoded) in tables.iter().zip(recoded.chunks(8)) {
@@ -78,8 +118,14 @@ where
                 }
             }
         }
-        product.value()
+        product
     }
+}
+
+/// Digits up to the last that is not zero.
+fn significant(digits: &[i8]) -> usize {
+    let last = digits.iter().rposition(|digit| *digit != 0);
+    last.map_or(0, |last| last + 1)
 }
 
 /// The powers 1 to 8 of one to eight elements, of which the first takes the lanes that no other does.
@@ -94,15 +140,9 @@ unsafe fn powers<E: Tower<L, N>, const L: usize, const N: usize>(
 where
     Fp<E::Base, L, N>: Layout<E::Base, N>,
 {
-    let base = |lane: usize| &bases[if lane < bases.len() { lane } else { 0 }];
-    let coefficients: [_; 8] = std::array::from_fn(|lane| coefficients::<E, L, N>(base(lane)));
-    // SAFETY: as the caller promises; the places are coefficients.
+    // SAFETY: as the caller promises.
     unsafe {
-        let mut first = Accumulator::<E, L, N>::one();
-        for (i, coefficient) in first.coefficients.iter_mut().enumerate() {
-            *coefficient =
-                Quadratic::load_ark(std::array::from_fn(|lane| &raw const coefficients[lane][i]));
-        }
+        let first = Accumulator::<E, L, N>::load(bases);
         let mut powers = [first; POWERS];
         for i in 1..POWERS {
             let mut power = powers[i - 1];
@@ -130,15 +170,15 @@ where
             if *lanes != 0 {
                 let pairs = selected.coefficients.iter_mut().zip(&power.coefficients);
                 for (selected, coefficient) in pairs {
-                    *selected = Quadratic::select(*lanes, *selected, *coefficient);
+                    *selected = selected.replaced(*lanes, *coefficient);
                 }
             }
         }
         if negative != 0 {
-            // The coefficients of w, w³ and w⁵ change their signs.
-            for coefficient in selected.coefficients.iter_mut().skip(1).step_by(2) {
-                let negated = coefficient.negated::<3>().settle();
-                *coefficient = Quadratic::select(negative, *coefficient, negated);
+            let inverse = selected.conjugate();
+            let pairs = selected.coefficients.iter_mut().zip(inverse.coefficients);
+            for (selected, inverse) in pairs {
+                *selected = selected.replaced(negative, inverse);
             }
         }
         selected

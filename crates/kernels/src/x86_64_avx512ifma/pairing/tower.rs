@@ -54,7 +54,7 @@ pub(crate) trait Tower<const L: usize, const N: usize>: Extension<L, N> {
     const FAMILY: Family;
     /// Signed digits of the loop's length |x|, or 6x + 2, the highest first, without the leading one.
     const LOOP: &'static [i8];
-    /// Signed digits of the curve's parameter |x|, the highest first, without the leading one.
+    /// Digits of the curve's parameter |x|, the highest first: zero, or odd and below 8 in magnitude.
     const PARAMETER: &'static [i8];
     const PARAMETER_IS_NEGATIVE: bool;
     /// The constants by which coordinates of a point are multiplied, after conjugation, to apply
@@ -90,8 +90,8 @@ impl Tower<8, 6> for ark_bls12_381::Fq2Config {
     type G2 = ark_bls12_381::g2::Config;
     const TWIST: Twist = Twist::Multiplied;
     const FAMILY: Family = Family::Bls12;
-    const LOOP: &'static [i8] = &bits(ark_bls12_381::Config::X[0]);
-    const PARAMETER: &'static [i8] = Self::LOOP;
+    const LOOP: &'static [i8] = &bits::<63>(ark_bls12_381::Config::X[0]);
+    const PARAMETER: &'static [i8] = &bits::<64>(ark_bls12_381::Config::X[0]);
     const PARAMETER_IS_NEGATIVE: bool = ark_bls12_381::Config::X_IS_NEGATIVE;
     const TWIST_FROBENIUS: Option<[Fp2<Self>; 2]> = None;
 
@@ -128,8 +128,8 @@ impl Tower<8, 6> for ark_bls12_377::Fq2Config {
     type G2 = ark_bls12_377::g2::Config;
     const TWIST: Twist = Twist::Divided;
     const FAMILY: Family = Family::Bls12;
-    const LOOP: &'static [i8] = &bits(ark_bls12_377::Config::X[0]);
-    const PARAMETER: &'static [i8] = Self::LOOP;
+    const LOOP: &'static [i8] = &bits::<63>(ark_bls12_377::Config::X[0]);
+    const PARAMETER: &'static [i8] = &bits::<64>(ark_bls12_377::Config::X[0]);
     const PARAMETER_IS_NEGATIVE: bool = ark_bls12_377::Config::X_IS_NEGATIVE;
     const TWIST_FROBENIUS: Option<[Fp2<Self>; 2]> = None;
 
@@ -155,7 +155,7 @@ impl Tower<5, 4> for ark_bn254::Fq2Config {
     const TWIST: Twist = Twist::Divided;
     const FAMILY: Family = Family::Bn;
     const LOOP: &'static [i8] = &reversed::<64>(ark_bn254::Config::ATE_LOOP_COUNT);
-    const PARAMETER: &'static [i8] = &non_adjacent::<62>(ark_bn254::Config::X[0]);
+    const PARAMETER: &'static [i8] = &signed_odd::<63>(ark_bn254::Config::X[0]);
     const PARAMETER_IS_NEGATIVE: bool = ark_bn254::Config::X_IS_NEGATIVE;
     const TWIST_FROBENIUS: Option<[Fp2<Self>; 2]> = Some([
         ark_bn254::Config::TWIST_MUL_BY_Q_X,
@@ -176,13 +176,13 @@ impl Tower<5, 4> for ark_bn254::Fq2Config {
     }
 }
 
-/// The bits of a number of 64 bits below its highest, the highest first.
-const fn bits(number: u64) -> [i8; 63] {
+/// The lowest bits of a number of 64 bits, the highest first.
+const fn bits<const COUNT: usize>(number: u64) -> [i8; COUNT] {
     assert!(number >> 63 == 1, "64 bits");
-    let mut digits = [0; 63];
+    let mut digits = [0; COUNT];
     let mut i = 0;
-    while i < 63 {
-        digits[i] = (number >> (62 - i) & 1) as i8;
+    while i < COUNT {
+        digits[i] = (number >> (COUNT - 1 - i) & 1) as i8;
         i += 1;
     }
     digits
@@ -203,21 +203,22 @@ const fn reversed<const COUNT: usize>(digits: &[i8]) -> [i8; COUNT] {
     out
 }
 
-/// A number's non-adjacent form, the highest digit first, without the leading one: signed digits
-/// of which no two neighbours are other than zero.
-const fn non_adjacent<const COUNT: usize>(number: u64) -> [i8; COUNT] {
-    let mut rest = number as u128;
+/// A number's signed digits, the highest first: odd ones below 8 in magnitude, and at least three zeros
+/// between any two of them.
+const fn signed_odd<const COUNT: usize>(number: u64) -> [i8; COUNT] {
+    let mut rest = number as i128;
     let mut digits = [0; COUNT];
     let mut i = COUNT;
     while i > 0 {
         i -= 1;
         if rest & 1 == 1 {
-            digits[i] = 2 - (rest & 3) as i8;
-            // Less the digit.
-            rest = if rest & 3 == 1 { rest - 1 } else { rest + 1 };
+            let digit = rest & 15;
+            let digit = if digit < 8 { digit } else { digit - 16 };
+            digits[i] = digit as i8;
+            rest -= digit;
         }
         rest >>= 1;
     }
-    assert!(rest == 1, "a leading one");
+    assert!(rest == 0 && digits[0] > 0, "as many digits");
     digits
 }
