@@ -140,15 +140,18 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         let salts = |part| run.secrets.salt(part);
         let states = partition.salted_states(&run.traces, statement.challenges(), salts)?;
         run.prove(&statement, &states, rng)?;
-        report(&mut run.progress, Step::Aggregate)?;
         let (root, public_path) = (states.root(), states.public_path());
+        let proofs = run.proofs();
+        report(&mut run.progress, Step::Aggregate)?;
+        // Of the parts nothing else is needed.
+        drop((run, states));
+        release();
         let inputs = statement.shared(root);
         let of_parts = MirageStatement {
             context: &statement.context(root, &public_path),
             inputs: &inputs,
             commitment: &commitment,
         };
-        let proofs = run.proofs();
         let aggregate = self
             .index
             .parts()
@@ -171,6 +174,12 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         parts.sort_by_key(|part| class_of[*part]);
         parts
     }
+}
+
+/// Gives back to the system what the products of parts kept for the next ones.
+fn release() {
+    proofmill_kernels::release_memory();
+    proofmill_kernels::release_heap();
 }
 
 fn report(
@@ -202,6 +211,9 @@ impl<E: PartitionEngine> CurrentKey<'_, E> {
             return Ok(Arc::clone(key));
         }
         self.current = None;
+        if !matches!(self.prover.keys, ClassKeys::Held(_)) {
+            release();
+        }
         let key = self.prover.keys.key(partition, class)?;
         self.current = Some((class, Arc::clone(&key)));
         Ok(key)
