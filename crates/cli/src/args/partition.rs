@@ -32,9 +32,9 @@ Examples:
   proofmill partition prove tree --memory 4GiB \\
                             --witness leaves --proof tree.proof --public tree.public.json
 
-One part is held at a time, within --memory. What was done is kept in a journal beside the proof until the proof is
-written: stopped by Ctrl-C, a signal or a power cut, the same command goes on where it was. The
-journal is secret: with the proof it would tell the witness.";
+One part is held at a time, within --memory. What was done is kept in a journal beside the proof
+until the proof is written: stopped by Ctrl-C, a signal or a power cut, the same command goes on
+where it was. The journal is secret: with the proof it would tell the witness.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:

@@ -124,6 +124,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         let key = self.index.verifying_key();
         let secrets = Secrets::new(journal.seed(), &key.digest(), &traces);
         journal.bind(secrets.witness_tag(), partition.num_parts())?;
+        self.settle();
         let mut run = Run {
             prover: self,
             circuit,
@@ -165,6 +166,13 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         key.verify(&public_inputs, &proof)
             .map_err(ProveError::False)?;
         Ok(proof)
+    }
+
+    /// Gives back to the system what a part has left of the heap, unless memory is plenty: all keys are held then.
+    fn settle(self) {
+        if !matches!(self.keys, ClassKeys::Held(_)) {
+            proofmill_kernels::release_heap();
+        }
     }
 
     /// The parts, those of a class together.
@@ -249,6 +257,7 @@ where
             let commitment = key.prover().commit_with(&values, &opening);
             let commitment = commitment.map_err(|source| ProveError::Part { part, source })?;
             self.journal.add_commitment(part, commitment)?;
+            self.prover.settle();
         }
         Ok(())
     }
@@ -283,6 +292,7 @@ where
                 return Err(ProveError::FalsePart { part });
             }
             self.journal.add_proof(part, proof)?;
+            self.prover.settle();
         }
         Ok(())
     }

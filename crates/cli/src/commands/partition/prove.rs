@@ -29,6 +29,9 @@ use crate::{memory, output, signals};
 /// Lines without a terminal come no more often.
 const QUIET: Duration = Duration::from_secs(10);
 
+/// Allocations of so many bytes are the system's again when they are freed: the values of a small part are among them.
+const RETURNED_BYTES: u32 = 128 << 10;
+
 /// Bytes of the program itself, where the system does not tell.
 const OWN_BYTES: u64 = 24 << 20;
 
@@ -146,7 +149,7 @@ fn prove<E: PartitionEngine>(
     let began = Instant::now();
     let mut shown = Shown::begin(circuit.num_parts());
     shown.say(0, "reading keys");
-    proofmill_kernels::return_large_allocations();
+    proofmill_kernels::return_allocations_from(RETURNED_BYTES);
     let own = memory::resident().unwrap_or(OWN_BYTES);
     refuse_if_files_exceed(args, folder, own)?;
     let partition = folder.partition()?;
