@@ -20,7 +20,8 @@ pub const BEGINNING_BYTES: usize = 8 + 4 + 16;
 /// A SHA-256.
 pub const CHECKSUM_BYTES: usize = 32;
 
-/// The curve that the beginning of a file with this frame names, of 28 bytes or more: a reference string, a key. [`Aggregate::kind_and_curve`](crate::Aggregate::kind_and_curve) tells it of an aggregate.
+/// The curve that the beginning of a file with this frame names, of 28 bytes or more: a reference string, a key.
+/// [`Aggregate::kind_and_curve`](crate::Aggregate::kind_and_curve) tells it of an aggregate.
 pub fn curve_of(head: &[u8]) -> Option<Curve> {
     let (magic, rest) = head.split_first_chunk::<8>()?;
     let is_ours = magic.starts_with(b"PMILL");

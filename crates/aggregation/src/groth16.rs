@@ -122,11 +122,6 @@ impl<E: AggregationEngine> Groth16Index<E> {
         &self.key_of
     }
 
-    /// The part of the reference string that the key was made with.
-    pub const fn srs(&self) -> &VerifierSrs<E> {
-        &self.srs
-    }
-
     /// Proves that all proofs hold for their public inputs, given without the leading one. Of proofs that do
     /// not hold the aggregate does not verify.
     ///

@@ -1,4 +1,4 @@
-//! What a process that mostly waits gives back.
+//! The memory of this process: what it has, and what it gives back while it waits.
 
 use std::time::Duration;
 
@@ -21,4 +21,21 @@ pub(crate) fn settle() {
             proofmill_kernels::release_program_pages();
         }
     });
+}
+
+/// The bytes of memory that this process has, as far as the system tells.
+pub(crate) fn resident() -> Option<u64> {
+    status_bytes("VmRSS:")
+}
+
+/// The most bytes of memory that this process had at once, as far as the system tells.
+pub(crate) fn peak() -> Option<u64> {
+    status_bytes("VmHWM:")
+}
+
+fn status_bytes(name: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }

@@ -9,12 +9,16 @@ use proofmill_kernels::{MsmGroup, PreparedBases, msm};
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
+use crate::mapped_points::MappedPoints;
+
 /// Points, borrowed.
 pub(crate) enum Bases<'k, G: MsmGroup> {
     /// As they are.
     Plain(&'k [G::Affine]),
     /// In the kernels' form, with multiples.
     Prepared(&'k PreparedBases<G>),
+    /// In a file.
+    Mapped(&'k MappedPoints<G>),
 }
 
 /// Points for some of the variables, borrowed.
@@ -27,6 +31,7 @@ pub(crate) struct Query<'k, G: MsmGroup> {
 pub(crate) enum HeldBases<G: MsmGroup> {
     Plain(Arc<Vec<G::Affine>>),
     Prepared(PreparedBases<G>),
+    Mapped(MappedPoints<G>),
 }
 
 // === impl Bases ===
@@ -36,6 +41,7 @@ impl<G: MsmGroup> Bases<'_, G> {
         match self {
             Self::Plain(points) => msm(points, scalars),
             Self::Prepared(bases) => bases.msm(scalars),
+            Self::Mapped(points) => points.multiply(|i| scalars[i]),
         }
     }
 }
@@ -63,6 +69,7 @@ impl<'k, G: MsmGroup> Query<'k, G> {
                 (msm(points, &scalars), size_of_val(&scalars[..]))
             }
             Bases::Prepared(bases) => (bases.msm_indexed(self.indices, z), 0),
+            Bases::Mapped(points) => (points.multiply(|i| z[self.indices[i] as usize]), 0),
         }
     }
 }
@@ -82,6 +89,7 @@ impl<G: MsmGroup> HeldBases<G> {
         match self {
             Self::Plain(points) => Bases::Plain(points.as_slice()),
             Self::Prepared(bases) => Bases::Prepared(bases),
+            Self::Mapped(points) => Bases::Mapped(points),
         }
     }
 
@@ -96,6 +104,7 @@ impl<G: MsmGroup> HeldBases<G> {
         match self {
             Self::Plain(points) => points.len(),
             Self::Prepared(bases) => bases.len(),
+            Self::Mapped(points) => points.len(),
         }
     }
 
@@ -103,16 +112,18 @@ impl<G: MsmGroup> HeldBases<G> {
         match self {
             Self::Plain(points) => size_of_val(&points[..]),
             Self::Prepared(bases) => bases.bytes(),
+            // The system's pages of the file.
+            Self::Mapped(_) => 0,
         }
     }
 }
 
 impl<G: DeviceGroup> HeldBases<G> {
-    /// The points as a device takes them, shared; none if they are prepared.
+    /// The points as a device takes them, shared; none if they are prepared or in a file.
     pub(crate) fn shared(&self) -> Option<Points> {
         match self {
             Self::Plain(points) => Some(G::points(Arc::clone(points))),
-            Self::Prepared(_) => None,
+            Self::Prepared(_) | Self::Mapped(_) => None,
         }
     }
 }
@@ -128,6 +139,7 @@ impl<G: MsmGroup> fmt::Debug for HeldBases<G> {
         match self {
             Self::Plain(points) => write!(f, "{} bases", points.len()),
             Self::Prepared(bases) => fmt::Debug::fmt(bases, f),
+            Self::Mapped(points) => write!(f, "{} bases in a file", points.len()),
         }
     }
 }

@@ -12,7 +12,9 @@ mod sections;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
@@ -23,6 +25,7 @@ pub(crate) use sections::Sections;
 
 use crate::encoding::{READING_WINDOW, uncompressed_size, write_points};
 use crate::keys::{ProvingKey, QueryPoints, VerifyingKey};
+use crate::mapped_points::MappedPoints;
 use crate::{Curve, Engine, InsecureKey, with_curve};
 
 /// The largest key file that is read: 64 GiB.
@@ -136,6 +139,22 @@ pub struct ProvingKeyInfo {
     pub domain: usize,
     /// The points of its queries.
     pub points: QueryPoints,
+}
+
+/// A proving key whose queries' points are in its file.
+pub(crate) struct MappedKey<E: Engine> {
+    pub(crate) vk: VerifyingKey<E>,
+    pub(crate) variables: usize,
+    pub(crate) beta_g1: E::G1Affine,
+    pub(crate) delta_g1: E::G1Affine,
+    pub(crate) a_indices: Vec<u32>,
+    pub(crate) a: MappedPoints<E::G1>,
+    pub(crate) b_indices: Vec<u32>,
+    pub(crate) b_g1: MappedPoints<E::G1>,
+    pub(crate) b_g2: MappedPoints<E::G2>,
+    pub(crate) l_indices: Vec<u32>,
+    pub(crate) l: MappedPoints<E::G1>,
+    pub(crate) h: MappedPoints<E::G1>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -438,6 +457,51 @@ impl<E: Engine> ProvingKey<E> {
     }
 }
 
+// === impl MappedKey ===
+
+impl<E: Engine> MappedKey<E> {
+    /// Reads all but the points of a proving key's queries, which stay in the file: its content is at `bytes` of it.
+    /// They are trusted as with [`Check::Checksum`].
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for bytes of no proving key.
+    pub(crate) fn read(file: &Arc<MappedFile>, bytes: Range<usize>) -> Result<Self, KeyError> {
+        let bytes = &file[bytes];
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
+        let mut sections = Sections {
+            rest: checked_body(bytes, Some(file))?,
+            validate: false,
+            mapped: Some(file),
+        };
+        let vk = sections.verifying_key(&head)?;
+        let beta_g1 = sections.point("beta in the first group")?;
+        let delta_g1 = sections.point("delta in the first group")?;
+        let a_indices = sections.indices(head.a, head.variables, "A query")?;
+        let a = sections.mapped_points(head.a, file, "A query")?;
+        let b_indices = sections.indices(head.b, head.variables, "B query")?;
+        let b_g1 = sections.mapped_points(head.b, file, "B query")?;
+        let b_g2 = sections.mapped_points(head.b, file, "B query in the second group")?;
+        let l_indices = sections.indices(head.l, head.variables, "L query")?;
+        let l = sections.mapped_points(head.l, file, "L query")?;
+        let h = sections.mapped_points(head.h, file, "H query")?;
+        Ok(Self {
+            vk,
+            variables: head.variables,
+            beta_g1,
+            delta_g1,
+            a_indices,
+            a,
+            b_indices,
+            b_g1,
+            b_g2,
+            l_indices,
+            l,
+            h,
+        })
+    }
+}
+
 // === impl ProvingKeyInfo ===
 
 impl ProvingKeyInfo {
@@ -466,7 +530,19 @@ impl ProvingKeyInfo {
         file.seek(SeekFrom::End(-(CHECKSUM_BYTES as i64)))
             .and_then(|_| file.read_exact(&mut checksum))
             .map_err(io)?;
-        Ok(Self {
+        Ok(Self::of_head(curve, &head, checksum))
+    }
+
+    /// Reads the head and the checksum of a key file's content.
+    pub(crate) fn of_bytes<E: Engine>(bytes: &[u8]) -> Result<Self, KeyError> {
+        let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
+        // The head asks for more.
+        let checksum = bytes.last_chunk().copied().unwrap_or_default();
+        Ok(Self::of_head(E::CURVE, &head, checksum))
+    }
+
+    const fn of_head(curve: Curve, head: &Head, checksum: [u8; CHECKSUM_BYTES]) -> Self {
+        Self {
             curve,
             circuit: head.circuit,
             checksum,
@@ -479,7 +555,7 @@ impl ProvingKeyInfo {
                 b_g2: head.b as u64,
                 l: head.l as u64,
             },
-        })
+        }
     }
 }
 

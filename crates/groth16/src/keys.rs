@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ark_ec::AffineRepr;
+use ark_ff::PrimeField;
 use proofmill_kernels::Domain;
 use proofmill_r1cs::R1cs;
 use serde::{Deserialize, Serialize};
@@ -133,15 +134,7 @@ impl<E: Engine> ProvingKey<E> {
         &self,
         r1cs: &R1cs<E::ScalarField>,
     ) -> Result<Domain<E::ScalarField>, ProveError> {
-        let domain = stages::domain(r1cs)?;
-        let fits = self.variables == r1cs.num_variables()
-            && self.vk.instance.len() == r1cs.num_instance()
-            && self.h.len() == domain.size();
-        if fits {
-            Ok(domain)
-        } else {
-            Err(ProveError::WrongKey)
-        }
+        domain_for(r1cs, self.variables, self.vk.instance.len(), self.h.len())
     }
 
     /// About how many bytes the key takes in memory.
@@ -154,6 +147,24 @@ impl<E: Engine> ProvingKey<E> {
             + self.vk.instance.len();
         let indices = self.a.indices.len() + self.b_g1.indices.len() + self.l.indices.len();
         g1_points * g1 + self.b_g2.len() * size_of::<E::G2Affine>() + indices * size_of::<u32>()
+    }
+}
+
+/// The domain to prove `r1cs` on, if a key of these sizes can be its key.
+pub(crate) fn domain_for<F: PrimeField>(
+    r1cs: &R1cs<F>,
+    variables: usize,
+    instance: usize,
+    points: usize,
+) -> Result<Domain<F>, ProveError> {
+    let domain = stages::domain(r1cs)?;
+    let fits = variables == r1cs.num_variables()
+        && instance == r1cs.num_instance()
+        && points == domain.size();
+    if fits {
+        Ok(domain)
+    } else {
+        Err(ProveError::WrongKey)
     }
 }
 

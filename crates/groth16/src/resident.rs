@@ -9,6 +9,8 @@ use proofmill_kernels::Domain;
 use proofmill_r1cs::R1cs;
 
 use crate::bases::{HeldBases, share};
+use crate::key_file::MappedKey;
+use crate::keys::domain_for;
 use crate::products::ProductMatrices;
 use crate::snarkjs::Zkey;
 use crate::stages::{Circuit, Prover};
@@ -102,6 +104,36 @@ impl<E: Engine> ResidentKey<E> {
             l: g1(key.l.points),
             h: g1(key.h),
             vk: key.vk,
+            circuit: HeldCircuit::System(r1cs),
+            domain,
+        })
+    }
+
+    /// Holds a key of ours whose points stay in its file, and the circuit it is for.
+    ///
+    /// # Errors
+    ///
+    /// [`ProveError::WrongKey`] if it is for another one, [`ProveError::TooLarge`].
+    pub(crate) fn mapped(
+        key: MappedKey<E>,
+        r1cs: Arc<R1cs<E::ScalarField>>,
+    ) -> Result<Self, ProveError> {
+        let instance = key.vk.instance.len();
+        let domain = domain_for(&r1cs, key.variables, instance, key.h.len())?;
+        Ok(Self {
+            vk: key.vk,
+            beta_g1: key.beta_g1,
+            delta_g1: key.delta_g1,
+            variables: key.variables,
+            a_indices: key.a_indices,
+            a: HeldBases::Mapped(key.a),
+            b_indices: key.b_indices,
+            b_g1: HeldBases::Mapped(key.b_g1),
+            b_g2_indices: None,
+            b_g2: HeldBases::Mapped(key.b_g2),
+            l_indices: key.l_indices,
+            l: HeldBases::Mapped(key.l),
+            h: HeldBases::Mapped(key.h),
             circuit: HeldCircuit::System(r1cs),
             domain,
         })

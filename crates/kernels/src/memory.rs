@@ -25,13 +25,21 @@ pub fn release_heap() {
 /// allocator keeps freed memory up to twice the largest allocation so far, and so several times what a
 /// process that works on vectors has in use. Does nothing where the allocator is another one.
 pub fn return_large_allocations() {
+    return_allocations_from(1 << 20);
+}
+
+/// As [`return_large_allocations`], of allocations of so many bytes or more, 32 MiB at most. The fewer, the less
+/// of the heap lies idle between what is in use, and the more often is the system asked for pages.
+pub fn return_allocations_from(bytes: u32) {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code)]
     // SAFETY: it may be called at any time: glibc sets the limit under its own lock, and where what is
     // freed came from is told by the memory itself, not by the limit.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, bytes.min(32 << 20) as libc::c_int);
     }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    let _ = bytes;
 }
 
 /// Takes the pages of the program's and its libraries' files out of this process's memory: what is

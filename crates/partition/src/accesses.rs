@@ -23,15 +23,22 @@ pub(crate) enum Access {
     PublicInput(usize),
 }
 
-/// The addresses and values of all accesses, part after part.
+/// The addresses of all accesses, part after part.
 #[derive(Debug)]
 pub(crate) struct Recorder<F> {
     directory: Directory<(u32, F)>,
     next_address: u32,
     /// The address of each access; the public inputs come first.
     pub(crate) addresses: Vec<u32>,
-    /// The value of each access.
-    pub(crate) values: Vec<F>,
+}
+
+/// The value of each address, where the address of each access of a part is known.
+#[derive(Debug)]
+pub(crate) struct Memory<'a, F> {
+    /// The address of each access of the part, in order.
+    pub(crate) addresses: &'a [u32],
+    /// The value of each address, from 1; those of addresses that are yet to be written do not matter.
+    pub(crate) values: &'a mut [F],
 }
 
 /// The accesses of one part in one run of its code.
@@ -42,6 +49,7 @@ pub(crate) struct Accesses<'a, F> {
     /// The value of each access, where it is known from a trace.
     values: Option<&'a [F]>,
     recorder: Option<&'a mut Recorder<F>>,
+    memory: Option<Memory<'a, F>>,
     made: usize,
     constants: Vec<F>,
     hasher: Sha256,
@@ -70,26 +78,24 @@ impl<F: PrimeField> Recorder<F> {
             directory: Directory::new(numbered.collect()),
             next_address: addresses.len() as u32 + 1,
             addresses,
-            values: public.to_vec(),
         })
     }
 
-    fn push(&mut self, address: u32, value: F) -> Result<(), PartitionError> {
+    fn push(&mut self, address: u32) -> Result<(), PartitionError> {
         check_count(self.addresses.len() + 1)?;
         self.addresses.push(address);
-        self.values.push(value);
         Ok(())
     }
 
     fn read(&mut self, access: Access, part: usize) -> Result<F, PartitionError> {
         let (address, value) = self.directory.read(access, part)?;
-        self.push(address, value)?;
+        self.push(address)?;
         Ok(value)
     }
 
     fn write(&mut self, access: Access, value: F, part: usize) -> Result<(), PartitionError> {
         let address = self.next_address;
-        self.push(address, value)?;
+        self.push(address)?;
         self.directory.write(access, part, (address, value))?;
         // Below the number of accesses, which 32 bits count.
         self.next_address += 1;
@@ -109,6 +115,16 @@ fn check_count(found: usize) -> Result<(), PartitionError> {
     })
 }
 
+// === impl Memory ===
+
+impl<F> Memory<'_, F> {
+    /// The value of the address of an access; nothing for one access too many.
+    fn at(&mut self, access: usize) -> Option<&mut F> {
+        let address = *self.addresses.get(access)? as usize;
+        self.values.get_mut(address.checked_sub(1)?)
+    }
+}
+
 // === impl Accesses ===
 
 impl<'a, F: PrimeField> Accesses<'a, F> {
@@ -117,9 +133,13 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         Self::new(None, None, None)
     }
 
-    /// Accesses that are recorded.
-    pub(crate) fn recorded(recorder: &'a mut Recorder<F>) -> Self {
-        Self::new(None, None, Some(recorder))
+    /// Accesses by the addresses that a run before has recorded. Of a circuit that makes others, values mean nothing,
+    /// and the digest differs.
+    pub(crate) fn in_memory(memory: Memory<'a, F>) -> Self {
+        Self {
+            memory: Some(memory),
+            ..Self::new(None, None, None)
+        }
     }
 
     /// Accesses that are recorded, of a part whose trace has these variables.
@@ -143,6 +163,7 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
             variables,
             values,
             recorder,
+            memory: None,
             made: 0,
             constants: Vec::new(),
             hasher,
@@ -171,9 +192,10 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
         access: Access,
         part: usize,
     ) -> Result<Wire<F>, PartitionError> {
-        let recorded = match &mut self.recorder {
-            Some(recorder) => recorder.read(access, part)?,
-            None => F::zero(),
+        let recorded = match (&mut self.recorder, &mut self.memory) {
+            (Some(recorder), _) => recorder.read(access, part)?,
+            (None, Some(memory)) => memory.at(self.made).map_or(F::zero(), |value| *value),
+            (None, None) => F::zero(),
         };
         let traced = self.values.and_then(|values| values.get(self.made));
         let value = traced.copied().unwrap_or(recorded);
@@ -193,6 +215,9 @@ impl<'a, F: PrimeField> Accesses<'a, F> {
     ) -> Result<Option<Variable>, PartitionError> {
         if let Some(recorder) = &mut self.recorder {
             recorder.write(access, value, part)?;
+        }
+        if let Some(place) = self.memory.as_mut().and_then(|memory| memory.at(self.made)) {
+            *place = value;
         }
         Ok(self.next(access))
     }

@@ -131,8 +131,8 @@
 //! # What is held
 //!
 //! Parts are synthesised one after the other; no structure has all constraints. A [`Partition`] holds
-//! one constraint system for each class, and for all accesses two numbers of 32 bits; [`Traces`] hold
-//! one value for each access, [`States`] six field elements for each part.
+//! one constraint system for each class, and a number of 32 bits for each access and for each shared wire; [`Traces`]
+//! hold one value for each shared wire, [`States`] six field elements for each part.
 //!
 //! # The verifier alone
 //!

@@ -1,6 +1,7 @@
 //! A partition: what a circuit in parts fixes before there is any witness.
 
 use std::fmt;
+use std::ops::Range;
 
 use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::{CryptoRng, RngCore};
@@ -8,7 +9,7 @@ use proofmill_kernels::Poseidon2Field;
 use proofmill_r1cs::Assignment;
 use sha2::{Digest, Sha256};
 
-use crate::accesses::{MAX_ACCESSES, Recorder, Run};
+use crate::accesses::{MAX_ACCESSES, Memory, Recorder, Run};
 use crate::class::Class;
 use crate::memory_check::{self, Shape};
 use crate::plan::Plan;
@@ -44,14 +45,16 @@ pub(crate) struct PartRecord<F> {
     pub(crate) accesses: [u8; 32],
 }
 
-/// The values of all accesses to shared wires, public inputs included.
+/// The values of all accesses to shared wires, public inputs included: one for each wire, however often it is read.
 ///
 /// They are secret: `Debug` prints their number only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Traces<F> {
-    /// By part: the public inputs first.
+    /// The value of each address, those of the public inputs first: each has one.
     values: Vec<F>,
     public: usize,
+    /// The number of accesses.
+    accesses: usize,
 }
 
 // === impl Traces ===
@@ -62,6 +65,7 @@ impl<F> Traces<F> {
         &self.values[..self.public]
     }
 
+    /// The value of each address.
     pub(crate) fn values(&self) -> &[F] {
         &self.values
     }
@@ -139,6 +143,24 @@ impl<F: Poseidon2Field> Partition<F> {
     /// either trace.
     pub const fn num_accesses(&self) -> usize {
         self.plan.entries()
+    }
+
+    /// The number of addresses, one for each wire that parts share: the values that [`Traces`] have.
+    pub const fn num_addresses(&self) -> usize {
+        self.plan.num_addresses()
+    }
+
+    /// About the bytes that it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let constants = self
+            .parts
+            .iter()
+            .map(|part| size_of_val(&part.constants[..]));
+        let systems = self.classes.iter().map(|class| class.system().memory());
+        self.plan.bytes()
+            + size_of_val(&self.parts[..])
+            + constants.sum::<usize>()
+            + systems.sum::<usize>()
     }
 
     /// The classes, in the order of their first parts.
@@ -233,14 +255,22 @@ impl<F: Poseidon2Field> Partition<F> {
             public_inputs.len(),
         )?;
         check_length("parts", self.num_parts(), circuit.num_parts())?;
-        let mut recorder = Recorder::new(&public_inputs)?;
+        let public = public_inputs.len();
+        let mut values = public_inputs;
+        values.reserve_exact(self.plan.num_addresses() - public);
+        values.resize(self.plan.num_addresses(), F::zero());
         for (part, record) in self.parts.iter().enumerate() {
-            let run = synthesis::run_alone(circuit, part, Some(&mut recorder))?;
+            let memory = Memory {
+                addresses: self.plan.by_part(self.plan.range(part)),
+                values: &mut values,
+            };
+            let run = synthesis::trace(circuit, part, memory)?;
             record.check(part, &run)?;
         }
         Ok(Traces {
-            values: recorder.values,
-            public: public_inputs.len(),
+            values,
+            public,
+            accesses: self.plan.entries(),
         })
     }
 
@@ -256,11 +286,7 @@ impl<F: Poseidon2Field> Partition<F> {
     ) -> Result<PartTrace<F>, PartitionError> {
         self.part(part)?;
         self.check_traces(traces)?;
-        let range = self.plan.range(part);
-        Ok(PartTrace {
-            by_part: traces.values[range.clone()].to_vec(),
-            by_address: self.plan.sorted(range, &traces.values),
-        })
+        Ok(self.share(traces, self.plan.range(part)))
     }
 
     /// The states between parts at these challenges, which must be drawn after all parts' shares of
@@ -291,15 +317,8 @@ impl<F: Poseidon2Field> Partition<F> {
         salt_of: impl FnMut(usize) -> F,
     ) -> Result<States<F>, PartitionError> {
         self.check_traces(traces)?;
-        let by_address = self.plan.sorted(0..self.plan.entries(), &traces.values);
-        let values = &traces.values;
-        Ok(States::new(
-            &self.plan,
-            values,
-            &by_address,
-            challenges,
-            salt_of,
-        ))
+        let share = |range| self.share(traces, range);
+        Ok(States::new(&self.plan, share, challenges, salt_of))
     }
 
     /// All values of a part, for the system of its class. The part's code is run again, on the
@@ -341,6 +360,12 @@ impl<F: Poseidon2Field> Partition<F> {
         Ok(assignment)
     }
 
+    /// The value of each access, part after part.
+    #[cfg(test)]
+    pub(crate) fn values_by_part(&self, traces: &Traces<F>) -> Vec<F> {
+        self.share(traces, 0..self.plan.entries()).by_part
+    }
+
     #[cfg(test)]
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
@@ -354,7 +379,22 @@ impl<F: Poseidon2Field> Partition<F> {
     }
 
     fn check_traces(&self, traces: &Traces<F>) -> Result<(), PartitionError> {
-        check_length("values", self.plan.entries(), traces.values.len())
+        check_length("accesses", self.plan.entries(), traces.accesses)?;
+        check_length("values", self.plan.num_addresses(), traces.values.len())
+    }
+
+    /// Entries of both traces.
+    fn share(&self, traces: &Traces<F>, range: Range<usize>) -> PartTrace<F> {
+        let values = |addresses: &[u32]| -> Vec<F> {
+            let values = addresses.iter();
+            values
+                .map(|address| traces.values[*address as usize - 1])
+                .collect()
+        };
+        PartTrace {
+            by_part: values(self.plan.by_part(range.clone())),
+            by_address: values(&self.plan.by_address(range)),
+        }
     }
 }
 
@@ -371,7 +411,7 @@ fn add_part<F: Poseidon2Field>(
     let shape = match known {
         Some(class) => classes[class].shape(),
         None => Shape {
-            accesses: synthesis::run_alone(circuit, part, None)?.accesses,
+            accesses: synthesis::count(circuit, part)?.accesses,
             depth,
         },
     };

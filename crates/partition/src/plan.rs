@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use crate::public_state::are_sorted;
-
 /// The addresses of both traces. Addresses are numbers from 1 without gaps, those of the public
 /// inputs first; so are the entries of both traces: before the first part's come as many as there
 /// are public inputs.
@@ -11,8 +9,8 @@ use crate::public_state::are_sorted;
 pub(crate) struct Plan {
     /// The address of each access, part after part.
     by_part: Vec<u32>,
-    /// The place in `by_part` of each entry of the trace by address.
-    order: Vec<u32>,
+    /// The end of each address's entries in the trace by address.
+    ends: Vec<u32>,
     /// The first entry of each part, and the end.
     starts: Vec<usize>,
 }
@@ -20,7 +18,7 @@ pub(crate) struct Plan {
 // === impl Plan ===
 
 impl Plan {
-    /// Sorts the accesses: by address, and by place where the address is the same.
+    /// Counts the accesses of each address, which is their order by address.
     ///
     /// # Panics
     ///
@@ -48,17 +46,13 @@ impl Plan {
         {
             return Err("public inputs with the first addresses");
         }
-        let mut order: Vec<u32> = (0..by_part.len() as u32).collect();
-        order.sort_by_key(|place| by_part[*place as usize]);
-        let plan = Self {
-            by_part,
-            order,
-            starts,
-        };
-        let by_address = plan.order.iter().map(|place| plan.by_part[*place as usize]);
-        match are_sorted(by_address) {
-            true => Ok(plan),
-            false => Err("addresses without gaps"),
+        match ends(&by_part) {
+            Some(ends) => Ok(Self {
+                by_part,
+                ends,
+                starts,
+            }),
+            None => Err("addresses without gaps"),
         }
     }
 
@@ -70,6 +64,11 @@ impl Plan {
     /// The number of entries of each trace, those of public inputs included.
     pub(crate) const fn entries(&self) -> usize {
         self.by_part.len()
+    }
+
+    /// The number of addresses, which are numbers from 1.
+    pub(crate) const fn num_addresses(&self) -> usize {
+        self.ends.len()
     }
 
     /// The address of each access, part after part, public inputs first.
@@ -94,23 +93,64 @@ impl Plan {
 
     /// Addresses of the trace by address.
     pub(crate) fn by_address(&self, range: Range<usize>) -> Vec<u32> {
-        let addresses = self.order[range].iter();
+        let mut addresses = Vec::with_capacity(range.len());
+        let mut address = self.address_of(range.start);
+        for entry in range {
+            while self.ends[address as usize - 1] as usize <= entry {
+                address += 1;
+            }
+            addresses.push(address);
+        }
         addresses
-            .map(|place| self.by_part[*place as usize])
-            .collect()
     }
 
     /// The address before a part's share of the trace by address; 0 where there is none.
     pub(crate) fn address_before(&self, part: usize) -> u32 {
         let last = self.starts[part].checked_sub(1);
-        last.map_or(0, |entry| self.by_part[self.order[entry] as usize])
+        last.map_or(0, |entry| self.address_of(entry))
     }
 
-    /// Values of the trace by address, from those of the trace by part.
-    pub(crate) fn sorted<F: Copy>(&self, range: Range<usize>, values: &[F]) -> Vec<F> {
-        let places = self.order[range].iter();
-        places.map(|place| values[*place as usize]).collect()
+    /// The address of an entry of the trace by address; one beyond the last for one beyond the last.
+    fn address_of(&self, entry: usize) -> u32 {
+        1 + self.ends.partition_point(|end| *end as usize <= entry) as u32
     }
+
+    /// The bytes that it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.by_part[..]) + size_of_val(&self.ends[..]) + size_of_val(&self.starts[..])
+    }
+
+    /// Values of the trace by address, from those of the trace by part, which need not be the same at each access of
+    /// an address.
+    #[cfg(test)]
+    pub(crate) fn sorted<F: Copy>(&self, range: Range<usize>, values: &[F]) -> Vec<F> {
+        let mut order: Vec<usize> = (0..self.by_part.len()).collect();
+        order.sort_by_key(|place| self.by_part[*place]);
+        order[range].iter().map(|place| values[*place]).collect()
+    }
+}
+
+/// The end of each address's entries when accesses are sorted; nothing if addresses are not the numbers from 1 to the
+/// largest.
+fn ends(by_part: &[u32]) -> Option<Vec<u32>> {
+    let largest = by_part.iter().max().map_or(0, |address| *address as usize);
+    // Without gaps there are no more addresses than accesses.
+    if largest > by_part.len() {
+        return None;
+    }
+    let mut ends = vec![0u32; largest];
+    for address in by_part {
+        *ends.get_mut((*address as usize).checked_sub(1)?)? += 1;
+    }
+    let mut total = 0;
+    for end in &mut ends {
+        if *end == 0 {
+            return None;
+        }
+        total += *end;
+        *end = total;
+    }
+    Some(ends)
 }
 
 #[cfg(test)]

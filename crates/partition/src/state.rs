@@ -7,7 +7,7 @@ use proofmill_kernels::Poseidon2Field;
 use crate::plan::Plan;
 use crate::public_state::{Challenges, Running};
 use crate::tree::{Leaf, Path, Tree};
-use crate::{Opening, PartitionError};
+use crate::{Opening, PartTrace, PartitionError};
 
 /// The states before and after each part, in a tree.
 #[derive(Clone, Debug)]
@@ -20,22 +20,22 @@ pub struct States<F> {
 // === impl States ===
 
 impl<F: Poseidon2Field> States<F> {
-    /// The states that the values of both traces make, with a salt for each part's.
+    /// The states that the values of both traces make, of which one part's are asked for at a time; with a salt for
+    /// each part's.
     pub(crate) fn new(
         plan: &Plan,
-        by_part: &[F],
-        by_address: &[F],
+        mut share: impl FnMut(Range<usize>) -> PartTrace<F>,
         challenges: Challenges<F>,
         mut salt_of: impl FnMut(usize) -> F,
     ) -> Self {
         let mut running = Running::new(challenges);
         let mut leaf = |range: Range<usize>, salt: F| {
-            let addresses = plan.by_address(range.clone());
+            let values = share(range.clone());
             running.advance(
                 plan.by_part(range.clone()).iter().copied(),
-                &by_part[range.clone()],
-                addresses.into_iter(),
-                &by_address[range],
+                &values.by_part,
+                plan.by_address(range).into_iter(),
+                &values.by_address,
             );
             running.leaf(salt)
         };

@@ -7,7 +7,7 @@ use ark_relations::gr1cs::{
 use proofmill_kernels::Poseidon2Field;
 use proofmill_r1cs::{Assignment, R1cs, R1csError};
 
-use crate::accesses::{Accesses, Recorder, Run};
+use crate::accesses::{Accesses, Memory, Recorder, Run};
 use crate::gadgets::Synthesizer;
 use crate::memory_check::{MemoryCheck, Sections, Shape};
 use crate::part::Wires;
@@ -44,28 +44,37 @@ where
     }
 }
 
-/// Runs a part's code without its constraints' matrices: for values if there is a witness, else only
-/// to see its accesses.
-pub(crate) fn run_alone<F: Poseidon2Field>(
+/// Runs a part's code without a witness, only to see its accesses.
+pub(crate) fn count<F: Poseidon2Field>(
     circuit: &impl PartitionedCircuit<F>,
     part: usize,
-    recorder: Option<&mut Recorder<F>>,
+) -> Result<Run<F>, PartitionError> {
+    run_alone(circuit, part, SynthesisMode::Setup, Accesses::counted())
+}
+
+/// Runs a part's code with its witness for the values that it writes to shared wires.
+pub(crate) fn trace<F: Poseidon2Field>(
+    circuit: &impl PartitionedCircuit<F>,
+    part: usize,
+    memory: Memory<'_, F>,
+) -> Result<Run<F>, PartitionError> {
+    let mode = SynthesisMode::Prove {
+        construct_matrices: false,
+        generate_lc_assignments: false,
+    };
+    run_alone(circuit, part, mode, Accesses::in_memory(memory))
+}
+
+/// Runs a part's code without its memory check.
+fn run_alone<F: Poseidon2Field>(
+    circuit: &impl PartitionedCircuit<F>,
+    part: usize,
+    mode: SynthesisMode,
+    accesses: Accesses<'_, F>,
 ) -> Result<Run<F>, PartitionError> {
     let cs = ConstraintSystem::new_ref();
     cs.set_optimization_goal(OptimizationGoal::Constraints);
-    let accesses = match recorder {
-        Some(recorder) => {
-            cs.set_mode(SynthesisMode::Prove {
-                construct_matrices: false,
-                generate_lc_assignments: false,
-            });
-            Accesses::recorded(recorder)
-        }
-        None => {
-            cs.set_mode(SynthesisMode::Setup);
-            Accesses::counted()
-        }
-    };
+    cs.set_mode(mode);
     run(circuit, part, &cs, accesses)
 }
 

@@ -32,9 +32,9 @@ Examples:
   proofmill partition prove tree --memory 4GiB \\
                             --witness leaves --proof tree.proof --public tree.public.json
 
-One part is held at a time. What was done is kept in a journal beside the proof until the proof is
-written: stopped by Ctrl-C, a signal or a power cut, the same command goes on where it was. The
-journal is secret: with the proof it would tell the witness.";
+One part is held at a time, within --memory. What was done is kept in a journal beside the proof
+until the proof is written: stopped by Ctrl-C, a signal or a power cut, the same command goes on
+where it was. The journal is secret: with the proof it would tell the witness.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
@@ -153,8 +153,9 @@ pub(crate) struct PartitionProve {
     /// The journal of what was done [default: the proof's path with `.journal`].
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
-    /// Hold the key in use with multiples of its points, in about so much memory: faster, if many parts share
-    /// it [default: points as they are, and no more].
+    /// The most memory that this process may take. Keys are held in the fastest form that fits: with multiples of their
+    /// points, as they are, or in their files. Too little is refused before anything large is read [default: no
+    /// bound, and keys as they are].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
     #[command(flatten)]

@@ -147,6 +147,111 @@ fn a_killed_prover_goes_on_where_it_was() {
     run(here, VERIFY).succeeded();
 }
 
+/// The bound is for all of the process's memory, and too little is refused before there is a journal.
+#[test]
+fn memory_is_bounded() {
+    let folder = folder();
+    let here = folder.path();
+    let circuit = ["squarings", "--parts", "24", "--squarings", "8000"];
+    setup(here, &circuit);
+    fs::write(here.join("witness"), [7; 32]).expect("written");
+    let info = run(here, ["partition", "info", "keys", "--json"])
+        .succeeded()
+        .json();
+    let of = |name: &str| info["memory"][name].as_u64().expect("bytes");
+    assert!(of("mapped_bytes") < of("plain_bytes"), "{info}");
+    let made = run(here, PROVE.iter().chain(&["--json"]))
+        .succeeded()
+        .json();
+    assert_eq!(made["memory"]["keys"], "plain", "{made}");
+    // The program itself; it is not the same to the page in each run.
+    let own = made["memory"]["expected_bytes"].as_u64().expect("bytes") - of("plain_bytes");
+    let page = 1 << 20;
+    let with = |memory: u64| {
+        let memory = format!("{memory}B");
+        run(here, PROVE.iter().chain(&["--json", "--memory", &memory]))
+    };
+    for (memory, why) in [
+        (1, "alone take"),
+        (own + of("mapped_bytes") - page, "at least"),
+    ] {
+        let told = with(memory).failed(1, why);
+        assert!(told.stderr.contains("give it more memory"), "{told:?}");
+        assert!(!here.join("proof.journal").exists());
+    }
+    for (memory, keys) in [
+        (own + of("mapped_bytes") + page, "mapped"),
+        (own + of("plain_bytes") + page, "plain"),
+        (1 << 30, "prepared"),
+    ] {
+        let made = with(memory).succeeded().json();
+        assert_eq!(made["memory"]["keys"], keys, "{made}");
+        let of = |name: &str| made["memory"][name].as_u64().expect("bytes");
+        assert!(of("expected_bytes") <= memory, "{made}");
+        assert!(of("peak_bytes") <= memory, "{made}");
+        run(here, VERIFY).succeeded();
+    }
+}
+
+/// `proofmill verify` finds them among others, with the public inputs in JSON or in bytes.
+#[test]
+fn proofs_are_found_in_folders_and_by_their_path() {
+    for curve in ["bn254", "bls12-381"] {
+        let folder = folder();
+        let here = folder.path();
+        setup(here, &["squarings", "--parts", "3", "--curve", curve]);
+        fs::write(here.join("witness"), [7; 32]).expect("written");
+        run(here, PROVE).succeeded();
+        let all = here.join("all");
+        fs::create_dir(&all).expect("made");
+        fs::copy(here.join("keys/verifying.key"), all.join("verifying.key")).expect("copied");
+        // The same proof under the names that a statement may have.
+        let names = [
+            ("proof", "public.json"),
+            ("a.proof", "a.json"),
+            ("b.proof", "b.public.json"),
+        ];
+        for (proof, public) in names {
+            fs::copy(here.join("proof"), all.join(proof)).expect("copied");
+            fs::copy(here.join("public.json"), all.join(public)).expect("copied");
+        }
+        let ran = run(here, ["verify", "all"]).succeeded();
+        assert!(ran.stdout.starts_with("3 proofs: 3 valid"), "{ran:?}");
+        let ran = run(here, ["verify", "all/a.proof", "--json"]).succeeded();
+        let first: Value =
+            serde_json::from_str(ran.stdout.lines().next().expect("a line")).expect("JSON");
+        assert_eq!(first["kind"], format!("partition-{curve}"));
+        assert_eq!(first["statement"], "all/a.json");
+        assert_eq!(first["key"], "all/verifying.key");
+        let named = [
+            "verify",
+            "proof",
+            "--key",
+            "keys/verifying.key",
+            "--inputs",
+            "public.json",
+        ];
+        run(here, named).succeeded();
+        run(here, ["verify", "proof"]).failed(3, "no verifying.key beside it");
+
+        // In bytes, of which the first is the number's lowest.
+        fs::remove_file(all.join("a.json")).expect("removed");
+        let mut bytes = [0; 32];
+        bytes[0] = 1;
+        fs::write(all.join("a.public"), bytes).expect("written");
+        let said = run(here, ["verify", "all"]).failed(1, "1 of 3 proofs is not valid");
+        assert!(
+            said.stdout.starts_with("INVALID  all/a.proof: "),
+            "{said:?}"
+        );
+        fs::write(all.join("b.public.json"), "[\"1\"]").expect("written");
+        run(here, ["verify", "all"]).failed(1, "2 of 3 proofs are not valid");
+        // What is no list of numbers is nobody's statement.
+        fs::write(all.join("b.public.json"), "[\"1\"").expect("written");
+        run(here, ["verify", "all/b.proof"]).failed(3, "cut short");
+    }
+}
+
 #[test]
 fn what_was_changed_is_refused() {
     let folder = folder();

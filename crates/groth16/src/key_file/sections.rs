@@ -1,10 +1,14 @@
 //! The parts of a key file's body.
 
+use std::sync::Arc;
+
+use proofmill_kernels::MsmGroup;
 use proofmill_r1cs::iden3::MappedFile;
 
 use super::{Head, KeyError, little_endian};
 use crate::encoding::{read_points, uncompressed_size};
 use crate::keys::{SparseQuery, VerifyingKey};
+use crate::mapped_points::MappedPoints;
 use crate::{Engine, PointGroup};
 
 /// The body of a file whose size was checked against its head, cut into sections.
@@ -39,7 +43,7 @@ impl<'a> Sections<'a> {
             .ok_or(KeyError::Point { section })
     }
 
-    fn indices(
+    pub(super) fn indices(
         &mut self,
         count: usize,
         variables: usize,
@@ -60,6 +64,19 @@ impl<'a> Sections<'a> {
         } else {
             Err(KeyError::Index { section })
         }
+    }
+
+    /// Points that stay in the file, which the body is mapped from.
+    pub(crate) fn mapped_points<G: MsmGroup<Affine: PointGroup>>(
+        &mut self,
+        count: usize,
+        file: &Arc<MappedFile>,
+        section: &'static str,
+    ) -> Result<MappedPoints<G>, KeyError> {
+        let bytes = self.take(count * uncompressed_size::<G::Affine>());
+        let start = bytes.as_ptr() as usize - file.as_ptr() as usize;
+        MappedPoints::new(Arc::clone(file), start..start + bytes.len())
+            .ok_or(KeyError::Point { section })
     }
 
     pub(super) fn query<A: PointGroup>(

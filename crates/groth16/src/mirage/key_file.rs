@@ -7,15 +7,18 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use proofmill_r1cs::R1cs;
 use proofmill_r1cs::iden3::{MappedFile, Visibility, write_whole};
 use sha2::{Digest, Sha256};
 
-use super::{ProvingKey, VerifyingKey};
+use super::{ProvingKey, ResidentKey, VerifyingKey};
+use crate::bases::HeldBases;
 use crate::encoding::{uncompressed_size, write_points};
 use crate::key_file::{
-    CHECKSUM_BYTES, PREFIX_BYTES, Sections, little_endian, open, read_prefix, read_unchanged,
-    refused, write_prefix,
+    CHECKSUM_BYTES, MappedKey, PREFIX_BYTES, Sections, little_endian, open, read_prefix,
+    read_unchanged, refused, write_prefix,
 };
 use crate::{Check, Engine, KeyError};
 
@@ -23,19 +26,40 @@ const PROVING: u32 = 3;
 const VERIFYING: u32 = 4;
 const HEAD_BYTES: usize = PREFIX_BYTES + 8;
 
-/// A file whose head and checksum were checked.
+/// What a proving key's file says of itself, before any point of it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProvingKeyInfo {
+    /// The number of committed variables.
+    pub committed: usize,
+    /// That of the plain key.
+    pub plain: crate::ProvingKeyInfo,
+    /// The bytes of the file.
+    pub file_bytes: u64,
+}
+
+/// A file whose head was checked, and mostly its checksum.
 struct Parts<'a> {
     committed: usize,
     /// η₂ and so on.
     own: &'a [u8],
     /// The content of the plain key's file.
     plain: &'a [u8],
+    before: &'a [u8],
+    checksum: &'a [u8],
 }
 
 // === impl Parts ===
 
 impl<'a> Parts<'a> {
     fn read<E: Engine>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
+        let parts = Self::split::<E>(bytes, kind)?;
+        if checksum_of(parts.before, parts.plain) != parts.checksum {
+            return Err(KeyError::Checksum);
+        }
+        Ok(parts)
+    }
+
+    fn split<E: Engine>(bytes: &'a [u8], kind: u32) -> Result<Self, KeyError> {
         let total = bytes.len() as u64;
         let count = read_prefix::<E>(kind, bytes, HEAD_BYTES, total)?;
         let committed = u32::try_from(little_endian(count)).map_err(|_| KeyError::Lengths)?;
@@ -58,13 +82,12 @@ impl<'a> Parts<'a> {
         }
         let (before, rest) = bytes.split_at(HEAD_BYTES + own as usize);
         let (plain, checksum) = rest.split_at(rest.len() - CHECKSUM_BYTES);
-        if checksum_of(before, plain) != checksum {
-            return Err(KeyError::Checksum);
-        }
         Ok(Self {
             committed: committed as usize,
             own: &before[HEAD_BYTES..],
             plain,
+            before,
+            checksum,
         })
     }
 
@@ -109,6 +132,84 @@ fn join(before: &[u8], plain: &[u8]) -> Vec<u8> {
 fn save(path: &Path, before: &[u8], plain: &[u8]) -> Result<(), KeyError> {
     write_whole(path, Visibility::Private, |file| write(file, before, plain))
         .map_err(|error| refused(path, error))
+}
+
+// === impl ResidentKey ===
+
+impl<E: Engine> ResidentKey<E> {
+    /// Holds a key whose points stay in its file, and the circuit it is for: for as little memory as can be. Each
+    /// product decodes them anew, [`MAPPED_WINDOW`](crate::MAPPED_WINDOW) at a time.
+    ///
+    /// The file has to stay as it is. Proofs made after somebody wrote to it do not verify; if it was
+    /// shortened, the process ends. To replace it by renaming another over it does no harm.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile;
+    /// [`KeyError::Circuit`] if it is for another circuit.
+    pub fn map(path: &Path, r1cs: Arc<R1cs<E::ScalarField>>) -> Result<Self, KeyError> {
+        let file = Arc::new(open(path)?);
+        let key = read_unchanged(path, &file, |_| Self::mapped(&file, r1cs));
+        file.release(&file);
+        key
+    }
+
+    fn mapped(file: &Arc<MappedFile>, r1cs: Arc<R1cs<E::ScalarField>>) -> Result<Self, KeyError> {
+        let parts = Parts::read::<E>(file, PROVING)?;
+        if parts.committed > r1cs.num_witness() {
+            return Err(KeyError::Circuit);
+        }
+        let start = parts.plain.as_ptr() as usize - file.as_ptr() as usize;
+        let plain = MappedKey::read(file, start..start + parts.plain.len())?;
+        let mut sections = parts.sections(false, Some(file));
+        let eta_g2 = sections.point("eta")?;
+        let eta_g1 = sections.point("eta in the first group")?;
+        let committed = sections.mapped_points(parts.committed, file, "committed variables")?;
+        let plain = crate::ResidentKey::mapped(plain, r1cs).map_err(|_| KeyError::Circuit)?;
+        Ok(Self {
+            plain: Arc::new(plain),
+            committed: HeldBases::Mapped(committed),
+            eta_g1,
+            eta_g2,
+        })
+    }
+}
+
+// === impl ProvingKeyInfo ===
+
+impl ProvingKeyInfo {
+    /// Reads the heads of a key file over a curve.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] if there is no such file, or it is no proving key of Mirage.
+    pub fn of<E: Engine>(path: &Path) -> Result<Self, KeyError> {
+        let file = open(path)?;
+        let parts = Parts::split::<E>(&file, PROVING)?;
+        Ok(Self {
+            committed: parts.committed,
+            plain: crate::ProvingKeyInfo::of_bytes::<E>(parts.plain)?,
+            file_bytes: file.len() as u64,
+        })
+    }
+
+    /// The bytes that the key takes in memory, its points as they are.
+    pub fn plain_bytes<E: Engine>(&self) -> u64 {
+        let plain = &self.plain;
+        let own = self.committed as u64 * size_of::<E::G1Affine>() as u64;
+        let of_queries = plain
+            .points
+            .plain_bytes::<E>(plain.domain as u64, plain.instance as u64);
+        own + of_queries
+    }
+
+    /// The bytes that the key takes in memory if its points stay in the file.
+    pub fn mapped_bytes<E: Engine>(&self) -> u64 {
+        let points = &self.plain.points;
+        let indices = points.a + points.b_g1 + points.l;
+        let instance = self.plain.instance as u64 * size_of::<E::G1Affine>() as u64;
+        size_of::<u32>() as u64 * indices + instance
+    }
 }
 
 // === impl VerifyingKey ===

@@ -74,6 +74,7 @@ mod verify;
 
 pub use circuit::{CommittedR1cs, CommittedR1csError, unbound_variables};
 pub use commitment::{Commitment, CommitmentError, Opening, OpeningError, commit};
+pub use key_file::ProvingKeyInfo;
 pub use keys::{ProvingKey, VerifyingKey};
 pub use prove::{Prover, prove};
 pub use resident::ResidentKey;

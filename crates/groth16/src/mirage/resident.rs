@@ -12,10 +12,10 @@ use crate::{Engine, ProveError, Residency};
 
 /// A key with its circuit, held for many commitments and proofs.
 pub struct ResidentKey<E: Engine> {
-    plain: Arc<crate::ResidentKey<E>>,
-    committed: HeldBases<E::G1>,
-    eta_g1: E::G1Affine,
-    eta_g2: E::G2Affine,
+    pub(super) plain: Arc<crate::ResidentKey<E>>,
+    pub(super) committed: HeldBases<E::G1>,
+    pub(super) eta_g1: E::G1Affine,
+    pub(super) eta_g2: E::G2Affine,
 }
 
 // === impl ResidentKey ===

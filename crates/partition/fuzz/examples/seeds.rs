@@ -5,8 +5,13 @@ use std::path::Path;
 use proofmill_partition_fuzz::seeds;
 
 fn main() -> std::io::Result<()> {
-    let targets: [(&str, Vec<Vec<u8>>); 2] =
-        [("decode", seeds::decode()), ("proof", seeds::proof())];
+    let targets: [(&str, Vec<Vec<u8>>); 5] = [
+        ("decode", seeds::decode()),
+        ("proof", seeds::proof()),
+        ("journal", seeds::journal()),
+        ("keys", seeds::keys()),
+        ("statement", seeds::statement()),
+    ];
     for (target, inputs) in targets {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("corpus")

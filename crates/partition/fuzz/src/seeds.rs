@@ -2,12 +2,14 @@
 
 use std::io::Cursor;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ark_bn254::Fr;
 use ark_relations::gr1cs::{LinearCombination, Variable};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_aggregation::Srs;
-use proofmill_groth16::mirage::{ProvingKey, Setup};
+use proofmill_groth16::mirage::{CommittedR1cs, ProvingKey, Setup};
 use proofmill_groth16::{Bn254, Residency};
 use proofmill_partition::proof::{
     ClassKeys, Index, Journal, PartitionProof, Prover, Step, VerifyingKey,
@@ -24,6 +26,8 @@ pub struct Proved {
     pub public_inputs: Vec<Fr>,
     /// The proof.
     pub proof: PartitionProof<Bn254>,
+    /// The content of the journal that it was made with.
+    pub journal: Vec<u8>,
 }
 
 /// The modulus of BN254's scalar field, little-endian.
@@ -109,12 +113,18 @@ impl Proved {
             srs: &srs,
             keys: &keys,
         };
+        let path = temporary("journal");
+        let _ = std::fs::remove_file(&path);
+        let mut journal = Journal::open(&path, rng).expect("a new journal");
         let go_on = |_: Step| ControlFlow::Continue(());
-        let proof = prover.prove(&circuit, &mut Journal::in_memory(rng), rng, go_on);
+        let proof = prover.prove(&circuit, &mut journal, rng, go_on);
+        let bytes = std::fs::read(&path).expect("a journal");
+        journal.remove().expect("removed");
         Self {
             key: index.verifying_key().clone(),
             public_inputs: circuit.public_inputs(),
             proof: proof.expect("the statement is true"),
+            journal: bytes,
         }
     }
 }
@@ -129,6 +139,52 @@ impl Default for Proved {
 pub fn proof() -> Vec<Vec<u8>> {
     let proved = Proved::new();
     vec![proved.proof.to_bytes(), proved.key.to_bytes()]
+}
+
+/// Journals: whole, with half of the commitments, and without a record.
+pub fn journal() -> Vec<Vec<u8>> {
+    let whole = Proved::new().journal;
+    let cut = [whole.len(), 128 + 53 + 20, 128];
+    cut.into_iter().map(|end| whole[..end].to_vec()).collect()
+}
+
+/// Public inputs in JSON and in bytes.
+pub fn statement() -> Vec<Vec<u8>> {
+    let json = [r#"["3"]"#, r#"["3", "12345678901234567890"]"#, "[]"];
+    let json = json.map(|text| text.as_bytes().to_vec());
+    let bytes = VerifyingKey::<Bn254>::encode_statement(&[Fr::from(3u64)]);
+    json.into_iter().chain([bytes]).collect()
+}
+
+/// Keys of a small system, the same at every call.
+pub fn keys() -> Vec<Vec<u8>> {
+    let rng = &mut StdRng::seed_from_u64(31);
+    let system = smallest_system();
+    let system = CommittedR1cs::new(&system, 1).expect("bound");
+    let key = Setup::<Bn254>::new(rng)
+        .key(system, rng)
+        .expect("a small system");
+    vec![key.to_bytes(), key.vk().to_bytes()]
+}
+
+/// A few constraints with a committed variable.
+pub fn smallest_system() -> R1cs<Fr> {
+    let one = Fr::from(1u64);
+    // The public input is the square of the committed variable, which is that of another.
+    let rows = [
+        vec![vec![(one, 2)], vec![(one, 3)]],
+        vec![vec![(one, 2)], vec![(one, 3)]],
+        vec![vec![(one, 1)], vec![(one, 2)]],
+    ];
+    R1cs::from_rows(2, 2, rows).expect("a system")
+}
+
+/// A file of this process, each name another.
+pub fn temporary(name: &str) -> PathBuf {
+    let process = std::process::id();
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("proofmill-partition-{process}-{count}-{name}"))
 }
 
 /// A file written from the description of the format alone: classes with a number of accesses, the

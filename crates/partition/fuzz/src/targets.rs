@@ -1,19 +1,33 @@
 //! Functions that feed hostile bytes to the code under test. Each ends the process, by a panic, if
 //! it finds a defect.
 
-use std::sync::LazyLock;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
 
 use ark_bn254::Fr;
-use proofmill_groth16::Bn254;
-use proofmill_partition::proof::{PartitionProof, VerifyingKey};
+use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_groth16::mirage::{self, ProvingKey, ProvingKeyInfo, ResidentKey};
+use proofmill_groth16::snarkjs::{inputs_from_json, inputs_to_json};
+use proofmill_groth16::{Bn254, Check, Residency};
+use proofmill_partition::proof::{Journal, PartitionProof, VerifyingKey};
 use proofmill_partition::{Challenges, Partition};
+use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
 
-use super::seeds::{Proved, Squares};
+use super::seeds::{Proved, Squares, smallest_system, temporary};
 
 const CHECKSUM_BYTES: usize = 32;
 
+/// Bytes of a journal's head, and of its records over BN254.
+const JOURNAL_HEAD_BYTES: usize = 128;
+const COMMITMENT_BYTES: usize = 53;
+const PROOF_BYTES: usize = 149;
+
 static PROVED: LazyLock<Proved> = LazyLock::new(Proved::new);
+static SYSTEM: LazyLock<Arc<R1cs<Fr>>> = LazyLock::new(|| Arc::new(smallest_system()));
+/// Inputs that are read from files.
+static JOURNAL: LazyLock<PathBuf> = LazyLock::new(|| temporary("journal"));
+static KEY: LazyLock<PathBuf> = LazyLock::new(|| temporary("key"));
 
 /// Bytes as a partition's file, as they are and with the checksum that they should have: what is read
 /// is written again as it was, and used.
@@ -31,6 +45,121 @@ pub fn proof(bytes: &[u8]) {
     if let Some(sealed) = sealed(bytes) {
         proof_as_it_is(&sealed);
     }
+}
+
+/// Bytes as a journal's file, as they are and with the checksums that its head and its records should have: it has no
+/// more than was made.
+pub fn journal(bytes: &[u8]) {
+    journal_as_it_is(bytes);
+    let mut sealed = bytes.to_vec();
+    if seal_journal(&mut sealed).is_some() {
+        journal_as_it_is(&sealed);
+    }
+}
+
+/// Bytes as the keys of a class, as they are and with the checksums that they should have: what is read is written again
+/// as it was, and a key that stays in its file is read as one in memory.
+pub fn keys(bytes: &[u8]) {
+    keys_as_they_are(bytes);
+    let mut sealed = bytes.to_vec();
+    if seal_key(&mut sealed).is_some() {
+        keys_as_they_are(&sealed);
+    }
+}
+
+/// Bytes as public inputs, in JSON and as the verifier of many proofs takes them.
+pub fn statement(bytes: &[u8]) {
+    if let Ok(inputs) = inputs_from_json::<Fr>(bytes) {
+        let json = inputs_to_json(&inputs);
+        let again = inputs_from_json::<Fr>(json.as_bytes());
+        assert!(again.is_ok_and(|again| again == inputs));
+    }
+    let key = &PROVED.key;
+    if let Ok(inputs) = key.decode_statement(bytes) {
+        assert!(VerifyingKey::<Bn254>::encode_statement(&inputs) == bytes);
+        assert_eq!(inputs.len(), PROVED.public_inputs.len());
+    }
+}
+
+fn journal_as_it_is(bytes: &[u8]) {
+    let path = &*JOURNAL;
+    std::fs::write(path, bytes).expect("a file for inputs");
+    let rng = &mut StdRng::seed_from_u64(1);
+    if let Ok(journal) = Journal::<Bn254>::open(path, rng) {
+        let (commitments, proofs) = journal.progress();
+        let records = bytes.len().saturating_sub(JOURNAL_HEAD_BYTES);
+        assert!(commitments * COMMITMENT_BYTES + proofs * PROOF_BYTES <= records);
+    }
+}
+
+/// The checksum of a journal's head, and of each whole record after it.
+fn seal_journal(bytes: &mut [u8]) -> Option<()> {
+    let (head, mut records) = bytes.split_at_mut_checked(JOURNAL_HEAD_BYTES)?;
+    let (content, checksum) = head.split_last_chunk_mut::<CHECKSUM_BYTES>()?;
+    checksum.copy_from_slice(&Sha256::digest(content));
+    let head = *checksum;
+    while let Some(kind) = records.first() {
+        let length = match kind {
+            1 => COMMITMENT_BYTES,
+            2 => PROOF_BYTES,
+            _ => break,
+        };
+        let Some((record, rest)) = records.split_at_mut_checked(length) else {
+            break;
+        };
+        let (content, checksum) = record.split_last_chunk_mut::<16>()?;
+        let digest = Sha256::new().chain_update(head).chain_update(content);
+        checksum.copy_from_slice(&digest.finalize()[..16]);
+        records = rest;
+    }
+    Some(())
+}
+
+fn keys_as_they_are(bytes: &[u8]) {
+    if let Ok(read) = mirage::VerifyingKey::<Bn254>::from_bytes(bytes) {
+        assert!(read.to_bytes() == bytes, "one encoding");
+        let _ = read.require_secure();
+    }
+    let read = ProvingKey::<Bn254>::from_bytes(bytes, Check::Checksum);
+    let whole = ProvingKey::<Bn254>::from_bytes(bytes, Check::Full);
+    assert!(read.is_ok() || whole.is_err(), "no check is left out");
+    let path = &*KEY;
+    std::fs::write(path, bytes).expect("a file for inputs");
+    let info = ProvingKeyInfo::of::<Bn254>(path);
+    let mapped = ResidentKey::<Bn254>::map(path, Arc::clone(&SYSTEM));
+    let Ok(read) = read else {
+        assert!(mapped.is_err(), "of no key");
+        return;
+    };
+    let info = info.expect("a key has a head");
+    assert_eq!(info.committed, read.committed.len());
+    assert_eq!(info.plain.variables, read.plain.variables);
+    let held = ResidentKey::new(read, Arc::clone(&SYSTEM), Residency::Plain);
+    match (held, mapped) {
+        (Ok(held), Ok(mapped)) => assert!(held.vk() == mapped.vk()),
+        (held, mapped) => assert_eq!(held.is_ok(), mapped.is_ok()),
+    }
+}
+
+/// The checksum of a plain key in a key, and of the key.
+fn seal_key(bytes: &mut [u8]) -> Option<()> {
+    let committed = u64::from_le_bytes(*bytes.get(32..)?.first_chunk()?);
+    let own = match bytes.get(12)? {
+        3 => {
+            128 + 64
+                + 64 * usize::try_from(committed)
+                    .ok()
+                    .filter(|count| *count < 1000)?
+        }
+        _ => 128,
+    };
+    let (before, rest) = bytes.split_at_mut_checked(40 + own)?;
+    let (plain, checksum) = rest.split_last_chunk_mut::<CHECKSUM_BYTES>()?;
+    let (content, of_plain) = plain.split_last_chunk_mut::<CHECKSUM_BYTES>()?;
+    of_plain.copy_from_slice(&Sha256::digest(content));
+    let digest = Sha256::new().chain_update(before).chain_update(of_plain);
+    checksum.copy_from_slice(&digest.finalize());
+    Some(())
 }
 
 fn proof_as_it_is(bytes: &[u8]) {

@@ -11,6 +11,7 @@ use proofmill_groth16::mirage::{
 };
 use proofmill_groth16::{Check, InsecureKey, KeyError, ProveError, Residency, VerifyError};
 
+use super::memory::KeyForm;
 use super::verifier::{MAX_PUBLIC_INPUTS, VerifyingKey};
 use super::{PartitionEngine, SHARED};
 use crate::Partition;
@@ -35,6 +36,11 @@ pub enum ClassKeys<E: PartitionEngine> {
         folder: PathBuf,
         /// The way a key is held while it is used.
         residency: Residency,
+    },
+    /// In a folder, as for `Files`, where their points stay: each proof reads all of its key again.
+    Mapped {
+        /// The folder.
+        folder: PathBuf,
     },
 }
 
@@ -253,6 +259,18 @@ impl<E: PartitionEngine> ClassKeys<E> {
         folder.join(format!("class-{class}.pk"))
     }
 
+    /// Those in a folder, each held in this form while it is used.
+    pub fn in_folder(folder: PathBuf, form: KeyForm) -> Self {
+        let residency = match form {
+            KeyForm::Mapped => return Self::Mapped { folder },
+            KeyForm::Plain => Residency::Plain,
+            KeyForm::Prepared { memory_limit } => Residency::Prepared {
+                memory_limit: usize::try_from(memory_limit).unwrap_or(usize::MAX),
+            },
+        };
+        Self::Files { folder, residency }
+    }
+
     /// Holds all keys, in the order of classes.
     ///
     /// # Errors
@@ -299,6 +317,12 @@ impl<E: PartitionEngine> ClassKeys<E> {
                 let key = ProvingKey::load(&Self::path(folder, class), Check::Checksum)
                     .map_err(|source| IndexError::Key { class, source })?;
                 resident(partition, class, key, *residency)
+            }
+            Self::Mapped { folder } => {
+                let system = Arc::clone(partition.classes()[class].system());
+                let key = ResidentKey::map(&Self::path(folder, class), system);
+                let key = key.map_err(|source| IndexError::Key { class, source })?;
+                Ok(Arc::new(key))
             }
         }
     }

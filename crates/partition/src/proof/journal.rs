@@ -49,6 +49,8 @@ pub struct Journal<E: PartitionEngine> {
 #[derive(Debug)]
 struct Made<E: PartitionEngine> {
     witness: [u8; TAG_BYTES],
+    parts: usize,
+    /// Up to the last part that has one, until the journal is bound to a witness.
     commitments: Vec<Option<Commitment<E>>>,
     proofs: Vec<Option<Proof<E>>>,
 }
@@ -207,17 +209,22 @@ impl<E: PartitionEngine> Journal<E> {
         witness: [u8; TAG_BYTES],
         parts: usize,
     ) -> Result<(), JournalError> {
-        if let Some(made) = &self.made {
-            let is_same = made.witness == witness && made.commitments.len() == parts;
+        if let Some(made) = &mut self.made {
+            let is_same = made.witness == witness && made.parts == parts;
             return match (is_same, &self.place) {
-                (true, _) => Ok(()),
+                (true, _) => {
+                    made.fill();
+                    Ok(())
+                }
                 (false, Place::Open { path, .. } | Place::New { path, .. }) => {
                     Err(JournalError::OtherWitness(path.clone()))
                 }
                 (false, Place::Memory) => Err(JournalError::OtherWitness(PathBuf::new())),
             };
         }
-        self.made = Some(Made::new(witness, parts));
+        let mut made = Made::new(witness, parts);
+        made.fill();
+        self.made = Some(made);
         let place = std::mem::replace(&mut self.place, Place::Memory);
         let Place::New { path, mut file } = place else {
             self.place = place;
@@ -385,12 +392,23 @@ fn file_bytes<E: PartitionEngine>(parts: usize) -> usize {
 // === impl Made ===
 
 impl<E: PartitionEngine> Made<E> {
-    fn new(witness: [u8; TAG_BYTES], parts: usize) -> Self {
+    const fn new(witness: [u8; TAG_BYTES], parts: usize) -> Self {
         Self {
             witness,
-            commitments: vec![None; parts],
-            proofs: vec![None; parts],
+            parts,
+            commitments: Vec::new(),
+            proofs: Vec::new(),
         }
+    }
+
+    /// Makes room for all parts: not before it is known that there are so many.
+    fn fill(&mut self) {
+        let missing = self.parts - self.commitments.len();
+        self.commitments.reserve_exact(missing);
+        self.commitments.resize(self.parts, None);
+        let missing = self.parts - self.proofs.len();
+        self.proofs.reserve_exact(missing);
+        self.proofs.resize(self.parts, None);
     }
 
     /// Takes the record that these bytes begin with; its length, or nothing if there is no whole one.
@@ -403,14 +421,26 @@ impl<E: PartitionEngine> Made<E> {
             return None;
         }
         let part = u32::from_le_bytes(*record[1..].first_chunk()?) as usize;
+        if part >= self.parts {
+            return None;
+        }
         let content = &record[RECORD_HEAD_BYTES..];
         match kind {
-            COMMITMENT => {
-                let place = self.commitments.get_mut(part)?;
-                *place = Some(Commitment::from_bytes(content).ok()?);
-            }
-            _ => *self.proofs.get_mut(part)? = Some(Proof::from_bytes(content).ok()?),
+            COMMITMENT => put(
+                &mut self.commitments,
+                part,
+                Commitment::from_bytes(content).ok()?,
+            ),
+            _ => put(&mut self.proofs, part, Proof::from_bytes(content).ok()?),
         }
         Some(checked + RECORD_CHECKSUM_BYTES)
     }
+}
+
+/// Puts a record in a part's place.
+fn put<T: Clone>(records: &mut Vec<Option<T>>, part: usize, record: T) {
+    if records.len() <= part {
+        records.resize(part + 1, None);
+    }
+    records[part] = Some(record);
 }

@@ -22,6 +22,8 @@ mod index;
 #[cfg(feature = "prover")]
 mod journal;
 #[cfg(feature = "prover")]
+mod memory;
+#[cfg(feature = "prover")]
 mod prover;
 #[cfg(feature = "prover")]
 mod secrets;
@@ -34,6 +36,8 @@ mod verifier;
 pub use index::{ClassKeys, Index, IndexError};
 #[cfg(feature = "prover")]
 pub use journal::{Journal, JournalError};
+#[cfg(feature = "prover")]
+pub use memory::{KeyForm, MemoryLimit, MemoryNeeds, SLACK};
 #[cfg(feature = "prover")]
 pub use prover::{ProveError, Prover, Step};
 pub use verifier::{

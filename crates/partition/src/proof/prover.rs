@@ -124,6 +124,7 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         let key = self.index.verifying_key();
         let secrets = Secrets::new(journal.seed(), &key.digest(), &traces);
         journal.bind(secrets.witness_tag(), partition.num_parts())?;
+        self.settle();
         let mut run = Run {
             prover: self,
             circuit,
@@ -140,15 +141,18 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         let salts = |part| run.secrets.salt(part);
         let states = partition.salted_states(&run.traces, statement.challenges(), salts)?;
         run.prove(&statement, &states, rng)?;
-        report(&mut run.progress, Step::Aggregate)?;
         let (root, public_path) = (states.root(), states.public_path());
+        let proofs = run.proofs();
+        report(&mut run.progress, Step::Aggregate)?;
+        // Of the parts nothing else is needed.
+        drop((run, states));
+        release();
         let inputs = statement.shared(root);
         let of_parts = MirageStatement {
             context: &statement.context(root, &public_path),
             inputs: &inputs,
             commitment: &commitment,
         };
-        let proofs = run.proofs();
         let aggregate = self
             .index
             .parts()
@@ -164,6 +168,13 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         Ok(proof)
     }
 
+    /// Gives back to the system what a part has left of the heap, unless memory is plenty: all keys are held then.
+    fn settle(self) {
+        if !matches!(self.keys, ClassKeys::Held(_)) {
+            proofmill_kernels::release_heap();
+        }
+    }
+
     /// The parts, those of a class together.
     fn by_class(self) -> Vec<usize> {
         let class_of = &self.index.parts().parts().class_of;
@@ -171,6 +182,12 @@ impl<'a, E: PartitionEngine> Prover<'a, E> {
         parts.sort_by_key(|part| class_of[*part]);
         parts
     }
+}
+
+/// Gives back to the system what the products of parts kept for the next ones.
+fn release() {
+    proofmill_kernels::release_memory();
+    proofmill_kernels::release_heap();
 }
 
 fn report(
@@ -202,6 +219,9 @@ impl<E: PartitionEngine> CurrentKey<'_, E> {
             return Ok(Arc::clone(key));
         }
         self.current = None;
+        if !matches!(self.prover.keys, ClassKeys::Held(_)) {
+            release();
+        }
         let key = self.prover.keys.key(partition, class)?;
         self.current = Some((class, Arc::clone(&key)));
         Ok(key)
@@ -237,6 +257,7 @@ where
             let commitment = key.prover().commit_with(&values, &opening);
             let commitment = commitment.map_err(|source| ProveError::Part { part, source })?;
             self.journal.add_commitment(part, commitment)?;
+            self.prover.settle();
         }
         Ok(())
     }
@@ -271,6 +292,7 @@ where
                 return Err(ProveError::FalsePart { part });
             }
             self.journal.add_proof(part, proof)?;
+            self.prover.settle();
         }
         Ok(())
     }

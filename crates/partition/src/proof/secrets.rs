@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::Traces;
 
-const DOMAIN: &[u8] = b"proofmill/partition/secrets/1";
+const DOMAIN: &[u8] = b"proofmill/partition/secrets/2";
 const BYTES: usize = 32;
 
 /// The randomness of commitments and the salts of states.
@@ -23,7 +23,7 @@ pub(super) struct Secrets {
 // === impl Secrets ===
 
 impl Secrets {
-    /// From a seed, the digest of the verifying key, and the values of all accesses.
+    /// From a seed, the digest of the verifying key, and the values of all shared wires.
     pub(super) fn new<F: PrimeField>(
         seed: &[u8; BYTES],
         verifying_key: &[u8; BYTES],

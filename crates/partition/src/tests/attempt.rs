@@ -1,5 +1,7 @@
 //! An attempt to prove: all that a prover chooses, and what refuses it.
 
+use std::ops::Range;
+
 use ark_bn254::Fr;
 use ark_ff::UniformRand;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
@@ -62,11 +64,12 @@ impl<'a, C: PartitionedCircuit<Fr>> Attempt<'a, C> {
         let plan = partition.plan();
         let rng = &mut StdRng::seed_from_u64(6);
         let salts = |_| Fr::rand(rng);
-        let states = States::new(plan, by_part, by_address, challenges, salts);
-        let traces = (0..partition.num_parts()).map(|part| PartTrace {
-            by_part: by_part[plan.range(part)].to_vec(),
-            by_address: by_address[plan.range(part)].to_vec(),
-        });
+        let share = |range: Range<usize>| PartTrace {
+            by_part: by_part[range.clone()].to_vec(),
+            by_address: by_address[range].to_vec(),
+        };
+        let states = States::new(plan, share, challenges, salts);
+        let traces = (0..partition.num_parts()).map(|part| share(plan.range(part)));
         let mut attempt = Self {
             partition,
             circuit,

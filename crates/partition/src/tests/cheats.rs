@@ -1,6 +1,8 @@
 //! Cheating provers: each fills in everything else as consistently as can be, and only the check that
 //! is meant for it refuses.
 
+use std::ops::Range;
+
 use ark_bn254::Fr;
 use ark_ff::{Field, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
@@ -10,7 +12,7 @@ use super::chain::{Chain, Read};
 use crate::plan::Plan;
 use crate::state::States;
 use crate::tree::{Leaf, Path, compress};
-use crate::{Challenges, Check, Partition};
+use crate::{Challenges, Check, PartTrace, Partition};
 
 pub(crate) const PARTS: usize = 7;
 const LAST: usize = PARTS - 1;
@@ -117,7 +119,7 @@ impl Setting {
     fn lying(lie: Option<(usize, Read, Fr)>) -> Self {
         let partition = Partition::new(&Chain::blank(PARTS)).unwrap();
         let liar = Chain::lying(PARTS, PUBLIC, lie);
-        let mut by_part = partition.trace(&liar).unwrap().values().to_vec();
+        let mut by_part = partition.values_by_part(&partition.trace(&liar).unwrap());
         if let Some((part, read, difference)) = lie {
             by_part[place(partition.plan(), part, read)] += difference;
         }
@@ -325,13 +327,11 @@ fn forged(setting: &Setting, by_address: &[Fr]) -> (Vec<Leaf<Fr>>, Leaf<Fr>) {
     let rng = &mut StdRng::seed_from_u64(7);
     let by_part = &setting.by_part;
     let salts = |_| Fr::rand(rng);
-    let states = States::new(
-        setting.plan(),
-        by_part,
-        by_address,
-        setting.challenges,
-        salts,
-    );
+    let share = |range: Range<usize>| PartTrace {
+        by_part: by_part[range.clone()].to_vec(),
+        by_address: by_address[range].to_vec(),
+    };
+    let states = States::new(setting.plan(), share, setting.challenges, salts);
     let mut leaves = states.leaves().to_vec();
     let ratio = leaves[PARTS].by_address * leaves[PARTS].by_part.inverse().unwrap();
     let forged = Leaf {

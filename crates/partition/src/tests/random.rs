@@ -118,7 +118,7 @@ proptest! {
         let traces = partition.trace(&circuit).unwrap();
         let plan = partition.plan();
         let sort = |by_part: &[Fr]| plan.sorted(0..plan.entries(), by_part);
-        let by_part = traces.values().to_vec();
+        let by_part = partition.values_by_part(&traces);
         let by_address = sort(&by_part);
         let attempt = Attempt::new(&partition, &circuit, &by_part, &by_address);
         prop_assert_eq!(attempt.refusals(), []);

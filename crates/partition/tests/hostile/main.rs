@@ -37,3 +37,30 @@ fn no_partition_is_read_with_a_panic() {
         .inputs(2_000)
         .run("decode", targets::decode);
 }
+
+#[test]
+fn no_journal_is_read_with_a_panic() {
+    let seeds = seeds::journal();
+    Mutation::of(&seeds)
+        .with_words(&[b"PMILLPJN", &[1, 0, 0, 0, 0], &[2, 0, 0, 0, 0]])
+        .inputs(2_000)
+        .run("journal", targets::journal);
+}
+
+#[test]
+fn no_keys_are_read_with_a_panic() {
+    let seeds = seeds::keys();
+    Mutation::of(&seeds)
+        .with_words(&[b"PMILLKEY"])
+        .inputs(2_000)
+        .run("keys", targets::keys);
+}
+
+#[test]
+fn no_public_inputs_are_read_with_a_panic() {
+    let seeds = seeds::statement();
+    Mutation::of(&seeds)
+        .with_words(&[b"\"0\"", b"[", b"]", b",", b"\"0x10\"", b"-1"])
+        .inputs(20_000)
+        .run("statement", targets::statement);
+}

@@ -203,7 +203,7 @@ fn claim<E: AggregationEngine>(
     candidate: &Candidate,
 ) -> Result<(Vec<E::ScalarField>, Proof<E>), String> {
     let own = Groth16::<E>::new();
-    if let Form::Kind(kind) | Form::Aggregate(kind) = &candidate.kind
+    if let Form::Kind(kind) | Form::Aggregate(kind) | Form::Parts(kind) = &candidate.kind
         && kind != own.name()
     {
         return Err(format!(

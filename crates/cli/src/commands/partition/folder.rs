@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use ark_ff::PrimeField;
 use proofmill_aggregation::Srs;
-use proofmill_groth16::mirage::VerifyingKey as ClassVerifyingKey;
+use proofmill_groth16::mirage::{ProvingKeyInfo, VerifyingKey as ClassVerifyingKey};
 use proofmill_groth16::{Curve, Engine};
 use proofmill_kernels::Poseidon2Field;
 use proofmill_partition::applications::{BigMerkleTree, Squarings};
-use proofmill_partition::proof::{Index, PartitionEngine, VerifyingKey};
+use proofmill_partition::proof::{ClassKeys, Index, MemoryNeeds, PartitionEngine, VerifyingKey};
 use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
 use serde::{Deserialize, Serialize};
 
@@ -237,9 +237,34 @@ impl Folder {
         Partition::load(&path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
     }
 
+    /// Bytes of the files that are read whole before any part is proved.
+    pub(super) fn bytes_read_whole(&self) -> Result<u64, Failure> {
+        let sizes = [self.partition_path(), self.srs_path()].map(|path| {
+            let size = path.metadata().map(|file| file.len());
+            size.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+        });
+        sizes.into_iter().sum()
+    }
+
+    /// The memory that proofs take, of what the heads of keys say.
+    pub(super) fn memory<E: PartitionEngine>(
+        &self,
+        partition: &Partition<E::ScalarField>,
+    ) -> Result<MemoryNeeds, Failure> {
+        let keys = (0..partition.classes().len()).map(|class| {
+            let path = ClassKeys::<E>::path(&self.path, class);
+            ProvingKeyInfo::of::<E>(&path)
+                .map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+        });
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        Ok(MemoryNeeds::new::<E>(partition, &keys))
+    }
+
     /// The keys to prove with, but those of classes, which are read one by one.
-    pub(super) fn index<E: PartitionEngine>(&self) -> Result<(Index<E>, Srs<E>), Failure> {
-        let partition = self.partition()?;
+    pub(super) fn index<E: PartitionEngine>(
+        &self,
+        partition: Partition<E::ScalarField>,
+    ) -> Result<(Index<E>, Srs<E>), Failure> {
         let keys = (0..partition.classes().len()).map(|class| self.class_key::<E>(class));
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let path = self.srs_path();

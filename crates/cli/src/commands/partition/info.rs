@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use proofmill_groth16::with_curve;
-use proofmill_partition::proof::{ClassKeys, PartitionEngine, PartitionProof, VerifyingKey};
+use proofmill_partition::proof::{
+    ClassKeys, KeyForm, PartitionEngine, PartitionProof, VerifyingKey,
+};
 use proofmill_partition::{Check, Class, Partition};
 use serde_json::{Value, json};
 
 use super::folder::{Description, Folder};
 use crate::args::partition::PartitionInfo;
+use crate::commands::engine::bytes;
 use crate::content::{Content, curve_of_file};
 use crate::failure::Failure;
 use crate::output;
@@ -87,6 +90,11 @@ fn of_folder<E: PartitionEngine>(
     answer["circuit"] = serde_json::to_value(description.circuit)?;
     answer["classes"] = classes.into();
     answer["constraints"] = total(&partition, &parts_of).into();
+    let memory = folder.memory::<E>(&partition)?;
+    answer["memory"] = json!({
+        "mapped_bytes": memory.peak(KeyForm::Mapped),
+        "plain_bytes": memory.peak(KeyForm::Plain),
+    });
     Ok(answer)
 }
 
@@ -150,6 +158,14 @@ fn lines(answer: &Value) -> Vec<String> {
     }
     if let Some(total) = answer.get("constraints") {
         lines.push(format!("constraints    {total} in all parts"));
+    }
+    if let Some(memory) = answer.get("memory") {
+        let of = |name: &str| bytes(memory[name].as_u64().unwrap_or(0));
+        lines.push(format!(
+            "memory         {} to prove, beside the program; {} at least, with keys in their files",
+            of("plain_bytes"),
+            of("mapped_bytes")
+        ));
     }
     for class in answer["classes"].as_array().into_iter().flatten() {
         lines.push(format!(

@@ -8,23 +8,35 @@ use std::time::{Duration, Instant};
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_groth16::snarkjs::inputs_to_json;
-use proofmill_groth16::{Residency, with_curve};
+use proofmill_groth16::with_curve;
 use proofmill_partition::PartitionedCircuit;
-use proofmill_partition::proof::{ClassKeys, Journal, PartitionEngine, ProveError, Prover, Step};
+use proofmill_partition::proof::{
+    ClassKeys, Journal, KeyForm, MemoryLimit, PartitionEngine, ProveError, Prover, SLACK, Step,
+};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::folder::{AnyCircuit, Folder, Sizes};
 use crate::args::partition::PartitionProve;
+use crate::commands::engine::bytes;
 use crate::failure::Failure;
 use crate::files::{Plan, Replace, read, write_together};
 use crate::progress::{Bar, Screen, counted};
 use crate::stages::{milliseconds, short};
-use crate::{output, signals};
+use crate::{memory, output, signals};
 
 /// Lines without a terminal come no more often.
 const QUIET: Duration = Duration::from_secs(10);
+
+/// Allocations of so many bytes are the system's again when they are freed: the values of a small part are among them.
+const RETURNED_BYTES: u32 = 128 << 10;
+
+/// Bytes of the program itself, where the system does not tell.
+const OWN_BYTES: u64 = 24 << 20;
+
+const MORE_MEMORY: &str = "give it more memory, or cut the circuit into more and smaller parts: `proofmill partition info` says what a part \
+     takes";
 
 /// The facts of a proof that are told.
 struct Made {
@@ -32,6 +44,14 @@ struct Made {
     /// Commitments and proofs that were there from before.
     resumed: (usize, usize),
     total: Duration,
+    memory: Memory,
+}
+
+/// The memory of a proof.
+struct Memory {
+    form: KeyForm,
+    /// The most bytes there should be in use at once, the program's own among them.
+    expected: u64,
 }
 
 /// The bar, and lines where there is none.
@@ -85,6 +105,11 @@ pub(super) async fn run(args: &PartitionProve) -> Result<(), Failure> {
             "bytes": made.bytes,
             "resumed": { "commitments": made.resumed.0, "proofs": made.resumed.1 },
             "total_ms": milliseconds(made.total),
+            "memory": {
+                "keys": name_of(made.memory.form),
+                "expected_bytes": made.memory.expected,
+                "peak_bytes": memory::peak(),
+            },
         });
         output::line(answer.to_string())?;
     }
@@ -124,17 +149,30 @@ fn prove<E: PartitionEngine>(
     let began = Instant::now();
     let mut shown = Shown::begin(circuit.num_parts());
     shown.say(0, "reading keys");
-    let (index, srs) = folder.index::<E>()?;
-    let residency = match args.memory {
-        None => Residency::Plain,
-        Some(limit) => Residency::Prepared {
-            memory_limit: usize::try_from(limit).unwrap_or(usize::MAX),
-        },
+    proofmill_kernels::return_allocations_from(RETURNED_BYTES);
+    let own = memory::resident().unwrap_or(OWN_BYTES);
+    refuse_if_files_exceed(args, folder, own)?;
+    let partition = folder.partition()?;
+    let needs = folder.memory::<E>(&partition)?;
+    let form = match args.memory {
+        None => KeyForm::Plain,
+        Some(limit) => needs
+            .fastest(limit.saturating_sub(own))
+            .map_err(|refused| too_little(limit, own, &refused))?,
     };
-    let keys = ClassKeys::Files {
-        folder: folder.path().to_owned(),
-        residency,
+    let memory = Memory {
+        form,
+        expected: own + needs.peak(form),
     };
+    if args.memory.is_some() {
+        shown.screen.note(&format!(
+            "{} of memory at most, keys {}",
+            bytes(memory.expected),
+            name_of(form)
+        ));
+    }
+    let (index, srs) = folder.index::<E>(partition)?;
+    let keys = ClassKeys::in_folder(folder.path().to_owned(), form);
     let mut journal = Journal::<E>::open(journal, &mut OsRng)?;
     let resumed = journal.progress();
     if resumed != (0, 0) {
@@ -169,15 +207,58 @@ fn prove<E: PartitionEngine>(
         }
         error => Failure::of(&error),
     })?;
-    let bytes = proof.to_bytes();
+    let encoded = proof.to_bytes();
     let public = inputs_to_json(&circuit.public_inputs());
-    write_together(&[(&args.public, public.as_bytes()), (&args.proof, &bytes)])?;
+    write_together(&[(&args.public, public.as_bytes()), (&args.proof, &encoded)])?;
     journal.remove()?;
     Ok(Made {
-        bytes: bytes.len(),
+        bytes: encoded.len(),
         resumed,
         total: began.elapsed(),
+        memory,
     })
+}
+
+/// What is read whole must not be more than the limit, before it is read.
+fn refuse_if_files_exceed(args: &PartitionProve, folder: &Folder, own: u64) -> Result<(), Failure> {
+    let Some(limit) = args.memory else {
+        return Ok(());
+    };
+    let files = folder.bytes_read_whole()?;
+    if own + files <= limit {
+        return Ok(());
+    }
+    let (limit, files) = (bytes(limit), bytes(files));
+    let message = format!(
+        "--memory {limit}: the partition and the reference string alone take {files} of it"
+    );
+    Err(Failure::new(message).help(MORE_MEMORY))
+}
+
+fn too_little(limit: u64, own: u64, refused: &MemoryLimit) -> Failure {
+    let [limit, least, circuit, records, part, own] = [
+        limit,
+        own + refused.least,
+        refused.circuit,
+        refused.records,
+        refused.part,
+        own + SLACK,
+    ]
+    .map(bytes);
+    Failure::new(format!(
+        "--memory {limit}: this proof takes {least} at least: {circuit} for the constraints of all classes, {records} \
+         for records of all parts, {part} for the largest part with its key in its file, {own} for the program itself"
+    ))
+    .help(MORE_MEMORY)
+}
+
+/// How keys are held, for people and in JSON.
+const fn name_of(form: KeyForm) -> &'static str {
+    match form {
+        KeyForm::Mapped => "mapped",
+        KeyForm::Plain => "plain",
+        KeyForm::Prepared { .. } => "prepared",
+    }
 }
 
 // === impl Shown ===

@@ -4,13 +4,16 @@ use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use proofmill_aggregation::{Aggregate, AggregateKind};
+use proofmill_aggregation::files::BEGINNING_BYTES;
+use proofmill_aggregation::{Aggregate, AggregateKind, curve_of};
 use proofmill_groth16::{Bn254, with_curve};
 use proofmill_r1cs::iden3::open_regular;
 use proofmill_verifier::Kind;
-use proofmill_verifier::kinds::Groth16Aggregate;
+use proofmill_verifier::kinds::{Groth16Aggregate, Partition};
 
-use super::statement::{AGGREGATE_KEYS, VERIFYING_KEYS, nearest_key, statement_of};
+use super::statement::{
+    AGGREGATE_KEYS, PARTITION_KEYS, VERIFYING_KEYS, nearest_key, statement_of, statement_of_parts,
+};
 use crate::args::verify::Verify;
 use crate::content::Content;
 
@@ -49,6 +52,9 @@ pub(crate) enum Form {
     Kind(String),
     /// An aggregate, the kind of that name: its statement is never JSON.
     Aggregate(String),
+    /// A proof of a circuit in parts, the kind of that name: its statement is JSON in a file that is called so, else
+    /// bytes.
+    Parts(String),
 }
 
 /// The paths to search, and what is known of the proofs there.
@@ -101,6 +107,19 @@ pub(crate) fn find(sought: &Sought<'_>) -> Findings {
     }
     search.leave_companions();
     search.findings
+}
+
+// === impl Form ===
+
+impl Form {
+    /// The names of keys for such proofs, the usual one first.
+    pub(super) const fn key_names(&self) -> &'static [&'static str] {
+        match self {
+            Self::Aggregate(_) => &AGGREGATE_KEYS,
+            Self::Parts(_) => &PARTITION_KEYS,
+            Self::Snarkjs | Self::Kind(_) => &VERIFYING_KEYS,
+        }
+    }
 }
 
 // === impl Sought ===
@@ -162,9 +181,10 @@ impl Search<'_> {
                     Reason::Named => path.parent(),
                     Reason::Within(root) => Some(root),
                 };
-                let keys = match &kind {
-                    Form::Aggregate(_) => &AGGREGATE_KEYS[..],
-                    _ => &VERIFYING_KEYS,
+                let keys = kind.key_names();
+                let statement_of = match &kind {
+                    Form::Parts(_) => statement_of_parts,
+                    _ => statement_of,
                 };
                 let (statement, key) = (self.sought.inputs, self.sought.key);
                 let candidate = Candidate {
@@ -187,6 +207,9 @@ impl Search<'_> {
         match self.sought.kind {
             Some(kind) if matches!(told, Some(Form::Aggregate(_))) => {
                 Some(Form::Aggregate(kind.to_owned()))
+            }
+            Some(kind) if matches!(told, Some(Form::Parts(_))) => {
+                Some(Form::Parts(kind.to_owned()))
             }
             Some(kind) if is_called || told.is_some() => Some(Form::Kind(kind.to_owned())),
             _ => told,
@@ -259,6 +282,7 @@ impl Looked {
         }
         match Content::of(&self.head) {
             Some(Content::Aggregate) => return aggregate(&self.head).map(Form::Aggregate),
+            Some(Content::PartitionProof) => return in_parts(&self.head).map(Form::Parts),
             Some(Content::Json) => {
                 let is_proof = self.head.windows(6).any(|word| word == b"\"pi_a\"");
                 return is_proof.then_some(Form::Snarkjs);
@@ -279,6 +303,9 @@ impl Looked {
             Some(Content::Aggregate) => {
                 "an aggregate of a kind, or over a curve, that this release does not know".into()
             }
+            Some(Content::PartitionProof) => {
+                "a proof of a circuit in parts over a curve that this release does not know".into()
+            }
             Some(Content::Json) => "JSON, and no proof of snarkjs: there is no `pi_a` in it".into(),
             Some(content) => format!("{}, not a proof", content.named()),
             None if self.length == 0 => "the file is empty".into(),
@@ -297,6 +324,12 @@ fn aggregate(head: &[u8]) -> Option<String> {
         }
         AggregateKind::Mirage => None,
     }
+}
+
+/// The kind of a proof of a circuit in parts that begins so.
+fn in_parts(head: &[u8]) -> Option<String> {
+    let curve = curve_of(head.get(..BEGINNING_BYTES)?)?;
+    Some(with_curve!(curve, E => Partition::<E>::new().name().to_owned()))
 }
 
 #[cfg(test)]
@@ -319,6 +352,13 @@ mod tests {
         assert_eq!(form(&head, 64, false), Some(Form::Aggregate(name)));
         // Of Mirage proofs.
         head[12] = 2;
+        assert_eq!(form(&head, 64, true), None);
+        let mut head = b"PMILLPPR\x01\0\0\0bls12-381".to_vec();
+        head.resize(64, 0);
+        let name = "partition-bls12-381".to_owned();
+        assert_eq!(form(&head, 64, false), Some(Form::Parts(name)));
+        // Of another curve.
+        head[20] = b'7';
         assert_eq!(form(&head, 64, true), None);
         for (length, name) in [
             (15_360, "grumpkin-ipa"),

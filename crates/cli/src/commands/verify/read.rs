@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use ark_ec::pairing::Pairing;
 use bytes::Bytes;
-use proofmill_groth16::snarkjs::curve_of_json;
+use proofmill_aggregation::curve_of;
+use proofmill_groth16::snarkjs::{curve_of_json, inputs_from_json};
 use proofmill_groth16::{Curve, with_curve};
+use proofmill_partition::proof::VerifyingKey;
 use proofmill_r1cs::iden3::open_regular_or_inherited;
 use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, KeyError, Kind, Pending, Request};
@@ -14,7 +17,6 @@ use tokio::sync::mpsc;
 
 use super::find::{Candidate, Form, Found};
 use super::pairs::check_json;
-use super::statement::{AGGREGATE_KEYS, VERIFYING_KEYS};
 use crate::content::Content;
 
 /// The client that the proofs are verified for.
@@ -101,16 +103,16 @@ impl Reader {
         let expected = match &candidate.kind {
             Form::Snarkjs => Expected::Json,
             Form::Kind(_) => Expected::Any,
-            Form::Aggregate(_) => Expected::Bytes,
+            Form::Aggregate(_) | Form::Parts(_) => Expected::Bytes,
         };
         let proof = read(&candidate.path, self.limit, expected).await?;
         let name = match &candidate.kind {
-            Form::Kind(name) | Form::Aggregate(name) => name.clone(),
+            Form::Kind(name) | Form::Aggregate(name) | Form::Parts(name) => name.clone(),
             Form::Snarkjs => snarkjs_kind(&proof, candidate.key.as_deref()).await?,
         };
         let name = kind.insert(name);
         self.count += 1;
-        let mut request = Request::new(CLIENT, &self.count.to_string(), name, proof);
+        let mut request = Request::new(CLIENT, &self.count.to_string(), name, proof.clone());
         let has_keys = self.handle.has_keys(name);
         if has_keys.map_err(|error| error.to_string())? {
             let key = candidate
@@ -125,7 +127,12 @@ impl Reader {
                         .to_owned(),
                 );
             };
-            let statement = read(path, self.limit, expected).await;
+            let statement = match &candidate.kind {
+                Form::Parts(_) if is_called_json(path) => {
+                    inputs_in_json(path, self.limit, &proof).await
+                }
+                _ => read(path, self.limit, expected).await,
+            };
             let statement = statement.map_err(|why| format!("{}: {why}", path.display()))?;
             request = request.under(digest, statement);
         } else {
@@ -158,10 +165,7 @@ impl Reader {
 
 /// That there is no key for a proof.
 fn no_key(form: &Form) -> String {
-    let name = match form {
-        Form::Aggregate(_) => AGGREGATE_KEYS[0],
-        _ => VERIFYING_KEYS[0],
-    };
+    let name = form.key_names()[0];
     format!("no verifying key: there is no {name} beside it or above; name one with --key")
 }
 
@@ -178,6 +182,22 @@ async fn snarkjs_kind(proof: &[u8], key: Option<&Path>) -> Result<String, String
     };
     let curve: Curve = curve.ok_or("neither the proof nor its key names a curve: add --kind")?;
     Ok(with_curve!(curve, E => Groth16::<E>::new().name().to_owned()))
+}
+
+fn is_called_json(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json")
+}
+
+/// The statement of a circuit in parts, of its public inputs in JSON, over the curve of the proof.
+async fn inputs_in_json(path: &Path, limit: usize, proof: &[u8]) -> Result<Bytes, String> {
+    let json = read(path, limit, Expected::Json).await?;
+    let curve = curve_of(proof).ok_or("the proof names no curve that this release knows")?;
+    with_curve!(curve, E => {
+        let inputs = inputs_from_json::<<E as Pairing>::ScalarField>(&json);
+        let inputs = inputs.map_err(|error| error.to_string())?;
+        Ok(VerifyingKey::<E>::encode_statement(&inputs).into())
+    })
 }
 
 /// The content of a file, if it is not too large and whole.

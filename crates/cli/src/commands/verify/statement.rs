@@ -6,14 +6,38 @@ use std::path::{Component, Path, PathBuf};
 pub(super) const VERIFYING_KEYS: [&str; 2] = ["verification_key.json", "vk.json"];
 /// Names of keys for aggregates.
 pub(super) const AGGREGATE_KEYS: [&str; 1] = ["aggregate.key"];
+/// Names of keys for circuits in parts.
+pub(super) const PARTITION_KEYS: [&str; 1] = ["verifying.key"];
 
 /// The file with a proof's statement, if there is one: its own name with `public` for `proof`, or
 /// `NAME.public.json` beside `NAME.json`.
 pub(super) fn statement_of(proof: &Path) -> Option<PathBuf> {
-    statement_names(proof.file_name()?.to_str()?)
+    first_beside(proof, statement_names(proof.file_name()?.to_str()?))
+}
+
+/// The same of a circuit in parts, whose prover writes JSON: first `NAME.json` or `NAME.public.json` beside
+/// `NAME.proof`, and `public.json` beside `proof`.
+pub(super) fn statement_of_parts(proof: &Path) -> Option<PathBuf> {
+    let name = proof.file_name()?.to_str()?;
+    let mut names = json_names(name);
+    names.extend(statement_names(name));
+    first_beside(proof, names)
+}
+
+fn first_beside(proof: &Path, names: Vec<String>) -> Option<PathBuf> {
+    names
         .into_iter()
         .map(|name| proof.with_file_name(name))
         .find(|path| path != proof && path.exists())
+}
+
+fn json_names(proof: &str) -> Vec<String> {
+    let stem = proof.strip_suffix(".proof").unwrap_or(proof);
+    let mut names = vec![format!("{stem}.public.json"), format!("{stem}.json")];
+    if proof == "proof" {
+        names.insert(0, "public.json".to_owned());
+    }
+    names
 }
 
 fn statement_names(name: &str) -> Vec<String> {
@@ -60,6 +84,23 @@ mod tests {
             ("blob.bin", &[]),
         ] {
             assert_eq!(statement_names(proof), statements, "{proof}");
+        }
+    }
+
+    #[test]
+    fn the_statement_of_a_circuit_in_parts_is_json_by_preference() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        let found = |proof: &str| statement_of_parts(&path(proof));
+        assert_eq!(found("tree.proof"), None);
+        for name in ["tree.public", "tree.json", "tree.public.json"] {
+            std::fs::write(path(name), "").expect("written");
+            assert_eq!(found("tree.proof"), Some(path(name)));
+        }
+        assert_eq!(found("proof"), None);
+        for name in ["public", "public.json"] {
+            std::fs::write(path(name), "").expect("written");
+            assert_eq!(found("proof"), Some(path(name)));
         }
     }
 

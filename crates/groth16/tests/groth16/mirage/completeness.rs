@@ -6,10 +6,11 @@ use ark_ff::{One, UniformRand, Zero};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_accelerator::{Device, cpu, host_cuda};
 use proofmill_groth16::mirage::{
-    self, CommittedR1cs, CommittedR1csError, Opening, Prover, ResidentKey, Setup,
+    self, CommittedR1cs, CommittedR1csError, Opening, Prover, ProvingKeyInfo, ResidentKey, Setup,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, DeviceKey, Engine, Offload, ProveError, Residency, with_curve,
+    Bls12_381, Bn254, Curve, DeviceKey, Engine, KeyError, MAPPED_WINDOW, Offload, ProveError,
+    Residency, with_curve,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -92,6 +93,61 @@ fn resident_keys<E: Engine>() {
 fn resident_keys_prove_over_every_curve() {
     for curve in Curve::ALL {
         with_curve!(curve, E => resident_keys::<E>());
+    }
+}
+
+/// A key whose points stay in its file makes the commitments that one in memory makes, and proofs that hold. More points
+/// than are in memory at once, and files that are mapped, not read.
+fn mapped_keys<E: Engine>() {
+    let rng = &mut StdRng::seed_from_u64(6);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("key");
+    let large = Size {
+        inputs: 3,
+        committed: MAPPED_WINDOW + 5,
+        products: 100,
+    };
+    for size in [SMALL, large] {
+        let case = Case::<E>::random(size, rng);
+        case.key.save(&path).unwrap();
+        let info = ProvingKeyInfo::of::<E>(&path).unwrap();
+        assert_eq!(info.committed, size.committed);
+        assert_eq!(info.file_bytes, path.metadata().unwrap().len());
+        assert_eq!(info.plain.variables, case.key.plain.variables);
+        let plain = case.key.size_in_bytes() as u64;
+        assert_eq!(info.plain_bytes::<E>(), plain);
+        let system = Arc::new(case.system.clone());
+        let key = ResidentKey::<E>::map(&path, Arc::clone(&system)).unwrap();
+        assert_eq!(key.vk(), case.key.vk());
+        let points = key.bytes() - system.memory();
+        assert_eq!(points as u64, info.mapped_bytes::<E>());
+        let prover = key.prover();
+        let (commitment, opening) = prover.commit(case.committed(), rng).unwrap();
+        let again = case.prover().commit_with(case.committed(), &opening);
+        assert_eq!(again.unwrap(), commitment);
+        let (proof, _) = prover.prove(case.assignment.z(), &opening, rng).unwrap();
+        assert!(case.holds(case.inputs(), &commitment, &proof));
+
+        let other = Size {
+            committed: 9,
+            ..SMALL
+        };
+        let (other, _) = random_system(other, rng);
+        let refused = ResidentKey::<E>::map(&path, Arc::new(other)).err();
+        assert!(matches!(refused, Some(KeyError::Circuit)));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        let refused = ResidentKey::<E>::map(&path, system).err();
+        assert!(matches!(refused, Some(KeyError::Checksum)));
+    }
+}
+
+#[test]
+fn keys_in_their_files_prove_over_every_curve() {
+    for curve in Curve::ALL {
+        with_curve!(curve, E => mapped_keys::<E>());
     }
 }
 

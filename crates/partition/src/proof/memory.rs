@@ -1,0 +1,220 @@
+//! The memory that a proof takes, by a formula, and the form of keys that fits into a limit.
+//!
+//! Bytes in use are at their peak, beside the program's own:
+//!
+//! ```text
+//! circuit + records + max(part, aggregation)
+//! ```
+//!
+//! * `circuit`: the constraints of each class once, and four bytes for each access and for each address.
+//! * `records`: of each part a few hundred bytes, and 32 bytes for each address, the traces.
+//! * `part`: the largest over classes, as one key is held at a time.
+//! * `aggregation`: no key is held by then.
+//!
+//! With v variables in the class, d points of its domain and k bytes of its key in the form that it is held in:
+//!
+//! ```text
+//! part = k + products + max(64·v, 32·v + 64·d)
+//! ```
+//!
+//! The first term of the maximum is synthesis, the second A·z and B·z; loading a key takes no more than that. Products
+//! keep their scratch memory from part to part: what [`proofmill_groth16::stages`] measured for each point of the longest
+//! query in the first group, and for each point of the query in the second.
+//!
+//! What is not in the formula: what the circuit's own code takes while a part is run, and rounding, of which each thread's
+//! stack and the kernels' buckets are most. [`SLACK`] stands for them.
+
+use proofmill_groth16::mirage::{Commitment, ProvingKeyInfo};
+use proofmill_groth16::{Curve, MAPPED_WINDOW, Proof};
+
+use super::PartitionEngine;
+use crate::Partition;
+use crate::tree::Leaf;
+
+/// Bytes that are added to the formula for what it leaves out.
+pub const SLACK: u64 = 16 << 20;
+
+/// Prepared points are worth their making from so many parts for each class on.
+const PREPARED_PARTS_MIN: usize = 8;
+
+/// Bytes of the aggregation's vectors and products for each part, padded to a power of two, in points of the first
+/// group: measured, see `docs/large-circuits.md`.
+const AGGREGATION_POINTS: u64 = 44;
+
+/// How the keys of classes are held while they are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// In their files: the least memory. Each proof reads all of the key again.
+    Mapped,
+    /// In memory, as they are.
+    Plain,
+    /// In memory, with multiples of their points.
+    Prepared {
+        /// The limit for the points, in bytes.
+        memory_limit: u64,
+    },
+}
+
+/// The bytes that a proof takes, by what takes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryNeeds {
+    circuit: u64,
+    records: u64,
+    aggregation: u64,
+    classes: Vec<ClassNeeds>,
+    parts: usize,
+}
+
+/// The bytes that parts of a class take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ClassNeeds {
+    /// The key: in memory, with its points in the file, and the file.
+    plain: u64,
+    mapped: u64,
+    file: u64,
+    /// The values of a part, and the vectors made of them.
+    values: u64,
+    /// Scratch memory of products over points as they are, prepared, and in a file.
+    products_plain: u64,
+    products_prepared: u64,
+    products_mapped: u64,
+}
+
+/// A limit that no form of keys keeps to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{limit} bytes of memory: this proof takes {least} at least, of which {circuit} are for the constraints of all \
+     classes, {records} for records of all parts, and {part} for one part with its key in its file"
+)]
+pub struct MemoryLimit {
+    /// The limit.
+    pub limit: u64,
+    /// The least that would do.
+    pub least: u64,
+    /// Of that, constraints and addresses.
+    pub circuit: u64,
+    /// Of that, records of all parts.
+    pub records: u64,
+    /// Of that, the largest part, or the aggregation.
+    pub part: u64,
+}
+
+// === impl MemoryNeeds ===
+
+impl MemoryNeeds {
+    /// Of proofs for a partition with keys of these sizes, in the order of classes.
+    pub fn new<E: PartitionEngine>(
+        partition: &Partition<E::ScalarField>,
+        keys: &[ProvingKeyInfo],
+    ) -> Self {
+        let parts = partition.num_parts() as u64;
+        let scalar = size_of::<E::ScalarField>() as u64;
+        let [g1, g2] = [size_of::<E::G1Affine>(), size_of::<E::G2Affine>()].map(|size| size as u64);
+        let padded = parts.next_power_of_two();
+        let string = padded * (4 * g1 + 2 * g2);
+        let journal = size_of::<Option<Commitment<E>>>() + size_of::<Option<Proof<E>>>();
+        // The points of inputs, the class, a leaf, its node and those above.
+        let index = 4 * g1 + 4;
+        let state = size_of::<Leaf<E::ScalarField>>() as u64 + scalar * 4 / 3;
+        let of_parts = journal as u64 + index + state;
+        Self {
+            circuit: partition.bytes() as u64,
+            records: string + parts * of_parts + scalar * partition.num_addresses() as u64,
+            aggregation: padded * g1 * AGGREGATION_POINTS,
+            classes: keys.iter().map(ClassNeeds::of::<E>).collect(),
+            parts: partition.num_parts(),
+        }
+    }
+
+    /// The most bytes in use at once, beside the program's own, with keys in this form.
+    pub fn peak(&self, form: KeyForm) -> u64 {
+        self.circuit + self.records + self.part(form).max(self.aggregation) + SLACK
+    }
+
+    /// The fastest form with which a proof keeps to a limit, which is for all but the program's own.
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryLimit`] if there is none.
+    pub fn fastest(&self, limit: u64) -> Result<KeyForm, MemoryLimit> {
+        let of_parts = limit.saturating_sub(self.circuit + self.records + SLACK);
+        let prepared = self.classes.iter().map(|class| class.prepared(of_parts));
+        // One key is held at a time: the least limit is for all.
+        let prepared = prepared.min().flatten();
+        let prepared = prepared.map(|memory_limit| KeyForm::Prepared { memory_limit });
+        let is_worth_it = self.parts >= PREPARED_PARTS_MIN * self.classes.len();
+        let prepared = prepared.filter(|form| is_worth_it && self.peak(*form) <= limit);
+        if let Some(form) = prepared {
+            return Ok(form);
+        }
+        let forms = [KeyForm::Plain, KeyForm::Mapped];
+        let fitting = forms.into_iter().find(|form| self.peak(*form) <= limit);
+        fitting.ok_or_else(|| MemoryLimit {
+            limit,
+            least: self.peak(KeyForm::Mapped),
+            circuit: self.circuit,
+            records: self.records,
+            part: self.part(KeyForm::Mapped).max(self.aggregation),
+        })
+    }
+
+    fn part(&self, form: KeyForm) -> u64 {
+        let classes = self.classes.iter().map(|class| class.bytes(form));
+        classes.max().unwrap_or(0)
+    }
+}
+
+// === impl ClassNeeds ===
+
+impl ClassNeeds {
+    fn of<E: PartitionEngine>(key: &ProvingKeyInfo) -> Self {
+        let plain = &key.plain;
+        let (variables, domain) = (plain.variables as u64, plain.domain as u64);
+        let queries = &plain.points;
+        let committed = key.committed as u64;
+        let in_first = [queries.a, queries.b_g1, queries.l, committed, domain];
+        let in_first = in_first.into_iter().max().unwrap_or(0);
+        let in_second = queries.b_g2;
+        // For each point, as `proofmill_groth16::stages` has it.
+        let (as_they_are, prepared) = match E::CURVE {
+            Curve::Bn254 => ((160, 320), (32, 68)),
+            Curve::Bls12_381 => ((320, 640), (68, 136)),
+        };
+        let products = |(first, second): (u64, u64), most: u64| {
+            first * in_first.min(most) + second * in_second.min(most)
+        };
+        let window = MAPPED_WINDOW as u64;
+        let decoded = size_of::<E::G2Affine>() as u64 + 32;
+        Self {
+            plain: key.plain_bytes::<E>(),
+            mapped: key.mapped_bytes::<E>(),
+            file: key.file_bytes,
+            values: (64 * variables).max(32 * variables + 64 * domain),
+            products_plain: products(as_they_are, u64::MAX),
+            products_prepared: products(prepared, u64::MAX),
+            products_mapped: products(as_they_are, window) + window * decoded,
+        }
+    }
+
+    fn bytes(&self, form: KeyForm) -> u64 {
+        match form {
+            KeyForm::Mapped => self.mapped + self.products_mapped + self.values,
+            KeyForm::Plain => self.plain + self.products_plain + self.values,
+            KeyForm::Prepared { memory_limit } => memory_limit + self.beside_prepared(),
+        }
+    }
+
+    /// Prepared points are made of those that are held as they are, which have gone when parts are proved.
+    fn beside_prepared(&self) -> u64 {
+        let proving = self.products_prepared + self.values;
+        self.plain.max(proving)
+    }
+
+    /// The limit for prepared points with which parts of the class keep to a limit; nothing if it is not worth it.
+    fn prepared(&self, limit: u64) -> Option<u64> {
+        // In the widest layout the one copy that is kept whatever the limit takes three halves of what a file does.
+        let least = self.file / 2 * 3;
+        let left = limit.checked_sub(self.beside_prepared())?;
+        (left >= least).then_some(left)
+    }
+}
