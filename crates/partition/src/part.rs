@@ -31,7 +31,7 @@ pub struct Part<'a, F: PrimeField> {
 /// The holder of shared wires: the trace of one part, or a circuit that has all parts.
 #[derive(Debug)]
 pub(crate) enum Wires<'a, F: PrimeField> {
-    Traced(Accesses<'a, F>),
+    Traced(Box<Accesses<'a, F>>),
     Direct(&'a mut Directory<Wire<F>>),
 }
 

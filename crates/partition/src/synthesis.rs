@@ -174,7 +174,7 @@ fn run<F: Poseidon2Field>(
     accesses: Accesses<'_, F>,
 ) -> Result<Run<F>, PartitionError> {
     let before = cs.num_instance_variables();
-    let mut view = Part::new(cs.clone(), part, Wires::Traced(accesses));
+    let mut view = Part::new(cs.clone(), part, Wires::Traced(Box::new(accesses)));
     circuit.synthesize(part, &mut view)?;
     let run = view.finish();
     let found = cs.num_instance_variables();

@@ -1,6 +1,8 @@
 //! Points by their x-coordinates, eight side by side.
 
+use ark_ec::CurveConfig;
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
+use ark_ff::AdditiveGroup;
 
 use super::square_root::SquareRoot;
 use crate::InstructionSet;
@@ -22,17 +24,25 @@ where
         return portable(xs);
     }
     let mut points = Vec::with_capacity(xs.len());
-    for xs in xs.chunks(8) {
-        // SAFETY: the instructions are there; there is at least one coordinate.
-        let (ys, missing) = unsafe { y_of_eight::<P, V>(xs) };
-        for (lane, x) in xs.iter().enumerate() {
-            points.push(if missing & 1 << lane == 0 {
-                Some(Affine::new_unchecked(*x, ys[lane]))
-            } else if V::may_miss(&square_of_y::<P>(*x)) {
-                point_of_x(*x)
-            } else {
-                None
-            });
+    for xs in xs.chunks(16) {
+        let (first, second) = xs.split_at(xs.len().min(8));
+        // SAFETY: the instructions are there; there is at least one coordinate in each.
+        let found = unsafe {
+            match second {
+                [] => y_of_each::<P, V, 1>([first]).to_vec(),
+                _ => y_of_each::<P, V, 2>([first, second]).to_vec(),
+            }
+        };
+        for (xs, (ys, missing)) in [first, second].into_iter().zip(found) {
+            for (lane, x) in xs.iter().enumerate() {
+                points.push(if missing & 1 << lane == 0 {
+                    Some(Affine::new_unchecked(*x, ys[lane]))
+                } else if V::may_miss(&square_of_y::<P>(*x)) {
+                    point_of_x(*x)
+                } else {
+                    None
+                });
+            }
         }
     }
     points
@@ -42,24 +52,36 @@ fn square_of_y<P: SWCurveConfig>(x: P::BaseField) -> P::BaseField {
     P::add_b(x * x * x + P::mul_by_a(x))
 }
 
-/// A y for each of one to eight x, and the lanes where none was found.
+/// A y in each lane, and the lanes where none was found.
+type Found<P> = ([<P as CurveConfig>::BaseField; 8], u8);
+
+/// A y for each of one to eight x, in each of K lists.
 ///
 /// # Safety
 ///
 /// The instructions of this back end.
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
-unsafe fn y_of_eight<P, V>(xs: &[P::BaseField]) -> ([P::BaseField; 8], u8)
+unsafe fn y_of_each<P, V, const K: usize>(lists: [&[P::BaseField]; K]) -> [Found<P>; K]
 where
     P: SWCurveConfig,
     V: SquareRoot<Ark = P::BaseField>,
 {
-    let squares: [P::BaseField; 8] =
-        std::array::from_fn(|lane| square_of_y::<P>(xs[if lane < xs.len() { lane } else { 0 }]));
     // SAFETY: as the caller promises; the places are elements on the stack.
     unsafe {
-        let square = V::load_ark(squares.each_ref().map(|square| &raw const *square));
-        let root = V::root(square);
-        let found = V::sub(V::square(root), square).zero_lanes();
-        (root.to_ark(), !found)
+        let mut squares = [V::zero(); K];
+        for (square, xs) in squares.iter_mut().zip(lists) {
+            let mut lanes = [P::BaseField::ZERO; 8];
+            for (lane, value) in lanes.iter_mut().enumerate() {
+                *value = square_of_y::<P>(xs[if lane < xs.len() { lane } else { 0 }]);
+            }
+            *square = V::load_ark(lanes.each_ref().map(std::ptr::from_ref));
+        }
+        let roots = V::roots(squares);
+        let mut found = [([P::BaseField::ZERO; 8], 0); K];
+        for (i, (ys, missing)) in found.iter_mut().enumerate() {
+            *missing = !V::sub(V::square(roots[i]), squares[i]).zero_lanes();
+            *ys = roots[i].to_ark();
+        }
+        found
     }
 }

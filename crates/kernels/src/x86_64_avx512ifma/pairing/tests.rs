@@ -7,6 +7,7 @@ use ark_std::test_rng;
 
 use super::super::field::Fp;
 use super::super::vector_field::Layout;
+use super::cyclotomic::Cyclotomic;
 use super::lanes::{Element, Lanes};
 use super::miller::Pair;
 use super::tower::Tower;
