@@ -294,7 +294,7 @@ impl<E: PartitionEngine> ClassKeys<E> {
     pub fn bytes(&self) -> usize {
         match self {
             Self::Held(keys) => keys.iter().map(|key| key.bytes()).sum(),
-            Self::Files { .. } => 0,
+            Self::Files { .. } | Self::Mapped { .. } => 0,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path as FilePath;
 
 use ark_ff::PrimeField;
-use ark_serialize::{CanonicalDeserialize, CanonicalSerialize};
+use ark_serialize::CanonicalSerialize;
 use proofmill_aggregation::files::{
     AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind, write,
 };
