@@ -242,9 +242,7 @@ impl Handle {
             .or_default()
             .extend(sender.take());
         self.shared.advance(&mut state);
-        // Nobody is woken without need: a stream of requests would do so for each of them.
-        let next = state.scheduler.next_deadline();
-        let is_awaited = next.is_some() || state.scheduler.next_turn(now).is_some();
+        let is_awaited = state.is_awaited(now);
         drop(state);
         if is_awaited {
             self.shared.wake();

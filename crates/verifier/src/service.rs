@@ -54,6 +54,8 @@ pub(crate) struct State {
     pub(crate) waiting: HashMap<Ticket, Vec<oneshot::Sender<Verdict>>>,
     /// Jobs in each lane.
     running: [usize; 2],
+    /// The time at which [`Service::run`] looks at the state by itself, if it sleeps until then.
+    looks_at: Option<Micros>,
     pub(crate) figures: BTreeMap<usize, KindFigures>,
 }
 
@@ -86,6 +88,7 @@ impl Service {
                 work: HashMap::new(),
                 waiting: HashMap::new(),
                 running: [0; 2],
+                looks_at: None,
                 figures: BTreeMap::new(),
             }),
             keys: Mutex::new(Keys::new(options.keys)),
@@ -123,9 +126,8 @@ impl Service {
                 if level > Level::Run && is_done {
                     break;
                 }
-                let deadline = state.scheduler.next_deadline();
-                let turn = state.scheduler.next_turn(now);
-                let deadline = deadline.into_iter().chain(turn).min();
+                let deadline = state.next_event(now);
+                state.looks_at = deadline;
                 deadline.map(|deadline| Duration::from_micros(deadline.since(now)))
             };
             let next = if level == Level::Run {
@@ -167,6 +169,24 @@ fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildErro
             }),
     }
     .build()
+}
+
+// === impl State ===
+
+impl State {
+    /// The next deadline, or the lane apart's next turn if that comes before.
+    fn next_event(&self, now: Micros) -> Option<Micros> {
+        let deadline = self.scheduler.next_deadline();
+        let turn = self.scheduler.next_turn(now);
+        deadline.into_iter().chain(turn).min()
+    }
+
+    /// Whether something is due before [`Service::run`] looks at the state. It is not woken for what is due later: a
+    /// thread that woke for each request and each job would take a processor from the next one.
+    pub(crate) fn is_awaited(&self, now: Micros) -> bool {
+        let next = self.next_event(now);
+        next.is_some_and(|next| self.looks_at.is_none_or(|looks_at| next < looks_at))
+    }
 }
 
 // === impl Shared ===
@@ -225,8 +245,8 @@ impl Shared {
         let now = self.now();
         state.scheduler.ended(now, lane, taken_us);
         self.advance(&mut state);
-        // It may have been the last one, or the lane apart's next turn may be another one now.
-        if state.scheduler.is_closed() || state.scheduler.next_turn(now).is_some() {
+        // It may have been the last one.
+        if state.scheduler.is_closed() || state.is_awaited(now) {
             self.wake();
         }
     }

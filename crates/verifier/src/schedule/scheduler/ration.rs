@@ -6,8 +6,8 @@ use crate::schedule::{Lane, Micros};
 
 /// While others are served, the lane apart has one part in so many of the time of all threads. Its threads'
 /// low priority is not enough: they share caches, memory and often the units of a core with the others, and
-/// a hundredth of the time would show in the others' ninety-ninth percentile.
-const PARTS: u64 = 200;
+/// a job every hundred milliseconds shows in the others' ninety-ninth percentile.
+const PARTS: u64 = 400;
 
 /// Microseconds after the last request of a source in good standing for which others count as served: who
 /// comes at a steady rate is away for a while between two proofs.
