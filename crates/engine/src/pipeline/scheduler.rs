@@ -30,6 +30,10 @@ use crate::queue::{Journal, PartitionRecord, Recovered};
 use crate::registry::Registered;
 use crate::residency::Residency;
 
+#[cfg(test)]
+#[path = "simulation.rs"]
+mod simulation;
+
 /// The longest sleep: clocks are looked at again after it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 

@@ -167,3 +167,48 @@ pub(super) fn end(end: &EndRecord) -> Result<Vec<Op>, String> {
 pub(super) fn prune(job: JobId) -> Result<Vec<Op>, String> {
     Ok(vec![Op::delete(key("end", job)?)])
 }
+
+#[cfg(test)]
+mod tests {
+    use ark_ec::AffineRepr;
+    use ark_ec::pairing::Pairing;
+    use proofmill_groth16::{Bn254, Proof};
+
+    use super::*;
+
+    /// SHA-256 of a job's end as the log has it. State directories of other releases have this form.
+    const END: &str = "941aeee1490c72ff05a5c4b1667d969e5009b23db2bae0ca3f3fc5e3a5e35818";
+
+    #[test]
+    fn the_end_of_a_job_keeps_its_form() {
+        let proof = Proof::<Bn254> {
+            a: <Bn254 as Pairing>::G1Affine::generator(),
+            b: <Bn254 as Pairing>::G2Affine::generator(),
+            c: <Bn254 as Pairing>::G1Affine::generator(),
+        };
+        let mut one = [0; 32];
+        one[0] = 1;
+        let record = EndRecord {
+            request: RequestId::new("client", "1").unwrap(),
+            content: [7; 32],
+            priority: Priority::High,
+            deadline_ms: Some(5),
+            submitted_ms: 1,
+            started_ms: Some(2),
+            ended_ms: 3,
+            partitions: 1,
+            proven: 1,
+            retries: 2,
+            circuits: vec!["circuit".to_owned()],
+            state: JobState::Done,
+            proofs: vec![PartitionProof {
+                circuit: CircuitId([9; 32]),
+                curve: "bn254".to_owned(),
+                proof: proof.to_bytes(),
+                public: vec![one],
+            }],
+        };
+        let encoded = encode(&record).unwrap();
+        assert_eq!(hex::encode(Sha256::digest(&encoded)), END);
+    }
+}
