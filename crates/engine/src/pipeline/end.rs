@@ -1,9 +1,10 @@
 //! Jobs at their end, and their results.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
-use super::job::{Ended, Waiting};
-use super::scheduler::{Scheduler, Undurable};
+use super::job::Waiting;
+use super::results::Ended;
+use super::scheduler::{Consequence, Scheduler};
 use crate::events::unix_ms;
 use crate::interface::{Error, EventKind, JobId, JobState, Submitted};
 
@@ -34,7 +35,7 @@ impl Scheduler {
             record.proofs.clear();
             appended = self.journal.end(&record).await;
         }
-        self.undurable.push_back((appended?, Undurable::Ended(id)));
+        self.unwritten.push(appended?, Consequence::Ended(id));
         if let Some(job) = self.jobs.get_mut(&id) {
             job.ending = Some(record);
         }
@@ -78,13 +79,7 @@ impl Scheduler {
                 self.clients.remove(client);
             }
         }
-        *match record.state {
-            JobState::Done => &mut self.counts.done,
-            JobState::Cancelled => &mut self.counts.cancelled,
-            JobState::Expired => &mut self.counts.expired,
-            _ => &mut self.counts.failed,
-        } += 1;
-        self.pace.one_ended();
+        self.tally.ended(&record.state, Instant::now());
         self.env.events.send(EventKind::Job {
             job: id,
             priority: record.priority,
@@ -101,27 +96,14 @@ impl Scheduler {
                 }
             }
         }
-        self.keep_result(ended);
+        self.results.keep(ended);
         self.prune(unix_ms(SystemTime::now())).await
-    }
-
-    /// Keeps a result for its time to live.
-    pub(super) fn keep_result(&mut self, ended: Ended) {
-        let expires = ended.record.ended_ms.saturating_add(self.ttl_ms);
-        self.expiring.push_back((expires, ended.id()));
-        self.ended.insert(ended.id(), ended);
     }
 
     /// Forgets results that were kept long enough, and the oldest ones if there are too many.
     pub(super) async fn prune(&mut self, now: u64) -> Result<(), Error> {
-        let limit = self.env.inputs.limits().results;
-        while let Some((expires, id)) = self.expiring.front().copied() {
-            if expires > now && self.expiring.len() <= limit {
-                break;
-            }
-            self.expiring.pop_front();
-            self.ended.remove(&id);
-            self.counts.pruned += 1;
+        while let Some(id) = self.results.prune(now) {
+            self.tally.pruned();
             self.journal.prune(id).await?;
         }
         Ok(())

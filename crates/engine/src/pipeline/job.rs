@@ -7,7 +7,7 @@ use proofmill_bus::Seq;
 use tokio::sync::oneshot;
 
 use super::flight::Place;
-use crate::interface::{Error, JobId, JobResult, JobState, JobView, PartitionProof};
+use crate::interface::{Error, JobResult, JobState, JobView, PartitionProof};
 use crate::key::Stop;
 use crate::queue::{EndRecord, JobRecord};
 
@@ -63,12 +63,6 @@ pub(super) enum Waiting {
     Result(oneshot::Sender<Result<JobResult, Error>>),
     /// For the end to be on disk.
     View(oneshot::Sender<Result<JobView, Error>>),
-}
-
-/// A job at its end.
-pub(super) struct Ended {
-    pub(super) record: EndRecord,
-    pub(super) proofs: Arc<[PartitionProof]>,
 }
 
 // === impl Job ===
@@ -176,47 +170,6 @@ impl Part {
         match &self.state {
             PartState::Proven(proof) => Some(proof),
             _ => None,
-        }
-    }
-}
-
-// === impl Ended ===
-
-impl Ended {
-    pub(super) fn new(mut record: EndRecord) -> Self {
-        let proofs = std::mem::take(&mut record.proofs).into();
-        Self { record, proofs }
-    }
-
-    pub(super) fn id(&self) -> JobId {
-        JobId::of(&self.record.request)
-    }
-
-    pub(super) fn result(&self) -> JobResult {
-        JobResult {
-            job: self.id(),
-            state: self.record.state.clone(),
-            proofs: self.proofs.clone(),
-        }
-    }
-
-    pub(super) fn view(&self) -> JobView {
-        let record = &self.record;
-        JobView {
-            id: self.id(),
-            request: record.request.clone(),
-            priority: record.priority,
-            state: record.state.clone(),
-            partitions: record.partitions,
-            proven: record.proven,
-            running: 0,
-            retries: record.retries,
-            submitted_ms: record.submitted_ms,
-            deadline_ms: record.deadline_ms,
-            started_ms: record.started_ms,
-            ended_ms: Some(record.ended_ms),
-            circuits: record.circuits.clone(),
-            bytes: 0,
         }
     }
 }

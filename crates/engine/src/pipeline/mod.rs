@@ -7,9 +7,12 @@ mod flight;
 mod job;
 mod lanes;
 mod progress;
+mod results;
 mod scheduler;
 mod step;
 mod submit;
+mod tally;
+mod unwritten;
 mod view;
 
 pub(crate) use device::{Device, pool};

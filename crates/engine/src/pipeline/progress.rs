@@ -239,7 +239,7 @@ impl Scheduler {
         }
         tracing::warn!(job = %id, why, "tried again");
         part.state = PartState::Waiting;
-        self.counts.retries += 1;
+        self.tally.retried();
         if let Some(job) = self.jobs.get_mut(&id) {
             job.retries += 1;
         }

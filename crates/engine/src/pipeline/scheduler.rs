@@ -5,24 +5,26 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use proofmill_bus::{Durable, Seq};
+use proofmill_bus::Durable;
 use proofmill_shutdown::{Level, Shutdown};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::admission::Admission;
 use super::device::Device;
 use super::flight::{Flight, Place};
-use super::job::{Ended, Job, Waiting};
+use super::job::{Job, Waiting};
 use super::lanes::Lanes;
+use super::results::{Ended, Results};
 use super::step::{self, Stepped};
 use super::submit::Prepared;
-use super::view::Pace;
+use super::tally::Tally;
+use super::unwritten::Unwritten;
 use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
 use crate::interface::{
-    CircuitId, CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Load,
-    Owner, RequestId, Stage, Status, Submitted,
+    CircuitId, CircuitRef, Error, EventKind, JobId, JobResult, JobState, JobView, Load, Owner,
+    RequestId, Stage, Status, Submitted,
 };
 use crate::key::{Key, StepError};
 use crate::options::{Interference, Options};
@@ -75,10 +77,13 @@ pub(super) enum Back {
     Stepped(Box<Stepped>),
 }
 
-/// What waits for the disk.
-pub(super) enum Undurable {
+/// What follows once a record is on disk.
+pub(super) enum Consequence {
+    /// A job is accepted.
     Accepted(JobId),
+    /// A job is at its end.
     Ended(JobId),
+    /// The list of circuits is kept: who asked for it is told.
     Kept(oneshot::Sender<Result<(), Error>>),
 }
 
@@ -90,9 +95,7 @@ pub(crate) struct Scheduler {
     backs: mpsc::UnboundedReceiver<Back>,
     pub(super) back: mpsc::UnboundedSender<Back>,
     pub(super) jobs: HashMap<JobId, Job>,
-    pub(super) ended: HashMap<JobId, Ended>,
-    /// Jobs at their end, in that order, and when their results go.
-    pub(super) expiring: VecDeque<(u64, JobId)>,
+    pub(super) results: Results,
     /// Jobs that are not at their end, by client.
     pub(super) clients: HashMap<String, usize>,
     pub(super) arrivals: u64,
@@ -103,15 +106,12 @@ pub(crate) struct Scheduler {
     pub(super) running: usize,
     /// Those of them that make products yet, by circuit.
     pub(super) multiplying: HashMap<CircuitId, usize>,
-    pub(super) undurable: VecDeque<(Seq, Undurable)>,
+    pub(super) unwritten: Unwritten<Consequence>,
     /// Jobs that are to be ended in this turn.
     pub(super) to_end: VecDeque<(JobId, JobState)>,
-    pub(super) counts: JobCounts,
-    pub(super) pace: Pace,
+    pub(super) tally: Tally,
     pub(super) draining: bool,
     pub(super) attempts: u32,
-    pub(super) ttl_ms: u64,
-    pub(super) recent: usize,
 }
 
 // === impl Scheduler ===
@@ -126,6 +126,11 @@ impl Scheduler {
         devices: Vec<Device>,
     ) -> Self {
         let (back, backs) = mpsc::unbounded_channel();
+        let results = Results::new(
+            options.result_ttl,
+            env.inputs.limits().results,
+            options.recent,
+        );
         Self {
             env,
             residency,
@@ -134,8 +139,7 @@ impl Scheduler {
             backs,
             back,
             jobs: HashMap::new(),
-            ended: HashMap::new(),
-            expiring: VecDeque::new(),
+            results,
             clients: HashMap::new(),
             arrivals: 0,
             deadlines: BTreeSet::new(),
@@ -147,21 +151,18 @@ impl Scheduler {
             lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage)), devices),
             running: 0,
             multiplying: HashMap::new(),
-            undurable: VecDeque::new(),
+            unwritten: Unwritten::new(),
             to_end: VecDeque::new(),
-            counts: JobCounts::default(),
-            pace: Pace::default(),
+            tally: Tally::default(),
             draining: false,
             attempts: options.attempts,
-            ttl_ms: u64::try_from(options.result_ttl.as_millis()).unwrap_or(u64::MAX),
-            recent: options.recent,
         }
     }
 
     /// Takes up what the log held.
     pub(crate) fn recover(&mut self, recovered: Recovered) {
         for end in recovered.ends {
-            self.keep_result(Ended::new(end));
+            self.results.keep(Ended::new(end));
         }
         for job in recovered.jobs {
             self.take_up(job, None);
@@ -177,7 +178,7 @@ impl Scheduler {
             if let Err(error) = self.advance().await {
                 break Err(error);
             }
-            if self.draining && self.jobs.is_empty() && self.undurable.is_empty() {
+            if self.draining && self.jobs.is_empty() && self.unwritten.is_empty() {
                 break Ok(());
             }
             let sleep = self.until_next();
@@ -291,11 +292,13 @@ impl Scheduler {
         match command {
             Command::MaySubmit(request, reply) => {
                 let answer = self.may_submit(&request);
-                self.counts.refused += u64::from(matches!(answer, Err(Error::Exhausted { .. })));
+                if matches!(answer, Err(Error::Exhausted { .. })) {
+                    self.tally.refused();
+                }
                 drop(reply.send(answer));
             }
             Command::Submit(prepared, reply) => self.submit(prepared, reply).await?,
-            Command::Await(id, reply) => match (self.jobs.get_mut(&id), self.ended.get(&id)) {
+            Command::Await(id, reply) => match (self.jobs.get_mut(&id), self.results.get(id)) {
                 (Some(job), _) => job.waiting.push(Waiting::Result(reply)),
                 (None, Some(ended)) => drop(reply.send(Ok(ended.result()))),
                 (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
@@ -312,11 +315,11 @@ impl Scheduler {
             Command::Status(reply) => drop(reply.send(Ok(self.status()))),
             Command::KeepCircuit(circuit, reply) => {
                 let seq = self.journal.keep_circuit(&circuit).await?;
-                self.undurable.push_back((seq, Undurable::Kept(reply)));
+                self.unwritten.push(seq, Consequence::Kept(reply));
             }
             Command::ForgetCircuit(name, reply) => {
                 let seq = self.journal.forget_circuit(&name).await?;
-                self.undurable.push_back((seq, Undurable::Kept(reply)));
+                self.unwritten.push(seq, Consequence::Kept(reply));
             }
         }
         Ok(())
@@ -369,7 +372,7 @@ impl Scheduler {
     /// How long nothing happens by itself.
     fn until_next(&self) -> Duration {
         let deadline = self.deadlines.first().map(|(at, _)| *at);
-        let expiry = self.expiring.front().map(|(at, _)| *at);
+        let expiry = self.results.next_expiry();
         let now = unix_ms(SystemTime::now());
         [deadline, expiry]
             .into_iter()
@@ -398,15 +401,11 @@ impl Scheduler {
             let durable = durable.borrow();
             (durable.seq, durable.failed.clone())
         };
-        while let Some((seq, _)) = self.undurable.front() {
-            if *seq > reached {
-                break;
-            }
-            match self.undurable.pop_front() {
-                Some((_, Undurable::Accepted(job))) => self.accepted(job),
-                Some((_, Undurable::Ended(job))) => self.settle(job).await?,
-                Some((_, Undurable::Kept(reply))) => drop(reply.send(Ok(()))),
-                None => {}
+        while let Some(consequence) = self.unwritten.next(reached) {
+            match consequence {
+                Consequence::Accepted(job) => self.accepted(job),
+                Consequence::Ended(job) => self.settle(job).await?,
+                Consequence::Kept(reply) => drop(reply.send(Ok(()))),
             }
         }
         failure.map_or(Ok(()), |failure| Err(Error::Storage(failure.to_string())))

@@ -129,7 +129,7 @@ async fn history(seed: u64) -> Vec<String> {
             "history {seed} is stuck: {:?}",
             world.status()
         );
-        let idle = world.done.is_empty() && world.scheduler.undurable.is_empty();
+        let idle = world.done.is_empty() && world.scheduler.unwritten.is_empty();
         if idle && world.scheduler.jobs.is_empty() {
             break;
         }

@@ -4,7 +4,7 @@ use proofmill_bus::Seq;
 use tokio::sync::oneshot;
 
 use super::job::{Job, Waiting};
-use super::scheduler::{Scheduler, Undurable};
+use super::scheduler::{Consequence, Scheduler};
 use crate::events::unix_ms;
 use crate::inputs::Staged;
 use crate::interface::{
@@ -34,7 +34,7 @@ impl Scheduler {
     /// Whether a request would be taken, before its inputs are put on disk; nothing is promised.
     pub(super) fn may_submit(&self, request: &RequestId) -> Result<(), Error> {
         let job = JobId::of(request);
-        if self.jobs.contains_key(&job) || self.ended.contains_key(&job) {
+        if self.jobs.contains_key(&job) || self.results.get(job).is_some() {
             return Ok(());
         }
         self.check_room(request)
@@ -55,7 +55,7 @@ impl Scheduler {
                     resource,
                     used: used as u64,
                     limit: limit as u64,
-                    retry_after: self.pace.until_one_ends(),
+                    retry_after: self.tally.until_one_ends(),
                 });
             }
         }
@@ -89,7 +89,7 @@ impl Scheduler {
             // Removed before anyone is told.
             drop(staged);
             let answer = if found == content {
-                self.counts.repeated += 1;
+                self.tally.repeated();
                 Ok(Submitted {
                     job,
                     existing: true,
@@ -114,7 +114,9 @@ impl Scheduler {
             circuits.try_for_each(|circuit| self.residency.circuit(&circuit).map(drop))
         });
         if let Err(error) = room {
-            self.counts.refused += u64::from(matches!(error, Error::Exhausted { .. }));
+            if matches!(error, Error::Exhausted { .. }) {
+                self.tally.refused();
+            }
             drop(staged);
             drop(reply.send(Err(error)));
             return Ok(());
@@ -168,7 +170,7 @@ impl Scheduler {
         let id = record.id();
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.counts.accepted += 1;
+        self.tally.accepted();
         *self
             .clients
             .entry(record.request.client().to_owned())
@@ -189,7 +191,7 @@ impl Scheduler {
         if let Some((seq, reply)) = accepting {
             job.accepting = Some(seq);
             job.waiting.push(Waiting::Accepted(false, reply));
-            self.undurable.push_back((seq, Undurable::Accepted(id)));
+            self.unwritten.push(seq, Consequence::Accepted(id));
         }
         self.env.events.send(EventKind::Job {
             job: id,
@@ -211,7 +213,7 @@ impl Scheduler {
 
     fn find_content(&self, job: JobId) -> Option<[u8; 32]> {
         let live = self.jobs.get(&job).map(|job| job.record.content);
-        live.or_else(|| self.ended.get(&job).map(|ended| ended.record.content))
+        live.or_else(|| self.results.get(job).map(|ended| ended.content()))
     }
 
     /// Removes what a job had on disk.
