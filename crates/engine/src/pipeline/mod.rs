@@ -2,6 +2,7 @@
 
 mod admission;
 mod device;
+mod devices;
 mod end;
 mod flight;
 mod job;

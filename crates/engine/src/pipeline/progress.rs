@@ -137,7 +137,10 @@ impl Scheduler {
             result,
         } = stepped;
         let us = self.env.events.now().saturating_sub(began_us);
-        self.lanes.left(stage, flight.device, us, result.is_ok());
+        self.lanes.left(stage, us);
+        if let (Stage::Prove, Some(number)) = (stage, flight.device) {
+            self.devices.end(number, result.is_ok());
+        }
         let stopped = flight.stop.is_raised();
         let keep = match (&result, stage.next()) {
             (Ok(_), Some(next)) if !stopped => flight.footprint.from(next),
@@ -184,10 +187,10 @@ impl Scheduler {
             return;
         };
         let what = format!("partition {} of circuit {circuit}", place.partition);
-        let worker = device.and_then(|number| self.lanes.devices.get_mut(number));
-        let on = worker
-            .as_ref()
-            .map_or_else(String::new, |worker| format!(" on device {}", worker.name));
+        let worker = device.and_then(|number| self.devices.get_mut(number));
+        let on = worker.as_ref().map_or_else(String::new, |worker| {
+            format!(" on device {}", worker.name())
+        });
         let why = match error {
             StepError::Stopped => return,
             StepError::Permanent(why) => {
@@ -197,13 +200,13 @@ impl Scheduler {
             }
             StepError::Retry(why) => {
                 if let (Stage::Prove, Some(worker)) = (stage, worker) {
-                    worker.failures += 1;
+                    worker.failed();
                 }
                 format!("{what}: {why}")
             }
             StepError::Broken(why) => {
                 if let Some(worker) = worker {
-                    worker.failures += 1;
+                    worker.failed();
                     worker.fence(&why);
                 }
                 part.broken += 1;
@@ -211,11 +214,11 @@ impl Scheduler {
             }
             StepError::Invalid => {
                 if let Some(worker) = worker {
-                    worker.failures += 1;
+                    worker.failed();
                     // Where the constraints are not known in full it may be the witness, as long as no
                     // other attempt with it succeeds.
                     if knows {
-                        worker.suspected += 1;
+                        worker.suspect();
                     } else {
                         part.doubts.extend(device);
                     }
@@ -260,8 +263,8 @@ impl Scheduler {
         part.state = PartState::Proven(proof);
         // The witness was right: what did not verify was the device's fault.
         for number in std::mem::take(&mut part.doubts) {
-            if let Some(device) = self.lanes.devices.get_mut(number) {
-                device.suspected += 1;
+            if let Some(device) = self.devices.get_mut(number) {
+                device.suspect();
             }
         }
         if job

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::admission::Admission;
 use super::device::Device;
+use super::devices::Devices;
 use super::flight::{Flight, Place};
 use super::job::{Job, Waiting};
 use super::lanes::Lanes;
@@ -102,6 +103,7 @@ pub(crate) struct Scheduler {
     pub(super) deadlines: BTreeSet<(u64, JobId)>,
     pub(super) admission: Admission,
     pub(super) lanes: Lanes,
+    pub(super) devices: Devices,
     /// Partitions under way.
     pub(super) running: usize,
     /// Those of them that make products yet, by circuit.
@@ -148,7 +150,8 @@ impl Scheduler {
                 options.express_workers,
                 options.batch,
             ),
-            lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage)), devices),
+            lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage))),
+            devices: Devices::new(devices),
             running: 0,
             multiplying: HashMap::new(),
             unwritten: Unwritten::new(),
@@ -265,7 +268,7 @@ impl Scheduler {
             let (place, job) = self.passing(first).unwrap_or(first);
             self.ask(place, first.0, job);
         }
-        while let Some(entry) = self.lanes.next() {
+        while let Some(entry) = self.lanes.next(&mut self.devices) {
             let began_us = self.env.events.now();
             self.env.events.send(EventKind::Began {
                 span: entry.flight.span(),

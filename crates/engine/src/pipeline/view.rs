@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::device::Device;
 use super::results::Ended;
 use super::scheduler::Scheduler;
 use crate::interface::{BudgetStatus, Error, JobId, JobView, Load, Owner, Status};
@@ -44,7 +43,7 @@ impl Scheduler {
             recent: self.results.recent().map(Ended::view).collect(),
             counts: self.tally.counts(),
             stages: self.lanes.status(),
-            devices: self.lanes.devices.iter().map(Device::status).collect(),
+            devices: self.devices.status(),
             budget,
             circuits,
         }
