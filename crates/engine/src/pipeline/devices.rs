@@ -40,6 +40,10 @@ impl Devices {
         self.devices[number].ends(done);
     }
 
+    pub(super) fn get(&self, number: usize) -> Option<&Device> {
+        self.devices.get(number)
+    }
+
     /// The device of a number, to be told what it is blamed for.
     pub(super) fn get_mut(&mut self, number: usize) -> Option<&mut Device> {
         self.devices.get_mut(number)

@@ -151,6 +151,23 @@ impl Lanes {
             .collect()
     }
 
+    /// How many partitions are in a stage or before one.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        let lanes = self.lanes.iter();
+        lanes.map(|lane| lane.busy + lane.waiting.len()).sum()
+    }
+
+    /// Panics if a stage has more partitions than workers, or a place is not its partition's.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        for lane in &self.lanes {
+            assert!(lane.busy <= lane.workers);
+            let mut waiting = lane.waiting.iter();
+            assert!(waiting.all(|(place, flight)| *place == flight.place));
+        }
+    }
+
     fn lane(&mut self, stage: Stage) -> &mut Lane {
         &mut self.lanes[stage as usize]
     }

@@ -3,8 +3,9 @@
 use std::time::SystemTime;
 
 use super::admission::Acquired;
+use super::failure::{Blame, Failure};
 use super::flight::{Flight, Place};
-use super::job::PartState;
+use super::job::Verdict;
 use super::scheduler::{Back, Scheduler};
 use super::step::Stepped;
 use crate::events::unix_ms;
@@ -16,55 +17,52 @@ use crate::key::StepError;
 impl Scheduler {
     /// A partition has its memory, or never will.
     pub(super) fn admitted(&mut self, place: Place, id: JobId, acquired: Acquired) {
-        let Some(job) = self.jobs.get_mut(&id) else {
+        let Some(job) = self.jobs.get_mut(id) else {
             return;
         };
-        let index = place.partition as usize;
-        let (Some(part), Some(record)) =
-            (job.parts.get_mut(index), job.record.partitions.get(index))
-        else {
+        let Some(partition) = job.partition(place.partition).cloned() else {
             return;
         };
-        let circuit = CircuitRef::Id(record.circuit);
+        let circuit = CircuitRef::Id(partition.circuit);
         let registered = self.residency.circuit(&circuit);
         let acquired = acquired.map_err(|error| error.about(&circuit));
-        let ((held, reservation), registered) = match (acquired, registered) {
+        let (acquired, registered) = match (acquired, registered) {
             (Ok(acquired), Ok(registered)) => (acquired, registered),
             (Err(error), _) | (_, Err(error)) => {
-                self.to_end
-                    .push_back((id, JobState::Failed(error.to_string())));
+                self.jobs.to_end(id, JobState::Failed(error.to_string()));
                 return;
             }
         };
-        part.attempts += 1;
-        part.state = PartState::Running;
+        let Some(attempt) = job.begin(place.partition, unix_ms(SystemTime::now())) else {
+            return;
+        };
+        if attempt.is_first {
+            self.env.events.send(EventKind::Job {
+                job: id,
+                priority: job.record().priority,
+                partitions: job.partitions(),
+                state: JobState::Running,
+            });
+        }
+        let (held, reservation) = acquired;
         let mut flight = Flight {
             place,
             job: id,
-            attempt: part.attempts,
+            attempt: attempt.number,
             circuit: registered.name.as_str().into(),
             circuit_id: registered.id,
-            input: record.input.clone(),
-            stop: job.stop.clone(),
+            input: partition.input,
+            stop: attempt.stop,
             work: None,
             knows_constraints: false,
             multiplies: true,
-            device: part.last_device,
+            device: attempt.last_device,
             footprint: registered.footprint(self.residency.form()),
             reservation,
             held,
         };
         self.running += 1;
         *self.multiplying.entry(flight.circuit_id).or_default() += 1;
-        if job.started_ms.is_none() {
-            job.started_ms = Some(unix_ms(SystemTime::now()));
-            self.env.events.send(EventKind::Job {
-                job: id,
-                priority: job.record.priority,
-                partitions: job.parts.len() as u32,
-                state: JobState::Running,
-            });
-        }
         self.env.events.send(EventKind::Admitted {
             span: flight.span(),
             bytes: flight.reservation.bytes(),
@@ -83,10 +81,11 @@ impl Scheduler {
         });
     }
 
+    /// A partition comes back from its key or from a stage.
     pub(super) fn came_back(&mut self, back: Back) {
         match back {
             Back::Key(flight, Ok(_)) if !flight.stop.is_raised() && self.is_short(&flight) => {
-                self.again(*flight);
+                self.take_back(*flight);
             }
             Back::Key(mut flight, Ok(key)) if !flight.stop.is_raised() => {
                 flight.knows_constraints = key.knows_constraints();
@@ -97,7 +96,7 @@ impl Scheduler {
                 // A key that came all the same goes before it may be evicted.
                 if let Some(StepError::Permanent(why)) = key.err() {
                     let why = format!("the key of circuit {}: {why}", flight.circuit);
-                    self.to_end.push_back((flight.job, JobState::Failed(why)));
+                    self.jobs.to_end(flight.job, JobState::Failed(why));
                 }
                 self.drop_flight(*flight);
             }
@@ -108,21 +107,19 @@ impl Scheduler {
     /// Whether a partition has less memory than it will take: its key, which was never loaded before, takes
     /// more than was thought.
     fn is_short(&self, flight: &Flight) -> bool {
-        let job = self.jobs.get(&flight.job);
-        let partition =
-            job.and_then(|job| job.record.partitions.get(flight.place.partition as usize));
+        let job = self.jobs.get(flight.job);
+        let partition = job.and_then(|job| job.partition(flight.place.partition));
         partition.is_some_and(|it| flight.reservation.bytes() < self.work_bytes(it))
     }
 
     /// Puts a partition that has not begun back into the line. What its key takes is known by now.
-    fn again(&mut self, flight: Flight) {
-        let (id, place) = (flight.job, flight.place);
-        tracing::info!(job = %id, circuit = &*flight.circuit, "a key takes more than was thought");
+    fn take_back(&mut self, flight: Flight) {
+        let (id, partition) = (flight.job, flight.place.partition);
+        let circuit = &*flight.circuit;
+        tracing::info!(job = %id, circuit, "a key takes more than was thought");
         self.drop_flight(flight);
-        let job = self.jobs.get_mut(&id);
-        if let Some(part) = job.and_then(|job| job.parts.get_mut(place.partition as usize)) {
-            part.attempts -= 1;
-            part.state = PartState::Waiting;
+        let job = self.jobs.get_mut(id);
+        if let Some(place) = job.and_then(|job| job.take_back(partition)) {
             self.admission.push(place, id);
         }
     }
@@ -176,103 +173,60 @@ impl Scheduler {
 
     /// A partition's attempt failed.
     fn failed(&mut self, flight: Flight, stage: Stage, error: StepError) {
-        let (id, place, device) = (flight.job, flight.place, flight.device);
-        let (circuit, knows) = (flight.circuit.clone(), flight.knows_constraints);
+        let (id, partition) = (flight.job, flight.place.partition);
+        let device = flight.device.and_then(|number| self.devices.get(number));
+        let failure = Failure::of(&flight, stage, error, device);
         self.drop_flight(flight);
-        let Some(part) = self
-            .jobs
-            .get_mut(&id)
-            .and_then(|job| job.parts.get_mut(place.partition as usize))
-        else {
+        let (Some(failure), Some(_)) = (failure, self.jobs.get(id)) else {
             return;
         };
-        let what = format!("partition {} of circuit {circuit}", place.partition);
-        let worker = device.and_then(|number| self.devices.get_mut(number));
-        let on = worker.as_ref().map_or_else(String::new, |worker| {
-            format!(" on device {}", worker.name())
-        });
-        let why = match error {
-            StepError::Stopped => return,
-            StepError::Permanent(why) => {
-                self.to_end
-                    .push_back((id, JobState::Failed(format!("{what}: {why}"))));
-                return;
+        self.blame(&failure);
+        match self.jobs.failed(id, partition, failure) {
+            Some(Verdict::Again(place)) => {
+                self.tally.retried();
+                self.admission.push(place, id);
             }
-            StepError::Retry(why) => {
-                if let (Stage::Prove, Some(worker)) = (stage, worker) {
-                    worker.failed();
-                }
-                format!("{what}: {why}")
-            }
-            StepError::Broken(why) => {
-                if let Some(worker) = worker {
-                    worker.failed();
-                    worker.fence(&why);
-                }
-                part.broken += 1;
-                format!("{what}: {why}")
-            }
-            StepError::Invalid => {
-                if let Some(worker) = worker {
-                    worker.failed();
-                    // Where the constraints are not known in full it may be the witness, as long as no
-                    // other attempt with it succeeds.
-                    if knows {
-                        worker.suspect();
-                    } else {
-                        part.doubts.extend(device);
-                    }
-                }
-                let else_ = if knows {
-                    "the device computes wrongly, or the key's parts do not belong together"
-                } else {
-                    "the witness does not satisfy the circuit, the key's parts do not belong \
-                     together, or the device computes wrongly"
-                };
-                format!("{what}: the proof made{on} does not verify: {else_}")
-            }
-        };
-        part.last_device = device;
-        // A device breaks once: there are no more such attempts than there are devices.
-        if part.attempts - part.broken >= self.attempts {
-            let tried = part.attempts;
-            let why = format!("{why} (attempt {tried} of {tried})");
-            self.to_end.push_back((id, JobState::Failed(why)));
+            Some(Verdict::Failed(why)) => self.jobs.to_end(id, JobState::Failed(why)),
+            None => {}
+        }
+    }
+
+    /// Counts a failed attempt against its device, if that may have been to blame.
+    fn blame(&mut self, failure: &Failure) {
+        let number = failure.device;
+        let Some(device) = number.and_then(|number| self.devices.get_mut(number)) else {
             return;
+        };
+        match &failure.blame {
+            Blame::Job | Blame::Nobody => {}
+            Blame::Device | Blame::Doubtful => device.failed(),
+            Blame::Wrong => {
+                device.failed();
+                device.suspect();
+            }
+            Blame::Broken(why) => {
+                device.failed();
+                device.fence(why);
+            }
         }
-        tracing::warn!(job = %id, why, "tried again");
-        part.state = PartState::Waiting;
-        self.tally.retried();
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.retries += 1;
-        }
-        self.admission.push(place, id);
     }
 
     /// A partition's proof is there, and verified.
     fn proven(&mut self, flight: Flight, proof: PartitionProof) {
-        let (id, index) = (flight.job, flight.place.partition as usize);
+        let (id, partition) = (flight.job, flight.place.partition);
         self.residency.proven(&flight.circuit_id);
         self.drop_flight(flight);
-        let Some(job) = self.jobs.get_mut(&id) else {
+        let job = self.jobs.get_mut(id);
+        let Some(proven) = job.and_then(|job| job.proven(partition, proof)) else {
             return;
         };
-        let Some(part) = job.parts.get_mut(index) else {
-            return;
-        };
-        part.state = PartState::Proven(proof);
-        // The witness was right: what did not verify was the device's fault.
-        for number in std::mem::take(&mut part.doubts) {
+        for number in proven.wrong_devices {
             if let Some(device) = self.devices.get_mut(number) {
                 device.suspect();
             }
         }
-        if job
-            .parts
-            .iter()
-            .all(|part| matches!(part.state, PartState::Proven(_)))
-        {
-            self.to_end.push_back((id, JobState::Done));
+        if proven.is_all {
+            self.jobs.to_end(id, JobState::Done);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The task that decides. It owns all jobs and everything that waits; what takes time runs beside it
 //! and comes back.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use super::admission::Admission;
 use super::device::Device;
 use super::devices::Devices;
 use super::flight::{Flight, Place};
-use super::job::{Job, Waiting};
+use super::jobs::Jobs;
 use super::lanes::Lanes;
 use super::results::{Ended, Results};
 use super::step::{self, Stepped};
@@ -95,12 +95,8 @@ pub(crate) struct Scheduler {
     commands: mpsc::Receiver<Command>,
     backs: mpsc::UnboundedReceiver<Back>,
     pub(super) back: mpsc::UnboundedSender<Back>,
-    pub(super) jobs: HashMap<JobId, Job>,
+    pub(super) jobs: Jobs,
     pub(super) results: Results,
-    /// Jobs that are not at their end, by client.
-    pub(super) clients: HashMap<String, usize>,
-    pub(super) arrivals: u64,
-    pub(super) deadlines: BTreeSet<(u64, JobId)>,
     pub(super) admission: Admission,
     pub(super) lanes: Lanes,
     pub(super) devices: Devices,
@@ -109,11 +105,8 @@ pub(crate) struct Scheduler {
     /// Those of them that make products yet, by circuit.
     pub(super) multiplying: HashMap<CircuitId, usize>,
     pub(super) unwritten: Unwritten<Consequence>,
-    /// Jobs that are to be ended in this turn.
-    pub(super) to_end: VecDeque<(JobId, JobState)>,
     pub(super) tally: Tally,
     pub(super) draining: bool,
-    pub(super) attempts: u32,
 }
 
 // === impl Scheduler ===
@@ -140,11 +133,8 @@ impl Scheduler {
             commands,
             backs,
             back,
-            jobs: HashMap::new(),
+            jobs: Jobs::new(options.attempts),
             results,
-            clients: HashMap::new(),
-            arrivals: 0,
-            deadlines: BTreeSet::new(),
             admission: Admission::new(
                 options.partition_workers,
                 options.express_workers,
@@ -155,10 +145,8 @@ impl Scheduler {
             running: 0,
             multiplying: HashMap::new(),
             unwritten: Unwritten::new(),
-            to_end: VecDeque::new(),
             tally: Tally::default(),
             draining: false,
-            attempts: options.attempts,
         }
     }
 
@@ -238,15 +226,10 @@ impl Scheduler {
 
     /// Ends what is under way: what a step computes cannot be taken from it, so it is waited for.
     async fn finish(mut self) {
-        for job in self.jobs.values() {
-            job.stop.raise();
-        }
-        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        self.jobs.stop_all();
+        let ids: Vec<JobId> = self.jobs.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.admission.remove(id);
-            for flight in self.lanes.remove(id) {
-                self.drop_flight(flight);
-            }
+            self.remove_waiting(id);
         }
         while self.running > 0 {
             let Some(back) = self.backs.recv().await else {
@@ -259,9 +242,17 @@ impl Scheduler {
         }
     }
 
+    /// Takes a job's partitions out of all lines that they wait in.
+    pub(super) fn remove_waiting(&mut self, id: JobId) {
+        self.admission.remove(id);
+        for flight in self.lanes.remove(id) {
+            self.drop_flight(flight);
+        }
+    }
+
     /// Does all that can be done now.
     async fn advance(&mut self) -> Result<(), Error> {
-        while let Some((job, state)) = self.to_end.pop_front() {
+        while let Some((job, state)) = self.jobs.next_to_end() {
             self.end(job, state).await?;
         }
         while let Some(first) = self.admission.next(self.running) {
@@ -293,23 +284,17 @@ impl Scheduler {
     async fn command(&mut self, command: Command) -> Result<(), Error> {
         // Whoever asked may have gone: an answer nobody takes is dropped.
         match command {
-            Command::MaySubmit(request, reply) => {
-                let answer = self.may_submit(&request);
-                if matches!(answer, Err(Error::Exhausted { .. })) {
-                    self.tally.refused();
-                }
-                drop(reply.send(answer));
-            }
+            Command::MaySubmit(request, reply) => drop(reply.send(self.may_submit(&request))),
             Command::Submit(prepared, reply) => self.submit(prepared, reply).await?,
-            Command::Await(id, reply) => match (self.jobs.get_mut(&id), self.results.get(id)) {
-                (Some(job), _) => job.waiting.push(Waiting::Result(reply)),
+            Command::Await(id, reply) => match (self.jobs.get_mut(id), self.results.get(id)) {
+                (Some(job), _) => job.wait_for_result(reply),
                 (None, Some(ended)) => drop(reply.send(Ok(ended.result()))),
                 (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
             },
-            Command::Cancel(id, most, reply) => match self.jobs.get_mut(&id) {
+            Command::Cancel(id, most, reply) => match self.jobs.get_mut(id) {
                 Some(job) if most.is_none_or(|most| job.waited_for() <= most) => {
-                    job.waiting.push(Waiting::View(reply));
-                    self.to_end.push_back((id, JobState::Cancelled));
+                    job.wait_for_end(reply);
+                    self.jobs.to_end(id, JobState::Cancelled);
                 }
                 _ => drop(reply.send(self.view(id))),
             },
@@ -331,14 +316,15 @@ impl Scheduler {
     /// The partition that goes before the first in line: one whose key is in memory, if for the first's
     /// another would have to be evicted.
     fn passing(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
-        let partition = record(&self.jobs, first.0, first.1)?;
+        let (place, job) = first;
+        let partition = self.jobs.get(job)?.partition(place.partition)?;
         let work = self.work_bytes(partition);
         if !self.residency.must_evict_for(partition.circuit, work) {
             return None;
         }
         let (jobs, residency) = (&self.jobs, &self.residency);
-        let is_ready = |place, job| {
-            let partition = record(jobs, place, job);
+        let is_ready = |place: Place, job| {
+            let partition = jobs.get(job).and_then(|job| job.partition(place.partition));
             partition.is_some_and(|it| residency.has(it.circuit))
         };
         self.admission.before(first, is_ready)
@@ -346,7 +332,8 @@ impl Scheduler {
 
     /// Asks for the memory of a partition, in the line's place `rank`.
     fn ask(&mut self, place: Place, rank: Place, id: JobId) {
-        let Some(partition) = record(&self.jobs, place, id) else {
+        let job = self.jobs.get(id);
+        let Some(partition) = job.and_then(|job| job.partition(place.partition)) else {
             return;
         };
         let (circuit, work) = (partition.circuit, self.work_bytes(partition));
@@ -374,10 +361,8 @@ impl Scheduler {
 
     /// How long nothing happens by itself.
     fn until_next(&self) -> Duration {
-        let deadline = self.deadlines.first().map(|(at, _)| *at);
-        let expiry = self.results.next_expiry();
         let now = unix_ms(SystemTime::now());
-        [deadline, expiry]
+        [self.jobs.next_deadline(), self.results.next_expiry()]
             .into_iter()
             .flatten()
             .map(|at| Duration::from_millis(at.saturating_sub(now)))
@@ -385,16 +370,10 @@ impl Scheduler {
             .map_or(LONGEST_SLEEP, |sleep| sleep.min(LONGEST_SLEEP))
     }
 
-    /// Looks at the clock.
+    /// What is due by the clock.
     async fn tick(&mut self) -> Result<(), Error> {
         let now = unix_ms(SystemTime::now());
-        while let Some((at, job)) = self.deadlines.first().copied() {
-            if at > now {
-                break;
-            }
-            self.deadlines.pop_first();
-            self.to_end.push_back((job, JobState::Expired));
-        }
+        self.jobs.expire(now);
         self.prune(now).await
     }
 
@@ -413,12 +392,27 @@ impl Scheduler {
         }
         failure.map_or(Ok(()), |failure| Err(Error::Storage(failure.to_string())))
     }
-}
 
-/// A job's partition.
-fn record(jobs: &HashMap<JobId, Job>, place: Place, id: JobId) -> Option<&PartitionRecord> {
-    let partitions = &jobs.get(&id)?.record.partitions;
-    partitions.get(place.partition as usize)
+    /// Panics if a part contradicts itself or another one.
+    #[cfg(test)]
+    fn check(&self) {
+        self.jobs.check();
+        self.results.check();
+        self.admission.check();
+        self.lanes.check();
+        self.unwritten.check();
+        // Those that are not with a stage are with a key.
+        assert!(self.lanes.count() <= self.running);
+        for (place, id) in self.admission.all() {
+            let job = self.jobs.get(id).expect("a job that waits is there");
+            assert!(!job.is_ending() && job.places().any(|it| it == place));
+        }
+        assert!(
+            self.jobs
+                .iter()
+                .all(|(id, _)| self.results.get(id).is_none())
+        );
+    }
 }
 
 /// Waits for the next level: draining, then stopping.

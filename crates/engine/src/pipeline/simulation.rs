@@ -271,6 +271,7 @@ impl World {
             _ => self.bring_back(),
         }
         self.scheduler.advance().await.unwrap();
+        self.scheduler.check();
         self.settle().await;
     }
 

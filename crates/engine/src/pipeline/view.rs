@@ -10,7 +10,7 @@ use crate::interface::{BudgetStatus, Error, JobId, JobView, Load, Owner, Status}
 
 impl Scheduler {
     pub(super) fn view(&self, id: JobId) -> Result<JobView, Error> {
-        if let Some(job) = self.jobs.get(&id) {
+        if let Some(job) = self.jobs.get(id) {
             let held = held_by_jobs(&self.residency.budget().status());
             return Ok(job.view(held.get(&id).copied().unwrap_or(0)));
         }
@@ -20,7 +20,7 @@ impl Scheduler {
 
     pub(super) fn load(&self) -> Load {
         Load {
-            jobs: self.jobs.len() as u64,
+            jobs: self.jobs.count() as u64,
             draining: self.draining,
         }
     }
@@ -31,14 +31,14 @@ impl Scheduler {
         let (circuits, evictions) = self.residency.views();
         budget.evictions = evictions;
         let mut jobs: Vec<_> = self.jobs.iter().collect();
-        jobs.sort_unstable_by_key(|(_, job)| job.arrival);
+        jobs.sort_unstable_by_key(|(_, job)| job.arrival());
         Status {
             uptime_us: self.env.events.now(),
             started_ms: self.env.events.started_ms(),
             draining: self.draining,
             jobs: jobs
                 .into_iter()
-                .map(|(id, job)| job.view(held.get(id).copied().unwrap_or(0)))
+                .map(|(id, job)| job.view(held.get(&id).copied().unwrap_or(0)))
                 .collect(),
             recent: self.results.recent().map(Ended::view).collect(),
             counts: self.tally.counts(),
