@@ -43,10 +43,11 @@ impl Failure {
         error: StepError,
         device: Option<&Device>,
     ) -> Option<Self> {
-        let number = flight.device.filter(|_| device.is_some());
+        let number = flight.device().filter(|_| device.is_some());
         let what = format!(
             "partition {} of circuit {}",
-            flight.place.partition, flight.circuit
+            flight.partition(),
+            flight.circuit()
         );
         let (why, blame) = match error {
             StepError::Stopped => return None,
@@ -54,7 +55,7 @@ impl Failure {
             StepError::Retry(why) if stage == Stage::Prove => (why, Blame::Device),
             StepError::Retry(why) => (why, Blame::Nobody),
             StepError::Broken(why) => (why.clone(), Blame::Broken(why)),
-            StepError::Invalid => invalid(flight.knows_constraints, device),
+            StepError::Invalid => invalid(flight.knows_constraints(), device),
         };
         Some(Self {
             why: format!("{what}: {why}"),

@@ -54,7 +54,7 @@ impl Lanes {
 
     /// Puts a partition before a stage.
     pub(super) fn push(&mut self, stage: Stage, flight: Flight) {
-        let replaced = self.lane(stage).waiting.insert(flight.place, flight);
+        let replaced = self.lane(stage).waiting.insert(flight.place(), flight);
         debug_assert!(replaced.is_none(), "no place is taken twice");
     }
 
@@ -74,7 +74,7 @@ impl Lanes {
             return None;
         }
         let device = match stage {
-            Stage::Prove => Some(devices.free(first.device)?),
+            Stage::Prove => Some(devices.free(first.device())?),
             _ => None,
         };
         let lane = self.lane(stage);
@@ -89,7 +89,7 @@ impl Lanes {
                 accelerator: None,
             });
         };
-        flight.device = Some(number);
+        flight.enter_device(number);
         let device = devices.begin(number);
         Some(Entry {
             flight,
@@ -127,8 +127,8 @@ impl Lanes {
     pub(super) fn remove(&mut self, job: JobId) -> Vec<Flight> {
         let mut removed = Vec::new();
         for lane in &mut self.lanes {
-            let of_job = lane.waiting.values().filter(|flight| flight.job == job);
-            let places: Vec<Place> = of_job.map(|flight| flight.place).collect();
+            let of_job = lane.waiting.values().filter(|flight| flight.job() == job);
+            let places: Vec<Place> = of_job.map(|flight| flight.place()).collect();
             removed.extend(places.iter().filter_map(|place| lane.waiting.remove(place)));
         }
         removed
@@ -164,7 +164,7 @@ impl Lanes {
         for lane in &self.lanes {
             assert!(lane.busy <= lane.workers);
             let mut waiting = lane.waiting.iter();
-            assert!(waiting.all(|(place, flight)| *place == flight.place));
+            assert!(waiting.all(|(place, flight)| *place == flight.place()));
         }
     }
 

@@ -3,10 +3,11 @@
 use std::time::SystemTime;
 
 use super::admission::Acquired;
+use super::background::Back;
 use super::failure::{Blame, Failure};
 use super::flight::{Flight, Place};
 use super::job::Verdict;
-use super::scheduler::{Back, Scheduler};
+use super::scheduler::Scheduler;
 use super::step::Stepped;
 use crate::events::unix_ms;
 use crate::interface::{CircuitRef, EventKind, JobId, JobState, PartitionProof, Stage, StageEnd};
@@ -44,59 +45,32 @@ impl Scheduler {
                 state: JobState::Running,
             });
         }
-        let (held, reservation) = acquired;
-        let mut flight = Flight {
-            place,
-            job: id,
-            attempt: attempt.number,
-            circuit: registered.name.as_str().into(),
-            circuit_id: registered.id,
-            input: partition.input,
-            stop: attempt.stop,
-            work: None,
-            knows_constraints: false,
-            multiplies: true,
-            device: attempt.last_device,
-            footprint: registered.footprint(self.residency.form()),
-            reservation,
-            held,
-        };
-        self.running += 1;
-        *self.multiplying.entry(flight.circuit_id).or_default() += 1;
+        let footprint = registered.footprint(self.residency.form());
+        let input = partition.input;
+        let flight = Flight::new(id, place, attempt, input, &registered, footprint, acquired);
+        self.underway.begin(flight.circuit_id());
         self.env.events.send(EventKind::Admitted {
             span: flight.span(),
-            bytes: flight.reservation.bytes(),
+            bytes: flight.bytes(),
         });
-        let back = self.back.clone();
-        tokio::spawn(async move {
-            let key = tokio::select! {
-                key = flight.held.ready() => key.map_err(StepError::Permanent),
-                () = flight.stop.raised() => Err(StepError::Stopped),
-            };
-            if let Some(rest) = flight.held.take_rest() {
-                flight.reservation.merge(rest);
-            }
-            // The receiver is there as long as anything is under way.
-            let _ = back.send(Back::Key(Box::new(flight), key));
-        });
+        self.background.load_key(flight);
     }
 
     /// A partition comes back from its key or from a stage.
     pub(super) fn came_back(&mut self, back: Back) {
         match back {
-            Back::Key(flight, Ok(_)) if !flight.stop.is_raised() && self.is_short(&flight) => {
+            Back::Key(flight, Ok(_)) if !flight.stop().is_raised() && self.is_short(&flight) => {
                 self.take_back(*flight);
             }
-            Back::Key(mut flight, Ok(key)) if !flight.stop.is_raised() => {
-                flight.knows_constraints = key.knows_constraints();
-                flight.work = Some(key.work());
+            Back::Key(mut flight, Ok(key)) if !flight.stop().is_raised() => {
+                flight.begin(key);
                 self.lanes.push(Stage::Witness, *flight);
             }
             Back::Key(flight, key) => {
                 // A key that came all the same goes before it may be evicted.
                 if let Some(StepError::Permanent(why)) = key.err() {
-                    let why = format!("the key of circuit {}: {why}", flight.circuit);
-                    self.jobs.to_end(flight.job, JobState::Failed(why));
+                    let why = format!("the key of circuit {}: {why}", flight.circuit());
+                    self.jobs.to_end(flight.job(), JobState::Failed(why));
                 }
                 self.drop_flight(*flight);
             }
@@ -107,15 +81,15 @@ impl Scheduler {
     /// Whether a partition has less memory than it will take: its key, which was never loaded before, takes
     /// more than was thought.
     fn is_short(&self, flight: &Flight) -> bool {
-        let job = self.jobs.get(flight.job);
-        let partition = job.and_then(|job| job.partition(flight.place.partition));
-        partition.is_some_and(|it| flight.reservation.bytes() < self.work_bytes(it))
+        let job = self.jobs.get(flight.job());
+        let partition = job.and_then(|job| job.partition(flight.partition()));
+        partition.is_some_and(|it| flight.bytes() < self.work_bytes(it))
     }
 
     /// Puts a partition that has not begun back into the line. What its key takes is known by now.
     fn take_back(&mut self, flight: Flight) {
-        let (id, partition) = (flight.job, flight.place.partition);
-        let circuit = &*flight.circuit;
+        let (id, partition) = (flight.job(), flight.partition());
+        let circuit = &**flight.circuit();
         tracing::info!(job = %id, circuit, "a key takes more than was thought");
         self.drop_flight(flight);
         let job = self.jobs.get_mut(id);
@@ -135,21 +109,18 @@ impl Scheduler {
         } = stepped;
         let us = self.env.events.now().saturating_sub(began_us);
         self.lanes.left(stage, us);
-        if let (Stage::Prove, Some(number)) = (stage, flight.device) {
+        if let (Stage::Prove, Some(number)) = (stage, flight.device()) {
             self.devices.end(number, result.is_ok());
         }
-        let stopped = flight.stop.is_raised();
-        let keep = match (&result, stage.next()) {
-            (Ok(_), Some(next)) if !stopped => flight.footprint.from(next),
-            _ => 0,
-        };
-        if keep == 0 {
-            flight.work = None;
+        let stopped = flight.stop().is_raised();
+        let next = stage.next().filter(|_| result.is_ok() && !stopped);
+        if next.is_none() {
+            flight.drop_work();
         }
         if stage == Stage::Finish {
             self.multiplied(&mut flight);
         }
-        flight.reservation.shrink_to(keep);
+        let bytes = flight.keep_for(next);
         self.env.events.send(EventKind::Ended {
             span: flight.span(),
             stage,
@@ -160,7 +131,7 @@ impl Scheduler {
                 Ok(_) => StageEnd::Done,
                 Err(_) => StageEnd::Failed,
             },
-            bytes: keep,
+            bytes,
         });
         match (result, stage.next()) {
             _ if stopped => self.drop_flight(flight),
@@ -173,8 +144,8 @@ impl Scheduler {
 
     /// A partition's attempt failed.
     fn failed(&mut self, flight: Flight, stage: Stage, error: StepError) {
-        let (id, partition) = (flight.job, flight.place.partition);
-        let device = flight.device.and_then(|number| self.devices.get(number));
+        let (id, partition) = (flight.job(), flight.partition());
+        let device = flight.device().and_then(|number| self.devices.get(number));
         let failure = Failure::of(&flight, stage, error, device);
         self.drop_flight(flight);
         let (Some(failure), Some(_)) = (failure, self.jobs.get(id)) else {
@@ -213,8 +184,8 @@ impl Scheduler {
 
     /// A partition's proof is there, and verified.
     fn proven(&mut self, flight: Flight, proof: PartitionProof) {
-        let (id, partition) = (flight.job, flight.place.partition);
-        self.residency.proven(&flight.circuit_id);
+        let (id, partition) = (flight.job(), flight.partition());
+        self.residency.proven(&flight.circuit_id());
         self.drop_flight(flight);
         let job = self.jobs.get_mut(id);
         let Some(proven) = job.and_then(|job| job.proven(partition, proof)) else {
@@ -230,26 +201,19 @@ impl Scheduler {
         }
     }
 
-    /// Gives back all that a partition holds.
-    pub(super) fn drop_flight(&mut self, mut flight: Flight) {
-        flight.work = None;
-        self.multiplied(&mut flight);
-        drop(flight);
-        self.running -= 1;
-    }
-
     /// A partition makes no more products. What they keep for the next ones is counted in the
     /// reservations of those that still do, of the same circuit: without any it is given back.
     fn multiplied(&mut self, flight: &mut Flight) {
-        if !std::mem::take(&mut flight.multiplies) {
-            return;
+        if flight.stop_multiplying() && self.underway.multiplied(flight.circuit_id()) {
+            proofmill_kernels::release_memory();
         }
-        if let Some(count) = self.multiplying.get_mut(&flight.circuit_id) {
-            *count -= 1;
-            if *count == 0 {
-                self.multiplying.remove(&flight.circuit_id);
-                proofmill_kernels::release_memory();
-            }
-        }
+    }
+
+    /// Gives back all that a partition holds.
+    pub(super) fn drop_flight(&mut self, mut flight: Flight) {
+        flight.drop_work();
+        self.multiplied(&mut flight);
+        drop(flight);
+        self.underway.end();
     }
 }

@@ -1,7 +1,7 @@
-//! The task that decides. It owns all jobs and everything that waits; what takes time runs beside it
-//! and comes back.
+//! The task that decides. It takes one event at a time, has the parts that the event concerns change, and
+//! starts what follows; what takes time runs beside it and comes back.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,27 +10,23 @@ use proofmill_shutdown::{Level, Shutdown};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::admission::Admission;
+use super::background::Background;
+use super::command::Command;
 use super::device::Device;
 use super::devices::Devices;
-use super::flight::{Flight, Place};
+use super::flight::Place;
 use super::jobs::Jobs;
 use super::lanes::Lanes;
 use super::results::{Ended, Results};
-use super::step::{self, Stepped};
-use super::submit::Prepared;
 use super::tally::Tally;
+use super::underway::Underway;
 use super::unwritten::Unwritten;
 use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
-use crate::interface::{
-    CircuitId, CircuitRef, Error, EventKind, JobId, JobResult, JobState, JobView, Load, Owner,
-    RequestId, Stage, Status, Submitted,
-};
-use crate::key::{Key, StepError};
+use crate::interface::{CircuitRef, Error, EventKind, JobId, Owner, Stage};
 use crate::options::{Interference, Options};
 use crate::queue::{Journal, PartitionRecord, Recovered};
-use crate::registry::Registered;
 use crate::residency::Residency;
 
 #[cfg(test)]
@@ -43,24 +39,6 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// Commands taken in one turn, before anything else is looked at.
 const TURN: usize = 64;
 
-/// What a caller asks the scheduler.
-pub(crate) enum Command {
-    MaySubmit(RequestId, oneshot::Sender<Result<(), Error>>),
-    Submit(Prepared, oneshot::Sender<Result<Submitted, Error>>),
-    Await(JobId, oneshot::Sender<Result<JobResult, Error>>),
-    /// The job, and how many may wait for it at most.
-    Cancel(
-        JobId,
-        Option<usize>,
-        oneshot::Sender<Result<JobView, Error>>,
-    ),
-    Job(JobId, oneshot::Sender<Result<JobView, Error>>),
-    Load(oneshot::Sender<Result<Load, Error>>),
-    Status(oneshot::Sender<Result<Status, Error>>),
-    KeepCircuit(Box<Registered>, oneshot::Sender<Result<(), Error>>),
-    ForgetCircuit(String, oneshot::Sender<Result<(), Error>>),
-}
-
 /// What stages need, and the scheduler shares with them.
 pub(crate) struct Env {
     pub(crate) events: Events,
@@ -69,13 +47,6 @@ pub(crate) struct Env {
     pub(crate) interference: Option<Arc<dyn Interference>>,
     /// The pool that stages share.
     pub(crate) pool: Arc<rayon::ThreadPool>,
-}
-
-/// What comes back.
-pub(super) enum Back {
-    /// The key is loaded, or cannot be.
-    Key(Box<Flight>, Result<Arc<dyn Key>, StepError>),
-    Stepped(Box<Stepped>),
 }
 
 /// What follows once a record is on disk.
@@ -88,22 +59,20 @@ pub(super) enum Consequence {
     Kept(oneshot::Sender<Result<(), Error>>),
 }
 
+/// The parts, each of which owns its state, and what they are given to work with. See the
+/// [module](super) for who does what.
 pub(crate) struct Scheduler {
     pub(super) env: Arc<Env>,
     pub(super) residency: Residency,
     pub(super) journal: Journal,
     commands: mpsc::Receiver<Command>,
-    backs: mpsc::UnboundedReceiver<Back>,
-    pub(super) back: mpsc::UnboundedSender<Back>,
+    pub(super) background: Background,
     pub(super) jobs: Jobs,
     pub(super) results: Results,
     pub(super) admission: Admission,
+    pub(super) underway: Underway,
     pub(super) lanes: Lanes,
     pub(super) devices: Devices,
-    /// Partitions under way.
-    pub(super) running: usize,
-    /// Those of them that make products yet, by circuit.
-    pub(super) multiplying: HashMap<CircuitId, usize>,
     pub(super) unwritten: Unwritten<Consequence>,
     pub(super) tally: Tally,
     pub(super) draining: bool,
@@ -120,33 +89,29 @@ impl Scheduler {
         commands: mpsc::Receiver<Command>,
         devices: Vec<Device>,
     ) -> Self {
-        let (back, backs) = mpsc::unbounded_channel();
-        let results = Results::new(
-            options.result_ttl,
-            env.inputs.limits().results,
-            options.recent,
-        );
         Self {
-            env,
-            residency,
-            journal,
-            commands,
-            backs,
-            back,
+            background: Background::new(env.clone()),
             jobs: Jobs::new(options.attempts),
-            results,
+            results: Results::new(
+                options.result_ttl,
+                env.inputs.limits().results,
+                options.recent,
+            ),
             admission: Admission::new(
                 options.partition_workers,
                 options.express_workers,
                 options.batch,
             ),
+            underway: Underway::default(),
             lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage))),
             devices: Devices::new(devices),
-            running: 0,
-            multiplying: HashMap::new(),
             unwritten: Unwritten::new(),
             tally: Tally::default(),
             draining: false,
+            env,
+            residency,
+            journal,
+            commands,
         }
     }
 
@@ -178,18 +143,12 @@ impl Scheduler {
                     handles = count > 0;
                     // Without handles nobody can ask for more, and what was accepted is finished.
                     self.draining |= !handles;
-                    let mut worked = Ok(());
-                    for command in turn.drain(..) {
-                        if worked.is_ok() {
-                            worked = self.command(command).await;
-                        }
-                    }
-                    worked
+                    self.take_turn(&mut turn).await
                 }
-                Some(back) = self.backs.recv() => {
+                back = self.background.next() => {
                     self.came_back(back);
                     // All that are there, so that the first in line goes first.
-                    while let Ok(back) = self.backs.try_recv() {
+                    while let Some(back) = self.background.try_next() {
                         self.came_back(back);
                     }
                     Ok(())
@@ -224,6 +183,14 @@ impl Scheduler {
         outcome
     }
 
+    /// Does what was asked, up to the first failure of the log.
+    async fn take_turn(&mut self, turn: &mut Vec<Command>) -> Result<(), Error> {
+        for command in turn.drain(..) {
+            self.command(command).await?;
+        }
+        Ok(())
+    }
+
     /// Ends what is under way: what a step computes cannot be taken from it, so it is waited for.
     async fn finish(mut self) {
         self.jobs.stop_all();
@@ -231,14 +198,9 @@ impl Scheduler {
         for id in ids {
             self.remove_waiting(id);
         }
-        while self.running > 0 {
-            let Some(back) = self.backs.recv().await else {
-                break;
-            };
-            match back {
-                Back::Key(flight, _) => self.drop_flight(*flight),
-                Back::Stepped(stepped) => self.drop_flight(stepped.flight),
-            }
+        while self.underway.count() > 0 {
+            let back = self.background.next().await;
+            self.drop_flight(back.into_flight());
         }
     }
 
@@ -255,7 +217,7 @@ impl Scheduler {
         while let Some((job, state)) = self.jobs.next_to_end() {
             self.end(job, state).await?;
         }
-        while let Some(first) = self.admission.next(self.running) {
+        while let Some(first) = self.admission.next(self.underway.count()) {
             let (place, job) = self.passing(first).unwrap_or(first);
             self.ask(place, first.0, job);
         }
@@ -266,49 +228,7 @@ impl Scheduler {
                 stage: entry.stage,
                 worker: entry.worker.clone(),
             });
-            let (env, back) = (self.env.clone(), self.back.clone());
-            let place = step::Workplace {
-                worker: entry.worker,
-                pool: entry.pool.unwrap_or_else(|| env.pool.clone()),
-                accelerator: entry.accelerator,
-            };
-            let step = step::run(env, entry.flight, entry.stage, place, began_us);
-            tokio::spawn(async move {
-                // The receiver is there as long as anything is under way.
-                let _ = back.send(Back::Stepped(Box::new(step.await)));
-            });
-        }
-        Ok(())
-    }
-
-    async fn command(&mut self, command: Command) -> Result<(), Error> {
-        // Whoever asked may have gone: an answer nobody takes is dropped.
-        match command {
-            Command::MaySubmit(request, reply) => drop(reply.send(self.may_submit(&request))),
-            Command::Submit(prepared, reply) => self.submit(prepared, reply).await?,
-            Command::Await(id, reply) => match (self.jobs.get_mut(id), self.results.get(id)) {
-                (Some(job), _) => job.wait_for_result(reply),
-                (None, Some(ended)) => drop(reply.send(Ok(ended.result()))),
-                (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
-            },
-            Command::Cancel(id, most, reply) => match self.jobs.get_mut(id) {
-                Some(job) if most.is_none_or(|most| job.waited_for() <= most) => {
-                    job.wait_for_end(reply);
-                    self.jobs.to_end(id, JobState::Cancelled);
-                }
-                _ => drop(reply.send(self.view(id))),
-            },
-            Command::Job(id, reply) => drop(reply.send(self.view(id))),
-            Command::Load(reply) => drop(reply.send(Ok(self.load()))),
-            Command::Status(reply) => drop(reply.send(Ok(self.status()))),
-            Command::KeepCircuit(circuit, reply) => {
-                let seq = self.journal.keep_circuit(&circuit).await?;
-                self.unwritten.push(seq, Consequence::Kept(reply));
-            }
-            Command::ForgetCircuit(name, reply) => {
-                let seq = self.journal.forget_circuit(&name).await?;
-                self.unwritten.push(seq, Consequence::Kept(reply));
-            }
+            self.background.run(entry, began_us);
         }
         Ok(())
     }
@@ -399,10 +319,11 @@ impl Scheduler {
         self.jobs.check();
         self.results.check();
         self.admission.check();
+        self.underway.check();
         self.lanes.check();
         self.unwritten.check();
         // Those that are not with a stage are with a key.
-        assert!(self.lanes.count() <= self.running);
+        assert!(self.lanes.count() <= self.underway.count());
         for (place, id) in self.admission.all() {
             let job = self.jobs.get(id).expect("a job that waits is there");
             assert!(!job.is_ending() && job.places().any(|it| it == place));

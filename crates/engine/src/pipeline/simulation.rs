@@ -25,13 +25,14 @@ use super::*;
 use crate::budget::Budget;
 use crate::front::Front;
 use crate::interface::{
-    CircuitSource, Event, Input, Partition, PartitionProof, Priority, Registration, Secret,
-    Submission,
+    CircuitId, CircuitSource, Event, Input, JobResult, JobState, JobView, Partition,
+    PartitionProof, Priority, Registration, RequestId, Secret, Submission, Submitted,
 };
-use crate::key::{Accelerator, KeyPolicy, Stop, Work};
+use crate::key::{Accelerator, Key, KeyPolicy, StepError, Stop, Work};
 use crate::options::{DeviceOptions, KeyForm, Limits, StageWorkers};
+use crate::pipeline::background::Back;
 use crate::pipeline::pool;
-use crate::registry::{Inspection, inspect};
+use crate::registry::{Inspection, Registered, inspect};
 use crate::residency::{CheckedMemory, Figures, Remembered};
 
 /// What the histories come to. A change of it is a change of what the scheduler does.
@@ -282,7 +283,7 @@ impl World {
         let mut came = Vec::new();
         while self.outside > 0 {
             self.outside -= 1;
-            let back = self.scheduler.backs.recv().await.unwrap();
+            let back = self.scheduler.background.next().await;
             came.push((label(&back), back));
         }
         came.sort_by(|one, other| one.0.cmp(&other.0));
@@ -572,7 +573,7 @@ impl World {
                 key.as_ref().err().cloned()
             }
             Back::Stepped(stepped) => {
-                let device = stepped.flight.device;
+                let device = stepped.flight.device();
                 if let Some(wrong) = self.wrong(stepped.stage, device) {
                     stepped.result = Err(wrong);
                 }
@@ -674,8 +675,8 @@ fn label(back: &Back) -> String {
         Back::Key(flight, _) => (&**flight, "key"),
         Back::Stepped(stepped) => (&stepped.flight, stepped.stage.name()),
     };
-    let (job, partition) = (flight.job, flight.place.partition);
-    format!("{job} {partition} {} {what}", flight.attempt)
+    let (job, partition) = (flight.job(), flight.partition());
+    format!("{job} {partition} {} {what}", flight.attempt())
 }
 
 fn shown_as<T: Debug>(it: &T) -> String {
