@@ -2,18 +2,17 @@
 
 use tokio::sync::oneshot;
 
+use super::results::KeptResult;
 use super::scheduler::{Consequence, Scheduler};
 use super::submit::Prepared;
-use crate::interface::{
-    Error, JobId, JobResult, JobState, JobView, Load, RequestId, Status, Submitted,
-};
+use crate::interface::{Error, JobId, JobState, JobView, Load, RequestId, Status, Submitted};
 use crate::registry::Registered;
 
 /// What a caller asks the scheduler.
 pub(crate) enum Command {
     MaySubmit(RequestId, oneshot::Sender<Result<(), Error>>),
     Submit(Prepared, oneshot::Sender<Result<Submitted, Error>>),
-    Await(JobId, oneshot::Sender<Result<JobResult, Error>>),
+    Await(JobId, oneshot::Sender<Result<KeptResult, Error>>),
     /// The job, and how many may wait for it at most.
     Cancel(
         JobId,

@@ -36,7 +36,7 @@ impl Scheduler {
         let Some(mut job) = self.jobs.remove(id) else {
             return Ok(());
         };
-        let Some(record) = job.take_ending() else {
+        let Some((record, proofs)) = job.take_ending() else {
             return Ok(());
         };
         self.remove_inputs(job.record());
@@ -50,7 +50,7 @@ impl Scheduler {
             partitions: record.partitions,
             state: record.state.clone(),
         });
-        let ended = Ended::new(record);
+        let ended = Ended::new(record, proofs);
         job.tell(&ended);
         self.results.keep(ended);
         self.prune(unix_ms(SystemTime::now())).await

@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 
 use super::failure::{Blame, Failure};
 use super::flight::Place;
-use super::results::Ended;
-use crate::interface::{Error, JobId, JobResult, JobState, JobView, PartitionProof, Submitted};
+use super::results::{Ended, KeptResult};
+use crate::interface::{Error, JobId, JobState, JobView, PartitionProof, Submitted};
 use crate::key::Stop;
-use crate::queue::{EndRecord, JobRecord, PartitionRecord};
+use crate::queue::{EndRecord, JobRecord, PartitionRecord, ProofRecord};
 
 /// A job that is not at its end, or whose end is not on disk yet.
 pub(super) struct Job {
@@ -59,7 +59,7 @@ enum Waiting {
     /// For the acceptance to be on disk; whether the job was there before.
     Accepted(bool, Reply<Submitted>),
     /// For the end to be on disk, and its result.
-    Result(Reply<JobResult>),
+    Result(Reply<KeptResult>),
     /// For the end to be on disk.
     View(Reply<JobView>),
 }
@@ -157,7 +157,7 @@ impl Job {
         }
     }
 
-    pub(super) fn wait_for_result(&mut self, reply: Reply<JobResult>) {
+    pub(super) fn wait_for_result(&mut self, reply: Reply<KeptResult>) {
         self.waiting.push(Waiting::Result(reply));
     }
 
@@ -262,7 +262,10 @@ impl Job {
     pub(super) fn end(&self, state: JobState, ended_ms: u64) -> EndRecord {
         let record = &self.record;
         let proofs = match state {
-            JobState::Done => self.parts.iter().filter_map(Part::proof).cloned().collect(),
+            JobState::Done => {
+                let proofs = self.parts.iter().filter_map(Part::proof);
+                proofs.map(ProofRecord::of).collect()
+            }
             _ => Vec::new(),
         };
         EndRecord {
@@ -287,9 +290,14 @@ impl Job {
         self.ending = Some(record);
     }
 
-    /// Takes the end that was put into the log, if it was.
-    pub(super) fn take_ending(&mut self) -> Option<EndRecord> {
-        self.ending.take()
+    /// Takes the end that was put into the log, if it was, with the proofs that the job is done with.
+    pub(super) fn take_ending(&mut self) -> Option<(EndRecord, Vec<PartitionProof>)> {
+        let record = self.ending.take()?;
+        let proofs = match record.state {
+            JobState::Done => self.parts.drain(..).filter_map(Part::into_proof).collect(),
+            _ => Vec::new(),
+        };
+        Some((record, proofs))
     }
 
     /// Its end is on disk: tells all who wait for it.
@@ -354,6 +362,13 @@ fn tell_accepted(job: JobId, existing: bool, reply: Reply<Submitted>) {
 // === impl Part ===
 
 impl Part {
+    fn into_proof(self) -> Option<PartitionProof> {
+        match self.state {
+            PartState::Proven(proof) => Some(proof),
+            _ => None,
+        }
+    }
+
     fn proof(&self) -> Option<&PartitionProof> {
         match &self.state {
             PartState::Proven(proof) => Some(proof),
@@ -366,7 +381,7 @@ impl Part {
 mod tests {
     use super::*;
     use crate::inputs::InputName;
-    use crate::interface::{CircuitId, Priority, RequestId};
+    use crate::interface::{CircuitId, Priority, RequestId, proof_for_tests};
     use crate::queue::InputRecord;
 
     fn job(partitions: usize) -> Job {
@@ -399,12 +414,7 @@ mod tests {
     }
 
     fn proof() -> PartitionProof {
-        PartitionProof {
-            circuit: CircuitId([1; 32]),
-            curve: "bn254".to_owned(),
-            proof: Vec::new(),
-            public: Vec::new(),
-        }
+        proof_for_tests(CircuitId([1; 32]))
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! Jobs at their end, and their results, as long as these are kept.
+//!
+//! Proofs that were made since the service began are kept as they are. Those from before are kept as the log has
+//! them, and decoded by whoever asks for them: it takes a while, and most are not asked for again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::interface::{JobId, JobResult, JobView, PartitionProof};
-use crate::queue::EndRecord;
+use crate::interface::{Error, JobId, JobResult, JobState, JobView, PartitionProof};
+use crate::queue::{EndRecord, ProofRecord};
 
 /// The results that are kept: each for its time to live, and no more than a number of them.
 pub(super) struct Results {
@@ -24,7 +27,22 @@ pub(super) struct Results {
 pub(super) struct Ended {
     /// Without its proofs.
     record: EndRecord,
-    proofs: Arc<[PartitionProof]>,
+    proofs: Proofs,
+}
+
+/// A job's result as it is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptResult {
+    job: JobId,
+    state: JobState,
+    proofs: Proofs,
+}
+
+#[derive(Clone, Debug)]
+enum Proofs {
+    Made(Arc<[PartitionProof]>),
+    /// From the log.
+    Encoded(Arc<[ProofRecord]>),
 }
 
 // === impl Results ===
@@ -86,9 +104,22 @@ impl Results {
 // === impl Ended ===
 
 impl Ended {
-    pub(super) fn new(mut record: EndRecord) -> Self {
+    /// A job that ended now, with the proofs that were made.
+    pub(super) fn new(mut record: EndRecord, proofs: Vec<PartitionProof>) -> Self {
+        record.proofs.clear();
+        Self {
+            record,
+            proofs: Proofs::Made(proofs.into()),
+        }
+    }
+
+    /// A job that ended before the service began.
+    pub(super) fn recovered(mut record: EndRecord) -> Self {
         let proofs = std::mem::take(&mut record.proofs).into();
-        Self { record, proofs }
+        Self {
+            record,
+            proofs: Proofs::Encoded(proofs),
+        }
     }
 
     fn id(&self) -> JobId {
@@ -100,8 +131,8 @@ impl Ended {
         self.record.content
     }
 
-    pub(super) fn result(&self) -> JobResult {
-        JobResult {
+    pub(super) fn result(&self) -> KeptResult {
+        KeptResult {
             job: self.id(),
             state: self.record.state.clone(),
             proofs: self.proofs.clone(),
@@ -129,13 +160,47 @@ impl Ended {
     }
 }
 
+// === impl KeptResult ===
+
+impl KeptResult {
+    /// The result, with its proofs decoded. Not to be called where nobody may wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`].
+    pub(crate) fn into_result(self) -> Result<JobResult, Error> {
+        let job = self.job;
+        let damaged = |(index, record): (usize, &ProofRecord)| {
+            record
+                .decode()
+                .map_err(|why| Error::Damaged(format!("proof {index} of job {job}: {why}")))
+        };
+        let proofs = match self.proofs {
+            Proofs::Made(proofs) => proofs,
+            Proofs::Encoded(records) => {
+                let records = records.iter().enumerate();
+                records.map(damaged).collect::<Result<_, _>>()?
+            }
+        };
+        Ok(JobResult {
+            job,
+            state: self.state,
+            proofs,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::{JobState, Priority, RequestId};
+    use crate::interface::{CircuitId, Priority, RequestId, proof_for_tests};
 
     fn ended(name: &str, ended_ms: u64) -> Ended {
-        Ended::new(EndRecord {
+        Ended::recovered(record(name, ended_ms))
+    }
+
+    fn record(name: &str, ended_ms: u64) -> EndRecord {
+        EndRecord {
             request: RequestId::new("client", name).unwrap(),
             content: [0; 32],
             priority: Priority::Normal,
@@ -149,7 +214,19 @@ mod tests {
             circuits: Vec::new(),
             state: JobState::Cancelled,
             proofs: Vec::new(),
-        })
+        }
+    }
+
+    #[test]
+    fn a_result_is_the_same_from_the_log() {
+        let proofs = vec![proof_for_tests(CircuitId([1; 32])); 2];
+        let mut record = record("1", 10);
+        record.proofs = proofs.iter().map(ProofRecord::of).collect();
+        let made = Ended::new(record.clone(), proofs.clone());
+        let made = made.result().into_result().unwrap();
+        assert_eq!(*made.proofs, *proofs);
+        let recovered = Ended::recovered(record).result().into_result();
+        assert_eq!(recovered.unwrap(), made);
     }
 
     #[test]

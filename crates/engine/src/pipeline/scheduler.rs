@@ -30,7 +30,7 @@ use crate::queue::{Journal, PartitionRecord, Recovered};
 use crate::residency::Residency;
 
 #[cfg(test)]
-#[path = "simulation.rs"]
+#[path = "simulation/mod.rs"]
 mod simulation;
 
 /// The longest sleep: clocks are looked at again after it.
@@ -118,7 +118,7 @@ impl Scheduler {
     /// Takes up what the log held.
     pub(crate) fn recover(&mut self, recovered: Recovered) {
         for end in recovered.ends {
-            self.results.keep(Ended::new(end));
+            self.results.keep(Ended::recovered(end));
         }
         for job in recovered.jobs {
             self.take_up(job, None);

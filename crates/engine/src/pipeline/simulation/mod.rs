@@ -5,34 +5,33 @@
 //! stages is not, and it ends when the history says so, well or badly. What depends on the time, on the
 //! machine or on randomness is left out of the digest.
 
-use std::fmt::Debug;
-use std::path::Path;
 use std::pin::pin;
-use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
-use ark_ff::One;
-use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Bn254, Engine, QueryPoints, setup};
-use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
 use tokio::sync::oneshot::error::TryRecvError;
 
+mod given;
+mod texts;
+
+use given::{CIRCUITS, FakeKey, name, options, registered};
+use texts::{label, refusal, shown, shown_as, view};
+
 use super::*;
 use crate::budget::Budget;
 use crate::front::Front;
 use crate::interface::{
-    CircuitId, CircuitSource, Event, Input, JobResult, JobState, JobView, Partition,
-    PartitionProof, Priority, Registration, RequestId, Secret, Submission, Submitted,
+    Event, Input, JobView, Partition, Priority, RequestId, Secret, Submission, Submitted,
 };
-use crate::key::{Accelerator, Key, KeyPolicy, StepError, Stop, Work};
-use crate::options::{DeviceOptions, KeyForm, Limits, StageWorkers};
+use crate::key::{KeyPolicy, StepError};
+use crate::options::KeyForm;
 use crate::pipeline::background::Back;
 use crate::pipeline::pool;
-use crate::registry::{Inspection, Registered, inspect};
+use crate::pipeline::results::KeptResult;
+use crate::registry::Registered;
 use crate::residency::{CheckedMemory, Figures, Remembered};
 
 /// What the histories come to. A change of it is a change of what the scheduler does.
@@ -43,17 +42,7 @@ const HISTORIES: u64 = 24;
 const EVENTS: usize = 260;
 /// Events after which a history that drains is stuck.
 const STUCK: usize = 20_000;
-/// Constraints of each circuit.
-const CIRCUITS: [usize; 3] = [20, 90, 400];
 const CLIENTS: [&str; 3] = ["one", "two", "three"];
-
-static FILES: LazyLock<TempDir> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().unwrap();
-    for length in CIRCUITS {
-        make_circuit(folder.path(), length);
-    }
-    folder
-});
 
 /// Random numbers that are the same with every version of every library.
 struct Numbers(u64);
@@ -84,12 +73,6 @@ struct World {
     lines: Vec<String>,
     _inputs: TempDir,
 }
-
-struct FakeKey {
-    knows_constraints: bool,
-}
-
-struct FakeWork;
 
 #[test]
 fn the_scheduler_decides_as_it_did() {
@@ -481,7 +464,10 @@ impl World {
     async fn wait_for_result(&mut self) {
         let Some(request) = self.known() else { return };
         let job = JobId::of(&request.id);
-        let show = |it: &JobResult| format!("{} {} {}", it.job, shown(&it.state), it.proofs.len());
+        let show = |it: &KeptResult| {
+            let it = it.clone().into_result().unwrap();
+            format!("{} {} {}", it.job, shown(&it.state), it.proofs.len())
+        };
         self.ask(format!("await {job}"), show, |reply| {
             Command::Await(job, reply)
         })
@@ -609,178 +595,4 @@ impl World {
             self.requests[number].clone()
         })
     }
-}
-
-fn options(numbers: &mut Numbers) -> Options {
-    let devices = numbers.of(&[1, 2, 3]);
-    let workers = numbers.of(&[1, 2]);
-    Options {
-        partition_workers: numbers.of(&[1, 2, 4, 6]),
-        express_workers: numbers.of(&[0, 1, 2]),
-        batch: numbers.of(&[0, 2, 8]),
-        devices: DeviceOptions::processors(devices),
-        stage_workers: StageWorkers {
-            witness: workers,
-            evaluate: 1,
-            finish: workers,
-            verify: 1,
-        },
-        attempts: numbers.of(&[1, 2, 3]),
-        limits: Limits {
-            jobs: 14,
-            jobs_per_client: 7,
-            results: 9,
-            ..Limits::default()
-        },
-        recent: 5,
-        ..Options::default()
-    }
-}
-
-fn name(length: usize) -> String {
-    format!("chain-{length}")
-}
-
-/// The files of a circuit: zᵢ₊₂ = zᵢ·zᵢ₊₁ so many times, of which the first two are public.
-fn make_circuit(folder: &Path, length: usize) {
-    type Scalar = <Bn254 as ark_ec::pairing::Pairing>::ScalarField;
-    let one = Scalar::one();
-    let rows = [0, 1, 2].map(|shift| {
-        (0..length)
-            .map(|row| vec![(one, 1 + row + shift)])
-            .collect()
-    });
-    let system = R1cs::<Scalar>::from_rows(3, length, rows).unwrap();
-    let mut rng = StdRng::seed_from_u64(length as u64);
-    let path = |ending: &str| folder.join(format!("{}.{ending}", name(length)));
-    let key = setup::<Bn254>(&system, &mut rng).unwrap();
-    key.save(&path("key")).unwrap();
-    system.save_precompiled(&path("pmcs")).unwrap();
-}
-
-fn registered(length: usize, policy: KeyPolicy, folder: &Path) -> Registered {
-    let path = |ending: &str| FILES.path().join(format!("{}.{ending}", name(length)));
-    let inspection = Inspection::new(Registration {
-        name: name(length),
-        source: CircuitSource::System {
-            constraints: path("pmcs"),
-            key: path("key"),
-        },
-    });
-    inspect(&inspection.unwrap(), policy, folder).unwrap()
-}
-
-fn label(back: &Back) -> String {
-    let (flight, what) = match back {
-        Back::Key(flight, _) => (&**flight, "key"),
-        Back::Stepped(stepped) => (&stepped.flight, stepped.stage.name()),
-    };
-    let (job, partition) = (flight.job(), flight.partition());
-    format!("{job} {partition} {} {what}", flight.attempt())
-}
-
-fn shown_as<T: Debug>(it: &T) -> String {
-    format!("{it:?}")
-}
-
-/// A job's state, without numbers of bytes.
-fn shown(state: &JobState) -> String {
-    match state {
-        JobState::Failed(why) if why.contains("budget") => "failed: too large".to_owned(),
-        state => state.to_string(),
-    }
-}
-
-fn view(view: &JobView) -> String {
-    let JobView {
-        id,
-        priority,
-        partitions,
-        proven,
-        running,
-        retries,
-        circuits,
-        bytes,
-        ..
-    } = view;
-    let state = shown(&view.state);
-    let holds = *bytes > 0;
-    let began = (view.started_ms.is_some(), view.ended_ms.is_some());
-    format!(
-        "{id} {priority} {state} {partitions} {proven} {running} {retries} {circuits:?} {holds} {began:?}"
-    )
-}
-
-/// A refusal, without times and numbers of bytes.
-fn refusal(error: &Error) -> String {
-    match error {
-        Error::Exhausted {
-            resource,
-            used,
-            limit,
-            ..
-        } => format!("exhausted: {resource} {used} {limit}"),
-        Error::Impossible { .. } => "impossible".to_owned(),
-        error => error.to_string(),
-    }
-}
-
-// === impl FakeKey ===
-
-impl Key for FakeKey {
-    fn bytes(&self) -> u64 {
-        0
-    }
-
-    fn points(&self) -> QueryPoints {
-        unreachable!("nobody counts the points of a key in use")
-    }
-
-    fn work(self: Arc<Self>) -> Box<dyn Work> {
-        Box::new(FakeWork)
-    }
-
-    fn knows_constraints(&self) -> bool {
-        self.knows_constraints
-    }
-}
-
-// === impl FakeWork ===
-
-impl Work for FakeWork {
-    fn read_witness(&mut self, _: &[u8]) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    fn evaluate(&mut self, _: &Stop) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    fn prove(&mut self, _: &Stop) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    fn prove_on(
-        &mut self,
-        _: &Accelerator,
-        _: &rayon::ThreadPool,
-        _: &Stop,
-    ) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _: &Stop) -> Result<(), StepError> {
-        Ok(())
-    }
-
-    fn verify(&mut self, circuit: CircuitId) -> Result<PartitionProof, StepError> {
-        Ok(PartitionProof {
-            circuit,
-            curve: Bn254::CURVE.name().to_owned(),
-            proof: Vec::new(),
-            public: Vec::new(),
-        })
-    }
-
-    fn spoil(&mut self) {}
 }
