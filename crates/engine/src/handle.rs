@@ -48,9 +48,11 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownJob`]; [`Error::Stopped`] if the engine ends before the job does.
+    /// [`Error::UnknownJob`]; [`Error::Stopped`] if the engine ends before the job does;
+    /// [`Error::Damaged`] if the proofs are from before a restart and cannot be read.
     pub async fn await_result(&self, job: JobId) -> Result<JobResult, Error> {
-        self.ask(|reply| Command::Await(job, reply)).await
+        let kept = self.ask(|reply| Command::Await(job, reply)).await?;
+        kept.into_result()
     }
 
     /// Submits and waits.

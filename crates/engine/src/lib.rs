@@ -111,11 +111,11 @@ pub use generator::{Generator, GeneratorProgram, WitnessGenerator};
 pub use handle::Handle;
 pub use inputs::Upload;
 pub use interface::{
-    BudgetStatus, CircuitId, CircuitRef, CircuitSource, CircuitView, ConstraintsFrom, DeviceStatus,
-    Error, Event, EventKind, Input, InvalidId, InvalidName, InvalidPriority, JobCounts, JobId,
-    JobResult, JobState, JobView, Load, MAX_NAME_BYTES, Owner, OwnerUse, Partition, PartitionProof,
-    Priority, Registration, RequestId, Resource, Secret, Span, Stage, StageEnd, StageStatus,
-    Status, Submission, Submitted, Tier, check_name,
+    AnyProof, BudgetStatus, CircuitId, CircuitRef, CircuitSource, CircuitView, ConstraintsFrom,
+    DeviceStatus, Error, Event, EventKind, Input, InvalidId, InvalidName, InvalidPriority,
+    JobCounts, JobId, JobResult, JobState, JobView, Load, MAX_NAME_BYTES, MalformedProof, Owner,
+    OwnerUse, Partition, PartitionProof, Priority, ProofOf, Registration, RequestId, Resource,
+    Secret, Span, Stage, StageEnd, StageStatus, Status, Submission, Submitted, Tier, check_name,
 };
 pub use memory::{default_budget, usable_memory};
 pub use options::{

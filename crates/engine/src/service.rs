@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 use std::collections::HashSet;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use proofmill_bus::make_private_directory;
@@ -52,18 +52,7 @@ impl Service {
                 Error::Invalid("how much memory there is cannot be told: set the budget".to_owned())
             })?;
             let total = without_accelerators(total, &options)?;
-            let temporary = match &options.state_dir {
-                Some(_) => None,
-                None => Some(temporary().map_err(storage)?),
-            };
-            let state = match (&options.state_dir, &temporary) {
-                (Some(folder), _) => folder.clone(),
-                (None, Some(folder)) => folder.path().to_owned(),
-                (None, None) => return Err(storage("no directory")),
-            };
-            make(&state)?;
-            // Paths in it are kept in the log.
-            let state = std::fs::canonicalize(state).map_err(storage)?;
+            let (state, temporary) = state_directory(&options)?;
             let log = options.state_dir.is_some().then(|| state.join("log"));
             // The log is locked: from here on the directory is this engine's alone.
             let (journal, recovered) = Journal::open(log.as_deref(), options.accept_loss).await?;
@@ -74,23 +63,7 @@ impl Service {
 
             let events = Events::new();
             let shared = pool("engine", options.threads)?;
-            let devices = options
-                .devices
-                .iter()
-                .enumerate()
-                .map(|(number, device)| Device::new(number, device, &shared))
-                .collect::<Result<Vec<_>, _>>()?;
-            let durable = options
-                .state_dir
-                .is_some()
-                .then(|| state.join("checked-keys"));
-            let checked = options.checked_keys.clone().or(durable);
-            let figures = options.state_dir.is_some().then(|| state.join("figures"));
-            let ids: Vec<_> = recovered.circuits.iter().map(|it| it.id).collect();
-            let remembered = Remembered {
-                checked: CheckedMemory::new(checked.map(CheckedKeys::in_directory)),
-                figures: Figures::open(figures, &ids),
-            };
+            let devices = devices(&options, &shared)?;
             let policy = KeyPolicy {
                 allow_insecure: options.allow_insecure_keys,
             };
@@ -98,7 +71,7 @@ impl Service {
                 Budget::new(total),
                 events.clone(),
                 shared.clone(),
-                remembered,
+                remembered(&options, &state, &recovered),
                 key_form(&options),
                 policy,
                 options.limits.circuits,
@@ -158,6 +131,43 @@ impl Service {
 impl fmt::Debug for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
+/// The directory that everything lies in, made if it is not there; with a private one that goes when it is
+/// dropped, if the options name none.
+fn state_directory(options: &Options) -> Result<(PathBuf, Option<TempDir>), Error> {
+    let (state, temporary) = match &options.state_dir {
+        Some(folder) => (folder.clone(), None),
+        None => {
+            let folder = temporary().map_err(storage)?;
+            (folder.path().to_owned(), Some(folder))
+        }
+    };
+    make(&state)?;
+    // Paths in it are kept in the log.
+    let state = std::fs::canonicalize(state).map_err(storage)?;
+    Ok((state, temporary))
+}
+
+/// The devices, by number; those without threads of their own use `shared`.
+fn devices(options: &Options, shared: &Arc<rayon::ThreadPool>) -> Result<Vec<Device>, Error> {
+    let devices = options.devices.iter().enumerate();
+    devices
+        .map(|(number, device)| Device::new(number, device, shared))
+        .collect()
+}
+
+/// What is known of keys from before; without a state directory nothing is kept, unless the options say where.
+fn remembered(options: &Options, state: &Path, recovered: &Recovered) -> Remembered {
+    let durable = options.state_dir.is_some();
+    let checked = durable.then(|| state.join("checked-keys"));
+    let checked = options.checked_keys.clone().or(checked);
+    let figures = durable.then(|| state.join("figures"));
+    let ids: Vec<_> = recovered.circuits.iter().map(|it| it.id).collect();
+    Remembered {
+        checked: CheckedMemory::new(checked.map(CheckedKeys::in_directory)),
+        figures: Figures::open(figures, &ids),
     }
 }
 

@@ -178,8 +178,6 @@ fn made() -> Made {
     Made {
         circuit_id: "00".to_owned(),
         curve: "bn254".to_owned(),
-        proof: vec![1],
-        public: vec![vec![2]],
         proof_json: r#"{"pi_a": ["1"]}"#.to_owned(),
         public_json: r#"["2"]"#.to_owned(),
     }

@@ -6,12 +6,12 @@
 
 use std::path::Path;
 
+use proofmill_engine::{AnyProof, MalformedProof, ProofOf};
 use proofmill_groth16::snarkjs::{
     curve_of_json, inputs_to_json, proof_to_json, read_json, verifying_key_from_json,
 };
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, Proof, ProofError, VerifyError, verify,
-    with_curve,
+    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, ProofError, VerifyError, verify,
 };
 use proofmill_r1cs::iden3::{FormatError, WTNS_FORMAT, WtnsFile, canonical_from_le};
 
@@ -20,7 +20,7 @@ use super::proto;
 /// Bytes of a value in a witness that is a vector.
 const VALUE_BYTES: usize = 32;
 
-/// A proof and its public inputs as snarkjs writes them, made of values that were checked.
+/// A proof and its public inputs as snarkjs writes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofTexts {
     /// `proof.json`.
@@ -73,8 +73,8 @@ enum KeyOf {
     Bls12_381(Box<PreparedVerifyingKey<Bls12_381>>),
 }
 
-/// Checks an engine's proof over `E` and writes its texts: with `witness`, the `.wtns` file or vector
-/// that was sent, that its public inputs are those of the proof; with `key`, that the proof holds.
+/// Decodes and checks an engine's proof over `E`: with `witness`, the `.wtns` file or vector that was sent, that its
+/// public inputs are those of the proof; with `key`, that the proof holds.
 ///
 /// # Errors
 ///
@@ -83,26 +83,10 @@ pub fn check_answer<E: Engine>(
     answer: &proto::Proof,
     witness: Option<&[u8]>,
     key: Option<&PreparedVerifyingKey<E>>,
-) -> Result<ProofTexts, AnswerError> {
-    let proof = Proof::<E>::from_bytes(&answer.proof)?;
-    let inputs = answer.public_inputs.iter().enumerate();
-    let inputs = inputs
-        .map(|(i, bytes)| canonical_from_le(bytes).ok_or(AnswerError::Input(i + 1)))
-        .collect::<Result<Vec<E::ScalarField>, _>>()?;
-    if let Some(witness) = witness {
-        let sent = public_inputs::<E>(witness, inputs.len())?;
-        let mut pairs = sent.iter().zip(&inputs);
-        if let Some(i) = pairs.position(|(sent, proved)| sent != proved) {
-            return Err(AnswerError::OtherInputs(i + 1));
-        }
-    }
-    if let Some(key) = key {
-        verify(key, &inputs, &proof)?;
-    }
-    Ok(ProofTexts {
-        proof: proof_to_json(&proof),
-        public: inputs_to_json(&inputs),
-    })
+) -> Result<ProofOf<E>, AnswerError> {
+    let proof = ProofOf::decode(&answer.proof, &answer.public_inputs)?;
+    check::<E>(&proof, witness, key)?;
+    Ok(proof)
 }
 
 /// As [`check_answer`], over the curve that the answer names.
@@ -114,25 +98,62 @@ pub fn check_answer_of_any_curve(
     answer: &proto::Proof,
     witness: Option<&[u8]>,
     key: Option<&AnswerKey>,
-) -> Result<ProofTexts, AnswerError> {
+) -> Result<AnyProof, AnswerError> {
     let mut curves = Curve::ALL.into_iter();
     let found = curves
         .find(|curve| curve.name() == answer.curve)
         .ok_or_else(|| AnswerError::Curve(answer.curve.chars().take(32).collect()))?;
-    let Some(AnswerKey(key)) = key else {
-        return with_curve!(found, E => check_answer::<E>(answer, witness, None));
-    };
-    let expected = match key {
-        KeyOf::Bn254(_) => Curve::Bn254,
-        KeyOf::Bls12_381(_) => Curve::Bls12_381,
-    };
-    if found != expected {
+    if let Some(key) = key.filter(|key| key.curve() != found) {
+        let expected = key.curve();
         return Err(AnswerError::OtherCurve { found, expected });
     }
-    match key {
-        KeyOf::Bn254(key) => check_answer(answer, witness, Some(&**key)),
-        KeyOf::Bls12_381(key) => check_answer(answer, witness, Some(&**key)),
+    let proof = AnyProof::decode(found, &answer.proof, &answer.public_inputs)?;
+    check_proof(&proof, witness, key)?;
+    Ok(proof)
+}
+
+/// As [`check_answer_of_any_curve`], of a proof that is decoded.
+///
+/// # Errors
+///
+/// See [`AnswerError`].
+pub(super) fn check_proof(
+    proof: &AnyProof,
+    witness: Option<&[u8]>,
+    key: Option<&AnswerKey>,
+) -> Result<(), AnswerError> {
+    match (proof, key) {
+        (AnyProof::Bn254(proof), None) => check(proof, witness, None),
+        (AnyProof::Bls12_381(proof), None) => check(proof, witness, None),
+        (AnyProof::Bn254(proof), Some(AnswerKey(KeyOf::Bn254(key)))) => {
+            check(proof, witness, Some(&**key))
+        }
+        (AnyProof::Bls12_381(proof), Some(AnswerKey(KeyOf::Bls12_381(key)))) => {
+            check(proof, witness, Some(&**key))
+        }
+        (proof, Some(key)) => Err(AnswerError::OtherCurve {
+            found: proof.curve(),
+            expected: key.curve(),
+        }),
     }
+}
+
+fn check<E: Engine>(
+    made: &ProofOf<E>,
+    witness: Option<&[u8]>,
+    key: Option<&PreparedVerifyingKey<E>>,
+) -> Result<(), AnswerError> {
+    if let Some(witness) = witness {
+        let sent = public_inputs::<E>(witness, made.public.len())?;
+        let mut pairs = sent.iter().zip(&made.public);
+        if let Some(i) = pairs.position(|(sent, proved)| sent != proved) {
+            return Err(AnswerError::OtherInputs(i + 1));
+        }
+    }
+    if let Some(key) = key {
+        verify(key, &made.public, &made.proof)?;
+    }
+    Ok(())
 }
 
 /// The first values of a witness after the leading one.
@@ -156,9 +177,47 @@ fn public_inputs<E: Engine>(
         .collect()
 }
 
+// === impl ProofTexts ===
+
+impl<E: Engine> From<&ProofOf<E>> for ProofTexts {
+    fn from(made: &ProofOf<E>) -> Self {
+        Self {
+            proof: proof_to_json(&made.proof),
+            public: inputs_to_json(&made.public),
+        }
+    }
+}
+
+impl From<&AnyProof> for ProofTexts {
+    fn from(made: &AnyProof) -> Self {
+        match made {
+            AnyProof::Bn254(made) => made.into(),
+            AnyProof::Bls12_381(made) => made.into(),
+        }
+    }
+}
+
+// === impl AnswerError ===
+
+impl From<MalformedProof> for AnswerError {
+    fn from(error: MalformedProof) -> Self {
+        match error {
+            MalformedProof::Input(number) => Self::Input(number),
+            MalformedProof::Proof(error) => Self::Proof(error),
+        }
+    }
+}
+
 // === impl AnswerKey ===
 
 impl AnswerKey {
+    fn curve(&self) -> Curve {
+        match self.0 {
+            KeyOf::Bn254(_) => Curve::Bn254,
+            KeyOf::Bls12_381(_) => Curve::Bls12_381,
+        }
+    }
+
     /// Reads `verification_key.json`, and refuses a key under which proofs prove nothing.
     ///
     /// # Errors

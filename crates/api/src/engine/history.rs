@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use proofmill_engine::{Event, EventKind, JobId};
+use proofmill_engine::{Event, JobId};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -138,8 +138,7 @@ impl Recorded {
     fn told(&self, job: Option<JobId>) -> Option<proto::Event> {
         match self {
             Self::Event(event) => {
-                let about = about(&event.kind);
-                let wanted = job.is_none() || about == job;
+                let wanted = job.is_none() || event.kind.job() == job;
                 wanted.then(|| convert::event(event))
             }
             Self::Missed { at_us, events } => Some(proto::Event {
@@ -149,16 +148,6 @@ impl Recorded {
                 })),
             }),
         }
-    }
-}
-
-fn about(kind: &EventKind) -> Option<JobId> {
-    match kind {
-        EventKind::Job { job, .. } => Some(*job),
-        EventKind::Admitted { span, .. }
-        | EventKind::Began { span, .. }
-        | EventKind::Ended { span, .. } => Some(span.job),
-        EventKind::Key { .. } => None,
     }
 }
 
@@ -189,7 +178,7 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use proofmill_engine::{JobState, Priority};
+    use proofmill_engine::{EventKind, JobState, Priority};
 
     use super::*;
 

@@ -89,7 +89,7 @@ fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
 }
 
 /// The circuits of an engine, and how much it has to do.
-pub(crate) async fn list_circuits(handle: &Handle) -> Result<proto::ListCircuitsResponse, Status> {
+async fn list_circuits(handle: &Handle) -> Result<proto::ListCircuitsResponse, Status> {
     let circuits = handle.circuits().await.map_err(refusal::of)?;
     let load = handle.load().await.map_err(refusal::of)?;
     Ok(proto::ListCircuitsResponse {
@@ -97,11 +97,6 @@ pub(crate) async fn list_circuits(handle: &Handle) -> Result<proto::ListCircuits
         jobs: load.jobs,
         draining: load.draining,
     })
-}
-
-fn told(result: &JobResult) -> Answer<proto::JobResult> {
-    let message = convert::result(result).map_err(Status::internal)?;
-    Ok(Response::new(message))
 }
 
 #[tonic::async_trait]
@@ -136,7 +131,8 @@ impl ProvingEngine for EngineService {
         let caller = caller(&request);
         let job = convert::job_id(&request.get_ref().job)?;
         self.check_owner(caller.as_deref(), job).await?;
-        told(&self.result_of(job).await?)
+        let result = self.result_of(job).await?;
+        Ok(Response::new(convert::result(&result)))
     }
 
     async fn prove(&self, request: Request<proto::SubmitRequest>) -> Answer<proto::JobResult> {
@@ -157,7 +153,7 @@ impl ProvingEngine for EngineService {
             JobState::Failed(why) => Err(Status::failed_precondition(format!(
                 "job {job} failed: {why}"
             ))),
-            _ => told(&result),
+            _ => Ok(Response::new(convert::result(&result))),
         }
     }
 

@@ -7,7 +7,7 @@ use proofmill_api::engine::proto::{self, SubmitRequest};
 use proofmill_api::engine::{
     Address, Client, ClientError, Credentials, ServeError, Server, ServerOptions, TcpOptions,
 };
-use proofmill_engine::{Handle, Options, Service};
+use proofmill_engine::{AnyProof, Handle, Options, Service};
 use proofmill_shutdown::{Level, Trigger, channel};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -141,13 +141,8 @@ pub(crate) fn assert_refused<T: std::fmt::Debug>(
 pub(crate) fn check(chain: Chain, proof: &proto::Proof, seed: u64) {
     let made = proofmill_engine::PartitionProof {
         circuit: proof.circuit_id.parse().unwrap(),
-        curve: proof.curve.clone(),
-        proof: proof.proof.clone(),
-        public: proof
-            .public_inputs
-            .iter()
-            .map(|it| it.as_slice().try_into().unwrap())
-            .collect(),
+        proof: AnyProof::decode(chain.curve, &proof.proof, &proof.public_inputs).unwrap(),
     };
+    assert_eq!(proof.curve, chain.curve.name());
     chain.check(&made, seed);
 }

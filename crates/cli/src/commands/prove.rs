@@ -156,13 +156,14 @@ fn check<E: Engine>(
         .verifying_key::<E>(PointCheck::Full)
         .map_err(|error| error.in_file(files.zkey))?;
     let vk = PreparedVerifyingKey::from(vk);
-    check_answer(made, Some(witness), Some(&vk)).map_err(|error| {
+    let checked = check_answer(made, Some(witness), Some(&vk)).map_err(|error| {
         let zkey = files.zkey.display();
         Failure::new(format!("{error}; nothing was written")).help(format!(
             "the engine read another {zkey} than is there now, or cannot be trusted: --engine off \
              makes the proof without it"
         ))
-    })
+    })?;
+    Ok(ProofTexts::from(&checked))
 }
 
 /// Makes the proof, verifies it, and writes the two files.

@@ -47,33 +47,8 @@ pub(crate) async fn run(
         folder.path().join("output.wtns"),
     );
     write_private(&input, inputs).map_err(failed)?;
-    let environment = Environment {
-        inherit: generator.inherit_env.clone(),
-        ..Environment::default()
-    };
-    let arguments = generator.args.iter().map(|argument| {
-        argument
-            .replace("{input}", &input.to_string_lossy())
-            .replace("{output}", &output.to_string_lossy())
-    });
-    let stderr = match generator.keep_stderr {
-        true => Stdio::piped(),
-        false => Stdio::null(),
-    };
-    let mut child = start(
-        Command::new(&generator.program)
-            .args(arguments)
-            .env_clear()
-            .envs(environment.variables())
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(stderr)
-            // A group of its own, so that what it started ends with it.
-            .process_group(0)
-            .kill_on_drop(true),
-    )
-    .map_err(|error| StepError::Retry(format!("{name} could not run: {error}")))?;
+    let mut child = start(command(generator, &input, &output).current_dir(folder.path()))
+        .map_err(|error| StepError::Retry(format!("{name} could not run: {error}")))?;
     let mut said = Said {
         stderr: child.stderr.take(),
         head: Vec::new(),
@@ -112,6 +87,35 @@ pub(crate) async fn run(
     }
     MappedFile::read(&output)
         .map_err(|error| StepError::Permanent(format!("{name} wrote no witness: {error}")))
+}
+
+/// The command of a generator that reads the file `input` and writes the file `output`.
+fn command(generator: &GeneratorProgram, input: &Path, output: &Path) -> Command {
+    let environment = Environment {
+        inherit: generator.inherit_env.clone(),
+        ..Environment::default()
+    };
+    let arguments = generator.args.iter().map(|argument| {
+        argument
+            .replace("{input}", &input.to_string_lossy())
+            .replace("{output}", &output.to_string_lossy())
+    });
+    let stderr = match generator.keep_stderr {
+        true => Stdio::piped(),
+        false => Stdio::null(),
+    };
+    let mut command = Command::new(&generator.program);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(environment.variables())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        // A group of its own, so that what it started ends with it.
+        .process_group(0)
+        .kill_on_drop(true);
+    command
 }
 
 /// Starts a program that gains no rights.

@@ -50,7 +50,7 @@ pub(crate) struct Staged {
 // === impl InputName ===
 
 impl InputName {
-    pub(super) fn random() -> Self {
+    pub(crate) fn random() -> Self {
         Self(hex::encode(rand::rng().random::<[u8; 16]>()))
     }
 }

@@ -126,6 +126,9 @@ pub enum Error {
     /// The engine has ended; what was accepted is kept and goes on when it is started again.
     #[error("the engine has ended; what it accepted goes on when it is started again")]
     Stopped,
+    /// A result from before a restart cannot be read.
+    #[error("{0}")]
+    Damaged(String),
     /// The state directory cannot be written.
     #[error("the engine's state cannot be kept: {0}")]
     Storage(String),

@@ -118,6 +118,21 @@ pub enum StageEnd {
     Dropped,
 }
 
+// === impl EventKind ===
+
+impl EventKind {
+    /// The job that it is about, if it is about one.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Job { job, .. } => Some(*job),
+            Self::Admitted { span, .. } | Self::Began { span, .. } | Self::Ended { span, .. } => {
+                Some(span.job)
+            }
+            Self::Key { .. } => None,
+        }
+    }
+}
+
 // === impl Stage ===
 
 impl Stage {

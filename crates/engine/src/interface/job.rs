@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CircuitId, JobId, Priority, RequestId};
+use super::{JobId, PartitionProof, Priority, RequestId};
 
 /// How far a job is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,19 +23,6 @@ pub enum JobState {
     Cancelled,
     /// Its deadline passed.
     Expired,
-}
-
-/// A proof that was verified, with what it proves.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartitionProof {
-    /// The circuit.
-    pub circuit: CircuitId,
-    /// The curve's name.
-    pub curve: String,
-    /// The proof, as `proofmill_groth16::Proof::to_bytes` has it.
-    pub proof: Vec<u8>,
-    /// The public inputs, without the leading one: 32 little-endian bytes each.
-    pub public: Vec<[u8; 32]>,
 }
 
 /// What became of a job; its state is final.

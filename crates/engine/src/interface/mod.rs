@@ -7,6 +7,7 @@ mod id;
 mod input;
 mod job;
 mod priority;
+mod proof;
 mod status;
 
 pub use circuit::{
@@ -18,8 +19,11 @@ pub(crate) use error::{Mib, listed};
 pub use event::{Event, EventKind, Span, Stage, StageEnd};
 pub use id::{CircuitId, InvalidId, JobId, RequestId};
 pub use input::{Input, Partition, Secret, Submission};
-pub use job::{JobResult, JobState, JobView, PartitionProof, Submitted};
+pub use job::{JobResult, JobState, JobView, Submitted};
 pub use priority::{InvalidPriority, Priority};
+#[cfg(test)]
+pub(crate) use proof::proof_for_tests;
+pub use proof::{AnyProof, MalformedProof, PartitionProof, ProofOf};
 pub use status::{
     BudgetStatus, DeviceStatus, JobCounts, Load, Owner, OwnerUse, StageStatus, Status,
 };

@@ -11,6 +11,7 @@ use proofmill_groth16::{
 use super::accelerator::{Accelerator, Resident};
 use super::traits::{Key, Work};
 use super::work::TypedWork;
+use crate::interface::{AnyProof, ProofOf};
 
 /// A key over the curve `E`.
 pub(crate) struct HotKey<E: Engine> {
@@ -84,7 +85,10 @@ impl<E: Engine> HotKey<E> {
     }
 }
 
-impl<E: Engine> Key for HotKey<E> {
+impl<E: Engine> Key for HotKey<E>
+where
+    AnyProof: From<ProofOf<E>>,
+{
     fn bytes(&self) -> u64 {
         self.key.bytes() as u64
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use ark_ec::AffineRepr;
-use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::rngs::OsRng;
 use proofmill_accelerator::Error;
 use proofmill_groth16::{Engine, Evaluated, PartialProducts, Proof, ProveError, verify};
@@ -17,7 +16,7 @@ use zeroize::Zeroizing;
 use super::accelerator::Accelerator;
 use super::hot::HotKey;
 use super::traits::{StepError, Stop, Work};
-use crate::interface::{CircuitId, PartitionProof};
+use crate::interface::{AnyProof, CircuitId, PartitionProof, ProofOf};
 
 /// Bytes of a scalar.
 const SCALAR_BYTES: usize = 32;
@@ -98,7 +97,10 @@ impl<E: Engine> TypedWork<E> {
     }
 }
 
-impl<E: Engine> Work for TypedWork<E> {
+impl<E: Engine> Work for TypedWork<E>
+where
+    AnyProof: From<ProofOf<E>>,
+{
     fn read_witness(&mut self, bytes: &[u8]) -> Result<(), StepError> {
         self.step = Step::Read(self.decode(bytes)?);
         Ok(())
@@ -200,12 +202,8 @@ impl<E: Engine> Work for TypedWork<E> {
             return Err(out_of_order());
         };
         verify(&self.key.verifying, &public, &proof).map_err(|_| StepError::Invalid)?;
-        Ok(PartitionProof {
-            circuit,
-            curve: E::CURVE.name().to_owned(),
-            proof: proof.to_bytes(),
-            public: public.iter().map(scalar_bytes).collect(),
-        })
+        let proof = ProofOf { proof, public }.into();
+        Ok(PartitionProof { circuit, proof })
     }
 
     fn spoil(&mut self) {
@@ -213,13 +211,6 @@ impl<E: Engine> Work for TypedWork<E> {
             products.a += E::G1Affine::generator();
         }
     }
-}
-
-fn scalar_bytes<F: PrimeField>(value: &F) -> [u8; SCALAR_BYTES] {
-    let mut bytes = [0; SCALAR_BYTES];
-    let number = value.into_bigint().to_bytes_le();
-    bytes[..number.len()].copy_from_slice(&number);
-    bytes
 }
 
 /// A refusal of the prover's is about the witness: the key was checked against its circuit.

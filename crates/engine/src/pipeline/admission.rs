@@ -141,6 +141,23 @@ impl Admission {
             self.asking = None;
         }
     }
+
+    /// All partitions in line, the one that asks included.
+    #[cfg(test)]
+    pub(super) fn all(&self) -> impl Iterator<Item = (Place, JobId)> {
+        let asking = self.asking.iter().map(|it| (it.place, it.job));
+        let waiting = self.waiting.iter().map(|(place, job)| (*place, *job));
+        waiting.chain(asking)
+    }
+
+    /// Panics if one is in line twice, or the one that asks has another's rank.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        if let Some(asking) = &self.asking {
+            assert!(!self.waiting.contains_key(&asking.place));
+            assert_eq!(asking.rank.priority, asking.place.priority);
+        }
+    }
 }
 
 #[cfg(test)]

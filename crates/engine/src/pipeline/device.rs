@@ -1,4 +1,4 @@
-//! What computes the products.
+//! One device, and what it did.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,13 +7,14 @@ use crate::interface::{DeviceStatus, Error};
 use crate::key::Accelerator;
 use crate::options::{DeviceKind, DeviceOptions};
 
-/// A device, and what it did.
+/// What computes the multi-scalar products of the stage [`Prove`](crate::interface::Stage::Prove): a pool of
+/// threads, or an accelerator.
 pub(crate) struct Device {
-    pub(super) name: Arc<str>,
+    name: Arc<str>,
     /// Its threads.
-    pub(super) pool: Arc<rayon::ThreadPool>,
+    pool: Arc<rayon::ThreadPool>,
     /// What is submitted to, if it is one.
-    pub(super) accelerator: Option<Arc<Accelerator>>,
+    accelerator: Option<Arc<Accelerator>>,
     /// The partitions it works on, and the most.
     running: usize,
     slots: usize,
@@ -21,8 +22,8 @@ pub(crate) struct Device {
     since: Option<Instant>,
     busy: Duration,
     products: u64,
-    pub(super) failures: u64,
-    pub(super) suspected: u64,
+    failures: u64,
+    suspected: u64,
     /// Why it gets no partitions any more.
     broken: Option<String>,
 }
@@ -63,6 +64,18 @@ impl Device {
         })
     }
 
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(super) fn pool(&self) -> &Arc<rayon::ThreadPool> {
+        &self.pool
+    }
+
+    pub(super) fn accelerator(&self) -> Option<&Arc<Accelerator>> {
+        self.accelerator.as_ref()
+    }
+
     /// Whether it takes another partition.
     pub(super) fn is_free(&self) -> bool {
         self.broken.is_none() && self.running < self.slots
@@ -87,6 +100,16 @@ impl Device {
             self.busy = self.worked();
             self.since = None;
         }
+    }
+
+    /// An attempt on it failed, or its proof did not verify.
+    pub(super) fn failed(&mut self) {
+        self.failures += 1;
+    }
+
+    /// It was to blame for a proof that did not verify.
+    pub(super) fn suspect(&mut self) {
+        self.suspected += 1;
     }
 
     /// It gets nothing any more.

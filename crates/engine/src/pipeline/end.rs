@@ -1,127 +1,72 @@
-//! Jobs at their end, and their results.
+//! Jobs that end, and results that go.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
-use super::job::{Ended, Waiting};
-use super::scheduler::{Scheduler, Undurable};
+use super::results::Ended;
+use super::scheduler::{Consequence, Scheduler};
 use crate::events::unix_ms;
-use crate::interface::{Error, EventKind, JobId, JobState, Submitted};
+use crate::interface::{Error, EventKind, JobId, JobState};
 
 // === impl Scheduler ===
 
 impl Scheduler {
     /// Ends a job: what it holds is given back now, and whoever waits is told once it is on disk.
     pub(super) async fn end(&mut self, id: JobId, state: JobState) -> Result<(), Error> {
-        let Some(job) = self.jobs.get(&id) else {
+        let now = unix_ms(SystemTime::now());
+        let Some(mut record) = self.jobs.end(id, state, now) else {
             return Ok(());
         };
-        if job.ending.is_some() {
-            return Ok(());
-        }
-        job.stop.raise();
-        if let Some(deadline) = job.record.deadline_ms {
-            self.deadlines.remove(&(deadline, id));
-        }
-        let now = unix_ms(SystemTime::now());
-        let mut record = job.end(state, now);
-        self.admission.remove(id);
-        for flight in self.lanes.remove(id) {
-            self.drop_flight(flight);
-        }
+        self.remove_waiting(id);
         let mut appended = self.journal.end(&record).await;
         if let Err(error @ Error::TooLarge { .. }) = &appended {
             record.state = JobState::Failed(error.to_string());
             record.proofs.clear();
             appended = self.journal.end(&record).await;
         }
-        self.undurable.push_back((appended?, Undurable::Ended(id)));
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.ending = Some(record);
+        self.unwritten.push(appended?, Consequence::Ended(id));
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.ending(record);
         }
         Ok(())
-    }
-
-    /// A job's acceptance is on disk.
-    pub(super) fn accepted(&mut self, id: JobId) {
-        let Some(job) = self.jobs.get_mut(&id) else {
-            return;
-        };
-        job.accepting = None;
-        for waiting in job
-            .waiting
-            .extract_if(.., |waiting| matches!(waiting, Waiting::Accepted(..)))
-        {
-            if let Waiting::Accepted(existing, reply) = waiting {
-                // Whoever asked may have gone, here and below.
-                drop(reply.send(Ok(Submitted { job: id, existing })));
-            }
-        }
     }
 
     /// A job's end is on disk.
     pub(super) async fn settle(&mut self, id: JobId) -> Result<(), Error> {
         self.accepted(id);
-        let Some(mut job) = self.jobs.remove(&id) else {
+        let Some(mut job) = self.jobs.remove(id) else {
             return Ok(());
         };
-        let Some(record) = job.ending.take() else {
+        let Some((record, proofs)) = job.take_ending() else {
             return Ok(());
         };
-        self.remove_inputs(&job.record);
-        for partition in &job.record.partitions {
+        self.remove_inputs(job.record());
+        for partition in &job.record().partitions {
             self.residency.job_ended(&partition.circuit);
         }
-        let client = job.record.request.client();
-        if let Some(jobs) = self.clients.get_mut(client) {
-            *jobs -= 1;
-            if *jobs == 0 {
-                self.clients.remove(client);
-            }
-        }
-        *match record.state {
-            JobState::Done => &mut self.counts.done,
-            JobState::Cancelled => &mut self.counts.cancelled,
-            JobState::Expired => &mut self.counts.expired,
-            _ => &mut self.counts.failed,
-        } += 1;
-        self.pace.one_ended();
+        self.tally.ended(&record.state, Instant::now());
         self.env.events.send(EventKind::Job {
             job: id,
             priority: record.priority,
             partitions: record.partitions,
             state: record.state.clone(),
         });
-        let ended = Ended::new(record);
-        for waiting in job.waiting {
-            match waiting {
-                Waiting::Result(reply) => drop(reply.send(Ok(ended.result()))),
-                Waiting::View(reply) => drop(reply.send(Ok(ended.view()))),
-                Waiting::Accepted(existing, reply) => {
-                    drop(reply.send(Ok(Submitted { job: id, existing })));
-                }
-            }
-        }
-        self.keep_result(ended);
+        let ended = Ended::new(record, proofs);
+        job.tell(&ended);
+        self.results.keep(ended);
         self.prune(unix_ms(SystemTime::now())).await
     }
 
-    /// Keeps a result for its time to live.
-    pub(super) fn keep_result(&mut self, ended: Ended) {
-        let expires = ended.record.ended_ms.saturating_add(self.ttl_ms);
-        self.expiring.push_back((expires, ended.id()));
-        self.ended.insert(ended.id(), ended);
+    /// A job's acceptance is on disk.
+    pub(super) fn accepted(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.accepted();
+        }
     }
 
     /// Forgets results that were kept long enough, and the oldest ones if there are too many.
     pub(super) async fn prune(&mut self, now: u64) -> Result<(), Error> {
-        let limit = self.env.inputs.limits().results;
-        while let Some((expires, id)) = self.expiring.front().copied() {
-            if expires > now && self.expiring.len() <= limit {
-                break;
-            }
-            self.expiring.pop_front();
-            self.ended.remove(&id);
-            self.counts.pruned += 1;
+        while let Some(id) = self.results.prune(now) {
+            self.tally.pruned();
             self.journal.prune(id).await?;
         }
         Ok(())

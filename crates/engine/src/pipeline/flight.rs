@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use super::job::Attempt;
 use crate::budget::Reservation;
-use crate::interface::{JobId, Priority, Span};
-use crate::key::{Footprint, Stop, Work};
+use crate::interface::{CircuitId, JobId, Priority, Span, Stage};
+use crate::key::{Footprint, Key, StepError, Stop, Work};
 use crate::queue::InputRecord;
+use crate::registry::Registered;
 use crate::residency::KeyUse;
 
 /// Whose turn it is: higher priority first, then the job that arrived first, then its partitions in
@@ -22,31 +24,105 @@ pub(super) struct Place {
 /// A partition that has its memory. Dropping it gives all of it back; fields are dropped in order,
 /// what is in memory before what was reserved for it.
 pub(super) struct Flight {
-    pub(super) place: Place,
-    pub(super) job: JobId,
+    place: Place,
+    job: JobId,
     /// From 1.
-    pub(super) attempt: u32,
-    pub(super) circuit: Arc<str>,
-    pub(super) circuit_id: crate::interface::CircuitId,
-    pub(super) input: InputRecord,
+    attempt: u32,
+    circuit: Arc<str>,
+    circuit_id: CircuitId,
+    input: InputRecord,
     /// Raised when its job is at its end.
-    pub(super) stop: Stop,
+    stop: Stop,
     /// There from the first stage on.
-    pub(super) work: Option<Box<dyn Work>>,
+    work: Option<Box<dyn Work>>,
     /// Whether a witness that does not satisfy the constraints is refused before any product.
-    pub(super) knows_constraints: bool,
+    knows_constraints: bool,
     /// Whether it makes products yet, or will.
-    pub(super) multiplies: bool,
-    /// The device that made its products.
-    pub(super) device: Option<usize>,
-    pub(super) footprint: Footprint,
-    pub(super) reservation: Reservation,
-    pub(super) held: KeyUse,
+    multiplies: bool,
+    /// The device that made its products, in this attempt or the one before.
+    device: Option<usize>,
+    footprint: Footprint,
+    reservation: Reservation,
+    held: KeyUse,
 }
 
 // === impl Flight ===
 
 impl Flight {
+    /// An attempt at the partition of `job` at `place`, which has its memory.
+    pub(super) fn new(
+        job: JobId,
+        place: Place,
+        attempt: Attempt,
+        input: InputRecord,
+        circuit: &Registered,
+        footprint: Footprint,
+        (held, reservation): (KeyUse, Reservation),
+    ) -> Self {
+        Self {
+            place,
+            job,
+            attempt: attempt.number,
+            circuit: circuit.name.as_str().into(),
+            circuit_id: circuit.id,
+            input,
+            stop: attempt.stop,
+            work: None,
+            knows_constraints: false,
+            multiplies: true,
+            device: attempt.last_device,
+            footprint,
+            reservation,
+            held,
+        }
+    }
+
+    pub(super) fn job(&self) -> JobId {
+        self.job
+    }
+
+    pub(super) fn place(&self) -> Place {
+        self.place
+    }
+
+    pub(super) fn partition(&self) -> u32 {
+        self.place.partition
+    }
+
+    pub(super) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// The circuit's name.
+    pub(super) fn circuit(&self) -> &Arc<str> {
+        &self.circuit
+    }
+
+    pub(super) fn circuit_id(&self) -> CircuitId {
+        self.circuit_id
+    }
+
+    pub(super) fn input(&self) -> &InputRecord {
+        &self.input
+    }
+
+    pub(super) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
+    pub(super) fn knows_constraints(&self) -> bool {
+        self.knows_constraints
+    }
+
+    pub(super) fn device(&self) -> Option<usize> {
+        self.device
+    }
+
+    /// The bytes that are reserved for it.
+    pub(super) fn bytes(&self) -> u64 {
+        self.reservation.bytes()
+    }
+
     pub(super) fn span(&self) -> Span {
         Span {
             job: self.job,
@@ -54,5 +130,57 @@ impl Flight {
             attempt: self.attempt,
             circuit: self.circuit.clone(),
         }
+    }
+
+    /// Waits until its key is loaded, unless its job ends before, and takes what loading had of its memory.
+    pub(super) async fn load_key(&mut self) -> Result<Arc<dyn Key>, StepError> {
+        let key = tokio::select! {
+            key = self.held.ready() => key.map_err(StepError::Permanent),
+            () = self.stop.raised() => Err(StepError::Stopped),
+        };
+        if let Some(rest) = self.held.take_rest() {
+            self.reservation.merge(rest);
+        }
+        key
+    }
+
+    /// Begins its work with the key.
+    pub(super) fn begin(&mut self, key: Arc<dyn Key>) {
+        self.knows_constraints = key.knows_constraints();
+        self.work = Some(key.work());
+    }
+
+    /// Its work, which a stage goes on with.
+    pub(super) fn work(&mut self) -> Result<&mut dyn Work, StepError> {
+        match &mut self.work {
+            Some(work) => Ok(&mut **work),
+            None => Err(StepError::Retry("the key was not there".to_owned())),
+        }
+    }
+
+    /// Nothing of its work is needed any more.
+    pub(super) fn drop_work(&mut self) {
+        self.work = None;
+    }
+
+    /// A device makes its products.
+    pub(super) fn enter_device(&mut self, number: usize) {
+        self.device = Some(number);
+    }
+
+    /// Gives back what it does not need before the stage `next`, all of it if there is none. Returns the bytes
+    /// that it keeps.
+    pub(super) fn keep_for(&mut self, next: Option<Stage>) -> u64 {
+        let bytes = next.map_or(0, |next| self.footprint.from(next));
+        if bytes == 0 {
+            self.work = None;
+        }
+        self.reservation.shrink_to(bytes);
+        bytes
+    }
+
+    /// It makes no more products. Whether it did until now.
+    pub(super) fn stop_multiplying(&mut self) -> bool {
+        std::mem::take(&mut self.multiplies)
     }
 }

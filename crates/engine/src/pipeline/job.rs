@@ -1,51 +1,53 @@
-//! A job that is not at its end, and one that is.
+//! A job that is not at its end, and its partitions.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
 
-use proofmill_bus::Seq;
 use tokio::sync::oneshot;
 
+use super::failure::{Blame, Failure};
 use super::flight::Place;
-use crate::interface::{Error, JobId, JobResult, JobState, JobView, PartitionProof};
+use super::results::{Ended, KeptResult};
+use crate::interface::{Error, JobId, JobState, JobView, PartitionProof, Submitted};
 use crate::key::Stop;
-use crate::queue::{EndRecord, JobRecord};
+use crate::queue::{EndRecord, JobRecord, PartitionRecord, ProofRecord};
 
 /// A job that is not at its end, or whose end is not on disk yet.
 pub(super) struct Job {
-    pub(super) record: Arc<JobRecord>,
+    record: JobRecord,
     /// Counts accepted jobs.
-    pub(super) arrival: u64,
-    pub(super) parts: Vec<Part>,
+    arrival: u64,
+    parts: Vec<Part>,
     /// The names of its circuits, each once.
-    pub(super) circuits: Vec<String>,
-    pub(super) stop: Stop,
-    pub(super) started_ms: Option<u64>,
-    pub(super) retries: u32,
-    /// Where its acceptance is in the log, until that is on disk.
-    pub(super) accepting: Option<Seq>,
+    circuits: Vec<String>,
+    stop: Stop,
+    started_ms: Option<u64>,
+    retries: u32,
+    /// Whether its acceptance is on disk.
+    accepted: bool,
     /// Its end, until that is on disk.
-    pub(super) ending: Option<EndRecord>,
-    pub(super) waiting: Vec<Waiting>,
+    ending: Option<EndRecord>,
+    waiting: Vec<Waiting>,
 }
 
 /// A partition of it.
-pub(super) struct Part {
+#[derive(Default)]
+struct Part {
     /// Attempts that were begun.
-    pub(super) attempts: u32,
+    attempts: u32,
     /// Those that ended because a device broke.
-    pub(super) broken: u32,
-    pub(super) state: PartState,
+    broken: u32,
+    state: PartState,
     /// Devices that made products of it whose proof did not verify, while it may have been the
     /// witness's fault.
-    pub(super) doubts: Vec<usize>,
+    doubts: Vec<usize>,
     /// The device of the last attempt: the next one rather has another.
-    pub(super) last_device: Option<usize>,
+    last_device: Option<usize>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PartState {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum PartState {
     /// Before its memory is reserved.
+    #[default]
     Waiting,
     /// In a stage, or between two.
     Running,
@@ -53,60 +55,115 @@ pub(super) enum PartState {
 }
 
 /// Who waits for what.
-pub(super) enum Waiting {
-    /// For the acceptance to be on disk.
-    Accepted(
-        bool,
-        oneshot::Sender<Result<crate::interface::Submitted, Error>>,
-    ),
+enum Waiting {
+    /// For the acceptance to be on disk; whether the job was there before.
+    Accepted(bool, Reply<Submitted>),
     /// For the end to be on disk, and its result.
-    Result(oneshot::Sender<Result<JobResult, Error>>),
+    Result(Reply<KeptResult>),
     /// For the end to be on disk.
-    View(oneshot::Sender<Result<JobView, Error>>),
+    View(Reply<JobView>),
 }
 
-/// A job at its end.
-pub(super) struct Ended {
-    pub(super) record: EndRecord,
-    pub(super) proofs: Arc<[PartitionProof]>,
+type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// An attempt at a partition that begins.
+pub(super) struct Attempt {
+    /// From 1.
+    pub(super) number: u32,
+    /// The device of the attempt before.
+    pub(super) last_device: Option<usize>,
+    /// Raised when the job is at its end.
+    pub(super) stop: Stop,
+    /// Whether it is the job's first.
+    pub(super) is_first: bool,
+}
+
+/// What follows from a proof.
+pub(super) struct Proven {
+    /// Devices that were to blame for proofs that did not verify: the witness was right.
+    pub(super) wrong_devices: Vec<usize>,
+    /// Whether all partitions are proven.
+    pub(super) is_all: bool,
+}
+
+/// What follows from a failed attempt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The partition is tried again.
+    Again(Place),
+    /// The job has failed: why.
+    Failed(String),
 }
 
 // === impl Job ===
 
 impl Job {
+    /// A job whose acceptance is on disk.
     pub(super) fn new(record: JobRecord, arrival: u64, circuits: Vec<String>) -> Self {
-        let part = || Part {
-            attempts: 0,
-            broken: 0,
-            state: PartState::Waiting,
-            doubts: Vec::new(),
-            last_device: None,
-        };
         Self {
-            parts: record.partitions.iter().map(|_| part()).collect(),
-            record: Arc::new(record),
+            parts: record.partitions.iter().map(|_| Part::default()).collect(),
+            record,
             arrival,
             circuits,
             stop: Stop::default(),
             started_ms: None,
             retries: 0,
-            accepting: None,
+            accepted: true,
             ending: None,
             waiting: Vec::new(),
         }
     }
 
-    pub(super) fn place(&self, partition: usize) -> Place {
-        Place {
-            priority: Reverse(self.record.priority),
-            arrival: self.arrival,
-            // There are no more partitions than the limit, far below 32 bits.
-            partition: partition as u32,
+    pub(super) fn record(&self) -> &JobRecord {
+        &self.record
+    }
+
+    pub(super) fn arrival(&self) -> u64 {
+        self.arrival
+    }
+
+    pub(super) fn partitions(&self) -> u32 {
+        // There are no more than the limit, far below 32 bits.
+        self.parts.len() as u32
+    }
+
+    /// A partition as it was accepted.
+    pub(super) fn partition(&self, number: u32) -> Option<&PartitionRecord> {
+        self.record.partitions.get(number as usize)
+    }
+
+    /// The places of its partitions, in order.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+        let (priority, arrival) = (Reverse(self.record.priority), self.arrival);
+        (0..self.partitions()).map(move |partition| Place {
+            priority,
+            arrival,
+            partition,
+        })
+    }
+
+    /// Its acceptance is in the log and not on disk yet: `reply` is told when it is.
+    pub(super) fn accepting(&mut self, reply: Reply<Submitted>) {
+        self.accepted = false;
+        self.waiting.push(Waiting::Accepted(false, reply));
+    }
+
+    /// Tells that the job was there before, once its acceptance is on disk.
+    pub(super) fn wait_for_acceptance(&mut self, reply: Reply<Submitted>) {
+        if self.accepted {
+            tell_accepted(self.record.id(), true, reply);
+        } else {
+            self.waiting.push(Waiting::Accepted(true, reply));
         }
     }
 
-    pub(super) fn count(&self, is: impl Fn(&PartState) -> bool) -> u32 {
-        self.parts.iter().filter(|part| is(&part.state)).count() as u32
+    pub(super) fn wait_for_result(&mut self, reply: Reply<KeptResult>) {
+        self.waiting.push(Waiting::Result(reply));
+    }
+
+    /// Tells the job as it is when its end is on disk.
+    pub(super) fn wait_for_end(&mut self, reply: Reply<JobView>) {
+        self.waiting.push(Waiting::View(reply));
     }
 
     /// How many wait for its result.
@@ -116,8 +173,144 @@ impl Job {
         self.waiting.iter().filter(waits).count()
     }
 
-    pub(super) fn proven(&self) -> u32 {
-        self.count(|state| matches!(state, PartState::Proven(_)))
+    /// Its acceptance is on disk.
+    pub(super) fn accepted(&mut self) {
+        self.accepted = true;
+        let id = self.record.id();
+        for waiting in self
+            .waiting
+            .extract_if(.., |waiting| matches!(waiting, Waiting::Accepted(..)))
+        {
+            if let Waiting::Accepted(existing, reply) = waiting {
+                tell_accepted(id, existing, reply);
+            }
+        }
+    }
+
+    /// Begins another attempt at a partition, at the time `now`, in milliseconds since 1970.
+    pub(super) fn begin(&mut self, number: u32, now: u64) -> Option<Attempt> {
+        let part = self.parts.get_mut(number as usize)?;
+        part.attempts += 1;
+        part.state = PartState::Running;
+        let is_first = self.started_ms.is_none();
+        self.started_ms.get_or_insert(now);
+        Some(Attempt {
+            number: part.attempts,
+            last_device: part.last_device,
+            stop: self.stop.clone(),
+            is_first,
+        })
+    }
+
+    /// An attempt at a partition did not begin after all: it waits again.
+    pub(super) fn take_back(&mut self, number: u32) -> Option<Place> {
+        let part = self.parts.get_mut(number as usize)?;
+        part.attempts -= 1;
+        part.state = PartState::Waiting;
+        Some(self.place(number))
+    }
+
+    /// An attempt at a partition failed; there are at most so many `attempts`.
+    pub(super) fn failed(
+        &mut self,
+        number: u32,
+        failure: Failure,
+        attempts: u32,
+    ) -> Option<Verdict> {
+        let part = self.parts.get_mut(number as usize)?;
+        match failure.blame {
+            Blame::Job => return Some(Verdict::Failed(failure.why)),
+            Blame::Broken(_) => part.broken += 1,
+            Blame::Doubtful => part.doubts.extend(failure.device),
+            Blame::Nobody | Blame::Device | Blame::Wrong => {}
+        }
+        part.last_device = failure.device;
+        // A device breaks once: there are no more such attempts than there are devices.
+        if part.attempts - part.broken >= attempts {
+            let tried = part.attempts;
+            let why = format!("{} (attempt {tried} of {tried})", failure.why);
+            return Some(Verdict::Failed(why));
+        }
+        tracing::warn!(job = %self.record.id(), why = failure.why, "tried again");
+        part.state = PartState::Waiting;
+        self.retries += 1;
+        Some(Verdict::Again(self.place(number)))
+    }
+
+    /// A partition's proof is there, and verified.
+    pub(super) fn proven(&mut self, number: u32, proof: PartitionProof) -> Option<Proven> {
+        let part = self.parts.get_mut(number as usize)?;
+        part.state = PartState::Proven(proof);
+        Some(Proven {
+            // The witness was right: what did not verify was the device's fault.
+            wrong_devices: std::mem::take(&mut part.doubts),
+            is_all: self.parts.iter().all(|part| part.proof().is_some()),
+        })
+    }
+
+    /// Whether its end is in the log.
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// Tells its partitions under way that nobody wants them any more.
+    pub(super) fn stop(&self) {
+        self.stop.raise();
+    }
+
+    /// Its end in `state` at the time `ended_ms`, as the log will have it.
+    pub(super) fn end(&self, state: JobState, ended_ms: u64) -> EndRecord {
+        let record = &self.record;
+        let proofs = match state {
+            JobState::Done => {
+                let proofs = self.parts.iter().filter_map(Part::proof);
+                proofs.map(ProofRecord::of).collect()
+            }
+            _ => Vec::new(),
+        };
+        EndRecord {
+            request: record.request.clone(),
+            content: record.content,
+            priority: record.priority,
+            deadline_ms: record.deadline_ms,
+            submitted_ms: record.submitted_ms,
+            started_ms: self.started_ms,
+            ended_ms,
+            partitions: self.partitions(),
+            proven: self.proven_count(),
+            retries: self.retries,
+            circuits: self.circuits.clone(),
+            state,
+            proofs,
+        }
+    }
+
+    /// Its end is in the log.
+    pub(super) fn ending(&mut self, record: EndRecord) {
+        self.ending = Some(record);
+    }
+
+    /// Takes the end that was put into the log, if it was, with the proofs that the job is done with.
+    pub(super) fn take_ending(&mut self) -> Option<(EndRecord, Vec<PartitionProof>)> {
+        let record = self.ending.take()?;
+        let proofs = match record.state {
+            JobState::Done => self.parts.drain(..).filter_map(Part::into_proof).collect(),
+            _ => Vec::new(),
+        };
+        Some((record, proofs))
+    }
+
+    /// Its end is on disk: tells all who wait for it.
+    pub(super) fn tell(self, ended: &Ended) {
+        let id = self.record.id();
+        for waiting in self.waiting {
+            // Whoever asked may have gone.
+            match waiting {
+                Waiting::Result(reply) => drop(reply.send(Ok(ended.result()))),
+                Waiting::View(reply) => drop(reply.send(Ok(ended.view()))),
+                Waiting::Accepted(existing, reply) => tell_accepted(id, existing, reply),
+            }
+        }
     }
 
     /// As others see it: at its end only once that is on disk.
@@ -131,9 +324,9 @@ impl Job {
                 None => JobState::Queued,
                 Some(_) => JobState::Running,
             },
-            partitions: self.parts.len() as u32,
-            proven: self.proven(),
-            running: self.count(|state| *state == PartState::Running),
+            partitions: self.partitions(),
+            proven: self.proven_count(),
+            running: self.count(|part| part.state == PartState::Running),
             retries: self.retries,
             submitted_ms: record.submitted_ms,
             deadline_ms: record.deadline_ms,
@@ -144,34 +337,38 @@ impl Job {
         }
     }
 
-    /// Its end, as the log will have it.
-    pub(super) fn end(&self, state: JobState, ended_ms: u64) -> EndRecord {
-        let record = &self.record;
-        let proofs = match state {
-            JobState::Done => self.parts.iter().filter_map(Part::proof).cloned().collect(),
-            _ => Vec::new(),
-        };
-        EndRecord {
-            request: record.request.clone(),
-            content: record.content,
-            priority: record.priority,
-            deadline_ms: record.deadline_ms,
-            submitted_ms: record.submitted_ms,
-            started_ms: self.started_ms,
-            ended_ms,
-            partitions: self.parts.len() as u32,
-            proven: self.proven(),
-            retries: self.retries,
-            circuits: self.circuits.clone(),
-            state,
-            proofs,
+    fn place(&self, partition: u32) -> Place {
+        Place {
+            priority: Reverse(self.record.priority),
+            arrival: self.arrival,
+            partition,
         }
     }
+
+    fn proven_count(&self) -> u32 {
+        self.count(|part| part.proof().is_some())
+    }
+
+    fn count(&self, is: impl Fn(&Part) -> bool) -> u32 {
+        self.parts.iter().filter(|part| is(part)).count() as u32
+    }
+}
+
+fn tell_accepted(job: JobId, existing: bool, reply: Reply<Submitted>) {
+    // Whoever asked may have gone.
+    drop(reply.send(Ok(Submitted { job, existing })));
 }
 
 // === impl Part ===
 
 impl Part {
+    fn into_proof(self) -> Option<PartitionProof> {
+        match self.state {
+            PartState::Proven(proof) => Some(proof),
+            _ => None,
+        }
+    }
+
     fn proof(&self) -> Option<&PartitionProof> {
         match &self.state {
             PartState::Proven(proof) => Some(proof),
@@ -180,43 +377,119 @@ impl Part {
     }
 }
 
-// === impl Ended ===
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inputs::InputName;
+    use crate::interface::{CircuitId, Priority, RequestId, proof_for_tests};
+    use crate::queue::InputRecord;
 
-impl Ended {
-    pub(super) fn new(mut record: EndRecord) -> Self {
-        let proofs = std::mem::take(&mut record.proofs).into();
-        Self { record, proofs }
+    fn job(partitions: usize) -> Job {
+        let partition = PartitionRecord {
+            circuit: CircuitId([1; 32]),
+            input: InputRecord {
+                name: InputName::random(),
+                bytes: 32,
+                digest: [0; 32],
+                generator: None,
+            },
+        };
+        let record = JobRecord {
+            request: RequestId::new("client", "1").unwrap(),
+            content: [0; 32],
+            priority: Priority::Normal,
+            deadline_ms: None,
+            submitted_ms: 0,
+            partitions: vec![partition; partitions],
+        };
+        Job::new(record, 7, Vec::new())
     }
 
-    pub(super) fn id(&self) -> JobId {
-        JobId::of(&self.record.request)
-    }
-
-    pub(super) fn result(&self) -> JobResult {
-        JobResult {
-            job: self.id(),
-            state: self.record.state.clone(),
-            proofs: self.proofs.clone(),
+    fn failure(blame: Blame, device: usize) -> Failure {
+        Failure {
+            why: "why".to_owned(),
+            device: Some(device),
+            blame,
         }
     }
 
-    pub(super) fn view(&self) -> JobView {
-        let record = &self.record;
-        JobView {
-            id: self.id(),
-            request: record.request.clone(),
-            priority: record.priority,
-            state: record.state.clone(),
-            partitions: record.partitions,
-            proven: record.proven,
-            running: 0,
-            retries: record.retries,
-            submitted_ms: record.submitted_ms,
-            deadline_ms: record.deadline_ms,
-            started_ms: record.started_ms,
-            ended_ms: Some(record.ended_ms),
-            circuits: record.circuits.clone(),
-            bytes: 0,
-        }
+    fn proof() -> PartitionProof {
+        proof_for_tests(CircuitId([1; 32]))
+    }
+
+    #[test]
+    fn a_partition_is_tried_as_often_as_is_allowed_and_broken_devices_do_not_count() {
+        let mut job = job(1);
+        let place = job.places().next().unwrap();
+        assert!(job.begin(0, 5).unwrap().is_first);
+        let broken = failure(Blame::Broken("on fire".to_owned()), 1);
+        assert_eq!(job.failed(0, broken, 2), Some(Verdict::Again(place)));
+        let attempt = job.begin(0, 6).unwrap();
+        assert_eq!((attempt.number, attempt.is_first), (2, false));
+        assert_eq!(attempt.last_device, Some(1));
+        let first = job.failed(0, failure(Blame::Device, 0), 2);
+        assert_eq!(first, Some(Verdict::Again(place)));
+        job.begin(0, 7);
+        let last = job.failed(0, failure(Blame::Device, 0), 2);
+        assert_eq!(
+            last,
+            Some(Verdict::Failed("why (attempt 3 of 3)".to_owned()))
+        );
+        let view = job.view(0);
+        assert_eq!((view.retries, view.started_ms), (2, Some(5)));
+    }
+
+    #[test]
+    fn what_was_taken_back_was_no_attempt() {
+        let mut job = job(2);
+        job.begin(1, 5);
+        assert_eq!(job.view(0).running, 1);
+        assert_eq!(job.take_back(1), job.places().nth(1));
+        assert_eq!(job.view(0).running, 0);
+        assert_eq!(job.begin(1, 6).unwrap().number, 1);
+        assert_eq!(job.take_back(2), None);
+    }
+
+    #[test]
+    fn a_job_is_done_with_its_last_proof_which_settles_who_was_wrong() {
+        let mut job = job(2);
+        job.begin(0, 5);
+        job.failed(0, failure(Blame::Doubtful, 3), 2);
+        job.begin(0, 5);
+        let first = job.proven(0, proof()).unwrap();
+        assert_eq!((first.wrong_devices, first.is_all), (vec![3], false));
+        assert_eq!(job.end(JobState::Cancelled, 9).proofs, []);
+        job.begin(1, 5);
+        let last = job.proven(1, proof()).unwrap();
+        assert!(last.wrong_devices.is_empty() && last.is_all);
+        assert_eq!(job.end(JobState::Done, 9).proofs.len(), 2);
+    }
+
+    #[test]
+    fn a_repeated_request_is_answered_when_the_first_is_on_disk() {
+        let mut job = job(1);
+        let (first, mut first_answer) = oneshot::channel();
+        let (second, mut second_answer) = oneshot::channel();
+        job.accepting(first);
+        job.wait_for_acceptance(second);
+        assert!(first_answer.try_recv().is_err() && second_answer.try_recv().is_err());
+        job.accepted();
+        assert!(!first_answer.try_recv().unwrap().unwrap().existing);
+        assert!(second_answer.try_recv().unwrap().unwrap().existing);
+        let (third, mut third_answer) = oneshot::channel();
+        job.wait_for_acceptance(third);
+        assert!(third_answer.try_recv().unwrap().unwrap().existing);
+    }
+
+    #[test]
+    fn only_those_who_still_wait_for_the_result_count() {
+        let mut job = job(1);
+        let (here, _answer) = oneshot::channel();
+        let (gone, _) = oneshot::channel();
+        let (view, _view) = oneshot::channel();
+        job.wait_for_result(here);
+        job.wait_for_result(gone);
+        job.wait_for_end(view);
+        assert_eq!(job.waited_for(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::device::Device;
+use super::devices::Devices;
 use super::flight::{Flight, Place};
 use crate::interface::{JobId, Stage, StageStatus};
 use crate::key::Accelerator;
@@ -20,7 +20,6 @@ struct Lane {
 /// All stages, in order.
 pub(super) struct Lanes {
     lanes: [Lane; 5],
-    pub(super) devices: Vec<Device>,
     names: [Arc<str>; 5],
 }
 
@@ -39,8 +38,8 @@ pub(super) struct Entry {
 // === impl Lanes ===
 
 impl Lanes {
-    /// With so many workers in each stage; the devices are those of [`Stage::Prove`].
-    pub(super) fn new(workers: [usize; 5], devices: Vec<Device>) -> Self {
+    /// With so many workers in each stage.
+    pub(super) fn new(workers: [usize; 5]) -> Self {
         Self {
             lanes: workers.map(|workers| Lane {
                 waiting: BTreeMap::new(),
@@ -50,33 +49,32 @@ impl Lanes {
                 busy_us: 0,
             }),
             names: Stage::ALL.map(|stage| stage.name().into()),
-            devices,
         }
     }
 
     /// Puts a partition before a stage.
     pub(super) fn push(&mut self, stage: Stage, flight: Flight) {
-        let replaced = self.lane(stage).waiting.insert(flight.place, flight);
+        let replaced = self.lane(stage).waiting.insert(flight.place(), flight);
         debug_assert!(replaced.is_none(), "no place is taken twice");
     }
 
-    /// The next partition that can enter a stage. Later stages come first: what leaves them makes
-    /// room.
-    pub(super) fn next(&mut self) -> Option<Entry> {
+    /// The next partition that can enter a stage, with one of `devices` if it is [`Stage::Prove`]. Later
+    /// stages come first: what leaves them makes room.
+    pub(super) fn next(&mut self, devices: &mut Devices) -> Option<Entry> {
         Stage::ALL
             .into_iter()
             .rev()
-            .find_map(|stage| self.enter(stage))
+            .find_map(|stage| self.enter(stage, devices))
     }
 
-    fn enter(&mut self, stage: Stage) -> Option<Entry> {
+    fn enter(&mut self, stage: Stage, devices: &mut Devices) -> Option<Entry> {
         let lane = &self.lanes[stage as usize];
         let (place, first) = lane.waiting.first_key_value()?;
         if lane.busy >= lane.workers || !self.has_room_after(stage, *place) {
             return None;
         }
         let device = match stage {
-            Stage::Prove => Some(self.free_device(first.device)?),
+            Stage::Prove => Some(devices.free(first.device())?),
             _ => None,
         };
         let lane = self.lane(stage);
@@ -91,15 +89,14 @@ impl Lanes {
                 accelerator: None,
             });
         };
-        flight.device = Some(number);
-        let device = &mut self.devices[number];
-        device.begins();
+        flight.enter_device(number);
+        let device = devices.begin(number);
         Some(Entry {
             flight,
             stage,
-            worker: device.name.clone(),
-            pool: Some(device.pool.clone()),
-            accelerator: device.accelerator.clone(),
+            worker: device.name().clone(),
+            pool: Some(device.pool().clone()),
+            accelerator: device.accelerator().cloned(),
         })
     }
 
@@ -118,36 +115,20 @@ impl Lanes {
                 .is_none_or(|first| place < *first)
     }
 
-    /// A free device, rather not the one that had the partition before. Processors that accelerators
-    /// spare work for the other stages, as long as the partition was not tried before.
-    fn free_device(&self, before: Option<usize>) -> Option<usize> {
-        let spared = before.is_none() && self.devices.iter().any(Device::accelerates);
-        let takes = |number: &usize| {
-            let device = &self.devices[*number];
-            device.is_free() && (device.accelerator.is_some() || !spared)
-        };
-        let mut numbers = (0..self.devices.len()).filter(takes);
-        let other = |number: &usize| Some(*number) != before;
-        numbers.clone().find(other).or_else(|| numbers.next())
-    }
-
-    /// A partition left a stage.
-    pub(super) fn left(&mut self, stage: Stage, device: Option<usize>, us: u64, done: bool) {
+    /// A partition left a stage in which it was for `us` microseconds.
+    pub(super) fn left(&mut self, stage: Stage, us: u64) {
         let lane = self.lane(stage);
         lane.busy -= 1;
         lane.ended += 1;
         lane.busy_us += us;
-        if let (Stage::Prove, Some(number)) = (stage, device) {
-            self.devices[number].ends(done);
-        }
     }
 
     /// Takes out what waits before any stage for a job, to be dropped.
     pub(super) fn remove(&mut self, job: JobId) -> Vec<Flight> {
         let mut removed = Vec::new();
         for lane in &mut self.lanes {
-            let of_job = lane.waiting.values().filter(|flight| flight.job == job);
-            let places: Vec<Place> = of_job.map(|flight| flight.place).collect();
+            let of_job = lane.waiting.values().filter(|flight| flight.job() == job);
+            let places: Vec<Place> = of_job.map(|flight| flight.place()).collect();
             removed.extend(places.iter().filter_map(|place| lane.waiting.remove(place)));
         }
         removed
@@ -168,6 +149,23 @@ impl Lanes {
                 }
             })
             .collect()
+    }
+
+    /// How many partitions are in a stage or before one.
+    #[cfg(test)]
+    pub(super) fn count(&self) -> usize {
+        let lanes = self.lanes.iter();
+        lanes.map(|lane| lane.busy + lane.waiting.len()).sum()
+    }
+
+    /// Panics if a stage has more partitions than workers, or a place is not its partition's.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        for lane in &self.lanes {
+            assert!(lane.busy <= lane.workers);
+            let mut waiting = lane.waiting.iter();
+            assert!(waiting.all(|(place, flight)| *place == flight.place()));
+        }
     }
 
     fn lane(&mut self, stage: Stage) -> &mut Lane {

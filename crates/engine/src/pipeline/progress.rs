@@ -3,9 +3,11 @@
 use std::time::SystemTime;
 
 use super::admission::Acquired;
+use super::background::Back;
+use super::failure::{Blame, Failure};
 use super::flight::{Flight, Place};
-use super::job::PartState;
-use super::scheduler::{Back, Scheduler};
+use super::job::Verdict;
+use super::scheduler::Scheduler;
 use super::step::Stepped;
 use crate::events::unix_ms;
 use crate::interface::{CircuitRef, EventKind, JobId, JobState, PartitionProof, Stage, StageEnd};
@@ -16,88 +18,59 @@ use crate::key::StepError;
 impl Scheduler {
     /// A partition has its memory, or never will.
     pub(super) fn admitted(&mut self, place: Place, id: JobId, acquired: Acquired) {
-        let Some(job) = self.jobs.get_mut(&id) else {
+        let Some(job) = self.jobs.get_mut(id) else {
             return;
         };
-        let index = place.partition as usize;
-        let (Some(part), Some(record)) =
-            (job.parts.get_mut(index), job.record.partitions.get(index))
-        else {
+        let Some(partition) = job.partition(place.partition).cloned() else {
             return;
         };
-        let circuit = CircuitRef::Id(record.circuit);
+        let circuit = CircuitRef::Id(partition.circuit);
         let registered = self.residency.circuit(&circuit);
         let acquired = acquired.map_err(|error| error.about(&circuit));
-        let ((held, reservation), registered) = match (acquired, registered) {
+        let (acquired, registered) = match (acquired, registered) {
             (Ok(acquired), Ok(registered)) => (acquired, registered),
             (Err(error), _) | (_, Err(error)) => {
-                self.to_end
-                    .push_back((id, JobState::Failed(error.to_string())));
+                self.jobs.to_end(id, JobState::Failed(error.to_string()));
                 return;
             }
         };
-        part.attempts += 1;
-        part.state = PartState::Running;
-        let mut flight = Flight {
-            place,
-            job: id,
-            attempt: part.attempts,
-            circuit: registered.name.as_str().into(),
-            circuit_id: registered.id,
-            input: record.input.clone(),
-            stop: job.stop.clone(),
-            work: None,
-            knows_constraints: false,
-            multiplies: true,
-            device: part.last_device,
-            footprint: registered.footprint(self.residency.form()),
-            reservation,
-            held,
+        let Some(attempt) = job.begin(place.partition, unix_ms(SystemTime::now())) else {
+            return;
         };
-        self.running += 1;
-        *self.multiplying.entry(flight.circuit_id).or_default() += 1;
-        if job.started_ms.is_none() {
-            job.started_ms = Some(unix_ms(SystemTime::now()));
+        if attempt.is_first {
             self.env.events.send(EventKind::Job {
                 job: id,
-                priority: job.record.priority,
-                partitions: job.parts.len() as u32,
+                priority: job.record().priority,
+                partitions: job.partitions(),
                 state: JobState::Running,
             });
         }
+        let footprint = registered.footprint(self.residency.form());
+        let input = partition.input;
+        let flight = Flight::new(id, place, attempt, input, &registered, footprint, acquired);
+        self.underway.begin(flight.circuit_id());
         self.env.events.send(EventKind::Admitted {
             span: flight.span(),
-            bytes: flight.reservation.bytes(),
+            bytes: flight.bytes(),
         });
-        let back = self.back.clone();
-        tokio::spawn(async move {
-            let key = tokio::select! {
-                key = flight.held.ready() => key.map_err(StepError::Permanent),
-                () = flight.stop.raised() => Err(StepError::Stopped),
-            };
-            if let Some(rest) = flight.held.take_rest() {
-                flight.reservation.merge(rest);
-            }
-            // The receiver is there as long as anything is under way.
-            let _ = back.send(Back::Key(Box::new(flight), key));
-        });
+        self.background.load_key(flight);
     }
 
+    /// A partition comes back from its key or from a stage.
     pub(super) fn came_back(&mut self, back: Back) {
         match back {
-            Back::Key(flight, Ok(_)) if !flight.stop.is_raised() && self.is_short(&flight) => {
-                self.again(*flight);
+            Back::Key(flight, Ok(_)) if !flight.stop().is_raised() && self.is_short(&flight) => {
+                self.take_back(*flight);
             }
-            Back::Key(mut flight, Ok(key)) if !flight.stop.is_raised() => {
-                flight.knows_constraints = key.knows_constraints();
-                flight.work = Some(key.work());
+            Back::Key(mut flight, Ok(key)) if !flight.stop().is_raised() => {
+                flight.begin(key);
                 self.lanes.push(Stage::Witness, *flight);
             }
             Back::Key(flight, key) => {
                 // A key that came all the same goes before it may be evicted.
                 if let Some(StepError::Permanent(why)) = key.err() {
-                    let why = format!("the key of circuit {}: {why}", flight.circuit);
-                    self.to_end.push_back((flight.job, JobState::Failed(why)));
+                    let why = format!("the key of circuit {}: {why}", flight.circuit());
+                    self.jobs.to_end(flight.job(), JobState::Failed(why));
                 }
                 self.drop_flight(*flight);
             }
@@ -108,21 +81,19 @@ impl Scheduler {
     /// Whether a partition has less memory than it will take: its key, which was never loaded before, takes
     /// more than was thought.
     fn is_short(&self, flight: &Flight) -> bool {
-        let job = self.jobs.get(&flight.job);
-        let partition =
-            job.and_then(|job| job.record.partitions.get(flight.place.partition as usize));
-        partition.is_some_and(|it| flight.reservation.bytes() < self.work_bytes(it))
+        let job = self.jobs.get(flight.job());
+        let partition = job.and_then(|job| job.partition(flight.partition()));
+        partition.is_some_and(|it| flight.bytes() < self.work_bytes(it))
     }
 
     /// Puts a partition that has not begun back into the line. What its key takes is known by now.
-    fn again(&mut self, flight: Flight) {
-        let (id, place) = (flight.job, flight.place);
-        tracing::info!(job = %id, circuit = &*flight.circuit, "a key takes more than was thought");
+    fn take_back(&mut self, flight: Flight) {
+        let (id, partition) = (flight.job(), flight.partition());
+        let circuit = &**flight.circuit();
+        tracing::info!(job = %id, circuit, "a key takes more than was thought");
         self.drop_flight(flight);
-        let job = self.jobs.get_mut(&id);
-        if let Some(part) = job.and_then(|job| job.parts.get_mut(place.partition as usize)) {
-            part.attempts -= 1;
-            part.state = PartState::Waiting;
+        let job = self.jobs.get_mut(id);
+        if let Some(place) = job.and_then(|job| job.take_back(partition)) {
             self.admission.push(place, id);
         }
     }
@@ -137,19 +108,19 @@ impl Scheduler {
             result,
         } = stepped;
         let us = self.env.events.now().saturating_sub(began_us);
-        self.lanes.left(stage, flight.device, us, result.is_ok());
-        let stopped = flight.stop.is_raised();
-        let keep = match (&result, stage.next()) {
-            (Ok(_), Some(next)) if !stopped => flight.footprint.from(next),
-            _ => 0,
-        };
-        if keep == 0 {
-            flight.work = None;
+        self.lanes.left(stage, us);
+        if let (Stage::Prove, Some(number)) = (stage, flight.device()) {
+            self.devices.end(number, result.is_ok());
+        }
+        let stopped = flight.stop().is_raised();
+        let next = stage.next().filter(|_| result.is_ok() && !stopped);
+        if next.is_none() {
+            flight.drop_work();
         }
         if stage == Stage::Finish {
             self.multiplied(&mut flight);
         }
-        flight.reservation.shrink_to(keep);
+        let bytes = flight.keep_for(next);
         self.env.events.send(EventKind::Ended {
             span: flight.span(),
             stage,
@@ -160,7 +131,7 @@ impl Scheduler {
                 Ok(_) => StageEnd::Done,
                 Err(_) => StageEnd::Failed,
             },
-            bytes: keep,
+            bytes,
         });
         match (result, stage.next()) {
             _ if stopped => self.drop_flight(flight),
@@ -173,126 +144,76 @@ impl Scheduler {
 
     /// A partition's attempt failed.
     fn failed(&mut self, flight: Flight, stage: Stage, error: StepError) {
-        let (id, place, device) = (flight.job, flight.place, flight.device);
-        let (circuit, knows) = (flight.circuit.clone(), flight.knows_constraints);
+        let (id, partition) = (flight.job(), flight.partition());
+        let device = flight.device().and_then(|number| self.devices.get(number));
+        let failure = Failure::of(&flight, stage, error, device);
         self.drop_flight(flight);
-        let Some(part) = self
-            .jobs
-            .get_mut(&id)
-            .and_then(|job| job.parts.get_mut(place.partition as usize))
-        else {
+        let (Some(failure), Some(_)) = (failure, self.jobs.get(id)) else {
             return;
         };
-        let what = format!("partition {} of circuit {circuit}", place.partition);
-        let worker = device.and_then(|number| self.lanes.devices.get_mut(number));
-        let on = worker
-            .as_ref()
-            .map_or_else(String::new, |worker| format!(" on device {}", worker.name));
-        let why = match error {
-            StepError::Stopped => return,
-            StepError::Permanent(why) => {
-                self.to_end
-                    .push_back((id, JobState::Failed(format!("{what}: {why}"))));
-                return;
+        self.blame(&failure);
+        match self.jobs.failed(id, partition, failure) {
+            Some(Verdict::Again(place)) => {
+                self.tally.retried();
+                self.admission.push(place, id);
             }
-            StepError::Retry(why) => {
-                if let (Stage::Prove, Some(worker)) = (stage, worker) {
-                    worker.failures += 1;
-                }
-                format!("{what}: {why}")
-            }
-            StepError::Broken(why) => {
-                if let Some(worker) = worker {
-                    worker.failures += 1;
-                    worker.fence(&why);
-                }
-                part.broken += 1;
-                format!("{what}: {why}")
-            }
-            StepError::Invalid => {
-                if let Some(worker) = worker {
-                    worker.failures += 1;
-                    // Where the constraints are not known in full it may be the witness, as long as no
-                    // other attempt with it succeeds.
-                    if knows {
-                        worker.suspected += 1;
-                    } else {
-                        part.doubts.extend(device);
-                    }
-                }
-                let else_ = if knows {
-                    "the device computes wrongly, or the key's parts do not belong together"
-                } else {
-                    "the witness does not satisfy the circuit, the key's parts do not belong \
-                     together, or the device computes wrongly"
-                };
-                format!("{what}: the proof made{on} does not verify: {else_}")
-            }
-        };
-        part.last_device = device;
-        // A device breaks once: there are no more such attempts than there are devices.
-        if part.attempts - part.broken >= self.attempts {
-            let tried = part.attempts;
-            let why = format!("{why} (attempt {tried} of {tried})");
-            self.to_end.push_back((id, JobState::Failed(why)));
+            Some(Verdict::Failed(why)) => self.jobs.to_end(id, JobState::Failed(why)),
+            None => {}
+        }
+    }
+
+    /// Counts a failed attempt against its device, if that may have been to blame.
+    fn blame(&mut self, failure: &Failure) {
+        let number = failure.device;
+        let Some(device) = number.and_then(|number| self.devices.get_mut(number)) else {
             return;
+        };
+        match &failure.blame {
+            Blame::Job | Blame::Nobody => {}
+            Blame::Device | Blame::Doubtful => device.failed(),
+            Blame::Wrong => {
+                device.failed();
+                device.suspect();
+            }
+            Blame::Broken(why) => {
+                device.failed();
+                device.fence(why);
+            }
         }
-        tracing::warn!(job = %id, why, "tried again");
-        part.state = PartState::Waiting;
-        self.counts.retries += 1;
-        if let Some(job) = self.jobs.get_mut(&id) {
-            job.retries += 1;
-        }
-        self.admission.push(place, id);
     }
 
     /// A partition's proof is there, and verified.
     fn proven(&mut self, flight: Flight, proof: PartitionProof) {
-        let (id, index) = (flight.job, flight.place.partition as usize);
-        self.residency.proven(&flight.circuit_id);
+        let (id, partition) = (flight.job(), flight.partition());
+        self.residency.proven(&flight.circuit_id());
         self.drop_flight(flight);
-        let Some(job) = self.jobs.get_mut(&id) else {
+        let job = self.jobs.get_mut(id);
+        let Some(proven) = job.and_then(|job| job.proven(partition, proof)) else {
             return;
         };
-        let Some(part) = job.parts.get_mut(index) else {
-            return;
-        };
-        part.state = PartState::Proven(proof);
-        // The witness was right: what did not verify was the device's fault.
-        for number in std::mem::take(&mut part.doubts) {
-            if let Some(device) = self.lanes.devices.get_mut(number) {
-                device.suspected += 1;
+        for number in proven.wrong_devices {
+            if let Some(device) = self.devices.get_mut(number) {
+                device.suspect();
             }
         }
-        if job
-            .parts
-            .iter()
-            .all(|part| matches!(part.state, PartState::Proven(_)))
-        {
-            self.to_end.push_back((id, JobState::Done));
+        if proven.is_all {
+            self.jobs.to_end(id, JobState::Done);
         }
-    }
-
-    /// Gives back all that a partition holds.
-    pub(super) fn drop_flight(&mut self, mut flight: Flight) {
-        flight.work = None;
-        self.multiplied(&mut flight);
-        drop(flight);
-        self.running -= 1;
     }
 
     /// A partition makes no more products. What they keep for the next ones is counted in the
     /// reservations of those that still do, of the same circuit: without any it is given back.
     fn multiplied(&mut self, flight: &mut Flight) {
-        if !std::mem::take(&mut flight.multiplies) {
-            return;
+        if flight.stop_multiplying() && self.underway.multiplied(flight.circuit_id()) {
+            proofmill_kernels::release_memory();
         }
-        if let Some(count) = self.multiplying.get_mut(&flight.circuit_id) {
-            *count -= 1;
-            if *count == 0 {
-                self.multiplying.remove(&flight.circuit_id);
-                proofmill_kernels::release_memory();
-            }
-        }
+    }
+
+    /// Gives back all that a partition holds.
+    pub(super) fn drop_flight(&mut self, mut flight: Flight) {
+        flight.drop_work();
+        self.multiplied(&mut flight);
+        drop(flight);
+        self.underway.end();
     }
 }

@@ -1,58 +1,43 @@
-//! The task that decides. It owns all jobs and everything that waits; what takes time runs beside it
-//! and comes back.
+//! The task that decides. It takes one event at a time, has the parts that the event concerns change, and
+//! starts what follows; what takes time runs beside it and comes back.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use proofmill_bus::{Durable, Seq};
+use proofmill_bus::Durable;
 use proofmill_shutdown::{Level, Shutdown};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::admission::Admission;
+use super::background::Background;
+use super::command::Command;
 use super::device::Device;
-use super::flight::{Flight, Place};
-use super::job::{Ended, Job, Waiting};
+use super::devices::Devices;
+use super::flight::Place;
+use super::jobs::Jobs;
 use super::lanes::Lanes;
-use super::step::{self, Stepped};
-use super::submit::Prepared;
-use super::view::Pace;
+use super::results::{Ended, Results};
+use super::tally::Tally;
+use super::underway::Underway;
+use super::unwritten::Unwritten;
 use crate::events::{Events, unix_ms};
 use crate::generator::Generator;
 use crate::inputs::Inputs;
-use crate::interface::{
-    CircuitId, CircuitRef, Error, EventKind, JobCounts, JobId, JobResult, JobState, JobView, Load,
-    Owner, RequestId, Stage, Status, Submitted,
-};
-use crate::key::{Key, StepError};
+use crate::interface::{CircuitRef, Error, EventKind, JobId, Owner, Stage};
 use crate::options::{Interference, Options};
 use crate::queue::{Journal, PartitionRecord, Recovered};
-use crate::registry::Registered;
 use crate::residency::Residency;
+
+#[cfg(test)]
+#[path = "simulation/mod.rs"]
+mod simulation;
 
 /// The longest sleep: clocks are looked at again after it.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 
 /// Commands taken in one turn, before anything else is looked at.
 const TURN: usize = 64;
-
-/// What a caller asks the scheduler.
-pub(crate) enum Command {
-    MaySubmit(RequestId, oneshot::Sender<Result<(), Error>>),
-    Submit(Prepared, oneshot::Sender<Result<Submitted, Error>>),
-    Await(JobId, oneshot::Sender<Result<JobResult, Error>>),
-    /// The job, and how many may wait for it at most.
-    Cancel(
-        JobId,
-        Option<usize>,
-        oneshot::Sender<Result<JobView, Error>>,
-    ),
-    Job(JobId, oneshot::Sender<Result<JobView, Error>>),
-    Load(oneshot::Sender<Result<Load, Error>>),
-    Status(oneshot::Sender<Result<Status, Error>>),
-    KeepCircuit(Box<Registered>, oneshot::Sender<Result<(), Error>>),
-    ForgetCircuit(String, oneshot::Sender<Result<(), Error>>),
-}
 
 /// What stages need, and the scheduler shares with them.
 pub(crate) struct Env {
@@ -64,50 +49,33 @@ pub(crate) struct Env {
     pub(crate) pool: Arc<rayon::ThreadPool>,
 }
 
-/// What comes back.
-pub(super) enum Back {
-    /// The key is loaded, or cannot be.
-    Key(Box<Flight>, Result<Arc<dyn Key>, StepError>),
-    Stepped(Box<Stepped>),
-}
-
-/// What waits for the disk.
-pub(super) enum Undurable {
+/// What follows once a record is on disk.
+pub(super) enum Consequence {
+    /// A job is accepted.
     Accepted(JobId),
+    /// A job is at its end.
     Ended(JobId),
+    /// The list of circuits is kept: who asked for it is told.
     Kept(oneshot::Sender<Result<(), Error>>),
 }
 
+/// The parts, each of which owns its state, and what they are given to work with. See the
+/// [module](super) for who does what.
 pub(crate) struct Scheduler {
     pub(super) env: Arc<Env>,
     pub(super) residency: Residency,
     pub(super) journal: Journal,
     commands: mpsc::Receiver<Command>,
-    backs: mpsc::UnboundedReceiver<Back>,
-    pub(super) back: mpsc::UnboundedSender<Back>,
-    pub(super) jobs: HashMap<JobId, Job>,
-    pub(super) ended: HashMap<JobId, Ended>,
-    /// Jobs at their end, in that order, and when their results go.
-    pub(super) expiring: VecDeque<(u64, JobId)>,
-    /// Jobs that are not at their end, by client.
-    pub(super) clients: HashMap<String, usize>,
-    pub(super) arrivals: u64,
-    pub(super) deadlines: BTreeSet<(u64, JobId)>,
+    pub(super) background: Background,
+    pub(super) jobs: Jobs,
+    pub(super) results: Results,
     pub(super) admission: Admission,
+    pub(super) underway: Underway,
     pub(super) lanes: Lanes,
-    /// Partitions under way.
-    pub(super) running: usize,
-    /// Those of them that make products yet, by circuit.
-    pub(super) multiplying: HashMap<CircuitId, usize>,
-    pub(super) undurable: VecDeque<(Seq, Undurable)>,
-    /// Jobs that are to be ended in this turn.
-    pub(super) to_end: VecDeque<(JobId, JobState)>,
-    pub(super) counts: JobCounts,
-    pub(super) pace: Pace,
+    pub(super) devices: Devices,
+    pub(super) unwritten: Unwritten<Consequence>,
+    pub(super) tally: Tally,
     pub(super) draining: bool,
-    pub(super) attempts: u32,
-    pub(super) ttl_ms: u64,
-    pub(super) recent: usize,
 }
 
 // === impl Scheduler ===
@@ -121,43 +89,36 @@ impl Scheduler {
         commands: mpsc::Receiver<Command>,
         devices: Vec<Device>,
     ) -> Self {
-        let (back, backs) = mpsc::unbounded_channel();
         Self {
-            env,
-            residency,
-            journal,
-            commands,
-            backs,
-            back,
-            jobs: HashMap::new(),
-            ended: HashMap::new(),
-            expiring: VecDeque::new(),
-            clients: HashMap::new(),
-            arrivals: 0,
-            deadlines: BTreeSet::new(),
+            background: Background::new(env.clone()),
+            jobs: Jobs::new(options.attempts),
+            results: Results::new(
+                options.result_ttl,
+                env.inputs.limits().results,
+                options.recent,
+            ),
             admission: Admission::new(
                 options.partition_workers,
                 options.express_workers,
                 options.batch,
             ),
-            lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage)), devices),
-            running: 0,
-            multiplying: HashMap::new(),
-            undurable: VecDeque::new(),
-            to_end: VecDeque::new(),
-            counts: JobCounts::default(),
-            pace: Pace::default(),
+            underway: Underway::default(),
+            lanes: Lanes::new(Stage::ALL.map(|stage| options.workers(stage))),
+            devices: Devices::new(devices),
+            unwritten: Unwritten::new(),
+            tally: Tally::default(),
             draining: false,
-            attempts: options.attempts,
-            ttl_ms: u64::try_from(options.result_ttl.as_millis()).unwrap_or(u64::MAX),
-            recent: options.recent,
+            env,
+            residency,
+            journal,
+            commands,
         }
     }
 
     /// Takes up what the log held.
     pub(crate) fn recover(&mut self, recovered: Recovered) {
         for end in recovered.ends {
-            self.keep_result(Ended::new(end));
+            self.results.keep(Ended::recovered(end));
         }
         for job in recovered.jobs {
             self.take_up(job, None);
@@ -173,7 +134,7 @@ impl Scheduler {
             if let Err(error) = self.advance().await {
                 break Err(error);
             }
-            if self.draining && self.jobs.is_empty() && self.undurable.is_empty() {
+            if self.draining && self.jobs.is_empty() && self.unwritten.is_empty() {
                 break Ok(());
             }
             let sleep = self.until_next();
@@ -182,18 +143,12 @@ impl Scheduler {
                     handles = count > 0;
                     // Without handles nobody can ask for more, and what was accepted is finished.
                     self.draining |= !handles;
-                    let mut worked = Ok(());
-                    for command in turn.drain(..) {
-                        if worked.is_ok() {
-                            worked = self.command(command).await;
-                        }
-                    }
-                    worked
+                    self.take_turn(&mut turn).await
                 }
-                Some(back) = self.backs.recv() => {
+                back = self.background.next() => {
                     self.came_back(back);
                     // All that are there, so that the first in line goes first.
-                    while let Ok(back) = self.backs.try_recv() {
+                    while let Some(back) = self.background.try_next() {
                         self.came_back(back);
                     }
                     Ok(())
@@ -228,92 +183,52 @@ impl Scheduler {
         outcome
     }
 
+    /// Does what was asked, up to the first failure of the log.
+    async fn take_turn(&mut self, turn: &mut Vec<Command>) -> Result<(), Error> {
+        for command in turn.drain(..) {
+            self.command(command).await?;
+        }
+        Ok(())
+    }
+
     /// Ends what is under way: what a step computes cannot be taken from it, so it is waited for.
     async fn finish(mut self) {
-        for job in self.jobs.values() {
-            job.stop.raise();
-        }
-        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        self.jobs.stop_all();
+        let ids: Vec<JobId> = self.jobs.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.admission.remove(id);
-            for flight in self.lanes.remove(id) {
-                self.drop_flight(flight);
-            }
+            self.remove_waiting(id);
         }
-        while self.running > 0 {
-            let Some(back) = self.backs.recv().await else {
-                break;
-            };
-            match back {
-                Back::Key(flight, _) => self.drop_flight(*flight),
-                Back::Stepped(stepped) => self.drop_flight(stepped.flight),
-            }
+        while self.underway.count() > 0 {
+            let back = self.background.next().await;
+            self.drop_flight(back.into_flight());
+        }
+    }
+
+    /// Takes a job's partitions out of all lines that they wait in.
+    pub(super) fn remove_waiting(&mut self, id: JobId) {
+        self.admission.remove(id);
+        for flight in self.lanes.remove(id) {
+            self.drop_flight(flight);
         }
     }
 
     /// Does all that can be done now.
     async fn advance(&mut self) -> Result<(), Error> {
-        while let Some((job, state)) = self.to_end.pop_front() {
+        while let Some((job, state)) = self.jobs.next_to_end() {
             self.end(job, state).await?;
         }
-        while let Some(first) = self.admission.next(self.running) {
+        while let Some(first) = self.admission.next(self.underway.count()) {
             let (place, job) = self.passing(first).unwrap_or(first);
             self.ask(place, first.0, job);
         }
-        while let Some(entry) = self.lanes.next() {
+        while let Some(entry) = self.lanes.next(&mut self.devices) {
             let began_us = self.env.events.now();
             self.env.events.send(EventKind::Began {
                 span: entry.flight.span(),
                 stage: entry.stage,
                 worker: entry.worker.clone(),
             });
-            let (env, back) = (self.env.clone(), self.back.clone());
-            let place = step::Workplace {
-                worker: entry.worker,
-                pool: entry.pool.unwrap_or_else(|| env.pool.clone()),
-                accelerator: entry.accelerator,
-            };
-            let step = step::run(env, entry.flight, entry.stage, place, began_us);
-            tokio::spawn(async move {
-                // The receiver is there as long as anything is under way.
-                let _ = back.send(Back::Stepped(Box::new(step.await)));
-            });
-        }
-        Ok(())
-    }
-
-    async fn command(&mut self, command: Command) -> Result<(), Error> {
-        // Whoever asked may have gone: an answer nobody takes is dropped.
-        match command {
-            Command::MaySubmit(request, reply) => {
-                let answer = self.may_submit(&request);
-                self.counts.refused += u64::from(matches!(answer, Err(Error::Exhausted { .. })));
-                drop(reply.send(answer));
-            }
-            Command::Submit(prepared, reply) => self.submit(prepared, reply).await?,
-            Command::Await(id, reply) => match (self.jobs.get_mut(&id), self.ended.get(&id)) {
-                (Some(job), _) => job.waiting.push(Waiting::Result(reply)),
-                (None, Some(ended)) => drop(reply.send(Ok(ended.result()))),
-                (None, None) => drop(reply.send(Err(Error::UnknownJob(id)))),
-            },
-            Command::Cancel(id, most, reply) => match self.jobs.get_mut(&id) {
-                Some(job) if most.is_none_or(|most| job.waited_for() <= most) => {
-                    job.waiting.push(Waiting::View(reply));
-                    self.to_end.push_back((id, JobState::Cancelled));
-                }
-                _ => drop(reply.send(self.view(id))),
-            },
-            Command::Job(id, reply) => drop(reply.send(self.view(id))),
-            Command::Load(reply) => drop(reply.send(Ok(self.load()))),
-            Command::Status(reply) => drop(reply.send(Ok(self.status()))),
-            Command::KeepCircuit(circuit, reply) => {
-                let seq = self.journal.keep_circuit(&circuit).await?;
-                self.undurable.push_back((seq, Undurable::Kept(reply)));
-            }
-            Command::ForgetCircuit(name, reply) => {
-                let seq = self.journal.forget_circuit(&name).await?;
-                self.undurable.push_back((seq, Undurable::Kept(reply)));
-            }
+            self.background.run(entry, began_us);
         }
         Ok(())
     }
@@ -321,14 +236,15 @@ impl Scheduler {
     /// The partition that goes before the first in line: one whose key is in memory, if for the first's
     /// another would have to be evicted.
     fn passing(&mut self, first: (Place, JobId)) -> Option<(Place, JobId)> {
-        let partition = record(&self.jobs, first.0, first.1)?;
+        let (place, job) = first;
+        let partition = self.jobs.get(job)?.partition(place.partition)?;
         let work = self.work_bytes(partition);
         if !self.residency.must_evict_for(partition.circuit, work) {
             return None;
         }
         let (jobs, residency) = (&self.jobs, &self.residency);
-        let is_ready = |place, job| {
-            let partition = record(jobs, place, job);
+        let is_ready = |place: Place, job| {
+            let partition = jobs.get(job).and_then(|job| job.partition(place.partition));
             partition.is_some_and(|it| residency.has(it.circuit))
         };
         self.admission.before(first, is_ready)
@@ -336,7 +252,8 @@ impl Scheduler {
 
     /// Asks for the memory of a partition, in the line's place `rank`.
     fn ask(&mut self, place: Place, rank: Place, id: JobId) {
-        let Some(partition) = record(&self.jobs, place, id) else {
+        let job = self.jobs.get(id);
+        let Some(partition) = job.and_then(|job| job.partition(place.partition)) else {
             return;
         };
         let (circuit, work) = (partition.circuit, self.work_bytes(partition));
@@ -364,10 +281,8 @@ impl Scheduler {
 
     /// How long nothing happens by itself.
     fn until_next(&self) -> Duration {
-        let deadline = self.deadlines.first().map(|(at, _)| *at);
-        let expiry = self.expiring.front().map(|(at, _)| *at);
         let now = unix_ms(SystemTime::now());
-        [deadline, expiry]
+        [self.jobs.next_deadline(), self.results.next_expiry()]
             .into_iter()
             .flatten()
             .map(|at| Duration::from_millis(at.saturating_sub(now)))
@@ -375,16 +290,10 @@ impl Scheduler {
             .map_or(LONGEST_SLEEP, |sleep| sleep.min(LONGEST_SLEEP))
     }
 
-    /// Looks at the clock.
+    /// What is due by the clock.
     async fn tick(&mut self) -> Result<(), Error> {
         let now = unix_ms(SystemTime::now());
-        while let Some((at, job)) = self.deadlines.first().copied() {
-            if at > now {
-                break;
-            }
-            self.deadlines.pop_first();
-            self.to_end.push_back((job, JobState::Expired));
-        }
+        self.jobs.expire(now);
         self.prune(now).await
     }
 
@@ -394,25 +303,37 @@ impl Scheduler {
             let durable = durable.borrow();
             (durable.seq, durable.failed.clone())
         };
-        while let Some((seq, _)) = self.undurable.front() {
-            if *seq > reached {
-                break;
-            }
-            match self.undurable.pop_front() {
-                Some((_, Undurable::Accepted(job))) => self.accepted(job),
-                Some((_, Undurable::Ended(job))) => self.settle(job).await?,
-                Some((_, Undurable::Kept(reply))) => drop(reply.send(Ok(()))),
-                None => {}
+        while let Some(consequence) = self.unwritten.next(reached) {
+            match consequence {
+                Consequence::Accepted(job) => self.accepted(job),
+                Consequence::Ended(job) => self.settle(job).await?,
+                Consequence::Kept(reply) => drop(reply.send(Ok(()))),
             }
         }
         failure.map_or(Ok(()), |failure| Err(Error::Storage(failure.to_string())))
     }
-}
 
-/// A job's partition.
-fn record(jobs: &HashMap<JobId, Job>, place: Place, id: JobId) -> Option<&PartitionRecord> {
-    let partitions = &jobs.get(&id)?.record.partitions;
-    partitions.get(place.partition as usize)
+    /// Panics if a part contradicts itself or another one.
+    #[cfg(test)]
+    fn check(&self) {
+        self.jobs.check();
+        self.results.check();
+        self.admission.check();
+        self.underway.check();
+        self.lanes.check();
+        self.unwritten.check();
+        // Those that are not with a stage are with a key.
+        assert!(self.lanes.count() <= self.underway.count());
+        for (place, id) in self.admission.all() {
+            let job = self.jobs.get(id).expect("a job that waits is there");
+            assert!(!job.is_ending() && job.places().any(|it| it == place));
+        }
+        assert!(
+            self.jobs
+                .iter()
+                .all(|(id, _)| self.results.get(id).is_none())
+        );
+    }
 }
 
 /// Waits for the next level: draining, then stopping.

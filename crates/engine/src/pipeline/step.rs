@@ -10,7 +10,7 @@ use super::flight::Flight;
 use super::scheduler::Env;
 use crate::generator::{self, Generator};
 use crate::interface::{PartitionProof, Secret, Stage};
-use crate::key::{Accelerator, StepError, Stop, Work};
+use crate::key::{Accelerator, StepError, Stop};
 use crate::options::Fault;
 use crate::queue::InputRecord;
 
@@ -51,7 +51,7 @@ pub(super) async fn run(
     let worker = place.worker.clone();
     let made = match stage {
         Stage::Witness => {
-            let (input, stop) = (flight.input.clone(), flight.stop.clone());
+            let (input, stop) = (flight.input().clone(), flight.stop().clone());
             run_program(&env, &input, &stop).await
         }
         _ => Ok(None),
@@ -70,7 +70,7 @@ pub(super) async fn run(
                 });
                 if result.is_err() {
                     // Nothing of it is needed any more.
-                    flight.work = None;
+                    flight.drop_work();
                 }
                 (flight, result)
             });
@@ -121,12 +121,12 @@ impl Workplace {
         stage: Stage,
         made: Option<Bytes>,
     ) -> Result<Option<PartitionProof>, StepError> {
-        flight.stop.check()?;
+        flight.stop().check()?;
         let proof = match &self.accelerator {
             None => self.pool.install(|| compute(env, flight, stage, made))?,
             Some(accelerator) => {
-                let work = there(&mut flight.work)?;
-                work.prove_on(accelerator, &self.pool, &flight.stop)?;
+                let stop = flight.stop().clone();
+                flight.work()?.prove_on(accelerator, &self.pool, &stop)?;
                 None
             }
         };
@@ -139,11 +139,11 @@ impl Workplace {
     /// Breaks what a test wants broken.
     fn interfere(&self, env: &Env, flight: &mut Flight) -> Result<(), StepError> {
         let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
-            broken.with_products(&self.worker, flight.place.partition, flight.attempt)
+            broken.with_products(&self.worker, flight.partition(), flight.attempt())
         });
         match fault {
             Fault::None => {}
-            Fault::WrongProduct => there(&mut flight.work)?.spoil(),
+            Fault::WrongProduct => flight.work()?.spoil(),
             Fault::Panic => panic!("as it was told to"),
         }
         Ok(())
@@ -160,24 +160,20 @@ fn compute(
         Stage::Witness => Some(witness(env, flight, made)?),
         _ => None,
     };
-    let work = there(&mut flight.work)?;
+    let (stop, circuit) = (flight.stop().clone(), flight.circuit_id());
+    let work = flight.work()?;
     match stage {
         Stage::Witness => match bytes {
             Some(Bytes::File(file)) => work.read_witness(&file)?,
             Some(Bytes::Made(secret)) => work.read_witness(&secret)?,
             None => {}
         },
-        Stage::Evaluate => work.evaluate(&flight.stop)?,
-        Stage::Prove => work.prove(&flight.stop)?,
-        Stage::Finish => work.finish(&flight.stop)?,
-        Stage::Verify => return work.verify(flight.circuit_id).map(Some),
+        Stage::Evaluate => work.evaluate(&stop)?,
+        Stage::Prove => work.prove(&stop)?,
+        Stage::Finish => work.finish(&stop)?,
+        Stage::Verify => return work.verify(circuit).map(Some),
     }
     Ok(None)
-}
-
-fn there(work: &mut Option<Box<dyn Work>>) -> Result<&mut Box<dyn Work>, StepError> {
-    work.as_mut()
-        .ok_or_else(|| StepError::Retry("the key was not there".to_owned()))
 }
 
 /// The witness's bytes.
@@ -185,8 +181,8 @@ fn witness(env: &Env, flight: &Flight, made: Option<Bytes>) -> Result<Bytes, Ste
     if let Some(made) = made {
         return Ok(made);
     }
-    let file = read(env, &flight.input)?;
-    let Some(name) = &flight.input.generator else {
+    let file = read(env, flight.input())?;
+    let Some(name) = &flight.input().generator else {
         return Ok(Bytes::File(file));
     };
     match env.generators.get(name) {

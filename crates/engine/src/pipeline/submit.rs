@@ -1,10 +1,11 @@
 //! Accepting jobs.
 
+use std::time::SystemTime;
+
 use proofmill_bus::Seq;
 use tokio::sync::oneshot;
 
-use super::job::{Job, Waiting};
-use super::scheduler::{Scheduler, Undurable};
+use super::scheduler::{Consequence, Scheduler};
 use crate::events::unix_ms;
 use crate::inputs::Staged;
 use crate::interface::{
@@ -28,120 +29,114 @@ pub(crate) struct PreparedPartition {
     pub(crate) input: Staged,
 }
 
+type Reply = oneshot::Sender<Result<Submitted, Error>>;
+
+// === impl Prepared ===
+
+impl Prepared {
+    /// What makes the request the same one.
+    fn content(&self) -> [u8; 32] {
+        JobRecord::content_of(self.partitions.iter().map(|partition| {
+            let generator = partition.generator.as_deref();
+            (&partition.circuit, generator, &partition.input.digest)
+        }))
+    }
+
+    /// The job, whose inputs are kept from now on.
+    fn into_record(self, content: [u8; 32], submitted_ms: u64) -> JobRecord {
+        let partitions = self.partitions.into_iter().map(|partition| {
+            let (bytes, digest) = (partition.input.bytes, partition.input.digest);
+            PartitionRecord {
+                circuit: partition.circuit,
+                input: InputRecord {
+                    name: partition.input.keep(),
+                    bytes,
+                    digest,
+                    generator: partition.generator,
+                },
+            }
+        });
+        JobRecord {
+            content,
+            priority: self.priority,
+            deadline_ms: self.deadline_ms,
+            submitted_ms,
+            partitions: partitions.collect(),
+            request: self.request,
+        }
+    }
+}
+
 // === impl Scheduler ===
 
 impl Scheduler {
     /// Whether a request would be taken, before its inputs are put on disk; nothing is promised.
-    pub(super) fn may_submit(&self, request: &RequestId) -> Result<(), Error> {
-        let job = JobId::of(request);
-        if self.jobs.contains_key(&job) || self.ended.contains_key(&job) {
+    pub(super) fn may_submit(&mut self, request: &RequestId) -> Result<(), Error> {
+        if self.content_of(JobId::of(request)).is_some() {
             return Ok(());
         }
-        self.check_room(request)
+        let room = self.check_room(request);
+        self.count_refusal(room)
     }
 
     fn check_room(&self, request: &RequestId) -> Result<(), Error> {
         if self.draining {
             return Err(Error::Draining);
         }
-        let client = self.clients.get(request.client()).copied().unwrap_or(0);
         let limits = self.env.inputs.limits();
+        let of_client = self.jobs.count_of(request.client());
         for (resource, used, limit) in [
-            (Resource::Queue, self.jobs.len(), limits.jobs),
-            (Resource::ClientJobs, client, limits.jobs_per_client),
+            (Resource::Queue, self.jobs.count(), limits.jobs),
+            (Resource::ClientJobs, of_client, limits.jobs_per_client),
         ] {
             if used >= limit {
                 return Err(Error::Exhausted {
                     resource,
                     used: used as u64,
                     limit: limit as u64,
-                    retry_after: self.pace.until_one_ends(),
+                    retry_after: self.tally.until_one_ends(),
                 });
             }
         }
         Ok(())
     }
 
-    /// Accepts a job, or finds the one that the request is.
-    pub(super) async fn submit(
-        &mut self,
-        prepared: Prepared,
-        reply: oneshot::Sender<Result<Submitted, Error>>,
-    ) -> Result<(), Error> {
-        let job = JobId::of(&prepared.request);
-        let mut staged = Vec::with_capacity(prepared.partitions.len());
-        let mut named = Vec::with_capacity(prepared.partitions.len());
-        for partition in prepared.partitions {
-            named.push((
-                partition.circuit,
-                partition.generator,
-                partition.input.bytes,
-                partition.input.digest,
-            ));
-            staged.push(partition.input);
+    /// Counts what is refused for want of room.
+    fn count_refusal(&mut self, answer: Result<(), Error>) -> Result<(), Error> {
+        if matches!(answer, Err(Error::Exhausted { .. })) {
+            self.tally.refused();
         }
-        let content = JobRecord::content_of(
-            named
-                .iter()
-                .map(|(circuit, generator, _, digest)| (circuit, generator.as_deref(), digest)),
-        );
-        if let Some(found) = self.find_content(job) {
-            // Removed before anyone is told.
-            drop(staged);
-            let answer = if found == content {
-                self.counts.repeated += 1;
-                Ok(Submitted {
-                    job,
-                    existing: true,
-                })
+        answer
+    }
+
+    /// Accepts a job, or finds the one that the request is.
+    pub(super) async fn submit(&mut self, prepared: Prepared, reply: Reply) -> Result<(), Error> {
+        let job = JobId::of(&prepared.request);
+        let content = prepared.content();
+        if let Some(found) = self.content_of(job) {
+            let request = prepared.request.clone();
+            // Its inputs are removed before anyone is told.
+            drop(prepared);
+            if found == content {
+                self.repeated(job, reply);
             } else {
-                Err(Error::Conflict {
-                    request: prepared.request,
-                    job,
-                })
-            };
-            match (answer, self.jobs.get_mut(&job)) {
-                (Ok(_), Some(known)) if known.accepting.is_some() => {
-                    known.waiting.push(Waiting::Accepted(true, reply));
-                }
-                // Whoever asked may have gone.
-                (answer, _) => drop(reply.send(answer)),
+                drop(reply.send(Err(Error::Conflict { request, job })));
             }
             return Ok(());
         }
         let room = self.check_room(&prepared.request).and_then(|()| {
-            let mut circuits = named.iter().map(|(circuit, ..)| CircuitRef::Id(*circuit));
-            circuits.try_for_each(|circuit| self.residency.circuit(&circuit).map(drop))
+            let mut partitions = prepared.partitions.iter();
+            partitions.try_for_each(|partition| {
+                let circuit = CircuitRef::Id(partition.circuit);
+                self.residency.circuit(&circuit).map(drop)
+            })
         });
-        if let Err(error) = room {
-            self.counts.refused += u64::from(matches!(error, Error::Exhausted { .. }));
-            drop(staged);
+        if let Err(error) = self.count_refusal(room) {
+            drop(prepared);
             drop(reply.send(Err(error)));
             return Ok(());
         }
-        let partitions = named
-            .into_iter()
-            .zip(staged)
-            .map(
-                |((circuit, generator, bytes, digest), staged)| PartitionRecord {
-                    circuit,
-                    input: InputRecord {
-                        name: staged.keep(),
-                        bytes,
-                        digest,
-                        generator,
-                    },
-                },
-            )
-            .collect();
-        let record = JobRecord {
-            request: prepared.request,
-            content,
-            priority: prepared.priority,
-            deadline_ms: prepared.deadline_ms,
-            submitted_ms: unix_ms(std::time::SystemTime::now()),
-            partitions,
-        };
+        let record = prepared.into_record(content, unix_ms(SystemTime::now()));
         match self.journal.accept(&record).await {
             Ok(seq) => {
                 self.take_up(record, Some((seq, reply)));
@@ -159,20 +154,47 @@ impl Scheduler {
         }
     }
 
+    /// A request came again: its job is told, once that is on disk.
+    fn repeated(&mut self, id: JobId, reply: Reply) {
+        self.tally.repeated();
+        match self.jobs.get_mut(id) {
+            Some(job) => job.wait_for_acceptance(reply),
+            // Whoever asked may have gone.
+            None => drop(reply.send(Ok(Submitted {
+                job: id,
+                existing: true,
+            }))),
+        }
+    }
+
     /// Puts a job that is in the log into the line.
-    pub(super) fn take_up(
-        &mut self,
-        record: JobRecord,
-        accepting: Option<(Seq, oneshot::Sender<Result<Submitted, Error>>)>,
-    ) {
+    pub(super) fn take_up(&mut self, record: JobRecord, accepting: Option<(Seq, Reply)>) {
         let id = record.id();
-        let arrival = self.arrivals;
-        self.arrivals += 1;
-        self.counts.accepted += 1;
-        *self
-            .clients
-            .entry(record.request.client().to_owned())
-            .or_default() += 1;
+        let (circuits, unknown) = self.expect_circuits(&record);
+        self.tally.accepted();
+        let job = self.jobs.insert(record, circuits);
+        if let Some((seq, reply)) = accepting {
+            job.accepting(reply);
+            self.unwritten.push(seq, Consequence::Accepted(id));
+        }
+        self.env.events.send(EventKind::Job {
+            job: id,
+            priority: job.record().priority,
+            partitions: job.partitions(),
+            state: JobState::Queued,
+        });
+        for place in job.places() {
+            self.admission.push(place, id);
+        }
+        if let Some(circuit) = unknown {
+            let why = format!("circuit {circuit} is not registered any more");
+            self.jobs.to_end(id, JobState::Failed(why));
+        }
+    }
+
+    /// Counts the partitions that need each circuit of a job, and tells the circuits' names, each once, and one
+    /// that is not known any more.
+    fn expect_circuits(&self, record: &JobRecord) -> (Vec<String>, Option<CircuitId>) {
         let mut circuits: Vec<String> = Vec::new();
         let mut unknown = None;
         for partition in &record.partitions {
@@ -182,36 +204,13 @@ impl Scheduler {
                 None => unknown = Some(partition.circuit),
             }
         }
-        if let Some(deadline) = record.deadline_ms {
-            self.deadlines.insert((deadline, id));
-        }
-        let mut job = Job::new(record, arrival, circuits);
-        if let Some((seq, reply)) = accepting {
-            job.accepting = Some(seq);
-            job.waiting.push(Waiting::Accepted(false, reply));
-            self.undurable.push_back((seq, Undurable::Accepted(id)));
-        }
-        self.env.events.send(EventKind::Job {
-            job: id,
-            priority: job.record.priority,
-            partitions: job.parts.len() as u32,
-            state: JobState::Queued,
-        });
-        for partition in 0..job.parts.len() {
-            self.admission.push(job.place(partition), id);
-        }
-        self.jobs.insert(id, job);
-        if let Some(circuit) = unknown {
-            self.to_end.push_back((
-                id,
-                JobState::Failed(format!("circuit {circuit} is not registered any more")),
-            ));
-        }
+        (circuits, unknown)
     }
 
-    fn find_content(&self, job: JobId) -> Option<[u8; 32]> {
-        let live = self.jobs.get(&job).map(|job| job.record.content);
-        live.or_else(|| self.ended.get(&job).map(|ended| ended.record.content))
+    /// The content of a job that is known.
+    fn content_of(&self, job: JobId) -> Option<[u8; 32]> {
+        let live = self.jobs.get(job).map(|job| job.record().content);
+        live.or_else(|| self.results.get(job).map(|ended| ended.content()))
     }
 
     /// Removes what a job had on disk.

@@ -4,4 +4,4 @@ mod journal;
 mod record;
 
 pub(crate) use journal::{Journal, Recovered};
-pub(crate) use record::{EndRecord, InputRecord, JobRecord, PartitionRecord};
+pub(crate) use record::{EndRecord, InputRecord, JobRecord, PartitionRecord, ProofRecord};

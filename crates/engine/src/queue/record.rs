@@ -11,12 +11,13 @@
 //! exactly one of the two.
 
 use proofmill_bus::{Key, Op};
+use proofmill_groth16::Curve;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::inputs::InputName;
-use crate::interface::{CircuitId, JobId, JobState, PartitionProof, Priority, RequestId};
+use crate::interface::{AnyProof, CircuitId, JobId, JobState, PartitionProof, Priority, RequestId};
 use crate::registry::Registered;
 
 const VERSION: u8 = 1;
@@ -73,7 +74,19 @@ pub(crate) struct EndRecord {
     pub(crate) circuits: Vec<String>,
     /// Final.
     pub(crate) state: JobState,
-    pub(crate) proofs: Vec<PartitionProof>,
+    pub(crate) proofs: Vec<ProofRecord>,
+}
+
+/// A proof of a job at its end, encoded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProofRecord {
+    circuit: CircuitId,
+    /// The curve's name.
+    curve: String,
+    /// As [`AnyProof::proof_bytes`] has it.
+    proof: Vec<u8>,
+    /// As [`AnyProof::public_bytes`] has them.
+    public: Vec<[u8; 32]>,
 }
 
 // === impl JobRecord ===
@@ -98,6 +111,31 @@ impl JobRecord {
 
     pub(crate) fn id(&self) -> JobId {
         JobId::of(&self.request)
+    }
+}
+
+// === impl ProofRecord ===
+
+impl ProofRecord {
+    pub(crate) fn of(made: &PartitionProof) -> Self {
+        Self {
+            circuit: made.circuit,
+            curve: made.proof.curve().name().to_owned(),
+            proof: made.proof.proof_bytes(),
+            public: made.proof.public_bytes(),
+        }
+    }
+
+    /// Decodes the proof; why not, if it is none.
+    pub(crate) fn decode(&self) -> Result<PartitionProof, String> {
+        let mut curves = Curve::ALL.into_iter();
+        let curve = curves.find(|curve| curve.name() == self.curve);
+        let curve = curve.ok_or_else(|| format!("unknown curve {:?}", self.curve))?;
+        let proof = AnyProof::decode(curve, &self.proof, &self.public);
+        Ok(PartitionProof {
+            circuit: self.circuit,
+            proof: proof.map_err(|error| error.to_string())?,
+        })
     }
 }
 
@@ -166,4 +204,53 @@ pub(super) fn end(end: &EndRecord) -> Result<Vec<Op>, String> {
 
 pub(super) fn prune(job: JobId) -> Result<Vec<Op>, String> {
     Ok(vec![Op::delete(key("end", job)?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use ark_ec::AffineRepr;
+    use ark_ec::pairing::Pairing;
+    use ark_ff::One;
+    use proofmill_groth16::{Bn254, Proof};
+
+    use super::*;
+    use crate::interface::ProofOf;
+
+    /// SHA-256 of a job's end as the log has it. State directories of other releases have this form.
+    const END: &str = "941aeee1490c72ff05a5c4b1667d969e5009b23db2bae0ca3f3fc5e3a5e35818";
+
+    #[test]
+    fn the_end_of_a_job_keeps_its_form() {
+        let proof = Proof::<Bn254> {
+            a: <Bn254 as Pairing>::G1Affine::generator(),
+            b: <Bn254 as Pairing>::G2Affine::generator(),
+            c: <Bn254 as Pairing>::G1Affine::generator(),
+        };
+        let made = ProofOf {
+            proof,
+            public: vec![<Bn254 as Pairing>::ScalarField::one()],
+        };
+        let made = PartitionProof {
+            circuit: CircuitId([9; 32]),
+            proof: made.into(),
+        };
+        let record = EndRecord {
+            request: RequestId::new("client", "1").unwrap(),
+            content: [7; 32],
+            priority: Priority::High,
+            deadline_ms: Some(5),
+            submitted_ms: 1,
+            started_ms: Some(2),
+            ended_ms: 3,
+            partitions: 1,
+            proven: 1,
+            retries: 2,
+            circuits: vec!["circuit".to_owned()],
+            state: JobState::Done,
+            proofs: vec![ProofRecord::of(&made)],
+        };
+        let encoded = encode(&record).unwrap();
+        assert_eq!(hex::encode(Sha256::digest(&encoded)), END);
+        assert_eq!(record.proofs[0].decode(), Ok(made));
+    }
 }

@@ -60,7 +60,7 @@ async fn mixed_jobs_with_random_priorities_and_cancels() {
                 assert_eq!(result.proofs.len(), parts.len());
                 for ((chain, seed), proof) in parts.iter().zip(result.proofs.iter()) {
                     // Each was verified by the engine; that it is the one asked for shows here.
-                    assert_eq!(proof.curve, chain.curve.name());
+                    assert_eq!(proof.proof.curve(), chain.curve);
                     if done % 10 == 0 {
                         chain.check(proof, *seed);
                     }

@@ -6,23 +6,19 @@ use std::io::{BufWriter, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, LazyLock, Mutex};
 
-use ark_ec::pairing::Pairing;
 use ark_ff::{BigInteger, One, PrimeField, UniformRand};
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_engine::{
-    CircuitRef, CircuitSource, DeviceKind, DeviceOptions, Error, Event, EventKind, Fault, Handle,
-    Input, Interference, JobId, JobResult, JobState, Options, Partition, PartitionProof, Priority,
-    Registration, RequestId, Secret, Service, Stage, Submission,
+    AnyProof, CircuitRef, CircuitSource, DeviceKind, DeviceOptions, Error, Event, EventKind, Fault,
+    Handle, Input, Interference, JobId, JobResult, JobState, Options, Partition, PartitionProof,
+    Priority, ProofOf, Registration, RequestId, Secret, Service, Stage, Submission,
 };
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile, setup_zkey};
 use proofmill_groth16::{
-    Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, Proof, VerifyingKey, setup, verify,
-    with_curve,
+    Curve, Engine, PreparedVerifyingKey, VerifyingKey, setup, verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{
-    LabelledR1cs, MappedFile, R1csFile, canonical_from_le, write_r1cs, write_wtns,
-};
+use proofmill_r1cs::iden3::{LabelledR1cs, MappedFile, R1csFile, write_r1cs, write_wtns};
 use proofmill_shutdown::{Level, Trigger, channel};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
@@ -175,14 +171,14 @@ impl Chain {
 
     /// That a proof is one for the witness of that seed.
     pub(crate) fn check(&self, proof: &PartitionProof, seed: u64) {
-        assert_eq!(proof.curve, self.curve.name());
-        match self.curve {
-            Curve::Bn254 => self.check_over::<Bn254>(proof, seed),
-            Curve::Bls12_381 => self.check_over::<Bls12_381>(proof, seed),
+        assert_eq!(proof.proof.curve(), self.curve);
+        match &proof.proof {
+            AnyProof::Bn254(made) => self.check_over(made, seed),
+            AnyProof::Bls12_381(made) => self.check_over(made, seed),
         }
     }
 
-    fn check_over<E: Engine>(&self, proof: &PartitionProof, seed: u64) {
+    fn check_over<E: Engine>(&self, made: &ProofOf<E>, seed: u64) {
         let key: VerifyingKey<E> = match self.source() {
             CircuitSource::Zkey(path) => {
                 let file = MappedFile::open(&path).unwrap();
@@ -196,14 +192,8 @@ impl Chain {
                     .vk
             }
         };
-        let public: Vec<<E as Pairing>::ScalarField> = proof
-            .public
-            .iter()
-            .map(|bytes| canonical_from_le(bytes).unwrap())
-            .collect();
-        assert_eq!(public, self.z::<E>(seed)[1..3]);
-        let proof = Proof::<E>::from_bytes(&proof.proof).unwrap();
-        verify(&PreparedVerifyingKey::from(key), &public, &proof).unwrap();
+        assert_eq!(made.public, self.z::<E>(seed)[1..3]);
+        verify(&PreparedVerifyingKey::from(key), &made.public, &made.proof).unwrap();
     }
 }
 

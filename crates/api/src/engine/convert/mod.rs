@@ -5,5 +5,7 @@ mod request;
 mod view;
 
 pub(crate) use event::event;
-pub(crate) use request::{circuit_ref, job_id, preload_tier, registration, submission};
+pub(crate) use request::{
+    DEFAULT_CLIENT, circuit_ref, job_id, preload_tier, registration, submission,
+};
 pub(crate) use view::{circuit, job, result, status, submitted};

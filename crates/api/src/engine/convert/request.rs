@@ -15,7 +15,7 @@ use crate::engine::proto::register_request::Source;
 use crate::grpc::FAR;
 
 /// The client of a request that names none.
-const DEFAULT_CLIENT: &str = "default";
+pub(crate) const DEFAULT_CLIENT: &str = "default";
 
 /// A submission, but for the witnesses that are still to come.
 #[derive(Debug)]

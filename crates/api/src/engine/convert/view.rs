@@ -4,11 +4,9 @@ use proofmill_engine::{
     CircuitSource, CircuitView, ConstraintsFrom, JobCounts, JobResult, JobState, JobView, Owner,
     PartitionProof, Priority, Status, Submitted, Tier,
 };
-use proofmill_groth16::snarkjs::{inputs_to_json, proof_to_json};
-use proofmill_groth16::{Curve, Engine, Proof, with_curve};
-use proofmill_r1cs::iden3::canonical_from_le;
 
 use super::event::stage;
+use crate::engine::answer::ProofTexts;
 use crate::engine::proto;
 use crate::engine::proto::owner_use;
 
@@ -21,45 +19,28 @@ pub(crate) fn submitted(submitted: Submitted) -> proto::SubmitResponse {
 }
 
 /// What became of a job.
-///
-/// # Errors
-///
-/// Which proof does not decode: the engine is at fault.
-pub(crate) fn result(result: &JobResult) -> Result<proto::JobResult, String> {
+pub(crate) fn result(result: &JobResult) -> proto::JobResult {
     let (state, failure) = state(&result.state);
-    let proofs = result.proofs.iter().enumerate().map(|(index, made)| {
-        proof(made).map_err(|why| format!("proof {index} of job {}: {why}", result.job))
-    });
-    Ok(proto::JobResult {
+    proto::JobResult {
         job: result.job.to_string(),
         state: state.into(),
         failure,
-        proofs: proofs.collect::<Result<_, _>>()?,
-    })
+        proofs: result.proofs.iter().map(proof).collect(),
+    }
 }
 
-fn proof(made: &PartitionProof) -> Result<proto::Proof, String> {
-    let curve = Curve::ALL
-        .into_iter()
-        .find(|curve| curve.name() == made.curve)
-        .ok_or_else(|| format!("unknown curve {:?}", made.curve))?;
-    let (proof_json, public_json) = with_curve!(curve, E => as_snarkjs::<E>(made))?;
-    Ok(proto::Proof {
-        circuit_id: made.circuit.to_string(),
-        curve: made.curve.clone(),
-        proof: made.proof.clone(),
-        public_inputs: made.public.iter().map(|input| input.to_vec()).collect(),
-        proof_json,
-        public_json,
-    })
-}
-
-fn as_snarkjs<E: Engine>(made: &PartitionProof) -> Result<(String, String), String> {
-    let proof = Proof::<E>::from_bytes(&made.proof).map_err(|error| error.to_string())?;
-    let public: Option<Vec<E::ScalarField>> =
-        made.public.iter().map(|it| canonical_from_le(it)).collect();
-    let public = public.ok_or("a public input is not below the field's prime")?;
-    Ok((proof_to_json(&proof), inputs_to_json(&public)))
+fn proof(made: &PartitionProof) -> proto::Proof {
+    let PartitionProof { circuit, proof } = made;
+    let texts = ProofTexts::from(proof);
+    let public = proof.public_bytes().into_iter();
+    proto::Proof {
+        circuit_id: circuit.to_string(),
+        curve: proof.curve().name().to_owned(),
+        proof: proof.proof_bytes(),
+        public_inputs: public.map(|input| input.to_vec()).collect(),
+        proof_json: texts.proof,
+        public_json: texts.public,
+    }
 }
 
 /// A job as it is now.

@@ -3,13 +3,20 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use proofmill_engine::{Error, Handle};
-use proofmill_orchestrator::executor::engine::{End, Endpoint, EndpointError, Job, Look, Ticket};
-use tonic::Status;
+use proofmill_engine::{
+    CircuitView, Error, Handle, Input, JobId, JobResult, JobState, Load, Partition, Priority,
+    RequestId, Secret, Submission, Tier,
+};
+use proofmill_orchestrator::executor::engine as executor;
+use proofmill_orchestrator::executor::engine::{
+    End, Endpoint, EndpointError, Job, JobInput, Look, Ticket,
+};
+use proofmill_r1cs::iden3::WTNS_FORMAT;
+use proofmill_workflow::EnginePriority;
 
-use super::convert::{end, forgotten, look, refused, submission};
-use crate::engine::{convert, refusal, service};
-use crate::grpc::retry_after;
+use super::outcome::{forgotten, proved, sent, without_proof};
+use crate::engine::answer::check_proof;
+use crate::engine::convert::DEFAULT_CLIENT;
 
 /// What errors call the engine.
 const NAME: &str = "in-process";
@@ -28,8 +35,9 @@ impl Endpoint for Local {
 
     fn look<'a>(&'a self, circuit: &'a str) -> BoxFuture<'a, Result<Look, EndpointError>> {
         Box::pin(async move {
-            let listed = service::list_circuits(&self.0).await;
-            Ok(look(circuit, &listed.map_err(declined)?))
+            let circuits = self.0.circuits().await.map_err(declined)?;
+            let load = self.0.load().await.map_err(declined)?;
+            Ok(look(circuit, &circuits, load))
         })
     }
 
@@ -39,10 +47,8 @@ impl Endpoint for Local {
         job: &'a Job,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
-            let planned = convert::submission(submission(request, job), None);
-            let submission = planned.and_then(|planned| planned.complete([]));
-            let submitted = self.0.submit(submission.map_err(declined)?).await;
-            let submitted = submitted.map_err(unanswered)?;
+            let submitted = self.0.submit(submission(request, job)?).await;
+            let submitted = submitted.map_err(declined)?;
             Ok(Ticket {
                 job: submitted.job.to_string(),
                 existing: submitted.existing,
@@ -56,11 +62,9 @@ impl Endpoint for Local {
         job: &'a Job,
     ) -> BoxFuture<'a, Result<End, EndpointError>> {
         Box::pin(async move {
-            let id = convert::job_id(id).map_err(declined)?;
-            let result = self.0.await_result(id).await;
-            let result = result.map_err(|error| forgotten(unanswered(error)))?;
-            let result = convert::result(&result).map_err(EndpointError::Unavailable)?;
-            end(result, job, None).await
+            let result = self.0.await_result(job_id(id)?).await;
+            let result = result.map_err(|error| forgotten(declined(error)))?;
+            end(result, job).await
         })
     }
 
@@ -70,19 +74,160 @@ impl Endpoint for Local {
         waiting: u32,
     ) -> BoxFuture<'a, Result<(), EndpointError>> {
         Box::pin(async move {
-            let job = convert::job_id(job).map_err(declined)?;
+            let job = job_id(job)?;
             let cancelled = self.0.cancel_unless_wanted(job, waiting as usize).await;
-            cancelled.map(drop).map_err(unanswered)
+            cancelled.map(drop).map_err(declined)
         })
     }
 }
 
-/// As it would be over gRPC.
-fn unanswered(error: Error) -> EndpointError {
-    declined(refusal::of(error))
+fn job_id(text: &str) -> Result<JobId, EndpointError> {
+    text.parse()
+        .map_err(|error| EndpointError::Invalid(format!("job: {error}")))
 }
 
-fn declined(status: Status) -> EndpointError {
-    let retry_after = retry_after(&status);
-    refused(status.code(), status.message().to_owned(), retry_after)
+/// What a refusal means to who looks for an engine: the same as it would over gRPC.
+fn declined(error: Error) -> EndpointError {
+    let why = error.to_string();
+    match error {
+        Error::Exhausted { retry_after, .. } => EndpointError::Exhausted { why, retry_after },
+        Error::Invalid(_) | Error::Name(_) | Error::TooLarge { .. } => EndpointError::Invalid(why),
+        Error::UnknownCircuit { .. }
+        | Error::UnknownGenerator { .. }
+        | Error::UnknownJob(_)
+        | Error::Impossible { .. }
+        | Error::InUse(..)
+        | Error::Circuit(_) => EndpointError::Unable(why),
+        Error::Conflict { .. } | Error::NameTaken { .. } => EndpointError::Taken(why),
+        _ => EndpointError::Unavailable(why),
+    }
+}
+
+/// A job of one partition.
+fn submission(request: &str, job: &Job) -> Result<Submission, EndpointError> {
+    let request = RequestId::new(DEFAULT_CLIENT, request).map_err(EndpointError::Invalid)?;
+    let circuit = job.circuit.parse();
+    let circuit = circuit.map_err(|error| EndpointError::Invalid(format!("circuit: {error}")))?;
+    let priority = match job.priority {
+        EnginePriority::Low => Priority::Low,
+        EnginePriority::Normal => Priority::Normal,
+        EnginePriority::High => Priority::High,
+        EnginePriority::Critical => Priority::Critical,
+    };
+    let input = match &job.input {
+        JobInput::Witness(bytes) if bytes.starts_with(&WTNS_FORMAT.magic) => {
+            Input::Wtns(Secret::new(bytes.to_vec()))
+        }
+        JobInput::Witness(bytes) => Input::Vector(Secret::new(bytes.to_vec())),
+        JobInput::Inputs { generator, json } => Input::Inputs {
+            generator: generator.clone(),
+            json: Secret::new(json.to_vec()),
+        },
+    };
+    Ok(Submission {
+        request,
+        priority,
+        deadline: None,
+        partitions: vec![Partition { circuit, input }],
+    })
+}
+
+/// Outcome of a job of one partition. The proof is compared with the witness that was sent.
+async fn end(result: JobResult, job: &Job) -> Result<End, EndpointError> {
+    match &result.state {
+        JobState::Done => {}
+        JobState::Failed(why) => return Ok(End::Failed(why.clone())),
+        _ => return Ok(End::Stopped),
+    }
+    let made = result.proofs.first().cloned();
+    let made = made.ok_or_else(|| without_proof(result.job))?;
+    let witness = sent(job);
+    let check = move || {
+        check_proof(&made.proof, witness.as_deref(), None)?;
+        Ok(made.proof)
+    };
+    proved(made.circuit.to_string(), check).await
+}
+
+/// The engine as it is now, for who asks about a circuit.
+fn look(circuit: &str, circuits: &[CircuitView], load: Load) -> Look {
+    let mut circuits = circuits.iter();
+    let found = circuits.find(|it| it.name == circuit || it.id.to_string() == circuit);
+    Look {
+        tier: found.map(|it| match it.tier {
+            Tier::Hot => executor::Tier::Hot,
+            Tier::Warm => executor::Tier::Warm,
+            // It is nearly there.
+            Tier::Cold if it.loading => executor::Tier::Warm,
+            Tier::Cold => executor::Tier::Cold,
+        }),
+        jobs: load.jobs,
+        draining: load.draining,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proofmill_engine::{CircuitId, CircuitRef, Resource, check_name};
+
+    use super::*;
+    use crate::engine::endpoint::remote;
+    use crate::engine::refusal;
+    use crate::grpc::retry_after;
+
+    #[test]
+    fn a_refusal_means_the_same_as_over_grpc() {
+        let (job, id) = (JobId([1; 16]), CircuitId([1; 32]));
+        let request = RequestId::new("client", "1").unwrap();
+        let what = "a proof".to_owned();
+        let errors = [
+            Error::Invalid("why".to_owned()),
+            check_name("").unwrap_err().into(),
+            Error::UnknownCircuit {
+                circuit: CircuitRef::Id(id),
+                known: Vec::new(),
+            },
+            Error::UnknownGenerator {
+                name: "it".to_owned(),
+                known: Vec::new(),
+            },
+            Error::UnknownJob(job),
+            Error::Conflict { request, job },
+            Error::NameTaken {
+                name: "it".to_owned(),
+                id,
+            },
+            Error::Exhausted {
+                resource: Resource::Queue,
+                used: 2,
+                limit: 2,
+                retry_after: Duration::from_millis(1500),
+            },
+            Error::TooLarge {
+                what: "it",
+                size: 2,
+                limit: 1,
+            },
+            Error::Impossible {
+                what,
+                needed: 2,
+                total: 1,
+                pinned: 0,
+            },
+            Error::InUse("it".to_owned(), "pinned"),
+            Error::Circuit("why".to_owned()),
+            Error::Draining,
+            Error::Stopped,
+            Error::Damaged("why".to_owned()),
+            Error::Storage("why".to_owned()),
+        ];
+        for error in errors {
+            let status = refusal::of(error.clone());
+            let after = retry_after(&status);
+            let there = remote::refused(status.code(), status.message().to_owned(), after);
+            assert_eq!(declined(error), there);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Engines as a dispatcher's executor sees them: elsewhere, or in this process.
 
-mod convert;
 mod local;
+mod outcome;
 mod remote;
 
 pub use local::in_process_endpoint;

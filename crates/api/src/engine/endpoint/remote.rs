@@ -2,14 +2,26 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use proofmill_orchestrator::executor::engine::{End, Endpoint, EndpointError, Job, Look, Ticket};
-use proofmill_workflow::EngineExecutor;
+use proofmill_orchestrator::executor::engine::{
+    End, Endpoint, EndpointError, Job, JobInput, Look, Ticket, Tier,
+};
+use proofmill_r1cs::iden3::WTNS_FORMAT;
+use proofmill_workflow::{EngineExecutor, EnginePriority};
 use tokio::sync::OnceCell;
+use tonic::Code;
 
-use super::convert::{end, forgotten, look, refused, submission};
-use crate::engine::{Address, AnswerKey, Client, ClientError, Credentials};
+use super::outcome::{forgotten, proved, sent, without_proof};
+use crate::engine::proto::partition::Input;
+use crate::engine::proto::{self, GeneratorInputs, JobState, Partition, Priority, SubmitRequest};
+use crate::engine::{
+    Address, AnswerKey, Client, ClientError, Credentials, check_answer_of_any_curve,
+};
+
+/// When to try again if the engine does not say.
+const LATER: Duration = Duration::from_secs(1);
 
 /// What talks to the engines of a stage, in their order. They are connected to when they are first
 /// asked, and again when a connection is lost.
@@ -138,5 +150,89 @@ fn unanswered(error: ClientError) -> EndpointError {
         // Whose address it is, whoever reports it says.
         ClientError::Unreachable { why, .. } => EndpointError::Unavailable(why),
         error => EndpointError::Unavailable(error.to_string()),
+    }
+}
+
+/// What a refusal means to who looks for an engine.
+pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) -> EndpointError {
+    match code {
+        Code::ResourceExhausted => EndpointError::Exhausted {
+            why,
+            retry_after: retry_after.unwrap_or(LATER),
+        },
+        Code::InvalidArgument => EndpointError::Invalid(why),
+        Code::NotFound | Code::FailedPrecondition | Code::Unimplemented => {
+            EndpointError::Unable(why)
+        }
+        Code::AlreadyExists => EndpointError::Taken(why),
+        _ => EndpointError::Unavailable(why),
+    }
+}
+
+/// Outcome of a job of one partition, taken from the engine's answer. The answer is compared with
+/// the job and with `key`, and what is passed on is printed from the checked values.
+async fn end(
+    result: proto::JobResult,
+    job: &Job,
+    key: Option<Arc<AnswerKey>>,
+) -> Result<End, EndpointError> {
+    match result.state() {
+        JobState::Done => {}
+        JobState::Failed => return Ok(End::Failed(result.failure)),
+        _ => return Ok(End::Stopped),
+    }
+    let answer = result.proofs.into_iter().next();
+    let mut answer = answer.ok_or_else(|| without_proof(&result.job))?;
+    let circuit_id = std::mem::take(&mut answer.circuit_id);
+    let witness = sent(job);
+    proved(circuit_id, move || {
+        check_answer_of_any_curve(&answer, witness.as_deref(), key.as_deref())
+    })
+    .await
+}
+
+/// A request for one proof.
+fn submission(request: &str, job: &Job) -> SubmitRequest {
+    let priority = match job.priority {
+        EnginePriority::Low => Priority::Low,
+        EnginePriority::Normal => Priority::Normal,
+        EnginePriority::High => Priority::High,
+        EnginePriority::Critical => Priority::Critical,
+    };
+    let input = match &job.input {
+        JobInput::Witness(bytes) if bytes.starts_with(&WTNS_FORMAT.magic) => {
+            Input::Wtns(bytes.to_vec())
+        }
+        JobInput::Witness(bytes) => Input::Vector(bytes.to_vec()),
+        JobInput::Inputs { generator, json } => Input::Inputs(GeneratorInputs {
+            generator: generator.clone(),
+            json: json.to_vec(),
+        }),
+    };
+    SubmitRequest {
+        request_id: request.to_owned(),
+        priority: priority.into(),
+        partitions: vec![Partition {
+            circuit: job.circuit.clone(),
+            input: Some(input),
+        }],
+        ..SubmitRequest::default()
+    }
+}
+
+/// What a list of circuits says of one.
+fn look(circuit: &str, listed: &proto::ListCircuitsResponse) -> Look {
+    let mut circuits = listed.circuits.iter();
+    let found = circuits.find(|it| it.name == circuit || it.id == circuit);
+    Look {
+        tier: found.map(|it| match it.tier() {
+            proto::Tier::Hot => Tier::Hot,
+            proto::Tier::Warm => Tier::Warm,
+            // It is nearly there.
+            _ if it.loading => Tier::Warm,
+            _ => Tier::Cold,
+        }),
+        jobs: listed.jobs,
+        draining: listed.draining,
     }
 }

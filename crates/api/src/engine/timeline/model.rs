@@ -207,7 +207,8 @@ impl Reading {
                 }
             }
             Some(Kind::Missed(missed)) => self.timeline.missed += missed.events,
-            Some(Kind::Job(_)) | None => {}
+            // The others are not in the picture.
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use proofmill_api::engine::proto::Proof;
-use proofmill_api::engine::{AnswerKey, check_answer_of_any_curve};
+use proofmill_api::engine::{AnswerKey, ProofTexts, check_answer_of_any_curve};
 
 use crate::args::engine::ProofFiles;
 use crate::failure::Failure;
@@ -37,8 +37,10 @@ impl ProofFiles {
         witness: Option<&[u8]>,
         key: Option<&AnswerKey>,
     ) -> Result<(), Failure> {
-        let texts = check_answer_of_any_curve(proof, witness, key);
-        let texts = texts.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
+        let checked = check_answer_of_any_curve(proof, witness, key);
+        let checked =
+            checked.map_err(|error| Failure::new(format!("{error}; nothing was written")))?;
+        let texts = ProofTexts::from(&checked);
         let mut written: Vec<(&Path, &str)> = Vec::new();
         let public = self.public.as_deref();
         written.extend(public.map(|public| (public, &*texts.public)));

@@ -108,15 +108,9 @@ pub struct Made {
     pub circuit_id: String,
     /// The curve's name.
     pub curve: String,
-    /// The proof: A, B and C as compressed points.
-    pub proof: Vec<u8>,
-    /// The public inputs, without the leading one, 32 little-endian bytes each.
-    pub public: Vec<Vec<u8>>,
-    /// The proof as snarkjs writes it to `proof.json`; written from [`proof`](Self::proof) by whoever
-    /// checked that.
+    /// The proof as snarkjs writes it to `proof.json`; printed by whoever checked it, from the points.
     pub proof_json: String,
-    /// The public inputs as snarkjs writes them to `public.json`; written from
-    /// [`public`](Self::public).
+    /// The public inputs as snarkjs writes them to `public.json`; printed from the numbers.
     pub public_json: String,
 }
 

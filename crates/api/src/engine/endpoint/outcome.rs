@@ -1,0 +1,54 @@
+//! What came of a job, whatever engine it was sent to.
+
+use bytes::Bytes;
+use proofmill_engine::AnyProof;
+use proofmill_orchestrator::executor::engine::{End, EndpointError, Job, JobInput, Made};
+
+use crate::engine::answer::{AnswerError, ProofTexts};
+
+/// A job that was accepted is not known any more: it is to be submitted again.
+pub(super) fn forgotten(error: EndpointError) -> EndpointError {
+    match error {
+        EndpointError::Unable(why) => EndpointError::Unavailable(why),
+        error => error,
+    }
+}
+
+/// A job is done and has no proof: the engine is at fault.
+pub(super) fn without_proof(job: impl std::fmt::Display) -> EndpointError {
+    EndpointError::Unavailable(format!("job {job} is done and has no proof"))
+}
+
+/// The witness that was sent, if one was.
+pub(super) fn sent(job: &Job) -> Option<Bytes> {
+    match &job.input {
+        JobInput::Witness(bytes) => Some(bytes.clone()),
+        JobInput::Inputs { .. } => None,
+    }
+}
+
+/// The proof that `check` lets through, printed as it is passed on; why it does not, if another engine or
+/// another job may do better.
+pub(super) async fn proved(
+    circuit_id: String,
+    check: impl FnOnce() -> Result<AnyProof, AnswerError> + Send + 'static,
+) -> Result<End, EndpointError> {
+    // A pairing takes milliseconds, many inputs longer.
+    let checked = tokio::task::spawn_blocking(move || {
+        let proof = check()?;
+        let texts = ProofTexts::from(&proof);
+        Ok::<_, AnswerError>(Made {
+            circuit_id,
+            curve: proof.curve().name().to_owned(),
+            proof_json: texts.proof,
+            public_json: texts.public,
+        })
+    });
+    let checked = checked
+        .await
+        .map_err(|error| EndpointError::Unavailable(error.to_string()))?;
+    Ok(match checked {
+        Ok(made) => End::Proved(made),
+        Err(error) => End::Failed(error.to_string()),
+    })
+}

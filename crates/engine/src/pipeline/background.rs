@@ -1,0 +1,90 @@
+//! What takes time: keys that are waited for and stages that are run, beside the task that decides.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::flight::Flight;
+use super::lanes::Entry;
+use super::scheduler::Env;
+use super::step::{self, Stepped, Workplace};
+use crate::key::{Key, StepError};
+
+/// Partitions that are with a key or in a stage, each of which comes back once.
+pub(super) struct Background {
+    env: Arc<Env>,
+    sender: mpsc::UnboundedSender<Back>,
+    receiver: mpsc::UnboundedReceiver<Back>,
+}
+
+/// What comes back.
+pub(super) enum Back {
+    /// The key is loaded, or cannot be.
+    Key(Box<Flight>, Result<Arc<dyn Key>, StepError>),
+    /// A stage was run.
+    Stepped(Box<Stepped>),
+}
+
+// === impl Background ===
+
+impl Background {
+    pub(super) fn new(env: Arc<Env>) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self {
+            env,
+            sender,
+            receiver,
+        }
+    }
+
+    /// Waits for the key of a partition.
+    pub(super) fn load_key(&self, mut flight: Flight) {
+        let sender = self.sender.clone();
+        tokio::spawn(async move {
+            let key = flight.load_key().await;
+            // The receiver is there as long as anything is under way.
+            let _ = sender.send(Back::Key(Box::new(flight), key));
+        });
+    }
+
+    /// Runs a stage, which began at `began_us`, in microseconds since the service did.
+    pub(super) fn run(&self, entry: Entry, began_us: u64) {
+        let (env, sender) = (self.env.clone(), self.sender.clone());
+        let place = Workplace {
+            worker: entry.worker,
+            pool: entry.pool.unwrap_or_else(|| env.pool.clone()),
+            accelerator: entry.accelerator,
+        };
+        let step = step::run(env, entry.flight, entry.stage, place, began_us);
+        tokio::spawn(async move {
+            // The receiver is there as long as anything is under way.
+            let _ = sender.send(Back::Stepped(Box::new(step.await)));
+        });
+    }
+
+    /// Waits for the next one that comes back.
+    pub(super) async fn next(&mut self) -> Back {
+        match self.receiver.recv().await {
+            Some(back) => back,
+            // A sender is here: the channel is never closed.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// One that has come back already.
+    pub(super) fn try_next(&mut self) -> Option<Back> {
+        self.receiver.try_recv().ok()
+    }
+}
+
+// === impl Back ===
+
+impl Back {
+    /// The partition, whatever became of it.
+    pub(super) fn into_flight(self) -> Flight {
+        match self {
+            Self::Key(flight, _) => *flight,
+            Self::Stepped(stepped) => stepped.flight,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Counts of what became of jobs, and how often one ends.
+
+use std::time::{Duration, Instant};
+
+use crate::interface::{JobCounts, JobState};
+
+/// The wait before a refused client tries again, before any two jobs have ended.
+const FIRST_GUESS: Duration = Duration::from_secs(1);
+
+/// Counts since the service began.
+#[derive(Default)]
+pub(super) struct Tally {
+    counts: JobCounts,
+    pace: Pace,
+}
+
+/// How often jobs end.
+#[derive(Default)]
+struct Pace {
+    last: Option<Instant>,
+    /// The time between two ends, averaged over about the last eight.
+    between: Option<Duration>,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// A job was accepted, or taken up from the log.
+    pub(super) fn accepted(&mut self) {
+        self.counts.accepted += 1;
+    }
+
+    /// A submission was answered with a job that was there already.
+    pub(super) fn repeated(&mut self) {
+        self.counts.repeated += 1;
+    }
+
+    /// A submission was refused for want of room.
+    pub(super) fn refused(&mut self) {
+        self.counts.refused += 1;
+    }
+
+    /// A partition is tried again.
+    pub(super) fn retried(&mut self) {
+        self.counts.retries += 1;
+    }
+
+    /// A result is not kept any more.
+    pub(super) fn pruned(&mut self) {
+        self.counts.pruned += 1;
+    }
+
+    /// A job ended in `state` at the time `now`.
+    pub(super) fn ended(&mut self, state: &JobState, now: Instant) {
+        *match state {
+            JobState::Done => &mut self.counts.done,
+            JobState::Cancelled => &mut self.counts.cancelled,
+            JobState::Expired => &mut self.counts.expired,
+            _ => &mut self.counts.failed,
+        } += 1;
+        self.pace.one_ended(now);
+    }
+
+    pub(super) fn counts(&self) -> JobCounts {
+        self.counts
+    }
+
+    /// About how long it takes until a job ends: what a client that is refused is told to wait.
+    pub(super) fn until_one_ends(&self) -> Duration {
+        let guess = self.pace.between.unwrap_or(FIRST_GUESS);
+        guess.clamp(Duration::from_millis(100), Duration::from_secs(60))
+    }
+}
+
+// === impl Pace ===
+
+impl Pace {
+    fn one_ended(&mut self, now: Instant) {
+        if let Some(last) = self.last {
+            let this = now - last;
+            self.between = Some(
+                self.between
+                    .map_or(this, |between| (between * 7 + this) / 8),
+            );
+        }
+        self.last = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_counted_by_their_state() {
+        let mut tally = Tally::default();
+        let now = Instant::now();
+        for state in [
+            JobState::Done,
+            JobState::Done,
+            JobState::Failed("why".to_owned()),
+            JobState::Cancelled,
+            JobState::Expired,
+        ] {
+            tally.ended(&state, now);
+        }
+        let counts = tally.counts();
+        assert_eq!((counts.done, counts.failed), (2, 1));
+        assert_eq!((counts.cancelled, counts.expired), (1, 1));
+    }
+
+    #[test]
+    fn clients_wait_for_about_as_long_as_a_job_takes() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.until_one_ends(), FIRST_GUESS);
+        let start = Instant::now();
+        for seconds in [0, 8, 16] {
+            tally.ended(&JobState::Done, start + Duration::from_secs(seconds));
+        }
+        assert_eq!(tally.until_one_ends(), Duration::from_secs(8));
+        // Neither at once nor for ever.
+        tally.ended(&JobState::Done, start + Duration::from_secs(100_000));
+        assert_eq!(tally.until_one_ends(), Duration::from_secs(60));
+        let mut quick = Tally::default();
+        quick.ended(&JobState::Done, start);
+        quick.ended(&JobState::Done, start);
+        assert_eq!(quick.until_one_ends(), Duration::from_millis(100));
+    }
+}

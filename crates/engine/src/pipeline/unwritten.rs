@@ -1,0 +1,65 @@
+//! What waits until the log is on disk, in the order of the log.
+
+use std::collections::VecDeque;
+
+use proofmill_bus::Seq;
+
+/// Consequences of records that were appended and are not durable yet.
+pub(super) struct Unwritten<T> {
+    /// Each with the place of its record in the log: earlier ones first.
+    waiting: VecDeque<(Seq, T)>,
+}
+
+// === impl Unwritten ===
+
+impl<T> Unwritten<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// `consequence` waits for the record at `seq`, which was appended after all others that are waited for.
+    pub(super) fn push(&mut self, seq: Seq, consequence: T) {
+        let last = self.waiting.back().map(|(last, _)| *last);
+        debug_assert!(last <= Some(seq), "records are appended in order");
+        self.waiting.push_back((seq, consequence));
+    }
+
+    /// The next consequence of a record that is durable, where all records up to `reached` are.
+    pub(super) fn next(&mut self, reached: Seq) -> Option<T> {
+        self.waiting.front().filter(|(seq, _)| *seq <= reached)?;
+        self.waiting.pop_front().map(|(_, consequence)| consequence)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Panics if the order is not that of the log.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        assert!(self.waiting.iter().is_sorted_by_key(|(seq, _)| *seq));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consequences_come_in_order_and_never_before_their_record_is_durable() {
+        let mut unwritten = Unwritten::new();
+        for seq in [2, 2, 5] {
+            unwritten.push(Seq(seq), seq);
+        }
+        unwritten.check();
+        assert_eq!(unwritten.next(Seq(1)), None);
+        assert_eq!(unwritten.next(Seq(4)), Some(2));
+        assert_eq!(unwritten.next(Seq(4)), Some(2));
+        assert_eq!(unwritten.next(Seq(4)), None);
+        assert!(!unwritten.is_empty());
+        assert_eq!(unwritten.next(Seq(5)), Some(5));
+        assert!(unwritten.is_empty());
+    }
+}
