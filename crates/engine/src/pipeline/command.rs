@@ -47,7 +47,7 @@ impl Scheduler {
             Command::Cancel(id, most, reply) => match self.jobs.get_mut(id) {
                 Some(job) if most.is_none_or(|most| job.waited_for() <= most) => {
                     job.wait_for_end(reply);
-                    self.jobs.to_end(id, JobState::Cancelled);
+                    self.jobs.end_later(id, JobState::Cancelled);
                 }
                 _ => drop(reply.send(self.view(id))),
             },

@@ -51,7 +51,7 @@ enum PartState {
     Waiting,
     /// In a stage, or between two.
     Running,
-    Proven(PartitionProof),
+    Proven(Box<PartitionProof>),
 }
 
 /// Who waits for what.
@@ -240,7 +240,7 @@ impl Job {
     /// A partition's proof is there, and verified.
     pub(super) fn proven(&mut self, number: u32, proof: PartitionProof) -> Option<Proven> {
         let part = self.parts.get_mut(number as usize)?;
-        part.state = PartState::Proven(proof);
+        part.state = PartState::Proven(Box::new(proof));
         Some(Proven {
             // The witness was right: what did not verify was the device's fault.
             wrong_devices: std::mem::take(&mut part.doubts),
@@ -364,7 +364,7 @@ fn tell_accepted(job: JobId, existing: bool, reply: Reply<Submitted>) {
 impl Part {
     fn into_proof(self) -> Option<PartitionProof> {
         match self.state {
-            PartState::Proven(proof) => Some(proof),
+            PartState::Proven(proof) => Some(*proof),
             _ => None,
         }
     }

@@ -76,7 +76,7 @@ impl Jobs {
     }
 
     /// The job is to end in `state`, in this turn.
-    pub(super) fn to_end(&mut self, id: JobId, state: JobState) {
+    pub(super) fn end_later(&mut self, id: JobId, state: JobState) {
         self.to_end.push_back((id, state));
     }
 
@@ -87,7 +87,7 @@ impl Jobs {
                 break;
             }
             self.deadlines.pop_first();
-            self.to_end(id, JobState::Expired);
+            self.end_later(id, JobState::Expired);
         }
     }
 

@@ -30,7 +30,7 @@ impl Scheduler {
         let (acquired, registered) = match (acquired, registered) {
             (Ok(acquired), Ok(registered)) => (acquired, registered),
             (Err(error), _) | (_, Err(error)) => {
-                self.jobs.to_end(id, JobState::Failed(error.to_string()));
+                self.jobs.end_later(id, JobState::Failed(error.to_string()));
                 return;
             }
         };
@@ -70,7 +70,7 @@ impl Scheduler {
                 // A key that came all the same goes before it may be evicted.
                 if let Some(StepError::Permanent(why)) = key.err() {
                     let why = format!("the key of circuit {}: {why}", flight.circuit());
-                    self.jobs.to_end(flight.job(), JobState::Failed(why));
+                    self.jobs.end_later(flight.job(), JobState::Failed(why));
                 }
                 self.drop_flight(*flight);
             }
@@ -157,7 +157,7 @@ impl Scheduler {
                 self.tally.retried();
                 self.admission.push(place, id);
             }
-            Some(Verdict::Failed(why)) => self.jobs.to_end(id, JobState::Failed(why)),
+            Some(Verdict::Failed(why)) => self.jobs.end_later(id, JobState::Failed(why)),
             None => {}
         }
     }
@@ -197,7 +197,7 @@ impl Scheduler {
             }
         }
         if proven.is_all {
-            self.jobs.to_end(id, JobState::Done);
+            self.jobs.end_later(id, JobState::Done);
         }
     }
 

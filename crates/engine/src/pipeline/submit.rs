@@ -188,7 +188,7 @@ impl Scheduler {
         }
         if let Some(circuit) = unknown {
             let why = format!("circuit {circuit} is not registered any more");
-            self.jobs.to_end(id, JobState::Failed(why));
+            self.jobs.end_later(id, JobState::Failed(why));
         }
     }
 

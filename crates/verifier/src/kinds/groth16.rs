@@ -151,9 +151,9 @@ impl<E: Engine> Kind for Groth16<E> {
         proofs.iter().zip(statements).map(claim).collect()
     }
 
-    /// As many as fit into lanes.
+    /// As many as fit into two vectors of lanes, whose square roots are taken in step.
     fn reduced_together(&self) -> usize {
-        8
+        16
     }
 
     fn draw_weights(&self, count: usize) -> Result<Vec<Weight>, NoRandomness> {
