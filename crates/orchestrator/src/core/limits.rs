@@ -3,7 +3,7 @@
 
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES};
 
-use super::state::Change;
+use super::change::Change;
 use crate::id::TaskId;
 use crate::payload::{NESTING_MAX, Payload};
 use crate::record::{Attempt, PartRecord, Record, RecordKey, TaskRecord};

@@ -14,48 +14,22 @@
 //! the outside may see of it (replies, emissions) carries the sequence number that has to be
 //! durable first. A crash loses a suffix of what was accepted, and nothing that was shown.
 
-mod accept;
-mod append;
-mod apply;
 mod blocks;
-mod cancel;
-#[cfg(debug_assertions)]
-mod check;
-mod collect;
-mod counts;
-mod dead;
-mod deadline;
+mod change;
 mod event;
-mod forget;
-mod handle;
-mod hedge;
-mod hosts;
-mod late;
-mod lease;
 mod limits;
-mod marks;
-mod past;
-mod phase;
-mod progress;
+mod machine;
 mod ready;
-mod rewind;
-mod schedule;
-mod sequence;
-mod state;
-mod submit;
 mod tag;
 mod view;
 
-pub use apply::ReplayError;
 pub use blocks::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep};
-pub use collect::{GROUP_MAX, KEY_MAX};
 pub use event::{
     Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, PAUSE_REASON_MAX,
     Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
 };
 pub use limits::TASK_MAX;
-pub use past::HistoryOptions;
-pub use state::{Core, CoreOptions, Routing};
+pub use machine::{Core, CoreOptions, GROUP_MAX, HistoryOptions, KEY_MAX, ReplayError, Routing};
 pub use tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 pub use view::{
     Counters, GAPS_MAX, HostStatus, PausedWorker, StageStatus, Status, TaskPhase, TaskView,

@@ -1,8 +1,8 @@
 //! Messages from producers: idempotent, and made to wait when a queue is full.
 
-use super::event::{Edition, Reply, Submit};
-use super::limits::excess_of_task;
-use super::state::{Change, Core, Then};
+use super::{Change, Core, Then};
+use crate::core::event::{Edition, Reply, Submit};
+use crate::core::limits::excess_of_task;
 use crate::id::TaskId;
 use crate::message::tasks_of;
 use crate::origin::submitted;

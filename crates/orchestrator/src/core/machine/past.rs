@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use proofmill_bus::{MAX_BATCH_OPS, Seq};
 
-use super::event::Complete;
 use super::forget::FORGET_MAX;
-use super::limits::{BESIDE_MAX, truncate};
-use super::ready::TaskNo;
-use super::state::{Change, Core, Task, Then};
+use super::{Change, Core, Task, Then};
+use crate::core::event::Complete;
+use crate::core::limits::{BESIDE_MAX, truncate};
+use crate::core::ready::TaskNo;
 use crate::id::{TaskId, WorkerId};
 use crate::record::{
     Attempt, Course, DoneRecord, FailedStep, Finish, Outcome, PAST_FAILURES_MAX, PAST_TEXT_MAX,

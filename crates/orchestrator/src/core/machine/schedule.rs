@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::event::{Lease, Time};
-use super::ready::{Class, Priority, TaskNo};
-use super::state::{Core, Held, Phase, Task, Timer, Worker};
-use super::tag::LeaseTag;
+use super::{Core, Held, Phase, Task, Timer, Worker};
+use crate::core::event::{Lease, Time};
+use crate::core::ready::{Class, Priority, TaskNo};
+use crate::core::tag::LeaseTag;
 use crate::id::WorkerId;
 use crate::plan::{QueueIx, StageIx, StageKind};
 

@@ -2,8 +2,8 @@
 
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES, Op};
 
-use super::event::{Action, Reply, Token};
-use super::state::{Change, Core, Pending, Then};
+use super::{Change, Core, Pending, Then};
+use crate::core::event::{Action, Reply, Token};
 use crate::record::RecordKey;
 
 impl Core {

@@ -4,11 +4,11 @@
 //! skips it. A message that has been here before is none of them: its id is known.
 
 use super::collect::member_of;
-use super::event::Action;
 use super::lease::REASON_MAX;
-use super::limits::{excess, truncate};
-use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Then};
+use super::{Change, Core, Phase, Then};
+use crate::core::event::Action;
+use crate::core::limits::{excess, truncate};
+use crate::core::ready::TaskNo;
 use crate::id::{Part, TaskId};
 use crate::message::Message;
 use crate::payload::Payload;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::{Lease, Time};
-use super::ready::{Class, TaskNo};
-use super::state::{Core, Task, Timer, Worker};
+use super::{Core, Task, Timer, Worker};
+use crate::core::event::{Lease, Time};
+use crate::core::ready::{Class, TaskNo};
 use crate::id::WorkerId;
 use crate::plan::{Hedge, StageIx};
 

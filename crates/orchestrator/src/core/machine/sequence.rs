@@ -1,8 +1,8 @@
 //! The sequencer: block n goes out only after block n − 1, once.
 
-use super::event::Action;
-use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Then};
+use super::{Change, Core, Phase, Then};
+use crate::core::event::Action;
+use crate::core::ready::TaskNo;
 use crate::id::TaskId;
 use crate::record::{Record, RecordKey};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::past::course;
-use super::state::{Change, Core, Task};
+use super::{Change, Core, Task};
 use crate::id::{Part, TaskId};
 use crate::plan::StageIx;
 use crate::record::{Attempt, Course, DoneRecord, Finish, Record, TaskRecord};

@@ -1,7 +1,7 @@
 //! What an operator does with dead letters.
 
-use super::event::{Reply, RequestId};
-use super::state::{Change, Core, Then};
+use super::{Change, Core, Then};
+use crate::core::event::{Reply, RequestId};
 use crate::id::TaskId;
 use crate::plan::{Late, StageIx};
 use crate::record::{Finish, Record, RecordKey, TaskRecord};

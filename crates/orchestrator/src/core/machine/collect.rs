@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::hosts::Gathering;
 use super::lease::REASON_MAX;
-use super::limits::{excess, truncate};
-use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Task, Then, Timer};
+use super::{Change, Core, Phase, Task, Then, Timer};
 use crate::collector::{Do, Group, Member, Outcome, Overdue};
+use crate::core::limits::{excess, truncate};
+use crate::core::ready::TaskNo;
 use crate::id::{Part, TaskId};
 use crate::message::Message;
 use crate::origin;
@@ -174,7 +174,7 @@ impl Core {
     }
 
     /// T_collect of a group has passed.
-    pub(super) fn group_overdue(&mut self, stage: StageIx, key: &Arc<str>, due: super::Time) {
+    pub(super) fn group_overdue(&mut self, stage: StageIx, key: &Arc<str>, due: crate::core::Time) {
         let Some(collector) = self.collectors[stage.0].as_mut() else {
             return;
         };

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use proofmill_bus::MAX_BATCH_OPS;
 
-use super::state::{Change, Core, Then, Timer};
-use super::view::Counters;
+use super::{Change, Core, Then, Timer};
+use crate::core::view::Counters;
 use crate::plan::StageIx;
 use crate::record::{Finish, Record, RecordKey};
 

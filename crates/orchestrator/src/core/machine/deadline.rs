@@ -4,10 +4,10 @@
 //! when the cursor has passed the block, without one when nothing of the block is left, neither
 //! live nor dead. A slot whose deadline passes is marked as missed and stays until its block ends.
 
-use super::event::{Now, Time};
 use super::forget::FORGET_MAX;
-use super::ready::TaskNo;
-use super::state::{Change, Core, Task, Then, Timer};
+use super::{Change, Core, Task, Then, Timer};
+use crate::core::event::{Now, Time};
+use crate::core::ready::TaskNo;
 use crate::record::{DeadRecord, Past, Record, RecordKey, SlotRecord, TaskRecord};
 
 /// Why what was left of a block is in the dead-letter queue.

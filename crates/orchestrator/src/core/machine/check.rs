@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::ready::{BlockCount, TaskNo};
-use super::state::{Core, Phase, Task, Timer};
+use super::{Core, Phase, Task, Timer};
+use crate::core::ready::{BlockCount, TaskNo};
 use crate::plan::StageKind;
 
 impl Core {
@@ -217,13 +217,12 @@ impl Core {
 
     fn check_copies(&self, task: &Task) -> Result<(), String> {
         for (at, held) in task.copies.iter().enumerate() {
-            let timer = |timer: &(super::Time, Timer)| matches!(timer.1, Timer::Lease(no, batch) if no == task.no && batch == held.batch);
+            let timer = |timer: &(crate::core::Time, Timer)| matches!(timer.1, Timer::Lease(no, batch) if no == task.no && batch == held.batch);
             if !self.timers.iter().any(timer) {
                 return Err("a lease has no end".to_owned());
             }
-            let same = |other: &&super::state::Held| {
-                other.worker == held.worker || other.name == held.name
-            };
+            let same =
+                |other: &&super::Held| other.worker == held.worker || other.name == held.name;
             if task.copies[..at].iter().any(|other| same(&other))
                 || task.parts.contains_key(&held.name)
             {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::accept::forget_parts;
-use super::event::{Edition, Reply, RequestId, Rewind, Submit};
 use super::forget::FORGET_MAX;
-use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Task, Then};
+use super::{Change, Core, Phase, Task, Then};
+use crate::core::event::{Edition, Reply, RequestId, Rewind, Submit};
+use crate::core::ready::TaskNo;
 use crate::id::TaskId;
 use crate::plan::{QueueIx, StageIx};
 use crate::record::{Past, Record, RecordKey, RewindRecord, TaskRecord};

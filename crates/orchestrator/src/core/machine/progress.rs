@@ -12,12 +12,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::event::{Action, Lease, Time};
 use super::forget::FORGET_MAX;
 use super::hosts::Gathering;
 use super::lease::{draw, reason};
-use super::ready::TaskNo;
-use super::state::{Change, Core, Gathered, Phase, Task, Then, Timer};
+use super::{Change, Core, Gathered, Phase, Task, Then, Timer};
+use crate::core::event::{Action, Lease, Time};
+use crate::core::ready::TaskNo;
 use crate::id::{Part, WorkerId};
 use crate::plan::StageIx;
 use crate::record::{Begun, Record, RecordKey, RunRecord};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::event::{Action, LeaseRef, Time};
-use super::ready::{Priority, TaskNo};
-use super::state::{Core, Held, Phase, Task};
+use super::{Core, Held, Phase, Task};
+use crate::core::event::{Action, LeaseRef, Time};
+use crate::core::ready::{Priority, TaskNo};
 use crate::id::WorkerId;
 use crate::principal::voter;
 

@@ -1,7 +1,7 @@
 //! Which event does what.
 
-use super::event::{Event, Reply, Token};
-use super::state::{Change, Core, Phase, Then, Timer};
+use super::{Change, Core, Phase, Then, Timer};
+use crate::core::event::{Event, Reply, Token};
 use crate::record::{Record, RecordKey};
 
 impl Core {
@@ -73,7 +73,7 @@ impl Core {
         }
     }
 
-    fn wake(&mut self, no: super::ready::TaskNo) {
+    fn wake(&mut self, no: crate::core::ready::TaskNo) {
         let Some(task) = self.tasks.get(&no) else {
             return;
         };

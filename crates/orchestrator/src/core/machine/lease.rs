@@ -1,11 +1,11 @@
 //! Workers, their leases, and what becomes of them.
 
 use super::accept::forget_parts;
-use super::event::{Action, Fail, Join, LeaseRef, PAUSE_REASON_MAX};
-use super::limits::{fit, truncate};
-use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Task, Then, Timer, Worker};
-use super::tag::LeaseTag;
+use super::{Change, Core, Phase, Task, Then, Timer, Worker};
+use crate::core::event::{Action, Fail, Join, LeaseRef, PAUSE_REASON_MAX};
+use crate::core::limits::{fit, truncate};
+use crate::core::ready::TaskNo;
+use crate::core::tag::LeaseTag;
 use crate::id::{TaskId, WorkerId};
 use crate::record::{Attempt, DeadRecord, Failure, Record, RecordKey};
 

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::collect::member_of;
-use super::event::{Action, Time};
-use super::ready::TaskNo;
-use super::state::{Core, Phase, Routing, Timer};
-use super::view::HostStatus;
+use super::{Core, Phase, Routing, Timer};
 use crate::collector::{
     Do, HostJoin, Judged, PARTITIONS, PartitionRef, Strategy, ToHost, Verdict, Verdicts, keeper,
     partition_of,
 };
+use crate::core::event::{Action, Time};
+use crate::core::ready::TaskNo;
+use crate::core::view::HostStatus;
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
@@ -361,7 +361,7 @@ impl Core {
 
     /// Messages that a collector holds, in the order in which they came.
     fn held_by(&self, stage: StageIx) -> Vec<TaskNo> {
-        let held = |task: &&super::state::Task| task.stage == stage && task.phase == Phase::Held;
+        let held = |task: &&super::Task| task.stage == stage && task.phase == Phase::Held;
         let mut held: Vec<TaskNo> = self.tasks.values().filter(held).map(|t| t.no).collect();
         held.sort_unstable();
         held

@@ -1,8 +1,8 @@
 //! An operator stops live tasks.
 
-use super::event::{Reply, RequestId, Target};
-use super::ready::TaskNo;
-use super::state::{Core, Phase, Task, Then};
+use super::{Core, Phase, Task, Then};
+use crate::core::event::{Reply, RequestId, Target};
+use crate::core::ready::TaskNo;
 use crate::record::TaskRecord;
 
 /// Why a cancelled task is in the dead-letter queue.

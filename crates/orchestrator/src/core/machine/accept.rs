@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::event::{Action, Complete, LeaseRef, Output, Timing};
 use super::lease::reason;
-use super::limits::{excess, excess_of_part};
 use super::progress::forget_run;
-use super::ready::TaskNo;
-use super::state::{Change, Core, Phase, Task, Then};
+use super::{Change, Core, Phase, Task, Then};
+use crate::core::event::{Action, Complete, LeaseRef, Output, Timing};
+use crate::core::limits::{excess, excess_of_part};
+use crate::core::ready::TaskNo;
 use crate::id::{Part, TaskId};
 use crate::message::{Message, tasks_of};
 use crate::origin::{self, Origins};

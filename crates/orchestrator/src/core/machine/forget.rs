@@ -1,6 +1,6 @@
 //! Marks of finished work that nobody asks for any more.
 
-use super::state::{Change, Core, Then};
+use super::{Change, Core, Then};
 use crate::id::TaskId;
 use crate::plan::StageIx;
 use crate::record::RecordKey;

@@ -1,31 +1,60 @@
 //! The core's state, how it begins, and how it goes from event to event.
 
+mod accept;
+mod append;
+mod apply;
+mod blocks;
+mod cancel;
+#[cfg(debug_assertions)]
+mod check;
+mod collect;
+mod counts;
+mod dead;
+mod deadline;
+mod forget;
+mod handle;
+mod hedge;
+mod hosts;
+mod late;
+mod lease;
+mod marks;
+mod past;
+mod phase;
+mod progress;
+mod rewind;
+mod schedule;
+mod sequence;
+mod submit;
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use proofmill_bus::{Expect, Seq};
+use proofmill_bus::Seq;
 
-use super::counts::Counted;
-use super::deadline::Slot;
+pub use self::apply::ReplayError;
+pub use self::collect::{GROUP_MAX, KEY_MAX};
+use self::counts::Counted;
+use self::deadline::Slot;
+use self::hedge::History;
+use self::hosts::{Gathering, Host};
+use self::marks::Finished;
+pub use self::past::HistoryOptions;
+use self::past::{Chronicle, Ending};
+use self::progress::Unrecorded;
+use self::rewind::Rewinding;
+use self::sequence::Emission;
+use super::change::Change;
 use super::event::{
     Action, Event, Now, Reply, RequestId, Settled, Submit, Target, Time, Timing, Token,
 };
-use super::hedge::History;
-use super::hosts::{Gathering, Host};
-use super::marks::Finished;
-use super::past::{Chronicle, Ending, HistoryOptions};
-use super::progress::Unrecorded;
 use super::ready::{BlockCount, Class, Priority, ReadyQueue, TaskNo};
-use super::rewind::Rewinding;
-use super::sequence::Emission;
 use super::tag::{LEASE_KEY_BYTES, LeaseKey, LeaseTag};
 use super::view::Counters;
 use crate::collector::PartitionRef;
 use crate::id::{Part, TaskId, WorkerId};
 use crate::plan::{Needs, Plan, QueueIx, StageIx, StageKind};
-use crate::record::{
-    Attempt, Begun, DeadRecord, PartRecord, Record, RecordKey, RewindRecord, TaskRecord,
-};
+use crate::record::{Attempt, Begun, DeadRecord, PartRecord, RecordKey, RewindRecord, TaskRecord};
 
 /// Settings of a core that no workflow file holds.
 #[derive(Clone, Default)]
@@ -67,146 +96,146 @@ pub enum Routing {
 
 /// The state machine. See the [module](super).
 pub struct Core {
-    pub(super) plan: Arc<Plan>,
-    pub(super) options: CoreOptions,
-    pub(super) leads: Vec<bool>,
-    pub(super) stage_ix: HashMap<Arc<str>, StageIx>,
-    pub(super) groups: Vec<Arc<str>>,
-    pub(super) now: Now,
-    pub(super) started: bool,
-    pub(super) draining: bool,
-    pub(super) adopting_until: Option<Time>,
-    pub(super) next_no: u64,
-    pub(super) next_token: u64,
-    pub(super) applied: Seq,
+    plan: Arc<Plan>,
+    options: CoreOptions,
+    leads: Vec<bool>,
+    stage_ix: HashMap<Arc<str>, StageIx>,
+    groups: Vec<Arc<str>>,
+    now: Now,
+    started: bool,
+    draining: bool,
+    adopting_until: Option<Time>,
+    next_no: u64,
+    next_token: u64,
+    applied: Seq,
     /// Records that could not be applied: their keys, and why.
-    pub(super) set_aside: Vec<(String, String)>,
+    set_aside: Vec<(String, String)>,
     /// Set from [`Core::start`] on.
-    pub(super) lease_key: Option<LeaseKey>,
-    pub(super) tasks: HashMap<TaskNo, Task>,
-    pub(super) by_id: HashMap<TaskId, TaskNo>,
-    pub(super) finished: Vec<Finished>,
-    pub(super) dead: BTreeMap<TaskId, (DeadRecord, Seq)>,
+    lease_key: Option<LeaseKey>,
+    tasks: HashMap<TaskNo, Task>,
+    by_id: HashMap<TaskId, TaskNo>,
+    finished: Vec<Finished>,
+    dead: BTreeMap<TaskId, (DeadRecord, Seq)>,
     /// Dead letters about which a decision is on its way to the log.
-    pub(super) deciding: BTreeSet<TaskId>,
+    deciding: BTreeSet<TaskId>,
     /// By worker group.
-    pub(super) ready: Vec<ReadyQueue>,
+    ready: Vec<ReadyQueue>,
     /// By worker group: claimable tasks that not every worker of their class may have, see
     /// [`Task::is_begun`].
-    pub(super) begun: Vec<BTreeSet<Priority>>,
+    begun: Vec<BTreeSet<Priority>>,
     /// By stage, as are those that follow: live tasks,
-    pub(super) present: Vec<BlockCount>,
+    present: Vec<BlockCount>,
     /// those that count against Q_max,
-    pub(super) waiting: Vec<BlockCount>,
+    waiting: Vec<BlockCount>,
     /// those on their way to the log,
-    pub(super) incoming: Vec<BlockCount>,
+    incoming: Vec<BlockCount>,
     /// those that workers have,
-    pub(super) leased: Vec<BlockCount>,
+    leased: Vec<BlockCount>,
     /// those that may be hedged, by the start of their oldest lease,
-    pub(super) hedgeable: Vec<BTreeSet<(Time, TaskNo)>>,
+    hedgeable: Vec<BTreeSet<(Time, TaskNo)>>,
     /// how long the latest runs took, where hedging asks for it,
-    pub(super) history: Vec<History>,
+    history: Vec<History>,
     /// when hedging is looked at again,
-    pub(super) hedge_due: Vec<Option<Time>>,
+    hedge_due: Vec<Option<Time>>,
     /// those that collectors hold,
-    pub(super) held: Vec<usize>,
+    held: Vec<usize>,
     /// and dead letters.
-    pub(super) buried: Vec<usize>,
+    buried: Vec<usize>,
     /// Live tasks that neither wait for a lower block nor are held by a collector.
-    pub(super) moving: usize,
+    moving: usize,
     /// By queue: the stages that write it.
-    pub(super) writers: Vec<Vec<StageIx>>,
+    writers: Vec<Vec<StageIx>>,
     classes: Vec<Option<(usize, Class)>>,
-    pub(super) workers: BTreeMap<WorkerId, Worker>,
+    workers: BTreeMap<WorkerId, Worker>,
     /// By worker group: those with room for another assignment.
-    pub(super) free: Vec<BTreeSet<WorkerId>>,
-    pub(super) next_batch: u64,
-    pub(super) timers: BTreeSet<(Time, Timer)>,
-    pub(super) pending: BTreeMap<Token, Pending>,
-    pub(super) collectors: Vec<Option<Collector>>,
+    free: Vec<BTreeSet<WorkerId>>,
+    next_batch: u64,
+    timers: BTreeSet<(Time, Timer)>,
+    pending: BTreeMap<Token, Pending>,
+    collectors: Vec<Option<Collector>>,
     /// Processes that keep partitions of collectors.
-    pub(super) hosts: BTreeMap<WorkerId, Host>,
-    pub(super) next_epoch: u64,
+    hosts: BTreeMap<WorkerId, Host>,
+    next_epoch: u64,
     /// Partitions that are to be begun anew.
-    pub(super) spoiled: BTreeSet<PartitionRef>,
-    pub(super) cursor: u64,
+    spoiled: BTreeSet<PartitionRef>,
+    cursor: u64,
     /// The cursor, once every append on its way has been accepted.
-    pub(super) cursor_ahead: u64,
-    pub(super) emit_next: u64,
-    pub(super) emission: BTreeMap<(u64, Part), TaskNo>,
-    pub(super) emitting: VecDeque<Emission>,
-    pub(super) outdated: usize,
-    pub(super) forgetting: bool,
-    pub(super) sources: BTreeMap<Arc<str>, u64>,
+    cursor_ahead: u64,
+    emit_next: u64,
+    emission: BTreeMap<(u64, Part), TaskNo>,
+    emitting: VecDeque<Emission>,
+    outdated: usize,
+    forgetting: bool,
+    sources: BTreeMap<Arc<str>, u64>,
     /// Rewinds that are under way, as the log has them, by their source.
-    pub(super) rewinds: BTreeMap<Arc<str>, RewindRecord>,
+    rewinds: BTreeMap<Arc<str>, RewindRecord>,
     /// The same as this coordinator has them: how many of a source, and from which block on.
-    pub(super) rewinding: BTreeMap<Arc<str>, (usize, u64)>,
-    pub(super) parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submit>>,
-    pub(super) next_park: u64,
+    rewinding: BTreeMap<Arc<str>, (usize, u64)>,
+    parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submit>>,
+    next_park: u64,
     /// By first block: blocks whose deadline is counted.
-    pub(super) slots: BTreeMap<u64, Slot>,
+    slots: BTreeMap<u64, Slot>,
     /// Those that may have ended.
-    pub(super) ripe_slots: BTreeSet<u64>,
-    pub(super) blocks_met: u64,
-    pub(super) blocks_missed: u64,
+    ripe_slots: BTreeSet<u64>,
+    blocks_met: u64,
+    blocks_missed: u64,
     /// Blocks that had been emitted when their source took them back.
-    pub(super) blocks_stale: u64,
+    blocks_stale: u64,
     /// Messages that wait for an append that decides about their tasks.
-    pub(super) deferred: Vec<Submit>,
-    pub(super) counters: Vec<Counters>,
-    pub(super) actions: Vec<Action>,
+    deferred: Vec<Submit>,
+    counters: Vec<Counters>,
+    actions: Vec<Action>,
     /// Whether the log held anything at the start.
-    pub(super) reopened: bool,
-    pub(super) started_at: Time,
-    pub(super) unrecorded: Unrecorded,
-    pub(super) chronicle: Chronicle,
-    pub(super) counted: Counted,
+    reopened: bool,
+    started_at: Time,
+    unrecorded: Unrecorded,
+    chronicle: Chronicle,
+    counted: Counted,
 }
 
-pub(super) struct Task {
-    pub(super) no: TaskNo,
-    pub(super) stage: StageIx,
-    pub(super) record: Arc<TaskRecord>,
+struct Task {
+    no: TaskNo,
+    stage: StageIx,
+    record: Arc<TaskRecord>,
     /// [`TaskRecord::content`].
-    pub(super) content: [u8; 32],
-    pub(super) seq: Seq,
-    pub(super) accepted: Time,
-    pub(super) phase: Phase,
+    content: [u8; 32],
+    seq: Seq,
+    accepted: Time,
+    phase: Phase,
     /// Who has it.
-    pub(super) copies: Vec<Held>,
+    copies: Vec<Held>,
     /// Results so far, by what their workers count as, where it takes several.
-    pub(super) parts: BTreeMap<Arc<str>, PartRecord>,
+    parts: BTreeMap<Arc<str>, PartRecord>,
     /// How many workers should have it, or have completed it.
-    pub(super) wanted: usize,
+    wanted: usize,
     /// Results that complete it.
-    pub(super) accept: usize,
+    accept: usize,
     /// Attempts that may fail before no other is made.
-    pub(super) attempts_max: u32,
-    pub(super) hedges: bool,
-    pub(super) attempts: Vec<Attempt>,
+    attempts_max: u32,
+    hedges: bool,
+    attempts: Vec<Attempt>,
     /// Who runs it, where workers do.
-    pub(super) class: Option<(usize, Class)>,
+    class: Option<(usize, Class)>,
     /// Workers that have ended an attempt by their own word, and which.
-    pub(super) reported: Vec<(WorkerId, u32)>,
+    reported: Vec<(WorkerId, u32)>,
     /// The key of the group that it is held in.
-    pub(super) key: Option<Arc<str>>,
+    key: Option<Arc<str>>,
     /// Whether the attempt that is being recorded as failed is followed by another without a wait.
-    pub(super) at_once: bool,
+    at_once: bool,
     /// Attempts that had begun before a restart, and whose workers have not been heard of since.
-    pub(super) lost: Vec<Begun>,
+    lost: Vec<Begun>,
     /// When a retry was due before a restart, milliseconds since 1970-01-01 UTC.
-    pub(super) retry_at_ms: Option<u64>,
+    retry_at_ms: Option<u64>,
     /// Whether the log holds a record of its attempts, or is about to.
-    pub(super) run_recorded: bool,
+    run_recorded: bool,
     /// Whether it was in the log at the start.
-    pub(super) replayed: bool,
+    replayed: bool,
     /// What is known of its end before that is recorded.
-    pub(super) ending: Ending,
+    ending: Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+enum Phase {
     /// Just applied, or between two phases.
     New,
     /// Claimable; where several workers are to have it, some may already.
@@ -228,56 +257,56 @@ pub(super) enum Phase {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) worker: WorkerId,
+struct Held {
+    worker: WorkerId,
     /// What the worker counts as: no other copy's may.
-    pub(super) name: Arc<str>,
-    pub(super) attempt: u32,
-    pub(super) tag: LeaseTag,
-    pub(super) batch: u64,
-    pub(super) expires: Time,
-    pub(super) since: Time,
+    name: Arc<str>,
+    attempt: u32,
+    tag: LeaseTag,
+    batch: u64,
+    expires: Time,
+    since: Time,
     /// As `since`, in milliseconds since 1970-01-01 UTC.
-    pub(super) since_wall_ms: u64,
+    since_wall_ms: u64,
 }
 
-pub(super) struct Worker {
-    pub(super) group: usize,
-    pub(super) labels: BTreeSet<String>,
-    pub(super) memory: u64,
-    pub(super) slots: usize,
-    pub(super) retired: bool,
+struct Worker {
+    group: usize,
+    labels: BTreeSet<String>,
+    memory: u64,
+    slots: usize,
+    retired: bool,
     /// Reason for which the worker takes no tasks for now; `None` if it takes them.
-    pub(super) paused: Option<Arc<str>>,
-    pub(super) batches: BTreeMap<u64, BTreeSet<TaskNo>>,
-    pub(super) heard: Time,
-    pub(super) last_used: u64,
+    paused: Option<Arc<str>>,
+    batches: BTreeMap<u64, BTreeSet<TaskNo>>,
+    heard: Time,
+    last_used: u64,
 }
 
-pub(super) struct Collector {
-    pub(super) gathering: Gathering,
+struct Collector {
+    gathering: Gathering,
     /// Keys of the groups that fired, with the last block of each.
-    pub(super) fired: HashMap<Part, u64>,
-    pub(super) fired_by_last: BTreeMap<u64, BTreeSet<Part>>,
+    fired: HashMap<Part, u64>,
+    fired_by_last: BTreeMap<u64, BTreeSet<Part>>,
     /// By the key of their group: the messages held.
-    pub(super) held: BTreeMap<Arc<str>, BTreeSet<TaskNo>>,
-    pub(super) deadlines: BTreeMap<Arc<str>, Time>,
+    held: BTreeMap<Arc<str>, BTreeSet<TaskNo>>,
+    deadlines: BTreeMap<Arc<str>, Time>,
     /// The groups that are gathered and whose time is limited.
-    pub(super) began: BTreeMap<Part, Gathered>,
+    began: BTreeMap<Part, Gathered>,
 }
 
 /// Since when a group is gathered.
-pub(super) struct Gathered {
+struct Gathered {
     /// Milliseconds since 1970-01-01 UTC.
-    pub(super) since_ms: u64,
+    since_ms: u64,
     /// When its time is up, once that is known; after a restart it is not yet.
-    pub(super) due: Option<Time>,
+    due: Option<Time>,
     /// Whether the log holds this, or is about to.
-    pub(super) recorded: bool,
+    recorded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Timer {
+enum Timer {
     /// Of the task, in this assignment.
     Lease(TaskNo, u64),
     Wake(TaskNo),
@@ -295,22 +324,13 @@ pub(super) enum Timer {
     Counts,
 }
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are puts, and none lives long"
-)]
-pub(super) enum Change {
-    Put { record: Record, expect: Expect },
-    Delete,
-}
-
-pub(super) struct Pending {
-    pub(super) changes: Vec<(RecordKey, Change)>,
-    pub(super) then: Then,
+struct Pending {
+    changes: Vec<(RecordKey, Change)>,
+    then: Then,
 }
 
 /// What an acceptance leads to besides the changes of the records themselves.
-pub(super) enum Then {
+enum Then {
     Nothing,
     Reply {
         request: RequestId,
@@ -514,11 +534,11 @@ impl Core {
         self.arm_counts();
     }
 
-    pub(super) fn stage_of(&self, id: &TaskId) -> Option<StageIx> {
+    fn stage_of(&self, id: &TaskId) -> Option<StageIx> {
         self.stage_ix.get(&id.stage).copied()
     }
 
-    pub(super) fn accepted(&mut self, token: Token, seq: Seq) {
+    fn accepted(&mut self, token: Token, seq: Seq) {
         let Some(pending) = self.pending.remove(&token) else {
             return;
         };
@@ -565,7 +585,7 @@ impl Core {
         self.resume_deferred();
     }
 
-    pub(super) fn reply(&mut self, request: RequestId, after: Seq, reply: Reply) {
+    fn reply(&mut self, request: RequestId, after: Seq, reply: Reply) {
         self.actions.push(Action::Reply {
             request,
             after,
@@ -583,7 +603,7 @@ impl Core {
     }
 
     /// A task begins its life at its stage.
-    pub(super) fn enter(&mut self, no: TaskNo) {
+    fn enter(&mut self, no: TaskNo) {
         if !self.started {
             return;
         }
@@ -612,7 +632,7 @@ impl Core {
     }
 
     /// The worker group and class of a task of `stage` with these needs.
-    pub(super) fn class_of(&self, stage: StageIx, needs: Option<&Needs>) -> Option<(usize, Class)> {
+    fn class_of(&self, stage: StageIx, needs: Option<&Needs>) -> Option<(usize, Class)> {
         let (group, class) = self.classes[stage.0].as_ref()?;
         let class = match needs {
             Some(needs) if *needs != class.1 => Arc::new((stage, needs.clone())),
@@ -641,27 +661,9 @@ impl Collector {
     }
 
     /// A group has been emitted, or will have been once that is in the log.
-    pub(super) fn note_fired(&mut self, key: &Part, last: u64) {
+    fn note_fired(&mut self, key: &Part, last: u64) {
         self.fired.insert(key.clone(), last);
         let keys = self.fired_by_last.entry(last).or_default();
         keys.insert(key.clone());
-    }
-}
-
-// === impl Change ===
-
-impl Change {
-    pub(super) fn put(record: Record) -> Self {
-        Self::Put {
-            record,
-            expect: Expect::Any,
-        }
-    }
-
-    pub(super) fn put_new(record: Record) -> Self {
-        Self::Put {
-            record,
-            expect: Expect::Absent,
-        }
     }
 }
