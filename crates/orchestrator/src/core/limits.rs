@@ -14,6 +14,12 @@ pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
 /// Records that an append may get beside those that it is for: its part of the history, and counters.
 pub(super) const BESIDE_MAX: usize = 8;
 
+/// Records removed in one append, at most: a batch of the log is bounded.
+pub(super) const FORGET_MAX: usize = 500;
+
+/// Bytes of a reason in a dead letter, at most.
+pub(super) const REASON_MAX: usize = 8 * 1024;
+
 /// Records that an append is for, at most.
 const CHANGES_MAX: usize = MAX_BATCH_OPS - BESIDE_MAX;
 

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::lease::reason;
-use super::progress::forget_run;
-use super::{Change, Core, Phase, Task, Then};
+use super::fail::reason;
+use super::task::forget_parts;
+use super::{Core, Then};
+use crate::core::change::Change;
 use crate::core::event::{Action, Complete, LeaseRef, Output, Timing};
 use crate::core::limits::{excess, excess_of_part};
-use crate::core::ready::TaskNo;
-use crate::id::{Part, TaskId};
+use crate::core::tasks::{Held, Phase, TaskNo};
+use crate::id::Part;
 use crate::message::{Message, tasks_of};
 use crate::origin::{self, Origins};
 use crate::payload::Payload;
@@ -24,29 +25,29 @@ impl Core {
     /// a task takes one, the first wins, whoever brings it; where it takes several, they are of
     /// workers that differ, and so do their users.
     pub(super) fn complete(&mut self, complete: Complete) {
-        self.heard_from(&complete.worker);
+        self.workers.hear(&complete.worker, self.now.mono);
         let task = self.leased_task(&complete.worker, &complete.lease);
-        if task.is_some_and(|task| task.phase == Phase::Finishing) {
+        if task.is_some_and(|task| task.phase() == Phase::Finishing) {
             // A result is being recorded, this one perhaps: whoever waits hears when it is.
             return;
         }
-        let task = task.filter(|task| self.plan.stage(task.stage).dispatcher().is_some());
+        let task = task.filter(|task| self.plan.stage(task.stage()).dispatcher().is_some());
         let Some(task) = task else {
             self.refuse(complete.worker, complete.lease);
             return;
         };
-        let no = task.no;
+        let no = task.no();
         // Its members would leave under names of the worker's choice.
         let is_group = |output: &Output| matches!(output.payload, Payload::Group { .. });
         if complete.outputs.iter().any(is_group) {
             self.result_is_wrong(no, &complete, "it is a group, which only collectors make");
             return;
         }
-        if task.accept > 1 {
+        if task.accept() > 1 {
             self.complete_part(no, complete);
             return;
         }
-        let (stage, record) = (task.stage, task.record.clone());
+        let (stage, record) = (task.stage(), task.record().clone());
         let mut elements = BTreeSet::new();
         let mut messages = Vec::with_capacity(complete.outputs.len());
         for output in &complete.outputs {
@@ -68,18 +69,16 @@ impl Core {
     /// One of the results that a task takes. Those before the last are recorded, so that they
     /// outlive the coordinator.
     fn complete_part(&mut self, no: TaskNo, complete: Complete) {
-        let task = &self.tasks[&no];
-        let held = task
-            .copies
-            .iter()
-            .find(|held| held.worker == complete.worker);
-        let name = match held {
-            Some(held) => Some(held.name.clone()),
-            None => self.name_of(task.stage, &complete.worker),
+        let task = &self.tasks[no];
+        let mut copies = task.copies().iter();
+        let name = match copies.find(|held| *held.worker() == complete.worker) {
+            Some(held) => Some(held.name().clone()),
+            None => self.name_of(task.stage(), &complete.worker),
         };
         let voted = |part: &PartRecord| voter(&part.worker) == voter(&complete.worker);
-        let counts =
-            |name: &Arc<str>| !task.parts.contains_key(name) && !task.parts.values().any(voted);
+        let counts = |name: &Arc<str>| {
+            !task.results().contains_key(name) && !task.results().values().any(voted)
+        };
         let name = name.filter(counts);
         // Another worker may have begun under the same name: this result is the earlier.
         let Some(name) = name else {
@@ -94,7 +93,7 @@ impl Core {
                 return;
             }
         };
-        let (stage, record) = (task.stage, task.record.clone());
+        let (stage, record) = (task.stage(), task.record().clone());
         let part = PartRecord {
             name: name.clone(),
             worker: complete.worker.clone(),
@@ -107,8 +106,8 @@ impl Core {
             self.result_is_wrong(no, &complete, &why);
             return;
         }
-        if task.parts.len() + 1 == task.accept {
-            let mut parts: Vec<&PartRecord> = task.parts.values().chain([&part]).collect();
+        if task.results().len() + 1 == task.accept() {
+            let mut parts: Vec<&PartRecord> = task.results().values().chain([&part]).collect();
             parts.sort_by(|a, b| a.name.cmp(&b.name));
             let grouping = self.agreed(stage, &parts);
             let members = parts
@@ -123,26 +122,22 @@ impl Core {
             return;
         }
         let lease_time = self.run_time(no, &complete);
-        self.history[stage.0].note(lease_time);
-        let holders: Vec<_> = self.tasks[&no]
-            .copies
-            .iter()
-            .filter(|held| held.name == name)
-            .map(|held| (held.worker.clone(), held.attempt, held.tag))
-            .collect();
-        for (worker, attempt, tag) in holders {
-            self.end_copy(no, &worker);
-            if worker != complete.worker || attempt != complete.lease.attempt {
-                let task = complete.lease.task.clone();
-                let lease = LeaseRef { task, attempt, tag };
-                self.actions.push(Action::Cancel { worker, lease });
+        self.speculation.note_run(stage, lease_time);
+        let copies = self.tasks[no].copies().iter();
+        let of_name = copies.filter(|held| *held.name() == name);
+        let holders: Vec<Held> = of_name.cloned().collect();
+        for held in holders {
+            self.end_copy(no, held.worker());
+            let is_this =
+                *held.worker() == complete.worker && held.attempt() == complete.lease.attempt;
+            if !is_this {
+                self.cancel_copy(&held, &complete.lease.task);
             }
         }
-        self.note_reported(no, &complete.worker, &complete.lease);
+        let attempt = complete.lease.attempt;
+        self.tasks.note_reported(no, &complete.worker, attempt);
         // Known from now on: the same result again is none.
-        self.update(no, |task| {
-            task.parts.insert(name.clone(), part.clone());
-        });
+        self.tasks.add_result(no, part.clone());
         self.rest(no);
         let key = RecordKey::Part(record.id.clone(), Part::from_text(&name));
         self.append(
@@ -154,8 +149,8 @@ impl Core {
     /// Completes a task: `messages` go on, and whoever else has it is told to stop.
     fn finish(&mut self, no: TaskNo, stage: StageIx, complete: &Complete, messages: &[Message]) {
         self.note_result(no, complete);
-        let task = &self.tasks[&no];
-        let id = task.record.id.clone();
+        let task = &self.tasks[no];
+        let id = task.record().id.clone();
         let finish = Finish::Completed {
             worker: complete.worker.clone(),
             attempt: complete.lease.attempt,
@@ -165,13 +160,13 @@ impl Core {
             (RecordKey::Task(id.clone()), Change::Delete),
         ];
         // A failed attempt may be on its way to the log, ahead of this.
-        if !task.attempts.is_empty() {
+        if !task.attempts().is_empty() {
             changes.push((RecordKey::Tries(id.clone()), Change::Delete));
         }
         changes.extend(forget_parts(task));
         let name = &self.plan.stage(stage).name;
         for message in messages {
-            let origins = origin::made_by(name, &task.record.origins, &message.payload);
+            let origins = origin::made_by(name, &task.record().origins, &message.payload);
             self.pass_on(stage, message, &origins, &mut changes);
         }
         if let Some(why) = excess(&changes) {
@@ -179,14 +174,14 @@ impl Core {
             return;
         }
         let ran = self.run_time(no, complete);
-        let longest = task.accepted.until(self.now.mono);
+        let longest = task.accepted().until(self.now.mono);
         let timing = Timing {
             waited: longest.saturating_sub(ran.unwrap_or(longest)),
             leased: ran.unwrap_or(longest),
             ran: complete.ran,
             at: self.now.mono,
         };
-        self.history[stage.0].note(ran);
+        self.speculation.note_run(stage, ran);
         self.end_copies(no, Some((&complete.worker, complete.lease.attempt)));
         self.set_phase(no, Phase::Finishing);
         self.append(
@@ -200,15 +195,13 @@ impl Core {
 
     /// For how long the lease lasted that led to the result, if it has not ended.
     fn run_time(&self, no: TaskNo, complete: &Complete) -> Option<std::time::Duration> {
-        let mut copies = self.tasks[&no].copies.iter();
-        let held = copies
-            .find(|held| held.worker == complete.worker && held.attempt == complete.lease.attempt);
-        held.map(|held| held.since.until(self.now.mono))
+        let held = self.tasks[no].copy(&complete.worker, complete.lease.attempt);
+        held.map(|held| held.since().until(self.now.mono))
     }
 
     fn refuse(&mut self, worker: crate::id::WorkerId, lease: LeaseRef) {
-        if let Some(stage) = self.stage_of(&lease.task) {
-            self.counters[stage.0].stale_results += 1;
+        if let Some(stage) = self.layout.stage_of(&lease.task) {
+            self.counts.add(stage, |of| &mut of.stale_results);
         }
         self.actions.push(Action::Cancel { worker, lease });
     }
@@ -272,8 +265,8 @@ impl Core {
             {
                 let (Ok(record) | Err((record, _))) = &task;
                 let id = record.id.clone();
-                let is_live_or_dead = self.by_id.contains_key(&id) || self.dead.contains_key(&id);
-                if is_live_or_dead || self.mark(reader, &id).is_some() {
+                let is_live_or_dead = self.tasks.contains(&id) || self.dead.contains(&id);
+                if is_live_or_dead || self.marks.get(reader, &id).is_some() {
                     continue;
                 }
                 if self.will_be_finished(reader, &id, record.last) {
@@ -313,15 +306,4 @@ fn message(
         needs: None,
         grouping,
     }
-}
-
-/// A task that ends needs its results no more, nor what is recorded of its attempts.
-pub(super) fn forget_parts(task: &Task) -> impl Iterator<Item = (RecordKey, Change)> {
-    let id: TaskId = task.record.id.clone();
-    let names = task.parts.keys();
-    let parts = names.map(move |name| {
-        let key = RecordKey::Part(id.clone(), Part::from_text(name));
-        (key, Change::Delete)
-    });
-    parts.chain(forget_run(task))
 }

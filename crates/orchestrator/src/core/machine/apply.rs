@@ -1,21 +1,16 @@
 //! How records of the log change the state.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use bytes::Bytes;
 use proofmill_bus::Seq;
 
-use super::counts::Replayed;
-use super::marks::Mark;
-use super::past::Ending;
-use super::{Core, Gathered, Phase, Task};
-use crate::core::ready::TaskNo;
+use super::Core;
+use crate::core::counts::Replayed;
 use crate::core::tag::LeaseKey;
+use crate::core::tasks::{NewTask, Phase, TaskNo, Terms};
 use crate::id::TaskId;
 use crate::origin;
 use crate::plan::Late;
-use crate::record::{Finish, Record, RecordError, RecordKey, TaskRecord};
+use crate::record::{DeadRecord, DoneRecord, Finish, Record, RecordError, RecordKey, TaskRecord};
 
 /// The log does not fit the workflow, or is not ours.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -67,7 +62,7 @@ impl Core {
             (RecordKey::Task(id), _) | (RecordKey::Dead(id), _) => Some(id),
             _ => None,
         };
-        if let Some(task) = task.filter(|id| !self.stage_ix.contains_key(&id.stage)) {
+        if let Some(task) = task.filter(|id| self.layout.stage_of(id).is_none()) {
             return Err(ReplayError::NoSuchStage {
                 workflow: self.plan.workflow.to_string(),
                 stage: task.stage.to_string(),
@@ -92,133 +87,38 @@ impl Core {
     /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
     pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
         match (key, record) {
-            (RecordKey::Task(id), Record::Task(mut task)) => {
-                let stage = self.stage_of(id)?;
-                self.mend_origins(&mut task);
-                if self.by_id.contains_key(id) || self.is_finished(stage, id, task.last) {
-                    return None;
-                }
-                let no = TaskNo(self.next_no);
-                self.next_no += 1;
-                self.by_id.insert(id.clone(), no);
-                let class = self.class_of(stage, task.needs.as_ref());
-                let dispatcher = self.plan.stage(stage).dispatcher();
-                let speculation = dispatcher.map(|dispatcher| &dispatcher.speculation);
-                let wanted = speculation.map_or(1, |of| of.copies);
-                let r_max = dispatcher.map_or(0, |dispatcher| dispatcher.r_max);
-                let copies = u32::try_from(wanted).unwrap_or(u32::MAX);
-                let task = Task {
-                    class,
-                    copies: Vec::new(),
-                    parts: BTreeMap::new(),
-                    wanted,
-                    accept: speculation.map_or(1, |of| of.accept),
-                    attempts_max: r_max.saturating_add(1).saturating_mul(copies),
-                    hedges: speculation.is_some_and(|of| of.hedge.is_some()),
-                    reported: Vec::new(),
-                    key: None,
-                    at_once: false,
-                    lost: Vec::new(),
-                    retry_at_ms: None,
-                    run_recorded: false,
-                    ending: Ending::default(),
-                    replayed: !self.started,
-                    no,
-                    stage,
-                    content: task.content(),
-                    record: Arc::new(task),
-                    seq,
-                    accepted: self.now.mono,
-                    phase: Phase::New,
-                    attempts: Vec::new(),
-                };
-                self.count_in_slots(&task.record, true);
-                self.tasks.insert(no, task);
-                self.present[stage.0].add(id.block);
-                self.moving += 1;
-                return Some(no);
-            }
+            (RecordKey::Task(id), Record::Task(task)) => return self.put_task(id, task, seq),
             (RecordKey::Tries(id), Record::Tries(attempts)) => {
-                let no = *self.by_id.get(id)?;
+                let no = self.tasks.no_of(id)?;
                 if self.started {
                     // The task has them already, and perhaps more.
                     self.retry_later(no);
                 } else {
-                    self.update(no, |task| task.attempts = attempts);
+                    self.tasks.replay_attempts(no, attempts);
                 }
             }
-            (RecordKey::Run(id), Record::Run(run)) => {
-                let no = *self.by_id.get(id)?;
-                // Else the task has been what it says since before it was appended.
-                if !self.started
-                    && let Some(task) = self.tasks.get_mut(&no)
-                {
-                    task.lost = run.begun;
-                    task.retry_at_ms = run.retry_at_ms;
-                    task.run_recorded = true;
-                }
+            // Else the task has been what it says since before it was appended.
+            (RecordKey::Run(id), Record::Run(run)) if !self.started => {
+                let no = self.tasks.no_of(id)?;
+                self.tasks.replay_run(no, run);
             }
-            (RecordKey::Since(stage, key), Record::Since(since_ms)) => {
-                let stage = *self.stage_ix.get(stage)?;
-                let collector = self.collectors[stage.0].as_mut()?;
-                if !self.started {
-                    let group = Gathered {
-                        since_ms,
-                        due: None,
-                        recorded: true,
-                    };
-                    collector.began.insert(key.clone(), group);
-                }
+            (RecordKey::Since(stage, key), Record::Since(since_ms)) if !self.started => {
+                let stage = self.layout.stage_named(stage)?;
+                self.collectors.replay_began(stage, key, since_ms);
             }
-            (RecordKey::Opened, Record::Opened(_)) => {}
             (RecordKey::Part(id, _), Record::Part(part)) => {
-                let no = *self.by_id.get(id)?;
-                self.update(no, |task| {
-                    task.parts.entry(part.name.clone()).or_insert(part);
-                });
+                let no = self.tasks.no_of(id)?;
+                self.tasks.add_result(no, part);
             }
-            (RecordKey::Done(id), Record::Done(done)) => {
-                let stage = self.stage_of(id)?;
-                let finished = &mut self.finished[stage.0];
-                finished
-                    .by_block
-                    .entry(id.block)
-                    .or_default()
-                    .insert(id.part.clone(), Mark::of(&done));
-                finished.newest = finished.newest.max(id.block);
-                self.count_replayed(stage, Replayed::Done(&done.finish));
-                self.note_mark(id, &done, seq);
-                if let Finish::Late { why, passed_on } = done.finish {
-                    let became = if passed_on { Late::Emit } else { Late::Skip };
-                    self.tell_late(id, why, became);
-                }
-                self.forget(id);
-                if !self.leads[stage.0] {
-                    self.note_outdated();
-                }
-            }
-            (RecordKey::Dead(id), Record::Dead(dead)) => {
-                let stage = self.stage_of(id)?;
-                self.count_replayed(stage, Replayed::Dead { late: dead.late });
-                if dead.late {
-                    self.tell_late(id, dead.reason.clone(), Late::Dead);
-                }
-                self.forget(id);
-                self.deciding.remove(id);
-                if self.dead.insert(id.clone(), (dead, seq)).is_none() {
-                    self.buried[stage.0] += 1;
-                }
-            }
+            (RecordKey::Done(id), Record::Done(done)) => self.put_done(id, done, seq),
+            (RecordKey::Dead(id), Record::Dead(dead)) => self.put_dead(id, dead),
             (RecordKey::Group(stage, key), Record::Group(group)) => {
-                let stage = *self.stage_ix.get(stage)?;
-                let collector = self.collectors[stage.0].as_mut()?;
-                collector.note_fired(key, group.last);
+                let stage = self.layout.stage_named(stage)?;
+                self.collectors.note_fired(stage, key, group.last);
             }
             (RecordKey::Cursor, Record::Cursor(next)) => {
-                self.cursor = self.cursor.max(next);
-                self.cursor_ahead = self.cursor_ahead.max(next);
-                self.emit_next = self.emit_next.max(next);
-                self.note_outdated();
+                self.sequencer.record(next);
+                self.marks.note_outdated();
             }
             // Else it is known since it was decided, and may have ended by now.
             (RecordKey::Slot(first), Record::Slot(slot)) if !self.started => {
@@ -228,21 +128,77 @@ impl Core {
                 self.lease_key = Some(LeaseKey::new(&bytes));
             }
             (RecordKey::Source(name), Record::Source(next)) => {
-                self.sources.insert(name.clone(), next);
+                self.sources.put_position(name.clone(), next);
             }
             (RecordKey::Rewind(name), Record::Rewind(rewind)) => {
-                self.rewinds.insert(name.clone(), rewind);
+                self.sources.put_rewind(name.clone(), rewind);
             }
-            (RecordKey::Past(slot), Record::Past(past)) => self.put_past(*slot, past),
-            (RecordKey::Counts(stage), Record::Counts(numbers)) => {
-                let stage = *self.stage_ix.get(stage)?;
-                self.put_counts(stage, &numbers);
+            (RecordKey::Past(slot), Record::Past(past)) => {
+                self.history.put(*slot, past, !self.started);
             }
-            (RecordKey::Totals, Record::Counts(numbers)) => self.put_totals(&numbers),
+            (RecordKey::Counts(stage), Record::Counts(numbers)) if !self.started => {
+                let stage = self.layout.stage_named(stage)?;
+                self.counts.replay_stage(stage, &numbers);
+            }
+            (RecordKey::Totals, Record::Counts(numbers)) if !self.started => {
+                self.counts.replay_totals(&numbers);
+            }
             // `Record::fits` is asked before.
             _ => {}
         }
         None
+    }
+
+    fn put_task(&mut self, id: &TaskId, mut record: TaskRecord, seq: Seq) -> Option<TaskNo> {
+        let stage = self.layout.stage_of(id)?;
+        self.mend_origins(&mut record);
+        if self.tasks.contains(id) || self.is_finished(stage, id, record.last) {
+            return None;
+        }
+        self.slots.count(&record, true);
+        Some(self.tasks.insert(NewTask {
+            class: self.layout.class_of(stage, record.needs.as_ref()),
+            terms: Terms::of(self.plan.stage(stage).dispatcher()),
+            record,
+            stage,
+            seq,
+            accepted: self.now.mono,
+            replayed: !self.started,
+        }))
+    }
+
+    fn put_done(&mut self, id: &TaskId, done: DoneRecord, seq: Seq) {
+        let Some(stage) = self.layout.stage_of(id) else {
+            return;
+        };
+        self.marks.put(stage, id, &done);
+        if !self.started {
+            self.counts.replay(stage, Replayed::Done(&done.finish));
+        }
+        self.history.note_mark(id, &done, seq);
+        if let Finish::Late { why, passed_on } = done.finish {
+            let became = if passed_on { Late::Emit } else { Late::Skip };
+            self.tell_late(id, why, became);
+        }
+        self.forget(id);
+        if !self.layout.leads_to_sequencer(stage) {
+            self.marks.note_outdated();
+        }
+    }
+
+    fn put_dead(&mut self, id: &TaskId, dead: DeadRecord) {
+        let Some(stage) = self.layout.stage_of(id) else {
+            return;
+        };
+        if !self.started {
+            self.counts
+                .replay(stage, Replayed::Dead { late: dead.late });
+        }
+        if dead.late {
+            self.tell_late(id, dead.reason.clone(), Late::Dead);
+        }
+        self.forget(id);
+        self.dead.put(stage, id, dead);
     }
 
     /// A record of a version without origins. What no stage has made was submitted as it is; what a
@@ -259,44 +215,24 @@ impl Core {
         match key {
             RecordKey::Task(id) => self.forget(id),
             RecordKey::Dead(id) => {
-                self.deciding.remove(id);
-                if let Some((dead, _)) = self.dead.remove(id)
-                    && let Some(stage) = self.stage_of(id)
-                {
-                    self.buried[stage.0] -= 1;
-                    self.note_ripe(&dead.task);
+                let stage = self.layout.stage_of(id);
+                let dead = stage.and_then(|stage| self.dead.remove(stage, id));
+                if let Some(dead) = dead {
+                    self.slots.note_ripe(&dead.task);
                 }
             }
             RecordKey::Done(id) => {
-                let Some(stage) = self.stage_of(id) else {
-                    return;
-                };
-                let finished = &mut self.finished[stage.0];
-                if let Some(parts) = finished.by_block.get_mut(&id.block) {
-                    parts.remove(&id.part);
-                    if parts.is_empty() {
-                        finished.by_block.remove(&id.block);
-                    }
+                if let Some(stage) = self.layout.stage_of(id) {
+                    self.marks.remove(stage, id);
                 }
             }
             RecordKey::Group(stage, key) => {
-                let collector = self.stage_ix.get(stage).copied();
-                let collector = collector.and_then(|ix| self.collectors[ix.0].as_mut());
-                let Some(collector) = collector else { return };
-                let Some(last) = collector.fired.remove(key) else {
-                    return;
-                };
-                if let Some(keys) = collector.fired_by_last.get_mut(&last) {
-                    keys.remove(key);
-                    if keys.is_empty() {
-                        collector.fired_by_last.remove(&last);
-                    }
+                if let Some(stage) = self.layout.stage_named(stage) {
+                    self.collectors.forget_fired(stage, key);
                 }
             }
-            RecordKey::Rewind(name) => {
-                self.rewinds.remove(name);
-            }
-            RecordKey::Past(slot) => self.delete_past(*slot),
+            RecordKey::Rewind(name) => self.sources.delete_rewind(name),
+            RecordKey::Past(slot) => self.history.delete(*slot),
             RecordKey::Counts(_)
             | RecordKey::Totals
             | RecordKey::Tries(_)
@@ -313,15 +249,13 @@ impl Core {
 
     /// Removes a live task from every index.
     fn forget(&mut self, id: &TaskId) {
-        let Some(no) = self.by_id.remove(id) else {
+        let Some(no) = self.tasks.no_of(id) else {
             return;
         };
         self.end_copies(no, None);
         self.set_phase(no, Phase::New);
-        if let Some(task) = self.tasks.remove(&no) {
-            self.present[task.stage.0].remove(id.block);
-            self.moving -= 1;
-            self.count_in_slots(&task.record, false);
+        if let Some(task) = self.tasks.remove(id) {
+            self.slots.count(task.record(), false);
         }
     }
 }

@@ -3,12 +3,13 @@
 
 use std::ops::RangeInclusive;
 
+use super::Core;
 use super::view::task_view;
-use super::{Core, Phase, Task};
 use crate::core::blocks::{
     BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep,
 };
-use crate::plan::StageKind;
+use crate::core::tasks::{Phase, Task};
+use crate::plan::{StageIx, StageKind};
 use crate::record::{Outcome, Past, TaskRecord};
 
 /// What is counted of a block.
@@ -32,7 +33,7 @@ impl Core {
     /// What became of a block.
     pub fn block(&self, block: u64) -> BlockView {
         let is_about = |task: &TaskRecord| (task.id.block..=task.last).contains(&block);
-        let live = self.tasks.values().filter(|task| is_about(&task.record));
+        let live = self.tasks.iter().filter(|task| is_about(task.record()));
         let mut live: Vec<LiveStep> = live
             .map(|task| LiveStep {
                 task: task_view(task),
@@ -61,8 +62,8 @@ impl Core {
             past,
             sources: self
                 .sources
-                .iter()
-                .map(|(name, next)| (name.clone(), *next))
+                .positions()
+                .map(|(name, next)| (name.clone(), next))
                 .collect(),
         }
     }
@@ -82,7 +83,7 @@ impl Core {
         BlockSummary {
             block,
             state: self.state_of(block, tally, marked),
-            deadline: match self.is_missed(block) {
+            deadline: match self.slots.is_missed(block) {
                 Some(true) => Some(DeadlineState::Missed),
                 Some(false) => Some(DeadlineState::Running),
                 None => tally.deadline,
@@ -96,12 +97,12 @@ impl Core {
 
     fn tally(&self, blocks: &RangeInclusive<u64>) -> Vec<Tally> {
         let mut tallies = vec![Tally::default(); count(blocks)];
-        for task in self.tasks.values() {
-            let (first, last) = (task.record.id.block, task.record.last);
+        for task in self.tasks.iter() {
+            let (first, last) = (task.record().id.block, task.record().last);
             for tally in within(&mut tallies, blocks, first, last) {
                 tally.live += 1;
-                tally.leased += usize::from(!task.copies.is_empty());
-                tally.note_time(task.record.at_ms);
+                tally.leased += usize::from(!task.copies().is_empty());
+                tally.note_time(task.record().at_ms);
             }
         }
         for dead in self.dead_letters() {
@@ -122,11 +123,10 @@ impl Core {
     /// Whether there is a mark of something finished of each block.
     fn marked(&self, blocks: &RangeInclusive<u64>) -> Vec<bool> {
         let mut marked = vec![false; count(blocks)];
-        for finished in &self.finished {
-            for (first, parts) in finished.by_block.range(..=*blocks.end()) {
-                let last = parts.values().map(|mark| mark.last).max();
-                within(&mut marked, blocks, *first, last.unwrap_or(*first))
-                    .for_each(|it| *it = true);
+        for stage in (0..self.layout.stages()).map(StageIx) {
+            let marks = self.marks.up_to(stage, *blocks.end());
+            for (first, _, mark) in marks {
+                within(&mut marked, blocks, first, mark.last()).for_each(|it| *it = true);
             }
         }
         marked
@@ -137,7 +137,9 @@ impl Core {
         let start = sequencer.map_or(0, |(_, start)| start);
         let is_known = tally.ended || tally.skipped || tally.dropped || tally.emission || marked;
         let retain = self.plan.retain_blocks;
-        let mut newest = self.finished.iter().map(|finished| finished.newest);
+        let mut stages = (0..self.layout.stages()).map(StageIx);
+        let mut newest =
+            || stages.any(|stage| block < self.marks.newest(stage).saturating_sub(retain));
         if tally.dead > 0 {
             BlockState::Dead
         } else if tally.leased > 0 {
@@ -146,7 +148,7 @@ impl Core {
             BlockState::Waiting
         } else if block < start && !is_known {
             BlockState::BeforeStart
-        } else if sequencer.is_some() && block < self.cursor {
+        } else if sequencer.is_some() && block < self.sequencer.cursor() {
             BlockState::Emitted
         } else if tally.dropped {
             BlockState::Dropped
@@ -156,8 +158,7 @@ impl Core {
             BlockState::Finished
         } else if tally.taken_back {
             BlockState::TakenBack
-        } else if sequencer.is_none() && newest.any(|newest| block < newest.saturating_sub(retain))
-        {
+        } else if sequencer.is_none() && newest() {
             BlockState::Forgotten
         } else {
             BlockState::NeverSeen
@@ -166,23 +167,23 @@ impl Core {
 
     /// What has to happen before a live task goes on.
     fn waits_for(&self, task: &Task) -> String {
-        match &task.phase {
+        match task.phase() {
             Phase::New | Phase::Recording | Phase::Finishing => "its record in the log".to_owned(),
             Phase::Leased => workers(task),
-            Phase::Ready if !task.copies.is_empty() => workers(task),
+            Phase::Ready if !task.copies().is_empty() => workers(task),
             Phase::Ready => self.ready_waits_for(task),
             Phase::Delayed { until } => {
-                let left = self.now.mono.until(*until).as_secs_f64();
-                match task.attempts.len() {
+                let left = self.now.mono.until(until).as_secs_f64();
+                match task.attempts().len() {
                     0 => format!("its turn, in {left:.1} s"),
                     failed => format!("its next attempt, in {left:.1} s, after {failed} failed"),
                 }
             }
-            Phase::Held => match &task.key {
+            Phase::Held => match self.collectors.key_of(task.stage(), task.no()) {
                 Some(key) => format!("the other messages of group {key:?}"),
                 None => "its collector's word".to_owned(),
             },
-            Phase::Queued => format!("block {}, the next to be emitted", self.emit_next),
+            Phase::Queued => format!("block {}, the next to be emitted", self.sequencer.next()),
             Phase::Emitting => "the sinks, which have not all confirmed it".to_owned(),
         }
     }
@@ -194,8 +195,8 @@ impl Core {
         if self.adopting_until.is_some() {
             return "the workers of before the restart to be heard of".to_owned();
         }
-        let stage = self.plan.stage(task.stage);
-        let block = task.record.id.block;
+        let stage = self.plan.stage(task.stage());
+        let block = task.record().id.block;
         let full = stage.outputs.iter();
         if let Some(queue) = full
             .copied()
@@ -203,11 +204,12 @@ impl Core {
         {
             return format!("room in queue {:?}", self.plan.queue(queue).name);
         }
-        let (Some((group, class)), StageKind::Dispatcher(plan)) = (&task.class, &stage.kind) else {
+        let (Some((group, class)), StageKind::Dispatcher(plan)) = (task.class(), &stage.kind)
+        else {
             return "its turn".to_owned();
         };
-        let mut suitable = self.workers.values().filter(|worker| {
-            worker.group == *group && class.1.met_by(&worker.labels, worker.memory)
+        let mut suitable = self.workers.iter().filter(|(_, worker)| {
+            worker.group() == group && class.1.met_by(worker.labels(), worker.memory())
         });
         let name = &plan.group;
         match suitable.next() {
@@ -218,8 +220,8 @@ impl Core {
 }
 
 fn workers(task: &Task) -> String {
-    let held = task.copies.iter();
-    let names: Vec<&str> = held.map(|held| &*held.worker).collect();
+    let held = task.copies().iter();
+    let names: Vec<&str> = held.map(|held| &**held.worker()).collect();
     format!("its result, from {}", names.join(", "))
 }
 

@@ -1,8 +1,8 @@
 //! An operator stops live tasks.
 
-use super::{Core, Phase, Task, Then};
+use super::{Core, Then};
 use crate::core::event::{Reply, RequestId, Target};
-use crate::core::ready::TaskNo;
+use crate::core::tasks::{Task, TaskNo};
 use crate::record::TaskRecord;
 
 /// Why a cancelled task is in the dead-letter queue.
@@ -27,22 +27,17 @@ impl Core {
         rounds: u32,
     ) {
         let mut chosen: Vec<TaskNo> = match &target {
-            Target::Task(id) => self.by_id.get(id).copied().into_iter().collect(),
-            _ => {
-                let live = self.tasks.values();
-                let meant = live.filter(|task| target.means(&task.record));
-                meant.map(|task| task.no).collect()
-            }
+            Target::Task(id) => self.tasks.no_of(id).into_iter().collect(),
+            _ => self.tasks.select(|task| target.means(task.record())),
         };
-        chosen.retain(|no| self.tasks.get(no).is_some_and(Task::is_cancellable));
-        chosen.sort_unstable();
+        chosen.retain(|no| self.tasks.get(*no).is_some_and(Task::is_cancellable));
         for no in &chosen {
-            let stage = self.tasks[no].stage;
-            self.counters[stage.0].cancelled += 1;
+            let stage = self.tasks[*no].stage();
+            self.counts.add(stage, |of| &mut of.cancelled);
             self.stop_task(*no, REASON);
         }
         let found = found || !chosen.is_empty();
-        if rounds > 0 && !self.pending.is_empty() {
+        if rounds > 0 && !self.appends.is_empty() {
             let rounds = rounds - 1;
             let again = Then::Cancel {
                 request,
@@ -63,10 +58,10 @@ impl Core {
 
     /// Moves a live task to the dead-letter queue, wherever it is.
     pub(super) fn stop_task(&mut self, no: TaskNo, reason: &str) {
-        let Some(task) = self.tasks.get(&no) else {
+        let Some(task) = self.tasks.get(no) else {
             return;
         };
-        let attempts = task.attempts.clone();
+        let attempts = task.attempts().to_vec();
         self.forget_member(no);
         self.bury(no, reason.to_owned(), attempts);
     }
@@ -81,14 +76,5 @@ impl Target {
             Self::Block(block) => (task.id.block..=task.last).contains(block),
             Self::All => true,
         }
-    }
-}
-
-// === impl Task ===
-
-impl Task {
-    /// Whether it can still be stopped: it has not ended, and the sink has not been given it.
-    pub(super) fn is_cancellable(&self) -> bool {
-        !matches!(self.phase, Phase::Finishing | Phase::Emitting)
     }
 }

@@ -1,6 +1,7 @@
 //! What an operator does with dead letters.
 
-use super::{Change, Core, Then};
+use super::{Core, Then};
+use crate::core::change::Change;
 use crate::core::event::{Reply, RequestId};
 use crate::id::TaskId;
 use crate::plan::{Late, StageIx};
@@ -36,7 +37,7 @@ impl Core {
             changes.push((RecordKey::Task(id.clone()), put));
             Reply::Accepted
         };
-        self.deciding.insert(id.clone());
+        self.dead.decide(id.clone());
         self.append(changes, Then::Reply { request, reply });
     }
 
@@ -45,7 +46,7 @@ impl Core {
             self.reply_in_turn(request, Reply::NotFound);
             return;
         };
-        let attempts = self.dead.get(id).map(|(dead, _)| &dead.attempts[..]);
+        let attempts = self.dead.get(id).map(|dead| &dead.attempts[..]);
         let done = self.done_record(Finish::Dropped, &task, attempts.unwrap_or_default());
         let changes = vec![
             (RecordKey::Dead(id.clone()), Change::Delete),
@@ -54,7 +55,7 @@ impl Core {
                 Change::put_new(Record::Done(done)),
             ),
         ];
-        self.deciding.insert(id.clone());
+        self.dead.decide(id.clone());
         self.append(
             changes,
             Then::Reply {
@@ -67,7 +68,7 @@ impl Core {
     /// Why a retry would not help a dead letter that came too late, if it is one: its group has left
     /// without it.
     fn is_too_late(&self, id: &TaskId, task: &TaskRecord, stage: StageIx) -> Option<String> {
-        let (dead, _) = self.dead.get(id).filter(|(dead, _)| dead.late)?;
+        let dead = self.dead.get(id).filter(|dead| dead.late)?;
         let becomes = self.plan.stage(stage).collector().map(|plan| plan.late)?;
         let remedy = if self.will_be_finished(stage, id, task.last) {
             "what it carries is shown by `proofmill dlq show`; drop it".to_owned()
@@ -88,15 +89,15 @@ impl Core {
 
     /// The task of a dead letter about which no decision is on its way to the log.
     fn decidable(&self, id: &TaskId) -> Option<(TaskRecord, StageIx)> {
-        let (dead, _) = self.dead.get(id)?;
-        let stage = self.stage_of(id)?;
-        (!self.deciding.contains(id)).then(|| (dead.task.clone(), stage))
+        let dead = self.dead.get(id)?;
+        let stage = self.layout.stage_of(id)?;
+        (!self.dead.is_deciding(id)).then(|| (dead.task.clone(), stage))
     }
 
     /// Replies once everything that is on its way to the log has been accepted: the answer follows
     /// from it.
     fn reply_in_turn(&mut self, request: RequestId, reply: Reply) {
-        if self.pending.is_empty() {
+        if self.appends.is_empty() {
             self.reply(request, self.applied, reply);
         } else {
             self.append(Vec::new(), Then::Reply { request, reply });

@@ -4,11 +4,11 @@
 //! skips it. A message that has been here before is none of them: its id is known.
 
 use super::collect::member_of;
-use super::lease::REASON_MAX;
-use super::{Change, Core, Phase, Then};
+use super::{Core, Then};
+use crate::core::change::Change;
 use crate::core::event::Action;
-use crate::core::limits::{excess, truncate};
-use crate::core::ready::TaskNo;
+use crate::core::limits::{REASON_MAX, excess, truncate};
+use crate::core::tasks::{Phase, TaskNo};
 use crate::id::{Part, TaskId};
 use crate::message::Message;
 use crate::payload::Payload;
@@ -19,24 +19,24 @@ impl Core {
     /// The key of the group that a message has come too late for; `None` if it waits in one, that with
     /// the key `waits_in`.
     pub(super) fn emitted_group(&self, no: TaskNo, waits_in: &str) -> Option<String> {
-        let task = self.tasks.get(&no)?;
-        let collector = self.collectors[task.stage.0].as_ref()?;
-        if collector.fired.contains_key(&Part::from_text(waits_in)) {
+        let task = self.tasks.get(no)?;
+        let stage = task.stage();
+        if self.collectors.is_fired(stage, &Part::from_text(waits_in)) {
             return Some(waits_in.to_owned());
         }
-        let strategy = &self.plan.stage(task.stage).collector()?.strategy;
-        let member = member_of(&task.record);
-        let (last, keys) = collector.fired_by_last.range(member.last..).next()?;
-        let missed = |key: &&Part| strategy.missed(&member, waits_in, key.as_str(), *last);
+        let strategy = &self.plan.stage(stage).collector()?.strategy;
+        let member = member_of(task.record());
+        let (last, keys) = self.collectors.next_fired(stage, member.last)?;
+        let missed = |key: &&Part| strategy.missed(&member, waits_in, key.as_str(), last);
         keys.iter().find(missed).map(|key| key.as_str().to_owned())
     }
 
     /// A message that its strategy does not count on has come after group `key` was emitted.
     pub(super) fn late(&mut self, no: TaskNo, key: &str) {
-        let Some(task) = self.tasks.get(&no) else {
+        let Some(task) = self.tasks.get(no) else {
             return;
         };
-        let (stage, record) = (task.stage, task.record.clone());
+        let (stage, record) = (task.stage(), task.record().clone());
         let Some(becomes) = self.plan.stage(stage).collector().map(|plan| plan.late) else {
             return;
         };

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Core, Held, Phase, Task, Timer, Worker};
+use super::Core;
 use crate::core::event::{Lease, Time};
-use crate::core::ready::{Class, Priority, TaskNo};
 use crate::core::tag::LeaseTag;
+use crate::core::tasks::{Class, Held, Priority, Task, TaskNo};
+use crate::core::timers::Timer;
+use crate::core::workers::Worker;
 use crate::id::WorkerId;
 use crate::plan::{QueueIx, StageIx, StageKind};
 
@@ -15,12 +17,12 @@ impl Core {
         if self.draining || self.adopting_until.is_some() {
             return;
         }
-        for group in 0..self.groups.len() {
-            while !self.free[group].is_empty() {
+        for group in 0..self.layout.groups().len() {
+            while self.workers.has_free(group) {
                 let Some((class, head, worker)) = self.next_assignment(group) else {
                     break;
                 };
-                if !self.bury_spent(head.no) {
+                if !self.bury_spent(head.no()) {
                     self.assign(group, &class, head, &worker);
                 }
             }
@@ -35,21 +37,22 @@ impl Core {
     /// So do all that not every worker may have, since each of them is for other workers.
     fn next_assignment(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
         let new = self.next_new(group);
-        let begun = self.begun[group]
-            .iter()
-            .take_while(|priority| new.as_ref().is_none_or(|(_, new, _)| *priority < new))
+        let begun = self
+            .tasks
+            .begun(group)
+            .take_while(|priority| new.as_ref().is_none_or(|(_, new, _)| priority < new))
             .find_map(|priority| {
-                let task = self.tasks.get(&priority.no)?;
-                let (_, class) = task.class.as_ref()?;
+                let task = self.tasks.get(priority.no())?;
+                let (_, class) = task.class()?;
                 // One that a worker has adds nothing to what is on its way.
-                if task.copies.is_empty() && self.is_gated(class.0, priority.block) {
+                if task.copies().is_empty() && self.is_gated(class.0, priority.block()) {
                     return None;
                 }
                 let suits = |name: &WorkerId, worker: &Worker| {
-                    task.copies.is_empty() || !self.is_awaited(task, name, worker)
+                    task.copies().is_empty() || !self.is_awaited(task, name, worker)
                 };
-                let worker = self.pick_worker(group, class, priority.no, suits)?;
-                Some((Arc::clone(class), *priority, worker))
+                let worker = self.pick_worker(group, class, priority.no(), suits)?;
+                Some((Arc::clone(class), priority, worker))
             });
         begun.or(new)
     }
@@ -57,15 +60,15 @@ impl Core {
     fn next_new(&self, group: usize) -> Option<(Class, Priority, WorkerId)> {
         // A stage that is gated for a block is gated for every higher one.
         let mut gated: Vec<StageIx> = Vec::new();
-        self.ready[group].heads().find_map(|(class, head)| {
+        self.tasks.heads(group).find_map(|(class, head)| {
             if gated.contains(&class.0) {
                 return None;
             }
-            if self.is_gated(class.0, head.block) {
+            if self.is_gated(class.0, head.block()) {
                 gated.push(class.0);
                 return None;
             }
-            let worker = self.pick_worker(group, class, head.no, |_, _| true)?;
+            let worker = self.pick_worker(group, class, head.no(), |_, _| true)?;
             Some((Arc::clone(class), head, worker))
         })
     }
@@ -87,7 +90,7 @@ impl Core {
     /// a barrier needs the messages behind the ones that it holds.
     pub(super) fn is_full(&self, queue: QueueIx, block: u64, on_its_way: bool) -> bool {
         let writers: &[StageIx] = if on_its_way {
-            &self.writers[queue.0]
+            self.layout.writers(queue)
         } else {
             &[]
         };
@@ -96,10 +99,10 @@ impl Core {
             if matches!(self.plan.stage(*reader).kind, StageKind::Collector(_)) {
                 return false;
             }
-            let here = [&self.waiting[reader.0], &self.incoming[reader.0]];
+            let here = [self.tasks.waiting(*reader), self.appends.incoming(*reader)];
             let counts = here
                 .into_iter()
-                .chain(writers.iter().map(|stage| &self.leased[stage.0]));
+                .chain(writers.iter().map(|stage| self.tasks.leased(*stage)));
             let (mut total, mut lowest) = (0, None);
             for count in counts {
                 total += count.total();
@@ -118,13 +121,13 @@ impl Core {
         no: TaskNo,
         suits: impl Fn(&WorkerId, &Worker) -> bool,
     ) -> Option<WorkerId> {
-        let task = self.tasks.get(&no)?;
-        let failed_by = task.attempts.last();
+        let task = self.tasks.get(no)?;
+        let failed_by = task.attempts().last();
         self.candidates(group, class)
             .filter(|(name, worker)| suits(name, worker) && self.may_take(task, name).is_some())
             .min_by_key(|(name, worker)| {
                 let failed = failed_by.is_some_and(|attempt| attempt.worker == **name);
-                (failed, worker.batches.len(), worker.last_used)
+                (failed, worker.busy(), worker.last_used())
             })
             .map(|(name, _)| name.clone())
     }
@@ -132,18 +135,17 @@ impl Core {
     /// What a worker counts as among those that have the same task of `stage`.
     pub(super) fn name_of(&self, stage: StageIx, worker: &WorkerId) -> Option<Arc<str>> {
         let distinct = &self.plan.stage(stage).dispatcher()?.speculation.distinct;
-        let labels = &self.workers.get(worker)?.labels;
-        distinct.name_of(worker, labels)
+        distinct.name_of(worker, self.workers.get(worker)?.labels())
     }
 
     /// What the worker counts as, if it may have the task: nobody of that name has it, has
     /// completed it, or has failed it for good; and where several results are compared, nobody of
     /// its user has it or has completed it.
     pub(super) fn may_take(&self, task: &Task, worker: &WorkerId) -> Option<Arc<str>> {
-        let name = self.name_of(task.stage, worker)?;
+        let name = self.name_of(task.stage(), worker)?;
         let failed = task
             .failed_for_good()
-            .any(|by| by == worker || self.name_of(task.stage, by).as_ref() == Some(&name));
+            .any(|by| by == worker || self.name_of(task.stage(), by).as_ref() == Some(&name));
         (!failed && !task.is_known_to(worker, &name) && !task.has_voter(worker)).then_some(name)
     }
 
@@ -158,13 +160,10 @@ impl Core {
             .stage(class.0)
             .dispatcher()
             .map(|dispatcher| dispatcher.t_ack);
-        self.free[group]
-            .iter()
-            .filter_map(|name| Some((name, self.workers.get(name)?)))
-            .filter(move |(_, worker)| {
-                t_ack.is_some_and(|t_ack| worker.heard.until(self.now.mono) <= t_ack)
-                    && class.1.met_by(&worker.labels, worker.memory)
-            })
+        self.workers.free(group).filter(move |(_, worker)| {
+            t_ack.is_some_and(|t_ack| worker.heard().until(self.now.mono) <= t_ack)
+                && class.1.met_by(worker.labels(), worker.memory())
+        })
     }
 
     fn assign(&mut self, group: usize, class: &Class, head: Priority, worker: &WorkerId) {
@@ -177,42 +176,39 @@ impl Core {
             1
         } else {
             let free = self.candidates(group, class).count().max(1);
-            self.ready[group]
-                .class_len(class)
+            self.tasks
+                .class_len(group, class)
                 .div_ceil(free)
                 .clamp(1, dispatcher.batch)
         };
-        let batch = self.next_batch;
-        self.next_batch += 1;
+        let batch = self.workers.begin_batch();
         let expires = self.now.mono.plus(dispatcher.t_ack);
         let mut leases = Vec::with_capacity(size);
         let mut next = Some(head);
-        while let Some(task) = next.and_then(|priority| self.tasks.get(&priority.no)) {
-            let (no, attempt) = (task.no, task.tried().saturating_add(1));
+        while let Some(task) = next.and_then(|priority| self.tasks.get(priority.no())) {
+            let (no, attempt) = (task.no(), task.tried().saturating_add(1));
             let tag = self.tag_for(task, worker, attempt);
             leases.push(Lease {
                 stage: class.0,
-                task: Arc::clone(&task.record),
+                task: Arc::clone(task.record()),
                 attempt,
                 tag,
             });
             self.lease(no, worker, attempt, tag, batch, expires);
-            self.counters[class.0.0].leased += 1;
+            self.counts.add(class.0, |of| &mut of.leased);
             if leases.len() == size {
                 break;
             }
-            next = self.ready[group].head_of(class).filter(|priority| {
-                let fits = self.tasks.get(&priority.no).is_some_and(|task| {
-                    let last = task.attempts.last();
+            next = self.tasks.head_of(group, class).filter(|priority| {
+                let fits = self.tasks.get(priority.no()).is_some_and(|task| {
+                    let last = task.attempts().last();
                     // A restart may have left one that nobody is to try again.
                     task.is_possible() && last.is_none_or(|attempt| attempt.worker != *worker)
                 });
-                fits && !self.is_gated(class.0, priority.block)
+                fits && !self.is_gated(class.0, priority.block())
             });
         }
-        if let Some(worker) = self.workers.get_mut(worker) {
-            worker.last_used = batch + 1;
-        }
+        self.workers.note_used(worker, batch);
         self.hand_out(worker, leases);
     }
 
@@ -226,58 +222,13 @@ impl Core {
         batch: u64,
         expires: Time,
     ) {
-        let since = self.now.mono;
-        let stage = self.tasks.get(&no).map(|task| task.stage);
+        let stage = self.tasks.get(no).map(|task| task.stage());
         let name = stage.and_then(|stage| self.name_of(stage, worker));
-        let held = Held {
-            worker: worker.clone(),
-            name: name.unwrap_or_else(|| worker.clone()),
-            attempt,
-            tag,
-            batch,
-            expires,
-            since,
-            since_wall_ms: self.now.wall_ms,
-        };
-        self.update(no, |task| {
-            if task.copies.is_empty() {
-                task.reported.clear();
-            } else {
-                task.reported.retain(|(by, _)| by != worker);
-            }
-            task.copies.push(held);
-            // While workers are adopted others may come that have it too.
-            if task.missing() == 0 && task.is_possible() {
-                task.phase = Phase::Leased;
-            }
-        });
-        if let Some(worker) = self.workers.get_mut(worker) {
-            worker.batches.entry(batch).or_default().insert(no);
-        }
-        self.note_free(worker);
-        self.timers.insert((expires, Timer::Lease(no, batch)));
-    }
-
-    /// Keeps the index of free workers in step with a worker that has changed.
-    pub(super) fn note_free(&mut self, name: &WorkerId) {
-        let Some(worker) = self.workers.get(name) else {
-            return;
-        };
-        let free = &mut self.free[worker.group];
-        if worker.is_free() {
-            if !free.contains(name) {
-                free.insert(name.clone());
-            }
-        } else {
-            free.remove(name);
-        }
-    }
-}
-
-// === impl Worker ===
-
-impl Worker {
-    pub(super) fn is_free(&self) -> bool {
-        !self.retired && self.paused.is_none() && self.batches.len() < self.slots
+        let name = name.unwrap_or_else(|| worker.clone());
+        let held = Held::new(worker.clone(), name, attempt, tag).in_batch(batch);
+        let held = held.lasting(self.now.mono, self.now.wall_ms, expires);
+        self.tasks.lease(no, held);
+        self.workers.give(worker, batch, no);
+        self.timers.set(expires, Timer::Lease(no, batch));
     }
 }

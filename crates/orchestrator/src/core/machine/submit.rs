@@ -1,12 +1,13 @@
 //! Messages from producers: idempotent, and made to wait when a queue is full.
 
-use super::{Change, Core, Then};
+use super::{Core, Then};
+use crate::core::change::Change;
 use crate::core::event::{Edition, Reply, Submit};
 use crate::core::limits::excess_of_task;
 use crate::id::TaskId;
 use crate::message::tasks_of;
 use crate::origin::submitted;
-use crate::plan::{QueueIx, StageIx};
+use crate::plan::StageIx;
 use crate::record::{DeadRecord, Record, RecordKey, TaskRecord};
 
 /// What is to be recorded of a message, and what its producer is told.
@@ -28,73 +29,32 @@ impl Core {
                 submit.message.last
             );
             self.reply(submit.request, self.applied, Reply::Invalid { why });
-        } else if self.is_full(queue, first, false) || self.is_behind_parked(queue, first) {
-            let key = (first, self.next_park);
-            self.next_park += 1;
-            self.parked.entry(queue).or_default().insert(key, submit);
+        } else if self.is_full(queue, first, false) || self.submissions.is_behind(queue, first) {
+            self.submissions.park(submit);
         } else {
             self.admit(submit);
         }
     }
 
-    /// Whether a producer of a lower block, or an earlier one of the same, waits already.
-    fn is_behind_parked(&self, queue: QueueIx, block: u64) -> bool {
-        let parked = self
-            .parked
-            .get(&queue)
-            .and_then(|submits| submits.first_key_value());
-        parked.is_some_and(|((lowest, _), _)| *lowest <= block)
-    }
-
-    /// Lets in what waited at the door, lowest block first.
+    /// Lets in what waited for room, lowest block first.
     pub(super) fn admit_parked(&mut self) {
-        if self.parked.is_empty() {
-            return;
-        }
-        let queues: Vec<QueueIx> = self.parked.keys().copied().collect();
-        for queue in queues {
-            while let Some((&key, _)) = self
-                .parked
-                .get(&queue)
-                .and_then(|submits| submits.first_key_value())
-            {
-                if self.is_full(queue, key.0, false) {
+        for queue in self.submissions.queues() {
+            while let Some(lowest) = self.submissions.lowest(queue) {
+                if self.is_full(queue, lowest, false) {
                     break;
                 }
-                let submit = self
-                    .parked
-                    .get_mut(&queue)
-                    .and_then(|submits| submits.remove(&key));
-                if let Some(submit) = submit {
+                if let Some(submit) = self.submissions.pop_lowest(queue) {
                     self.admit(submit);
                 }
             }
         }
-        self.parked.retain(|_, submits| !submits.is_empty());
     }
 
     /// Takes up again what waited for appends that have now been accepted, or refused.
     pub(super) fn resume_deferred(&mut self) {
-        for submit in std::mem::take(&mut self.deferred) {
+        for submit in self.submissions.take_deferred() {
             self.submit(submit);
         }
-    }
-
-    /// Whether what is known of a task is about to change: an operator's decision is on its way to
-    /// the log, or the sequencer's passing of its blocks.
-    fn is_in_motion(&self, reader: StageIx, record: &TaskRecord) -> bool {
-        self.deciding.contains(&record.id)
-            || self.is_finished(reader, &record.id, record.last)
-                != self.will_be_finished(reader, &record.id, record.last)
-    }
-
-    /// Whether a message of this source for a block below `next` waits at a door: then the source
-    /// may not go on beyond it, or a crash would lose it.
-    fn holds_back(&self, producer: &str, next: u64) -> bool {
-        let parked = self.parked.values().flat_map(|submits| submits.values());
-        parked
-            .chain(&self.deferred)
-            .any(|submit| &*submit.producer == producer && submit.message.first < next)
     }
 
     /// Records a message, or finds that there is nothing to record.
@@ -113,8 +73,12 @@ impl Core {
             self.is_in_motion(*reader, record)
         });
         // One that came while its source's blocks are taken back would be taken back with them.
-        if in_motion || self.is_rewound(&submit.producer, submit.message.last) {
-            self.deferred.push(submit);
+        if in_motion
+            || self
+                .sources
+                .is_rewound(&submit.producer, submit.message.last)
+        {
+            self.submissions.defer(submit);
             return;
         }
         let (first, last) = (submit.message.first, submit.message.last);
@@ -138,11 +102,9 @@ impl Core {
             reply,
         } = admission;
         if let Some(next) = source_next {
-            let moves = self
-                .sources
-                .get(&producer)
-                .is_none_or(|known| *known < next);
-            if moves && !self.holds_back(&producer, next) {
+            let position = self.sources.position(&producer);
+            let moves = position.is_none_or(|known| known < next);
+            if moves && !self.submissions.holds_back(&producer, next) {
                 let key = RecordKey::Source(producer);
                 changes.push((key, Change::put(Record::Source(next))));
             }
@@ -157,7 +119,7 @@ impl Core {
             self.reply(request, self.applied, reply);
             return;
         }
-        self.deciding.extend(replaced);
+        replaced.into_iter().for_each(|id| self.dead.decide(id));
         self.append(changes, Then::Reply { request, reply });
     }
 
@@ -177,7 +139,7 @@ impl Core {
             return Err(Reply::Invalid { why });
         }
         let is_revived = edition == Edition::Anew
-            && !self.by_id.contains_key(&record.id)
+            && !self.tasks.contains(&record.id)
             && self.is_dropped(reader, record);
         let known = match self.another_edition(edition, reader, record) {
             None if is_revived => None,
@@ -193,7 +155,7 @@ impl Core {
             let mark = RecordKey::Done(id.clone());
             admission.changes.push((mark, Change::Delete));
         }
-        let replaces_dead = self.dead.contains_key(&id);
+        let replaces_dead = self.dead.contains(&id);
         if replaces_dead {
             admission.replaced.push(id.clone());
         }
@@ -222,31 +184,6 @@ impl Core {
             }
         }
         Ok(())
-    }
-
-    /// What is known of a task that a message would become; `None` if it is new, or would replace
-    /// a dead letter that carries something else.
-    pub(super) fn known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
-        let id = &record.id;
-        let live = self.by_id.get(id).and_then(|no| self.tasks.get(no));
-        if let Some(task) = live {
-            let same = task.record.payload == record.payload && task.record.last == record.last;
-            return Some(if same {
-                Reply::Duplicate { same: Some(true) }
-            } else {
-                Reply::Differs { task: id.clone() }
-            });
-        }
-        if self.is_finished(reader, id, record.last) {
-            let same = self.carried_same(reader, record);
-            return Some(Reply::Duplicate { same });
-        }
-        let (dead, _) = self.dead.get(id)?;
-        let same = dead.task.payload == record.payload && dead.task.last == record.last;
-        same.then(|| Reply::IsDead {
-            task: id.clone(),
-            why: dead.reason.clone(),
-        })
     }
 }
 

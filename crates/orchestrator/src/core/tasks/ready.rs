@@ -1,24 +1,21 @@
-//! Waiting tasks in order of priority.
+//! Claimable tasks in order of priority.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::TaskNo;
 use crate::plan::{Needs, StageIx};
-
-/// A task's number: unique for the life of a core, in order of acceptance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct TaskNo(pub(super) u64);
 
 /// Head of chain first: lower block, then retries before first attempts, then the older task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Priority {
-    pub(super) block: u64,
-    pub(super) first_attempt: bool,
-    pub(super) no: TaskNo,
+pub(in crate::core) struct Priority {
+    block: u64,
+    first_attempt: bool,
+    no: TaskNo,
 }
 
 /// Tasks that the same workers can run and that wait for the same queues downstream.
-pub(super) type Class = Arc<(StageIx, Needs)>;
+pub(in crate::core) type Class = Arc<(StageIx, Needs)>;
 
 /// The claimable tasks of one worker group.
 #[derive(Default)]
@@ -29,11 +26,25 @@ pub(super) struct ReadyQueue {
     len: usize,
 }
 
-/// How many tasks there are, by block.
-#[derive(Default)]
-pub(super) struct BlockCount {
-    by_block: BTreeMap<u64, usize>,
-    total: usize,
+// === impl Priority ===
+
+impl Priority {
+    pub(super) fn new(block: u64, first_attempt: bool, no: TaskNo) -> Self {
+        Self {
+            block,
+            first_attempt,
+            no,
+        }
+    }
+
+    /// The first block of the task.
+    pub(in crate::core) fn block(&self) -> u64 {
+        self.block
+    }
+
+    pub(in crate::core) fn no(&self) -> TaskNo {
+        self.no
+    }
 }
 
 // === impl ReadyQueue ===
@@ -114,35 +125,33 @@ impl ReadyQueue {
     }
 }
 
-// === impl BlockCount ===
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl BlockCount {
-    pub(super) fn add(&mut self, block: u64) {
-        *self.by_block.entry(block).or_default() += 1;
-        self.total += 1;
+    fn class(stage: usize) -> Class {
+        Arc::new((StageIx(stage), Needs::default()))
     }
 
-    pub(super) fn remove(&mut self, block: u64) {
-        let Some(count) = self.by_block.get_mut(&block) else {
-            return;
-        };
-        *count -= 1;
-        self.total -= 1;
-        if *count == 0 {
-            self.by_block.remove(&block);
-        }
+    fn first_attempt(block: u64, no: u64) -> Priority {
+        Priority::new(block, true, TaskNo::new(no))
     }
 
-    /// Whether there are tasks of these blocks.
-    pub(super) fn has(&self, blocks: &std::ops::RangeInclusive<u64>) -> bool {
-        self.by_block.range(blocks.clone()).next().is_some()
-    }
-
-    pub(super) fn total(&self) -> usize {
-        self.total
-    }
-
-    pub(super) fn lowest(&self) -> Option<u64> {
-        self.by_block.first_key_value().map(|(block, _)| *block)
+    #[test]
+    fn the_head_of_each_class_is_its_lowest_block_and_retries_come_first() {
+        let mut queue = ReadyQueue::default();
+        let (prove, verify) = (class(0), class(1));
+        queue.insert(&prove, first_attempt(5, 1));
+        queue.insert(&prove, first_attempt(4, 2));
+        queue.insert(&verify, first_attempt(4, 3));
+        let retry = Priority::new(4, false, TaskNo::new(4));
+        queue.insert(&prove, retry);
+        assert_eq!(queue.head_of(&prove), Some(retry));
+        let heads: Vec<Priority> = queue.heads().map(|(_, head)| head).collect();
+        assert_eq!(heads, [retry, first_attempt(4, 3)]);
+        queue.remove(&prove, &retry);
+        assert_eq!(queue.head_of(&prove), Some(first_attempt(4, 2)));
+        assert_eq!((queue.class_len(&prove), queue.len()), (2, 3));
+        assert!(queue.is_consistent());
     }
 }
