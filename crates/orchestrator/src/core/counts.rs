@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use proofmill_bus::MAX_BATCH_OPS;
 
-use super::state::{Change, Core, Then, Timer};
+use super::change::Change;
+use super::layout::Layout;
 use super::view::Counters;
 use crate::plan::StageIx;
 use crate::record::{Finish, Record, RecordKey};
 
 /// Changes of counters that no other append takes along are appended after so long.
-const WRITE_AFTER: Duration = Duration::from_secs(5);
+pub(super) const WRITE_AFTER: Duration = Duration::from_secs(5);
 
 /// A counter that the log holds is not taken to be larger: it is counted on.
 const COUNT_MAX: u64 = 1 << 60;
@@ -25,18 +26,33 @@ const COUNT_MAX: u64 = 1 << 60;
 /// Where the numbers of a stage say how many of the accepted tasks are live or dead letters.
 const OPEN: usize = 15;
 
-/// The counters as the log has them, or will when every append on its way has been accepted.
-pub(super) struct Counted {
-    /// Of each stage, the counters and how many of the accepted tasks have ended.
-    stages: Vec<(Counters, i64)>,
+/// The counters of the stages and of the whole, and what the log has of them.
+pub(super) struct Counts {
+    counters: Vec<Counters>,
+    totals: Totals,
+    /// As the log has them, or will when every append on its way has been accepted: of each stage, the
+    /// counters and how many of the accepted tasks have ended,
+    written: Vec<(Counters, i64)>,
+    /// and the totals.
+    written_totals: Totals,
     /// How many of the accepted tasks of each stage have ended, or will have. What was refused when it
     /// came, and is a dead letter, counts the other way.
     ended: Vec<i64>,
-    totals: [u64; 3],
     /// Whether a timer is set.
     due: bool,
     /// Whether the log may count what it has refused.
     wrong: bool,
+}
+
+/// Counts of blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    /// Blocks that were done within their deadline.
+    pub met: u64,
+    /// Blocks that were not.
+    pub missed: u64,
+    /// Blocks that had been emitted when their source took them back.
+    pub stale: u64,
 }
 
 /// An end of a task, as it is replayed.
@@ -45,11 +61,65 @@ pub(super) enum Replayed<'a> {
     Dead { late: bool },
 }
 
-impl Core {
-    /// Counts what an append brings, or takes that back if the log has refused it.
-    pub(super) fn count_changes(&mut self, changes: &[(RecordKey, Change)], comes: bool) {
+/// What there is to do for counters that the log does not have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Writing {
+    /// Nothing: it has them, or they are written in a while.
+    None,
+    /// Set a timer, so that they are written after [`WRITE_AFTER`].
+    Later,
+    /// Write them: what the log has may be wrong.
+    Now,
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Nothing has been counted of so many stages.
+    pub(super) fn new(stages: usize) -> Self {
+        Self {
+            counters: vec![Counters::default(); stages],
+            totals: Totals::default(),
+            written: vec![(Counters::default(), 0); stages],
+            written_totals: Totals::default(),
+            ended: vec![0; stages],
+            due: false,
+            wrong: false,
+        }
+    }
+
+    pub(super) fn of(&self, stage: StageIx) -> Counters {
+        self.counters[stage.0]
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Counts one more.
+    pub(super) fn add(&mut self, stage: StageIx, counter: impl FnOnce(&mut Counters) -> &mut u64) {
+        *counter(&mut self.counters[stage.0]) += 1;
+    }
+
+    /// Counts so many blocks more.
+    pub(super) fn add_blocks(&mut self, count: u64, counter: impl FnOnce(&mut Totals) -> &mut u64) {
+        *counter(&mut self.totals) += count;
+    }
+
+    /// Counts what an append brings.
+    pub(super) fn count(&mut self, changes: &[(RecordKey, Change)], layout: &Layout) {
+        self.count_changes(changes, layout, true);
+    }
+
+    /// The log has refused an append: what others on their way have counted of it is corrected.
+    pub(super) fn uncount(&mut self, changes: &[(RecordKey, Change)], layout: &Layout) {
+        self.count_changes(changes, layout, false);
+        self.wrong = true;
+    }
+
+    fn count_changes(&mut self, changes: &[(RecordKey, Change)], layout: &Layout, comes: bool) {
         for (key, change) in changes {
-            let Some(stage) = self.stage_of_key(key) else {
+            let Some(stage) = layout.stage_of_key(key) else {
                 continue;
             };
             let ended = match (key, change) {
@@ -57,7 +127,7 @@ impl Core {
                 (RecordKey::Dead(_), Change::Put { .. }) => -1,
                 _ => 0,
             };
-            self.counted.ended[stage.0] += if comes { ended } else { -ended };
+            self.ended[stage.0] += if comes { ended } else { -ended };
             let Change::Put { record, .. } = change else {
                 continue;
             };
@@ -77,21 +147,12 @@ impl Core {
         }
     }
 
-    /// The log has refused an append: what others on their way have counted of it is corrected.
-    pub(super) fn uncount(&mut self, changes: &[(RecordKey, Change)]) {
-        self.count_changes(changes, false);
-        self.counted.wrong = true;
-    }
-
     /// Counts an end that is replayed: those after the last record that has the counters.
-    pub(super) fn count_replayed(&mut self, stage: StageIx, replayed: Replayed<'_>) {
-        if self.started {
-            return;
-        }
+    pub(super) fn replay(&mut self, stage: StageIx, replayed: Replayed<'_>) {
         let counters = &mut self.counters[stage.0];
         let counted = match replayed {
             Replayed::Done(finish) => {
-                self.counted.ended[stage.0] += 1;
+                self.ended[stage.0] += 1;
                 counters.of(finish)
             }
             Replayed::Dead { late } => counters.of_dead(late),
@@ -100,46 +161,37 @@ impl Core {
     }
 
     /// The log has the counters of a stage.
-    pub(super) fn put_counts(&mut self, stage: StageIx, numbers: &[u64]) {
-        if !self.started {
-            let counters = Counters::from_numbers(numbers);
-            let open = numbers.get(OPEN).map_or(0, |open| *open.min(&COUNT_MAX));
-            let ended = counters.accepted.cast_signed() - open.cast_signed();
-            self.counters[stage.0] = counters;
-            self.counted.ended[stage.0] = ended;
-            self.counted.stages[stage.0] = (counters, ended);
-        }
-    }
-
-    /// After a restart: what was accepted has ended, is live or is a dead letter.
-    pub(super) fn count_accepted(&mut self) {
-        let mut accepted = self.counted.ended.clone();
-        for task in self.tasks.values() {
-            accepted[task.stage.0] += 1;
-        }
-        for (ix, accepted) in accepted.into_iter().enumerate() {
-            let all = accepted + i64::try_from(self.buried[ix]).unwrap_or(i64::MAX >> 1);
-            self.counters[ix].accepted = u64::try_from(all).unwrap_or(0);
-        }
+    pub(super) fn replay_stage(&mut self, stage: StageIx, numbers: &[u64]) {
+        let counters = Counters::from_numbers(numbers);
+        let open = numbers.get(OPEN).map_or(0, |open| *open.min(&COUNT_MAX));
+        let ended = counters.accepted.cast_signed() - open.cast_signed();
+        self.counters[stage.0] = counters;
+        self.ended[stage.0] = ended;
+        self.written[stage.0] = (counters, ended);
     }
 
     /// The log has the counters of the whole.
-    pub(super) fn put_totals(&mut self, numbers: &[u64]) {
-        if !self.started {
-            let mut totals = numbers.iter().map(|count| *count.min(&COUNT_MAX));
-            let mut next = || totals.next().unwrap_or(0);
-            self.counted.totals = [next(), next(), next()];
-            [self.blocks_met, self.blocks_missed, self.blocks_stale] = self.counted.totals;
-        }
+    pub(super) fn replay_totals(&mut self, numbers: &[u64]) {
+        let mut totals = numbers.iter().map(|count| *count.min(&COUNT_MAX));
+        let mut next = || totals.next().unwrap_or(0);
+        let totals = Totals {
+            met: next(),
+            missed: next(),
+            stale: next(),
+        };
+        (self.totals, self.written_totals) = (totals, totals);
     }
 
-    fn totals(&self) -> [u64; 3] {
-        [self.blocks_met, self.blocks_missed, self.blocks_stale]
+    /// After a restart: what a stage has accepted has ended, or is `open`, live or a dead letter.
+    pub(super) fn count_accepted(&mut self, stage: StageIx, open: usize) {
+        let open = i64::try_from(open).unwrap_or(i64::MAX >> 1);
+        let accepted = self.ended[stage.0] + open;
+        self.counters[stage.0].accepted = u64::try_from(accepted).unwrap_or(0);
     }
 
-    /// Adds the counters of the stages in which an append ends something, if that is not to be seen from
-    /// marks.
-    pub(super) fn write_counts(&mut self, changes: &mut Vec<(RecordKey, Change)>) {
+    /// Adds to an append the counters of the stages in which it ends something, if that is not to be seen
+    /// from marks.
+    pub(super) fn write(&mut self, changes: &mut Vec<(RecordKey, Change)>, layout: &Layout) {
         if is_told_by_marks(changes) {
             self.write_totals(changes);
             return;
@@ -153,25 +205,30 @@ impl Core {
                     RecordKey::Task(_) | RecordKey::Dead(_) | RecordKey::Done(_)
                 ),
             };
-            let stage = self.stage_of_key(key).filter(|_| ends);
+            let stage = layout.stage_of_key(key).filter(|_| ends);
             stages.extend(stage.filter(|stage| !stages.contains(stage)));
         }
         for stage in stages {
-            self.write_counts_of(stage, changes);
+            self.write_stage(stage, changes, layout);
         }
         self.write_totals(changes);
     }
 
-    fn write_counts_of(&mut self, stage: StageIx, changes: &mut Vec<(RecordKey, Change)>) {
+    fn write_stage(
+        &mut self,
+        stage: StageIx,
+        changes: &mut Vec<(RecordKey, Change)>,
+        layout: &Layout,
+    ) {
         let counters = self.counters[stage.0];
-        let counted = (counters, self.counted.ended[stage.0]);
+        let counted = (counters, self.ended[stage.0]);
         // What does not fit waits for the timer.
-        if counted == self.counted.stages[stage.0] || changes.len() >= MAX_BATCH_OPS {
+        if counted == self.written[stage.0] || changes.len() >= MAX_BATCH_OPS {
             return;
         }
-        self.counted.stages[stage.0] = counted;
+        self.written[stage.0] = counted;
         let open = counters.accepted.cast_signed() - counted.1;
-        let key = RecordKey::Counts(self.plan.stage(stage).name.clone());
+        let key = RecordKey::Counts(layout.name(stage).clone());
         let mut numbers = counters.to_numbers().to_vec();
         numbers.push(u64::try_from(open).unwrap_or(0));
         let record = Record::Counts(numbers);
@@ -179,72 +236,55 @@ impl Core {
     }
 
     fn write_totals(&mut self, changes: &mut Vec<(RecordKey, Change)>) {
-        let totals = self.totals();
-        if totals == self.counted.totals || changes.len() >= MAX_BATCH_OPS {
+        if self.totals == self.written_totals || changes.len() >= MAX_BATCH_OPS {
             return;
         }
-        self.counted.totals = totals;
-        let record = Record::Counts(totals.to_vec());
+        self.written_totals = self.totals;
+        let Totals { met, missed, stale } = self.totals;
+        let record = Record::Counts(vec![met, missed, stale]);
         changes.push((RecordKey::Totals, Change::put(record)));
     }
 
-    /// Appends all counters that the log does not have.
-    pub(super) fn flush_counts(&mut self) {
+    /// The records of all counters that the log does not have: they are to be appended.
+    pub(super) fn flush(&mut self, layout: &Layout) -> Vec<(RecordKey, Change)> {
         let mut changes = Vec::new();
         for stage in 0..self.counters.len() {
-            self.write_counts_of(StageIx(stage), &mut changes);
+            self.write_stage(StageIx(stage), &mut changes, layout);
         }
         self.write_totals(&mut changes);
-        if !changes.is_empty() {
-            self.append(changes, Then::Nothing);
-        }
+        changes
     }
 
-    /// Counters that have changed are written in a while, if nothing else takes them along.
-    pub(super) fn arm_counts(&mut self) {
-        if std::mem::take(&mut self.counted.wrong) {
+    /// What there is to do, after an event, for counters that nothing else has taken along.
+    pub(super) fn arm(&mut self) -> Writing {
+        if std::mem::take(&mut self.wrong) {
             // The same number may be of other tasks: of one that the log has refused, and of one that
             // comes after the counters, and is counted again when the log is replayed.
             let unknown = Counters {
                 accepted: u64::MAX,
                 ..Counters::default()
             };
-            self.counted.stages.fill((unknown, 0));
-            self.flush_counts();
-            return;
+            self.written.fill((unknown, 0));
+            return Writing::Now;
         }
-        if self.counted.due {
-            return;
+        if self.due || self.is_written() {
+            return Writing::None;
         }
-        let counters = self.counters.iter().zip(&self.counted.ended);
-        let written = self.counted.stages.iter();
-        let is_counted = counters
-            .map(|(counters, ended)| (*counters, *ended))
-            .eq(written.copied())
-            && self.totals() == self.counted.totals;
-        if is_counted {
-            return;
-        }
-        self.counted.due = true;
-        let due = self.now.mono.plus(WRITE_AFTER);
-        self.timers.insert((due, Timer::Counts));
+        self.due = true;
+        Writing::Later
     }
 
     /// The timer has fired.
-    pub(super) fn counts_due(&mut self) {
-        self.counted.due = false;
-        self.flush_counts();
+    pub(super) fn note_fired(&mut self) {
+        self.due = false;
     }
 
-    /// The stage of the task that a record is about.
-    fn stage_of_key(&self, key: &RecordKey) -> Option<StageIx> {
-        match key {
-            RecordKey::Task(id)
-            | RecordKey::Done(id)
-            | RecordKey::Dead(id)
-            | RecordKey::Tries(id) => self.stage_of(id),
-            _ => None,
-        }
+    fn is_written(&self) -> bool {
+        let counters = self.counters.iter().zip(&self.ended);
+        counters
+            .map(|(counters, ended)| (*counters, *ended))
+            .eq(self.written.iter().copied())
+            && self.totals == self.written_totals
     }
 }
 
@@ -263,20 +303,6 @@ fn is_told_by_marks(changes: &[(RecordKey, Change)]) -> bool {
         };
     }
     marks == tasks
-}
-
-// === impl Counted ===
-
-impl Counted {
-    pub(super) fn new(stages: usize) -> Self {
-        Self {
-            stages: vec![(Counters::default(), 0); stages],
-            ended: vec![0; stages],
-            totals: [0; 3],
-            due: false,
-            wrong: false,
-        }
-    }
 }
 
 // === impl Counters ===
@@ -342,5 +368,23 @@ mod tests {
         assert_eq!((few.accepted, few.completed, few.emitted), (1, 3, 0));
         let many = Counters::from_numbers(&[u64::MAX; 20]);
         assert_eq!(many.emitted, COUNT_MAX);
+    }
+
+    #[test]
+    fn a_change_is_written_once_and_a_refusal_writes_all_anew() {
+        let mut counts = Counts::new(1);
+        assert_eq!(counts.arm(), Writing::None);
+        counts.add_blocks(2, |totals| &mut totals.met);
+        assert_eq!(counts.arm(), Writing::Later);
+        assert_eq!(counts.arm(), Writing::None);
+        counts.note_fired();
+        let mut changes = Vec::new();
+        counts.write_totals(&mut changes);
+        counts.write_totals(&mut changes);
+        assert!(matches!(changes[..], [(RecordKey::Totals, _)]));
+        assert!(counts.is_written());
+        counts.wrong = true;
+        assert_eq!(counts.arm(), Writing::Now);
+        assert!(!counts.is_written());
     }
 }

@@ -1,22 +1,19 @@
-//! Hosts: processes that evaluate collectors' strategies in the core's place, each for the
-//! partitions that it keeps.
+//! Who evaluates the strategies of collectors: the core itself, or hosts, processes that do so in its place,
+//! each for the partitions that it keeps.
 //!
-//! What is held, and which barriers have fired, stays with the core. A partition that passes from
-//! one host to another begins anew with every message that is held, in the order in which they
-//! came, and verdicts about its earlier states count no more.
+//! What is held, and which barriers have fired, is with [`super::collectors`]. A partition that passes from
+//! one host to another begins anew, in another epoch, and verdicts about its earlier states count no more.
+//! What hosts are to be told is returned, to be sent in that order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::collect::member_of;
-use super::event::{Action, Time};
-use super::ready::TaskNo;
-use super::state::{Core, Phase, Routing, Timer};
+use super::event::Time;
+use super::options::Routing;
 use super::view::HostStatus;
 use crate::collector::{
-    Do, HostJoin, Judged, PARTITIONS, PartitionRef, Strategy, ToHost, Verdict, Verdicts, keeper,
-    partition_of,
+    Do, HostJoin, PARTITIONS, PartitionRef, Strategy, ToHost, Verdict, Verdicts, keeper,
 };
 use crate::id::WorkerId;
 use crate::plan::StageIx;
@@ -25,8 +22,21 @@ use crate::plan::StageIx;
 /// again.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// The hosts, and who evaluates the strategy of each collector.
+pub(super) struct Hosts {
+    routing: Routing,
+    /// The stages' names: partitions are kept by them.
+    names: Vec<Arc<str>>,
+    hosts: BTreeMap<WorkerId, Host>,
+    /// By stage; stages of other kinds have none.
+    gathering: Vec<Option<Gathering>>,
+    next_epoch: u64,
+    /// Partitions that are to be begun anew.
+    spoiled: BTreeSet<PartitionRef>,
+}
+
 /// Who evaluates a collector's strategy.
-pub(super) enum Gathering {
+enum Gathering {
     /// The core.
     Here(Box<dyn Strategy>),
     /// Hosts, by partition.
@@ -35,7 +45,7 @@ pub(super) enum Gathering {
 
 /// A partition that a host keeps.
 #[derive(Clone)]
-pub(super) struct Partition {
+struct Partition {
     host: WorkerId,
     session: u64,
     epoch: u64,
@@ -44,26 +54,96 @@ pub(super) struct Partition {
 }
 
 /// A host.
-pub(super) struct Host {
-    pub(super) session: u64,
+struct Host {
+    session: u64,
     stages: BTreeSet<StageIx>,
     /// Things it was told in this session.
     told: u64,
     /// Times that it has said something.
     heard: u64,
     /// Verdicts that it owes.
-    pub(super) owes: usize,
+    owes: usize,
     /// When it last gave one, or began to owe some.
     since: Time,
     /// Whether its patience is being timed.
     timed: bool,
 }
 
-impl Core {
-    pub(super) fn host_join(&mut self, join: HostJoin) {
+/// What a host is told.
+pub(super) type Told = (WorkerId, ToHost);
+
+/// A host was asked for something.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// What it is told.
+    pub told: Option<Told>,
+    /// When its patience is to be looked at, if that is not timed already.
+    pub timer: Option<(Time, WorkerId)>,
+}
+
+/// What becomes of the partitions of a collector when hosts have come or gone.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Assignment {
+    /// The core evaluates its strategy, as before.
+    Here,
+    /// The core is to, and hosts did before.
+    TakenBack,
+    /// These pass to other hosts, and are to be begun there.
+    Moved(BTreeSet<usize>),
+}
+
+/// What there is to say of the verdicts that a host has sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Hearing {
+    /// They count.
+    Next,
+    /// They were heard before, or are of an earlier session.
+    Old,
+    /// The host is not known.
+    Unknown,
+    /// Others before them are missing: it does not do what it should.
+    Gap,
+}
+
+/// What there is to do when the patience with a host has been timed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// It owes nothing.
+    Ended,
+    /// It has given verdicts since: look again at this time.
+    Until(Time),
+    /// It has owed some for too long.
+    Exhausted,
+}
+
+// === impl Hosts ===
+
+impl Hosts {
+    /// No hosts: the core evaluates the strategies, by stage. Stages that are no collectors have none.
+    pub(super) fn new(
+        routing: Routing,
+        stages: impl Iterator<Item = (Arc<str>, Option<Box<dyn Strategy>>)>,
+    ) -> Self {
+        let here = |strategy: Option<_>| strategy.map(Gathering::Here);
+        let stages = stages.map(|(name, strategy)| (name, here(strategy)));
+        let (names, gathering) = stages.unzip();
+        Self {
+            routing,
+            names,
+            hosts: BTreeMap::new(),
+            gathering,
+            next_epoch: 0,
+            spoiled: BTreeSet::new(),
+        }
+    }
+
+    // Hosts.
+
+    /// A host offers itself. Returns whether that is news: then partitions are to be assigned.
+    pub(super) fn join(&mut self, join: HostJoin, now: Time) -> bool {
         let known = self.hosts.get(&join.host);
         if known.is_some_and(|host| host.session == join.session) {
-            return;
+            return false;
         }
         let host = Host {
             session: join.session,
@@ -71,137 +151,89 @@ impl Core {
             told: 0,
             heard: 0,
             owes: 0,
-            since: self.now.mono,
+            since: now,
             timed: false,
         };
         self.hosts.insert(join.host, host);
-        self.assign_partitions();
+        true
     }
 
-    pub(super) fn host_beat(&mut self, name: &WorkerId) {
-        if !self.hosts.contains_key(name) {
-            self.host_unknown(name);
-        }
+    /// A host is gone. Returns whether it was known: then partitions are to be assigned.
+    pub(super) fn leave(&mut self, name: &WorkerId) -> bool {
+        self.hosts.remove(name).is_some()
     }
 
-    pub(super) fn host_leave(&mut self, name: &WorkerId) {
-        if self.hosts.remove(name).is_some() {
-            self.assign_partitions();
-        }
+    pub(super) fn knows(&self, name: &WorkerId) -> bool {
+        self.hosts.contains_key(name)
     }
 
-    fn host_unknown(&mut self, name: &WorkerId) {
-        self.actions.push(Action::Host {
-            host: name.clone(),
-            message: ToHost::Unknown,
+    /// The hosts, and the session of each.
+    pub(super) fn sessions(&self) -> BTreeMap<WorkerId, u64> {
+        let hosts = self.hosts.iter();
+        hosts
+            .map(|(name, host)| (name.clone(), host.session))
+            .collect()
+    }
+
+    /// How many keep partitions of a collector.
+    pub(super) fn count(&self, stage: StageIx) -> usize {
+        self.of(stage).count()
+    }
+
+    /// Whether no host owes a verdict.
+    pub(super) fn owe_nothing(&self) -> bool {
+        self.hosts.values().all(|host| host.owes == 0)
+    }
+
+    pub(super) fn status(&self) -> Vec<HostStatus> {
+        let partitions = self.gathering.iter().flatten().flat_map(|gathering| {
+            let partitions: &[Partition] = match gathering {
+                Gathering::Hosted(partitions) => partitions,
+                Gathering::Here(_) => &[],
+            };
+            partitions
         });
+        let keepers: Vec<&WorkerId> = partitions.map(|partition| &partition.host).collect();
+        let hosts = self.hosts.iter();
+        hosts
+            .map(|(name, host)| HostStatus {
+                host: name.clone(),
+                partitions: keepers.iter().filter(|keeper| **keeper == name).count(),
+                owes: host.owes,
+            })
+            .collect()
     }
 
-    /// It does not do what it should.
-    fn host_failed(&mut self, name: &WorkerId) {
-        self.host_leave(name);
-        self.host_unknown(name);
+    fn of(&self, stage: StageIx) -> impl Iterator<Item = &WorkerId> {
+        let hosts = self.hosts.iter();
+        hosts.filter_map(move |(name, host)| host.stages.contains(&stage).then_some(name))
     }
 
-    pub(super) fn host_due(&mut self, name: WorkerId) {
-        let Some(host) = self.hosts.get_mut(&name) else {
-            return;
-        };
-        host.timed = host.owes > 0;
-        if !host.timed {
-            return;
-        }
-        let due = host.since.plus(PATIENCE);
-        if due <= self.now.mono {
-            self.host_failed(&name);
-        } else {
-            self.timers.insert((due, Timer::Host(name)));
-        }
-    }
+    // Strategies.
 
-    pub(super) fn verdicts(&mut self, said: Verdicts) {
-        let now = self.now.mono;
-        let Some(host) = self.hosts.get_mut(&said.host) else {
-            self.host_unknown(&said.host);
-            return;
-        };
-        if host.session != said.session || said.number <= host.heard {
-            return;
-        }
-        if said.number > host.heard + 1 {
-            self.host_failed(&said.host);
-            return;
-        }
-        host.heard = said.number;
-        host.since = now;
-        for verdict in said.verdicts {
-            self.verdict(&said.host, said.session, verdict);
+    /// The strategy of a collector, where the core evaluates it.
+    pub(super) fn strategy(&mut self, stage: StageIx) -> Option<&mut Box<dyn Strategy>> {
+        match self.gathering[stage.0].as_mut()? {
+            Gathering::Here(strategy) => Some(strategy),
+            Gathering::Hosted(_) => None,
         }
     }
 
-    fn verdict(&mut self, name: &WorkerId, session: u64, verdict: Verdict) {
-        let PartitionRef { stage, number } = verdict.at;
-        let Some(partition) = self.partition_mut(stage, number) else {
-            return;
-        };
-        if partition.host != *name
-            || partition.session != session
-            || partition.epoch != verdict.epoch
-            || partition.owes == 0
-        {
-            return;
-        }
-        partition.owes -= 1;
-        if let Some(host) = self.hosts.get_mut(name) {
-            host.owes -= 1;
-        }
-        if self.spoiled.contains(&verdict.at) {
-            return;
-        }
-        match verdict.what {
-            Judged::Offered(id, outcome) => {
-                let no = self.held_at(stage, &id);
-                self.judge(stage, no, outcome);
-            }
-            Judged::Overdue(overdue) => self.judge_overdue(stage, overdue),
-        }
+    /// Whether hosts evaluate the strategy of a collector.
+    pub(super) fn has(&self, stage: StageIx) -> bool {
+        matches!(self.gathering[stage.0], Some(Gathering::Hosted(_)))
     }
 
-    fn partition_mut(&mut self, stage: StageIx, number: usize) -> Option<&mut Partition> {
-        match &mut self.collectors.get_mut(stage.0)?.as_mut()?.gathering {
-            Gathering::Hosted(partitions) => partitions.get_mut(number),
-            Gathering::Here(_) => None,
-        }
-    }
-
-    /// Which partition of its collector a message belongs to.
-    fn partition_of(&self, no: TaskNo) -> Option<PartitionRef> {
-        let task = self.tasks.get(&no)?;
-        let stage = task.stage;
-        let number = match self.options.routing {
-            Routing::Affine => {
-                let strategy = &self.plan.stage(stage).collector()?.strategy;
-                let affinity = strategy.affinity(&member_of(&task.record));
-                affinity.map_or(0, |affinity| partition_of(&affinity))
-            }
-            Routing::RoundRobin => no.0 as usize % self.hosts_of(stage).count().max(1),
-        };
-        Some(PartitionRef { stage, number })
-    }
-
-    /// Has the host that keeps a message's partition do something with it.
-    pub(super) fn ask_host(&mut self, no: TaskNo, what: Do) {
-        let Some(at) = self.partition_of(no) else {
-            return;
-        };
-        let now = self.now.mono;
-        let Some(partition) = self.partition_mut(at.stage, at.number) else {
-            return;
+    /// Has the host that keeps a partition do something; for all but [`Do::Forget`] it owes a verdict.
+    pub(super) fn ask(&mut self, at: PartitionRef, what: Do, now: Time) -> Asked {
+        let Some(partition) = self.partition_mut(at) else {
+            return Asked::default();
         };
         let is_answered = !matches!(what, Do::Forget(_));
         partition.owes += usize::from(is_answered);
         let (name, epoch) = (partition.host.clone(), partition.epoch);
-        self.tell_host(&name, at, epoch, what);
+        let told = self.tell(&name, at, epoch, what);
+        let mut timer = None;
         if let Some(host) = self.hosts.get_mut(&name).filter(|_| is_answered) {
             host.owes += 1;
             if host.owes == 1 {
@@ -209,107 +241,101 @@ impl Core {
             }
             if !host.timed {
                 host.timed = true;
-                self.timers.insert((now.plus(PATIENCE), Timer::Host(name)));
+                timer = Some((now.plus(PATIENCE), name));
             }
         }
+        Asked { told, timer }
     }
 
-    fn tell_host(&mut self, name: &WorkerId, at: PartitionRef, epoch: u64, what: Do) {
+    /// The patience with a host has been timed.
+    pub(super) fn time_patience(&mut self, name: &WorkerId, now: Time) -> Patience {
         let Some(host) = self.hosts.get_mut(name) else {
-            return;
+            return Patience::Ended;
         };
-        host.told += 1;
-        let message = ToHost::Do {
-            session: host.session,
-            number: host.told,
-            at,
-            epoch,
-            what,
-        };
-        let host = name.clone();
-        self.actions.push(Action::Host { host, message });
-    }
-
-    fn hosts_of(&self, stage: StageIx) -> impl Iterator<Item = &WorkerId> {
-        let hosts = self.hosts.iter();
-        hosts.filter_map(move |(name, host)| host.stages.contains(&stage).then_some(name))
-    }
-
-    fn keeper_of(&self, at: PartitionRef) -> Option<(WorkerId, u64)> {
-        let mut hosts = self.hosts_of(at.stage);
-        let name = match self.options.routing {
-            Routing::Affine => keeper(&self.plan.stage(at.stage).name, at.number, hosts),
-            Routing::RoundRobin => {
-                let count = self.hosts_of(at.stage).count();
-                hosts.nth(at.number.checked_rem(count)?)
-            }
-        }?;
-        Some((Arc::clone(name), self.hosts[name].session))
-    }
-
-    /// Hosts have come or gone: partitions pass to those who are to keep them now.
-    fn assign_partitions(&mut self) {
-        for stage in (0..self.collectors.len()).map(StageIx) {
-            let Some(collector) = &self.collectors[stage.0] else {
-                continue;
-            };
-            let (is_hosted, is_to_be) = (
-                matches!(collector.gathering, Gathering::Hosted(_)),
-                self.hosts_of(stage).next().is_some(),
-            );
-            match (is_hosted, is_to_be) {
-                (false, false) => {}
-                (true, false) => self.take_back(stage),
-                (false, true) => {
-                    let nobody = Partition {
-                        host: "".into(),
-                        session: 0,
-                        epoch: 0,
-                        owes: 0,
-                    };
-                    if let Some(collector) = &mut self.collectors[stage.0] {
-                        collector.gathering = Gathering::Hosted(vec![nobody; PARTITIONS]);
-                    }
-                    self.begin_partitions(stage, &(0..PARTITIONS).collect());
-                }
-                (true, true) => {
-                    let moves = |number: &usize| self.moves(stage, *number);
-                    let moving: BTreeSet<usize> = (0..PARTITIONS).filter(moves).collect();
-                    self.begin_partitions(stage, &moving);
-                }
-            }
+        host.timed = host.owes > 0;
+        let due = host.since.plus(PATIENCE);
+        match (host.timed, due <= now) {
+            (false, _) => Patience::Ended,
+            (true, true) => Patience::Exhausted,
+            (true, false) => Patience::Until(due),
         }
     }
 
-    fn moves(&self, stage: StageIx, number: usize) -> bool {
-        let Some(Gathering::Hosted(partitions)) =
-            self.collectors[stage.0].as_ref().map(|c| &c.gathering)
-        else {
+    /// A host has sent verdicts.
+    pub(super) fn hear(&mut self, said: &Verdicts, now: Time) -> Hearing {
+        let Some(host) = self.hosts.get_mut(&said.host) else {
+            return Hearing::Unknown;
+        };
+        if host.session != said.session || said.number <= host.heard {
+            return Hearing::Old;
+        }
+        if said.number > host.heard + 1 {
+            return Hearing::Gap;
+        }
+        host.heard = said.number;
+        host.since = now;
+        Hearing::Next
+    }
+
+    /// Takes a verdict of a host for one that it owes. Returns whether it counts: it is about the
+    /// partition's present state.
+    pub(super) fn take_verdict(
+        &mut self,
+        name: &WorkerId,
+        session: u64,
+        verdict: &Verdict,
+    ) -> bool {
+        let Some(partition) = self.partition_mut(verdict.at) else {
             return false;
         };
-        let now = &partitions[number];
-        self.keeper_of(PartitionRef { stage, number })
-            .is_none_or(|(host, session)| host != now.host || session != now.session)
-    }
-
-    /// A message that a host counts on is removed from outside: once this event has been dealt with
-    /// the partition is begun anew, and no verdict counts before.
-    pub(super) fn spoil_partition(&mut self, no: TaskNo) {
-        self.spoiled.extend(self.partition_of(no));
-    }
-
-    pub(super) fn mend_partitions(&mut self) {
-        let mut numbers: BTreeMap<StageIx, BTreeSet<usize>> = BTreeMap::new();
-        for at in std::mem::take(&mut self.spoiled) {
-            numbers.entry(at.stage).or_default().insert(at.number);
+        if partition.host != *name
+            || partition.session != session
+            || partition.epoch != verdict.epoch
+            || partition.owes == 0
+        {
+            return false;
         }
-        for (stage, numbers) in numbers {
-            self.begin_partitions(stage, &numbers);
+        partition.owes -= 1;
+        if let Some(host) = self.hosts.get_mut(name) {
+            host.owes -= 1;
+        }
+        !self.spoiled.contains(&verdict.at)
+    }
+
+    // Partitions.
+
+    /// Hosts have come or gone: what becomes of a collector's partitions.
+    pub(super) fn reassign(&mut self, stage: StageIx) -> Assignment {
+        let (is_hosted, is_to_be) = (self.has(stage), self.of(stage).next().is_some());
+        match (is_hosted, is_to_be) {
+            (false, false) => Assignment::Here,
+            (true, false) => Assignment::TakenBack,
+            (false, true) if self.gathering[stage.0].is_none() => Assignment::Here,
+            (false, true) => {
+                let nobody = Partition {
+                    host: "".into(),
+                    session: 0,
+                    epoch: 0,
+                    owes: 0,
+                };
+                self.gathering[stage.0] = Some(Gathering::Hosted(vec![nobody; PARTITIONS]));
+                Assignment::Moved((0..PARTITIONS).collect())
+            }
+            (true, true) => {
+                let moves = |number: &usize| self.moves(stage, *number);
+                Assignment::Moved((0..PARTITIONS).filter(moves).collect())
+            }
         }
     }
 
-    /// Begins these partitions anew, with those who are to keep them.
-    fn begin_partitions(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) {
+    /// The core evaluates a collector's strategy from now on.
+    pub(super) fn take_back(&mut self, stage: StageIx, strategy: Box<dyn Strategy>) {
+        self.gathering[stage.0] = Some(Gathering::Here(strategy));
+    }
+
+    /// Begins partitions of a collector anew, with those who are to keep them. Returns what hosts are told.
+    pub(super) fn begin(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) -> Vec<Told> {
+        let mut told = Vec::new();
         for number in numbers {
             let at = PartitionRef {
                 stage,
@@ -325,7 +351,7 @@ impl Core {
                 epoch: self.next_epoch,
                 owes: 0,
             };
-            let Some(partition) = self.partition_mut(stage, *number) else {
+            let Some(partition) = self.partition_mut(at) else {
                 continue;
             };
             let old = std::mem::replace(partition, new);
@@ -333,66 +359,178 @@ impl Core {
             if let Some(before) = before.filter(|host| host.session == old.session) {
                 before.owes -= old.owes;
                 if old.host != host {
-                    self.tell_host(&old.host, at, old.epoch, Do::End);
+                    told.extend(self.tell(&old.host, at, old.epoch, Do::End));
                 }
             }
-            self.tell_host(&host, at, self.next_epoch, Do::Begin);
+            told.extend(self.tell(&host, at, self.next_epoch, Do::Begin));
         }
-        let is_in = |no: &TaskNo| {
-            let at = self.partition_of(*no);
-            at.is_some_and(|at| numbers.contains(&at.number))
+        told
+    }
+
+    /// What a host counts on in this partition has changed from outside: no verdict counts before it has
+    /// been begun anew.
+    pub(super) fn spoil(&mut self, at: PartitionRef) {
+        self.spoiled.insert(at);
+    }
+
+    /// The partitions that were spoiled since this was asked last.
+    pub(super) fn take_spoiled(&mut self) -> BTreeMap<StageIx, BTreeSet<usize>> {
+        let mut numbers: BTreeMap<StageIx, BTreeSet<usize>> = BTreeMap::new();
+        for at in std::mem::take(&mut self.spoiled) {
+            numbers.entry(at.stage).or_default().insert(at.number);
+        }
+        numbers
+    }
+
+    fn moves(&self, stage: StageIx, number: usize) -> bool {
+        let Some(Gathering::Hosted(partitions)) = &self.gathering[stage.0] else {
+            return false;
         };
-        let mut held = self.held_by(stage);
-        held.retain(is_in);
-        self.offer_anew(held);
+        let now = &partitions[number];
+        self.keeper_of(PartitionRef { stage, number })
+            .is_none_or(|(host, session)| host != now.host || session != now.session)
     }
 
-    /// No host keeps partitions of the collector any more: the core does.
-    fn take_back(&mut self, stage: StageIx) {
-        let Some(plan) = self.plan.stage(stage).collector() else {
-            return;
+    /// Who is to keep a partition, and in which session.
+    fn keeper_of(&self, at: PartitionRef) -> Option<(WorkerId, u64)> {
+        let mut hosts = self.of(at.stage);
+        let name = match self.routing {
+            Routing::Affine => keeper(&self.names[at.stage.0], at.number, hosts),
+            Routing::RoundRobin => {
+                let count = self.count(at.stage);
+                hosts.nth(at.number.checked_rem(count)?)
+            }
+        }?;
+        Some((Arc::clone(name), self.hosts[name].session))
+    }
+
+    fn partition_mut(&mut self, at: PartitionRef) -> Option<&mut Partition> {
+        match self.gathering.get_mut(at.stage.0)?.as_mut()? {
+            Gathering::Hosted(partitions) => partitions.get_mut(at.number),
+            Gathering::Here(_) => None,
+        }
+    }
+
+    fn tell(&mut self, name: &WorkerId, at: PartitionRef, epoch: u64, what: Do) -> Option<Told> {
+        let host = self.hosts.get_mut(name)?;
+        host.told += 1;
+        let message = ToHost::Do {
+            session: host.session,
+            number: host.told,
+            at,
+            epoch,
+            what,
         };
-        let strategy = plan.strategy.build();
-        if let Some(collector) = &mut self.collectors[stage.0] {
-            collector.gathering = Gathering::Here(strategy);
-        }
-        self.offer_anew(self.held_by(stage));
+        Some((name.clone(), message))
     }
 
-    /// Messages that a collector holds, in the order in which they came.
-    fn held_by(&self, stage: StageIx) -> Vec<TaskNo> {
-        let held = |task: &&super::state::Task| task.stage == stage && task.phase == Phase::Held;
-        let mut held: Vec<TaskNo> = self.tasks.values().filter(held).map(|t| t.no).collect();
-        held.sort_unstable();
-        held
-    }
-
-    fn offer_anew(&mut self, held: Vec<TaskNo>) {
-        for no in &held {
-            self.unfile(*no);
-        }
-        for no in held {
-            // A group of the others may have taken it meanwhile.
-            if self.tasks.get(&no).is_some_and(|t| t.phase == Phase::Held) {
-                self.offer(no);
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (name, host) in &self.hosts {
+            let kept = self.gathering.iter().flatten().flat_map(|gathering| {
+                let partitions: &[Partition] = match gathering {
+                    Gathering::Hosted(partitions) => partitions,
+                    Gathering::Here(_) => &[],
+                };
+                partitions
+            });
+            let kept = kept
+                .filter(|partition| partition.host == *name && partition.session == host.session);
+            let owed: usize = kept.map(|partition| partition.owes).sum();
+            if owed != host.owes {
+                return Err(format!("host {name}: the count of what it owes is off"));
             }
         }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collector::{Judged, Overdue};
+
+    const STAGE: StageIx = StageIx(0);
+
+    fn hosts() -> Hosts {
+        let strategy = || -> Option<Box<dyn Strategy>> { None };
+        let mut hosts = Hosts::new(
+            Routing::Affine,
+            [(Arc::from("pairs"), strategy())].into_iter(),
+        );
+        // As a collector's that hosts evaluate, without a keeper yet.
+        hosts.gathering[0] = Some(Gathering::Hosted(Vec::new()));
+        hosts
     }
 
-    pub(super) fn hosts_status(&self) -> Vec<HostStatus> {
-        let kept = self.collectors.iter().flatten();
-        let kept = kept.flat_map(|collector| match &collector.gathering {
-            Gathering::Hosted(partitions) => partitions.as_slice(),
-            Gathering::Here(_) => &[],
-        });
-        let keepers: Vec<&WorkerId> = kept.map(|partition| &partition.host).collect();
-        let hosts = self.hosts.iter();
-        hosts
-            .map(|(name, host)| HostStatus {
-                host: name.clone(),
-                partitions: keepers.iter().filter(|keeper| **keeper == name).count(),
-                owes: host.owes,
-            })
-            .collect()
+    fn join(host: &str, session: u64) -> HostJoin {
+        HostJoin {
+            host: host.into(),
+            session,
+            stages: [STAGE].into(),
+        }
+    }
+
+    #[test]
+    fn a_verdict_counts_for_the_present_epoch_only() {
+        let (mut hosts, name) = (hosts(), WorkerId::from("h"));
+        assert!(hosts.join(join("h", 1), Time(0)) && !hosts.join(join("h", 1), Time(0)));
+        hosts.gathering[0] = None;
+        assert_eq!(hosts.reassign(STAGE), Assignment::Here);
+        hosts.gathering[0] = Some(Gathering::Here(Box::new(Nothing)));
+        let moved = hosts.reassign(STAGE);
+        assert_eq!(moved, Assignment::Moved((0..PARTITIONS).collect()));
+        let all: BTreeSet<usize> = (0..PARTITIONS).collect();
+        assert_eq!(hosts.begin(STAGE, &all).len(), PARTITIONS);
+        let at = PartitionRef {
+            stage: STAGE,
+            number: 3,
+        };
+        let asked = hosts.ask(at, Do::Overdue("k".into()), Time(5));
+        assert!(asked.told.is_some() && asked.timer.is_some() && !hosts.owe_nothing());
+        let epoch = 4;
+        let verdict = |epoch| Verdict {
+            at,
+            epoch,
+            what: Judged::Overdue(Overdue::Gone),
+        };
+        assert!(!hosts.take_verdict(&name, 1, &verdict(epoch + 1)));
+        assert_eq!(hosts.check(), Ok(()));
+        assert!(hosts.take_verdict(&name, 1, &verdict(epoch)));
+        assert!(hosts.owe_nothing() && !hosts.take_verdict(&name, 1, &verdict(epoch)));
+        assert!(hosts.leave(&name));
+        assert_eq!(hosts.reassign(STAGE), Assignment::TakenBack);
+    }
+
+    #[test]
+    fn a_gap_in_what_a_host_says_is_noticed() {
+        let mut hosts = hosts();
+        assert!(hosts.join(join("h", 2), Time(0)));
+        let said = |session, number| Verdicts {
+            host: "h".into(),
+            session,
+            number,
+            verdicts: Vec::new(),
+        };
+        assert_eq!(hosts.hear(&said(2, 1), Time(1)), Hearing::Next);
+        assert_eq!(hosts.hear(&said(2, 1), Time(1)), Hearing::Old);
+        assert_eq!(hosts.hear(&said(1, 2), Time(1)), Hearing::Old);
+        assert_eq!(hosts.hear(&said(2, 3), Time(1)), Hearing::Gap);
+        assert!(hosts.leave(&"h".into()));
+        assert_eq!(hosts.hear(&said(2, 2), Time(1)), Hearing::Unknown);
+    }
+
+    struct Nothing;
+
+    impl Strategy for Nothing {
+        fn offer(&mut self, _: &crate::collector::Member) -> crate::collector::Outcome {
+            crate::collector::Outcome::Skip("nothing is gathered".to_owned())
+        }
+
+        fn overdue(&mut self, _: &str) -> Overdue {
+            Overdue::Gone
+        }
+
+        fn forget(&mut self, _: &crate::id::TaskId) {}
     }
 }

@@ -3,7 +3,7 @@
 
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES};
 
-use super::state::Change;
+use super::change::Change;
 use crate::id::TaskId;
 use crate::payload::{NESTING_MAX, Payload};
 use crate::record::{Attempt, PartRecord, Record, RecordKey, TaskRecord};
@@ -13,6 +13,12 @@ pub const TASK_MAX: usize = MAX_VALUE_BYTES - ATTEMPTS_MAX - 32 * 1024;
 
 /// Records that an append may get beside those that it is for: its part of the history, and counters.
 pub(super) const BESIDE_MAX: usize = 8;
+
+/// Records removed in one append, at most: a batch of the log is bounded.
+pub(super) const FORGET_MAX: usize = 500;
+
+/// Bytes of a reason in a dead letter, at most.
+pub(super) const REASON_MAX: usize = 8 * 1024;
 
 /// Records that an append is for, at most.
 const CHANGES_MAX: usize = MAX_BATCH_OPS - BESIDE_MAX;

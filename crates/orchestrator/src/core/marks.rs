@@ -1,116 +1,230 @@
-//! Marks of finished tasks: how each ended, and what is remembered of what it carried.
+//! Marks of finished tasks: what is remembered of each, as far back as that is.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
-use super::past::course;
-use super::state::{Change, Core, Task};
 use crate::id::{Part, TaskId};
 use crate::plan::StageIx;
-use crate::record::{Attempt, Course, DoneRecord, Finish, Record, TaskRecord};
+use crate::record::{DoneRecord, Finish};
 
-/// The finished tasks of a stage, as far back as they are remembered.
+/// Marks are looked for after so many ends of work, so that removing them costs few appends.
+const FORGET_EVERY: usize = 32;
+
+/// The marks, by stage.
+pub(super) struct Marks {
+    finished: Vec<Finished>,
+    /// Ends of work since marks that nobody asks for any more were last looked for.
+    outdated: usize,
+    /// Whether an append that removes marks is on its way.
+    removing: bool,
+}
+
+/// The finished tasks of a stage.
 #[derive(Default)]
-pub(super) struct Finished {
+struct Finished {
     /// By first block and part.
-    pub(super) by_block: BTreeMap<u64, BTreeMap<Part, Mark>>,
-    pub(super) newest: u64,
+    by_block: BTreeMap<u64, BTreeMap<Part, Mark>>,
+    newest: u64,
 }
 
 /// What is remembered of a finished task.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
-    /// Its last block, inclusive.
-    pub(super) last: u64,
+    last: u64,
     content: Option<[u8; 16]>,
     is_dropped: bool,
 }
 
-impl Core {
-    /// The mark of a live task that ends now.
-    pub(super) fn done(&self, finish: Finish, task: &Task) -> Change {
-        let record = &task.record;
-        let course = task.course();
-        Change::put_new(Record::Done(self.mark_of(
-            finish,
-            record,
-            &task.content,
-            course,
-        )))
-    }
+// === impl Marks ===
 
-    /// The mark of what this record is about, which ends now; `attempts` are those that failed.
-    pub(super) fn done_record(
-        &self,
-        finish: Finish,
-        record: &TaskRecord,
-        attempts: &[Attempt],
-    ) -> DoneRecord {
-        self.mark_of(finish, record, &record.content(), course(record, attempts))
-    }
-
-    fn mark_of(
-        &self,
-        finish: Finish,
-        record: &TaskRecord,
-        content: &[u8; 32],
-        course: Course,
-    ) -> DoneRecord {
-        DoneRecord {
-            finish,
-            last: record.last,
-            at_ms: self.now.wall_ms,
-            content: Some(beginning(content)),
-            course: Some(course),
+impl Marks {
+    /// None, of so many stages.
+    pub(super) fn new(stages: usize) -> Self {
+        Self {
+            finished: (0..stages).map(|_| Finished::default()).collect(),
+            outdated: 0,
+            removing: false,
         }
     }
 
-    /// Whether the task is finished, as far as is remembered.
-    pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        self.is_finished_below(self.cursor, stage, id, last)
+    /// The log has a mark of a task.
+    pub(super) fn put(&mut self, stage: StageIx, id: &TaskId, done: &DoneRecord) {
+        let finished = &mut self.finished[stage.0];
+        let parts = finished.by_block.entry(id.block).or_default();
+        parts.insert(id.part.clone(), Mark::of(done));
+        finished.newest = finished.newest.max(id.block);
     }
 
-    /// As [`Core::is_finished`], once every append on its way has been accepted.
-    pub(super) fn will_be_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        self.is_finished_below(self.cursor_ahead, stage, id, last)
+    /// The log has its mark no more.
+    pub(super) fn remove(&mut self, stage: StageIx, id: &TaskId) {
+        let finished = &mut self.finished[stage.0];
+        if let Some(parts) = finished.by_block.get_mut(&id.block) {
+            parts.remove(&id.part);
+            if parts.is_empty() {
+                finished.by_block.remove(&id.block);
+            }
+        }
     }
 
-    fn is_finished_below(&self, cursor: u64, stage: StageIx, id: &TaskId, last: u64) -> bool {
-        (self.leads[stage.0] && last < cursor) || self.mark(stage, id).is_some()
-    }
-
-    /// The mark of a task, if it is finished and that is remembered.
-    pub(super) fn mark(&self, stage: StageIx, id: &TaskId) -> Option<&Mark> {
+    pub(super) fn get(&self, stage: StageIx, id: &TaskId) -> Option<&Mark> {
         let parts = self.finished[stage.0].by_block.get(&id.block)?;
         parts.get(&id.part)
     }
 
-    /// Whether a finished task carried the same; `None` if that is not known any more.
-    pub(super) fn carried_same(&self, stage: StageIx, record: &TaskRecord) -> Option<bool> {
-        let content = self.mark(stage, &record.id)?.content?;
-        Some(content == beginning(&record.content()))
+    /// The highest first block of a finished task of a stage.
+    pub(super) fn newest(&self, stage: StageIx) -> u64 {
+        self.finished[stage.0].newest
     }
 
-    /// Whether an operator has dropped the task, and the sequencer has not passed its blocks.
-    pub(super) fn is_dropped(&self, stage: StageIx, record: &TaskRecord) -> bool {
-        let mark = self.mark(stage, &record.id);
-        let is_passed = self.leads[stage.0] && record.last < self.cursor_ahead;
-        !is_passed && mark.is_some_and(|mark| mark.is_dropped)
+    /// The parts of a block that are finished at a stage.
+    pub(super) fn parts(&self, stage: StageIx, block: u64) -> impl Iterator<Item = &Part> {
+        let parts = self.finished[stage.0].by_block.get(&block);
+        parts.into_iter().flat_map(BTreeMap::keys)
+    }
+
+    /// The finished tasks of a stage: their first blocks, parts and marks, in order.
+    pub(super) fn iter(&self, stage: StageIx) -> impl Iterator<Item = (u64, &Part, &Mark)> {
+        self.within(stage, Bound::Unbounded)
+    }
+
+    /// As [`Marks::iter`], of first blocks below `end`.
+    pub(super) fn below(
+        &self,
+        stage: StageIx,
+        end: u64,
+    ) -> impl Iterator<Item = (u64, &Part, &Mark)> {
+        self.within(stage, Bound::Excluded(end))
+    }
+
+    /// As [`Marks::iter`], of first blocks up to `last`.
+    pub(super) fn up_to(
+        &self,
+        stage: StageIx,
+        last: u64,
+    ) -> impl Iterator<Item = (u64, &Part, &Mark)> {
+        self.within(stage, Bound::Included(last))
+    }
+
+    fn within(&self, stage: StageIx, end: Bound<u64>) -> impl Iterator<Item = (u64, &Part, &Mark)> {
+        let range = (Bound::Unbounded, end);
+        let blocks = self.finished[stage.0].by_block.range(range);
+        blocks.flat_map(|(block, parts)| parts.iter().map(move |(part, mark)| (*block, part, mark)))
+    }
+
+    /// Work has ended for good: there may be marks to remove.
+    pub(super) fn note_outdated(&mut self) {
+        self.outdated = self.outdated.saturating_add(1);
+    }
+
+    /// As [`Marks::note_outdated`], and they are to be looked for at once.
+    pub(super) fn note_all_outdated(&mut self) {
+        self.outdated = FORGET_EVERY;
+    }
+
+    /// Whether marks to remove are to be looked for.
+    pub(super) fn is_removal_due(&self) -> bool {
+        !self.removing && self.outdated >= FORGET_EVERY
+    }
+
+    /// Marks to remove have been looked for. `all`: there are no others than those that were found.
+    /// `found`: there were some, and an append that removes them is on its way.
+    pub(super) fn note_removal(&mut self, all: bool, found: bool) {
+        if all {
+            self.outdated = 0;
+        }
+        self.removing |= found;
+    }
+
+    /// That append has been accepted.
+    pub(super) fn removed(&mut self) {
+        self.removing = false;
+    }
+
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (ix, finished) in self.finished.iter().enumerate() {
+            let newest = finished.by_block.keys().next_back();
+            let is_off = newest.is_some_and(|newest| *newest > finished.newest);
+            if is_off || finished.by_block.values().any(BTreeMap::is_empty) {
+                return Err(format!("stage {ix}: the marks are off"));
+            }
+        }
+        Ok(())
     }
 }
 
 // === impl Mark ===
 
 impl Mark {
-    pub(super) fn of(done: &DoneRecord) -> Self {
+    fn of(done: &DoneRecord) -> Self {
         Self {
             last: done.last,
             content: done.content,
             is_dropped: done.finish == Finish::Dropped,
         }
     }
+
+    /// The last block of the task, inclusive.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Whether an operator has dropped it.
+    pub(super) fn is_dropped(&self) -> bool {
+        self.is_dropped
+    }
+
+    /// Whether the task carried this content; `None` if that is not known any more.
+    pub(super) fn carried(&self, content: &[u8; 32]) -> Option<bool> {
+        Some(self.content? == beginning(content))
+    }
 }
 
 /// What a mark keeps of a task's content.
-fn beginning(content: &[u8; 32]) -> [u8; 16] {
+pub(super) fn beginning(content: &[u8; 32]) -> [u8; 16] {
     std::array::from_fn(|at| content[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_tells_what_the_task_carried_until_it_is_removed() {
+        let (mut marks, stage) = (Marks::new(1), StageIx(0));
+        let id = TaskId {
+            stage: "prove".into(),
+            block: 3,
+            part: Part::whole(),
+        };
+        let done = DoneRecord {
+            finish: Finish::Dropped,
+            last: 4,
+            at_ms: 0,
+            content: Some(beginning(&[1; 32])),
+            course: None,
+        };
+        marks.put(stage, &id, &done);
+        let mark = marks.get(stage, &id).unwrap();
+        assert_eq!((mark.last(), mark.is_dropped()), (4, true));
+        assert_eq!(mark.carried(&[1; 32]), Some(true));
+        assert_eq!(mark.carried(&[2; 32]), Some(false));
+        assert_eq!((marks.below(stage, 3).count(), marks.newest(stage)), (0, 3));
+        marks.remove(stage, &id);
+        assert!(marks.get(stage, &id).is_none() && marks.iter(stage).next().is_none());
+    }
+
+    #[test]
+    fn one_append_at_a_time_removes_marks() {
+        let mut marks = Marks::new(1);
+        assert!(!marks.is_removal_due());
+        marks.note_all_outdated();
+        assert!(marks.is_removal_due());
+        marks.note_removal(false, true);
+        assert!(!marks.is_removal_due());
+        marks.removed();
+        assert!(marks.is_removal_due());
+        marks.note_removal(true, false);
+        assert!(!marks.is_removal_due());
+    }
 }

@@ -11,13 +11,15 @@
 //! arrives and is counted, however late, (q) the history and the counters are the same after a crash, and
 //! bounded.
 //!
-//! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them.
+//! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them. `digest` pins what
+//! the core does in the first of them.
 
 mod actors;
 mod blobs;
 mod byzantine;
 mod chain;
 mod checks;
+mod digest;
 mod given;
 mod hosts;
 mod late;
@@ -40,6 +42,8 @@ const SEEDS: u64 = 10_000;
 #[derive(Clone, Copy, Default, PartialEq, Debug)]
 struct Lived {
     digest: u64,
+    /// SHA-256 over the core's actions.
+    actions: [u8; 32],
     hedged: u64,
     several: u64,
     cancelled: u64,
@@ -98,6 +102,7 @@ fn live(seed: u64, print: bool) -> Lived {
         refused: liar.refused,
         lies: liar.told,
         digest: world.digest,
+        actions: world.actions.finish(),
         hedged: world.monitor.hedged,
         several: world.monitor.several,
         cancelled: world.monitor.cancelled,

@@ -18,6 +18,7 @@ use crate::blobs::SimBlobs;
 use crate::byzantine::Liar;
 use crate::chain::Chain;
 use crate::checks::Monitor;
+use crate::digest::ActionDigest;
 use crate::hosts::{SimHost, finished_groups};
 use crate::log::SimLog;
 use crate::plans::{self, Scene};
@@ -123,6 +124,8 @@ pub(crate) struct World {
     pub(crate) steps: u64,
     trace: VecDeque<String>,
     pub(crate) digest: u64,
+    /// Of the actions of every core that there has been.
+    pub(crate) actions: ActionDigest,
     print: bool,
 }
 
@@ -172,6 +175,7 @@ impl World {
             steps: 0,
             trace: VecDeque::new(),
             digest: 0xcbf2_9ce4_8422_2325,
+            actions: ActionDigest::default(),
             print,
         };
         world.after(0, Ev::Restart);
@@ -356,6 +360,7 @@ impl World {
         self.note(|| format!("coordinator {epoch} starts, grace {grace} ms"));
         self.core_ms = self.now().mono.0 / 1000;
         let actions = core.start(self.now());
+        self.actions.note(&actions);
         self.core = Some(core);
         self.hosts_hear_of_a_coordinator();
         let mut todo = VecDeque::new();
@@ -426,7 +431,9 @@ impl World {
         if matches!(event, Event::Accepted { .. } | Event::Conflicted { .. }) {
             self.unanswered -= 1;
         }
-        Some(self.core.as_mut()?.handle(now, event))
+        let actions = self.core.as_mut()?.handle(now, event);
+        self.actions.note(&actions);
+        Some(actions)
     }
 
     pub(crate) fn work_off(&mut self, mut todo: VecDeque<Event>) -> Checked {

@@ -1,0 +1,135 @@
+//! How tasks went and ended, as marks and the history tell it.
+
+use std::time::Duration;
+
+use super::limits::truncate;
+use crate::id::{TaskId, WorkerId};
+use crate::record::{
+    Attempt, Course, DeadRecord, DoneRecord, FailedStep, Finish, Outcome, PAST_FAILURES_MAX,
+    PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, StepRecord, TaskRecord,
+};
+
+/// What is known of the end of a task before it is recorded.
+#[derive(Default)]
+pub(super) struct Ending {
+    by: Vec<(WorkerId, u32)>,
+    begun_ms: Option<u64>,
+    ran_ms: Option<u64>,
+    places: Vec<String>,
+}
+
+// === impl Ending ===
+
+impl Ending {
+    /// By results of these workers' attempts, the last of which began at `begun_ms`, if that is known,
+    /// and ran for so long.
+    pub(super) fn by(by: Vec<(WorkerId, u32)>, begun_ms: Option<u64>, ran: Duration) -> Self {
+        Self {
+            by,
+            begun_ms,
+            ran_ms: Some(millis(ran)),
+            places: Vec::new(),
+        }
+    }
+
+    /// It was emitted, to these places.
+    pub(super) fn set_places(&mut self, mut places: Vec<String>) {
+        places.truncate(PLACES_MAX);
+        places
+            .iter_mut()
+            .for_each(|place| truncate(place, PLACE_MAX));
+        self.places = places;
+    }
+
+    /// How the task has gone until now; `attempts` are those that failed.
+    pub(super) fn course(&self, record: &TaskRecord, attempts: &[Attempt]) -> Course {
+        Course {
+            begun_ms: self.begun_ms,
+            ran_ms: self.ran_ms,
+            by: self.by.clone(),
+            ..course(record, attempts)
+        }
+    }
+
+    /// Its step, if it is emitted now.
+    pub(super) fn emitted(&self, record: &TaskRecord, course: Course, now_ms: u64) -> StepRecord {
+        let places = self.places.clone();
+        let outcome = Outcome::Emitted { places };
+        step(&record.id, record.last, now_ms, course, outcome)
+    }
+}
+
+/// How a task went that no worker has ended; `attempts` are those that failed.
+pub(super) fn course(task: &TaskRecord, attempts: &[Attempt]) -> Course {
+    let last = attempts.len().saturating_sub(PAST_FAILURES_MAX);
+    let failures = attempts[last..].iter().map(|attempt| FailedStep {
+        attempt: attempt.number,
+        worker: attempt.worker.clone(),
+        at_ms: attempt.at_ms,
+        ran_ms: attempt.failure.wall_ms,
+        reason: clipped(&attempt.failure.reason),
+    });
+    Course {
+        accepted_ms: task.at_ms,
+        failed: attempts.last().map_or(0, |attempt| attempt.number),
+        failures: failures.collect(),
+        ..Course::default()
+    }
+}
+
+/// What a mark says of how its task went; `None` if an earlier release wrote it.
+pub(super) fn marked_step(id: &TaskId, done: &DoneRecord) -> Option<StepRecord> {
+    let course = done.course.clone()?;
+    let outcome = match &done.finish {
+        Finish::Completed { .. } => Outcome::Completed {
+            by: course.by.clone(),
+        },
+        Finish::Grouped { key } => Outcome::Grouped { key: clipped(key) },
+        Finish::Skipped { why } => Outcome::Skipped { why: clipped(why) },
+        Finish::Dropped => Outcome::Dropped,
+        Finish::Late { why, passed_on } => match passed_on {
+            true => Outcome::PassedOn { why: clipped(why) },
+            false => Outcome::Skipped { why: clipped(why) },
+        },
+    };
+    Some(step(id, done.last, done.at_ms, course, outcome))
+}
+
+/// What a dead letter says of how its task went.
+pub(super) fn died_step(dead: &DeadRecord) -> StepRecord {
+    let why = clipped(&dead.reason);
+    let course = course(&dead.task, &dead.attempts);
+    let task = &dead.task;
+    step(
+        &task.id,
+        task.last,
+        dead.at_ms,
+        course,
+        Outcome::Died { why },
+    )
+}
+
+fn step(id: &TaskId, last: u64, ended_ms: u64, course: Course, outcome: Outcome) -> StepRecord {
+    StepRecord {
+        task: id.clone(),
+        last,
+        accepted_ms: course.accepted_ms,
+        begun_ms: course.begun_ms,
+        ran_ms: course.ran_ms,
+        ended_ms,
+        failed: course.failed,
+        failures: course.failures,
+        outcome,
+    }
+}
+
+fn clipped(text: &str) -> String {
+    let mut text = text.to_owned();
+    truncate(&mut text, PAST_TEXT_MAX);
+    text
+}
+
+/// Milliseconds, the part of one left out.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,423 @@
+//! The history of blocks: how each task went that has ended, kept in the log.
+//!
+//! The mark of a finished task says how it went. What marks say goes into the history some tasks at a
+//! time, as one record, and before the marks go; after a crash, the marks that are not in it yet are
+//! read again. Whatever else ends a task (an emission, a death) goes into it with that very append.
+//!
+//! The records lie in slots that are used again in turn, so that the log holds so many at most; where a
+//! record has many entries, as that of a group has, the oldest ones make room for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proofmill_bus::{MAX_BATCH_OPS, Seq};
+
+use super::change::Change;
+use super::ending::{marked_step, millis};
+use super::limits::{BESIDE_MAX, FORGET_MAX};
+use crate::id::TaskId;
+use crate::record::{DoneRecord, Past, PastRecord, Record, RecordKey};
+
+/// Marks that are not in the history, from which on the next append takes them along.
+const GATHER: usize = 64;
+
+/// Entries of a record that come from marks, at most.
+const ENTRIES_MAX: usize = 256;
+
+/// How much of the past of blocks is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryOptions {
+    /// Entries, at most: ends of tasks, deadlines, blocks taken back. Default 20,000; none with 0.
+    pub steps: usize,
+    /// Time after which an entry goes when another comes. Default 30 days.
+    pub keep: Duration,
+}
+
+impl Default for HistoryOptions {
+    fn default() -> Self {
+        Self {
+            steps: 20_000,
+            keep: Duration::from_secs(30 * 24 * 3600),
+        }
+    }
+}
+
+/// The history.
+pub(super) struct History {
+    options: HistoryOptions,
+    /// The records of the log, by number.
+    records: BTreeMap<u64, PastRecord>,
+    /// Those in each slot.
+    slots: BTreeMap<u64, u64>,
+    /// The same, as they will be when every append on its way has been accepted.
+    ahead: Ahead,
+    /// Entries for the next append.
+    notes: Vec<Past>,
+    /// What marks say that no record has yet.
+    marked: Vec<(Seq, Past)>,
+    /// Of each record on its way to the log, by its number.
+    flying: BTreeMap<u64, Flying>,
+    /// As [`PastRecord::marks_to`]: of the last record made.
+    marks_to: Seq,
+}
+
+/// What marks say that goes into a record which is on its way to the log.
+struct Flying {
+    /// What the record has no room for: it is forgotten when the log has that.
+    over: Vec<(Seq, Past)>,
+    /// Where the marks lie that the first entries of the record are of.
+    marks: Vec<Seq>,
+}
+
+/// The records that the log will hold.
+#[derive(Default)]
+struct Ahead {
+    next: u64,
+    records: BTreeMap<u64, Kept>,
+    slots: BTreeMap<u64, u64>,
+    entries: usize,
+}
+
+/// A record, by its measures.
+struct Kept {
+    slot: u64,
+    entries: usize,
+    at_ms: u64,
+}
+
+// === impl History ===
+
+impl History {
+    /// Empty.
+    pub(super) fn new(options: HistoryOptions) -> Self {
+        Self {
+            options,
+            records: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            ahead: Ahead::default(),
+            notes: Vec::new(),
+            marked: Vec::new(),
+            flying: BTreeMap::new(),
+            marks_to: Seq(0),
+        }
+    }
+
+    /// Notes something, to be recorded with the next append.
+    pub(super) fn note(&mut self, past: Past) {
+        self.notes.push(past);
+    }
+
+    /// A mark is in the log, at this place: what it says is for the history.
+    pub(super) fn note_mark(&mut self, id: &TaskId, done: &DoneRecord, seq: Seq) {
+        if self.options.steps > 0
+            && let Some(step) = marked_step(id, done)
+        {
+            self.marked.push((seq, Past::Step(step)));
+        }
+    }
+
+    /// Adds to an append the record of what has been noted and of what it ends otherwise than by a mark
+    /// (`steps`), with what marks have said until now, and the removal of the oldest records that this one
+    /// takes the room of. The log has been applied up to `applied`.
+    pub(super) fn remember(
+        &mut self,
+        changes: &mut Vec<(RecordKey, Change)>,
+        now_ms: u64,
+        applied: Seq,
+        steps: impl FnOnce(&[(RecordKey, Change)]) -> Vec<Past>,
+    ) {
+        let mut own = std::mem::take(&mut self.notes);
+        if self.options.steps == 0 || changes.len() >= MAX_BATCH_OPS {
+            return;
+        }
+        own.extend(steps(changes));
+        own.truncate(self.options.steps);
+        let gathered = self.marked.len();
+        let removes_marks = || {
+            let mut changes = changes.iter();
+            changes.any(|change| matches!(change, (RecordKey::Done(_), Change::Delete)))
+        };
+        let is_due = !own.is_empty() || gathered >= GATHER || gathered > 0 && removes_marks();
+        if !is_due {
+            return;
+        }
+        let records = gathered.div_ceil(ENTRIES_MAX) + 1;
+        if changes.len() + records + BESIDE_MAX > MAX_BATCH_OPS {
+            self.remember_in(changes, now_ms, Vec::new(), own);
+            return;
+        }
+        self.marks_to = applied;
+        let mut marked = std::mem::take(&mut self.marked);
+        while marked.len() > ENTRIES_MAX {
+            let rest = marked.split_off(ENTRIES_MAX);
+            let first = std::mem::replace(&mut marked, rest);
+            self.remember_in(changes, now_ms, first, Vec::new());
+        }
+        self.remember_in(changes, now_ms, marked, own);
+    }
+
+    /// Adds one record, of what marks say and of what the append ends otherwise.
+    fn remember_in(
+        &mut self,
+        changes: &mut Vec<(RecordKey, Change)>,
+        now_ms: u64,
+        marked: Vec<(Seq, Past)>,
+        own: Vec<Past>,
+    ) {
+        let mut over = marked;
+        let excess = (over.len() + own.len()).saturating_sub(self.options.steps);
+        let fitting = over.split_off(excess.min(over.len()));
+        let (marks, mut entries): (Vec<Seq>, Vec<Past>) = fitting.into_iter().unzip();
+        entries.extend(own);
+        if entries.is_empty() {
+            return;
+        }
+        let room = MAX_BATCH_OPS.saturating_sub(changes.len() + BESIDE_MAX);
+        let room = room.min(FORGET_MAX);
+        let ahead = &mut self.ahead;
+        let number = ahead.next;
+        let mut freed = ahead.make_room(&self.options, entries.len(), now_ms, room);
+        // The oldest record is written over, which is one operation less than its removal.
+        let slot = freed.pop().unwrap_or_else(|| ahead.unused());
+        let kept = Kept {
+            slot,
+            entries: entries.len(),
+            at_ms: now_ms,
+        };
+        ahead.keep(number, kept);
+        let flying = Flying { over, marks };
+        self.flying.insert(number, flying);
+        let freed = freed.into_iter().map(RecordKey::Past);
+        changes.extend(freed.map(|key| (key, Change::Delete)));
+        let record = Record::Past(PastRecord {
+            number,
+            marks_to: self.marks_to.0,
+            entries,
+        });
+        changes.push((RecordKey::Past(slot), Change::put(record)));
+    }
+
+    /// The log has refused an append: what marks say that it had goes into another.
+    pub(super) fn unremember(&mut self, changes: &[(RecordKey, Change)]) {
+        for (_, change) in changes.iter().rev() {
+            let Change::Put {
+                record: Record::Past(past),
+                ..
+            } = change
+            else {
+                continue;
+            };
+            if let Some(flying) = self.flying.remove(&past.number) {
+                let mut marked = flying.over;
+                let entries = past.entries.iter().cloned();
+                marked.extend(flying.marks.into_iter().zip(entries));
+                marked.append(&mut self.marked);
+                self.marked = marked;
+            }
+        }
+    }
+
+    /// After a restart: of what the marks say, only what no record has and is to be kept stays.
+    pub(super) fn forget_recorded_marks(&mut self, now_ms: u64) {
+        let since_ms = now_ms.saturating_sub(millis(self.options.keep));
+        let marks_to = self.marks_to;
+        let is_new = |(seq, past): &(Seq, Past)| *seq > marks_to && past.at_ms() >= since_ms;
+        self.marked.retain(is_new);
+    }
+
+    /// After a restart: changes that remove what is more than is to be kept; none are left if it is empty.
+    pub(super) fn trim(&mut self, now_ms: u64) -> Vec<(RecordKey, Change)> {
+        let freed = self.ahead.make_room(&self.options, 0, now_ms, FORGET_MAX);
+        let freed = freed.into_iter().map(RecordKey::Past);
+        freed.map(|key| (key, Change::Delete)).collect()
+    }
+
+    /// A record of the history is in the log; `replayed`: it was there at the start.
+    pub(super) fn put(&mut self, slot: u64, record: PastRecord, replayed: bool) {
+        if replayed {
+            let kept = Kept {
+                slot,
+                entries: record.entries.len(),
+                at_ms: record.entries.iter().map(Past::at_ms).max().unwrap_or(0),
+            };
+            self.ahead.free(slot);
+            self.ahead.keep(record.number, kept);
+            self.marks_to = self.marks_to.max(Seq(record.marks_to));
+        }
+        self.flying.remove(&record.number);
+        if let Some(before) = self.slots.insert(slot, record.number) {
+            self.records.remove(&before);
+        }
+        self.records.insert(record.number, record);
+    }
+
+    /// A record of the history is in the log no more.
+    pub(super) fn delete(&mut self, slot: u64) {
+        if let Some(number) = self.slots.remove(&slot) {
+            self.records.remove(&number);
+        }
+    }
+
+    /// The entries of the history, oldest first; `coming` is what is on its way to the log.
+    pub(super) fn entries<'a>(
+        &'a self,
+        coming: impl Iterator<Item = &'a (RecordKey, Change)>,
+    ) -> impl Iterator<Item = &'a Past> {
+        let coming = coming.filter_map(|(_, change)| match change {
+            Change::Put {
+                record: Record::Past(past),
+                ..
+            } => {
+                let flying = self.flying.get(&past.number)?;
+                let over = flying.over.iter().map(|(_, past)| past);
+                Some(over.chain(past.entries.iter().take(flying.marks.len())))
+            }
+            _ => None,
+        });
+        let marked = self.marked.iter().map(|(_, past)| past);
+        let records = self.records.values().flat_map(|record| &record.entries);
+        records.chain(coming.flatten()).chain(marked)
+    }
+
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self) -> Result<(), String> {
+        let numbers = |slots: &BTreeMap<u64, u64>| {
+            let numbers = slots.values().copied();
+            numbers.collect::<std::collections::BTreeSet<u64>>()
+        };
+        let ahead = &self.ahead;
+        let entries: usize = ahead.records.values().map(|kept| kept.entries).sum();
+        let in_step = numbers(&self.slots).iter().eq(self.records.keys())
+            && numbers(&ahead.slots).iter().eq(ahead.records.keys())
+            && entries == ahead.entries;
+        match in_step {
+            true => Ok(()),
+            false => Err("the slots of the history are off".to_owned()),
+        }
+    }
+}
+
+// === impl Ahead ===
+
+impl Ahead {
+    fn keep(&mut self, number: u64, kept: Kept) {
+        self.next = self.next.max(number.saturating_add(1));
+        self.entries += kept.entries;
+        self.slots.insert(kept.slot, number);
+        self.records.insert(number, kept);
+    }
+
+    /// The first slot that holds no record.
+    fn unused(&self) -> u64 {
+        let used = self.slots.len() as u64;
+        if self
+            .slots
+            .keys()
+            .next_back()
+            .is_none_or(|last| *last < used)
+        {
+            return used;
+        }
+        let hole = (0..)
+            .zip(self.slots.keys())
+            .find(|(slot, used)| slot != *used);
+        hole.map_or(used, |(slot, _)| slot)
+    }
+
+    /// The record in a slot goes.
+    fn free(&mut self, slot: u64) {
+        if let Some(kept) = self
+            .slots
+            .remove(&slot)
+            .and_then(|number| self.records.remove(&number))
+        {
+            self.entries -= kept.entries;
+        }
+    }
+
+    /// Lets go of the oldest records, until there is room for so many entries more and none is
+    /// older than is kept, and of `limit` records at most. Returns their slots.
+    fn make_room(
+        &mut self,
+        options: &HistoryOptions,
+        entries: usize,
+        now_ms: u64,
+        limit: usize,
+    ) -> Vec<u64> {
+        let keep_ms = millis(options.keep);
+        let mut freed = Vec::new();
+        while freed.len() < limit {
+            let Some((_, oldest)) = self.records.first_key_value() else {
+                break;
+            };
+            let is_old = oldest.at_ms.saturating_add(keep_ms) < now_ms;
+            if self.entries + entries <= options.steps && !is_old {
+                break;
+            }
+            let slot = oldest.slot;
+            self.free(slot);
+            freed.push(slot);
+        }
+        freed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken_back(at_ms: u64) -> Past {
+        Past::TakenBack {
+            source: "chain".into(),
+            first: at_ms,
+            last: at_ms,
+            emitted: false,
+            at_ms,
+        }
+    }
+
+    fn remember(history: &mut History, at_ms: u64) -> Vec<(RecordKey, Change)> {
+        let mut changes = Vec::new();
+        history.note(taken_back(at_ms));
+        history.remember(&mut changes, at_ms, Seq(0), |_| Vec::new());
+        changes
+    }
+
+    fn apply(history: &mut History, changes: Vec<(RecordKey, Change)>) {
+        for (key, change) in changes {
+            match (key, change) {
+                (RecordKey::Past(slot), Change::Delete) => history.delete(slot),
+                (
+                    RecordKey::Past(slot),
+                    Change::Put {
+                        record: Record::Past(past),
+                        ..
+                    },
+                ) => history.put(slot, past, false),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_entries_make_room_for_new_ones() {
+        let mut history = History::new(HistoryOptions {
+            steps: 2,
+            keep: Duration::from_secs(60),
+        });
+        for at_ms in 1..=3 {
+            let changes = remember(&mut history, at_ms);
+            assert_eq!(changes.len(), 1);
+            apply(&mut history, changes);
+        }
+        let kept: Vec<&Past> = history.entries(std::iter::empty()).collect();
+        assert_eq!(kept, [&taken_back(2), &taken_back(3)]);
+        assert_eq!(history.check(), Ok(()));
+        // Nothing to remember, nothing to write.
+        let mut changes = Vec::new();
+        history.remember(&mut changes, 9, Seq(0), |_| Vec::new());
+        assert!(changes.is_empty() && history.trim(9).is_empty());
+        // Both have become too old.
+        assert_eq!(history.trim(100_000).len(), 2);
+    }
+}

@@ -1,0 +1,244 @@
+//! The state machine: takes an event, calls the parts, appends, and emits actions.
+//!
+//! [`Core`] holds the parts and what is left of the state: the time, and whether it has started, drains or
+//! adopts leases. Each file here says what some of the events lead to. Nothing outside this folder reaches a
+//! part, and nothing in it reaches what a part has inside.
+
+mod accept;
+mod append;
+mod apply;
+mod blocks;
+mod cancel;
+#[cfg(debug_assertions)]
+mod check;
+mod collect;
+mod dead;
+mod deadline;
+mod emit;
+mod fail;
+mod fire;
+mod forget;
+mod handle;
+mod hedge;
+mod hosts;
+mod known;
+mod late;
+mod lease;
+mod past;
+mod progress;
+mod rewind;
+mod schedule;
+mod submit;
+mod task;
+mod view;
+mod worker;
+
+use std::sync::Arc;
+
+use proofmill_bus::Seq;
+
+pub use self::apply::ReplayError;
+pub use self::fire::{GROUP_MAX, KEY_MAX};
+use self::rewind::Rewinding;
+use super::appends::Appends;
+use super::collectors::Collectors;
+use super::counts::Counts;
+use super::dead_letters::DeadLetters;
+use super::event::{Action, Event, Now, Reply, RequestId, Target, Time, Timing};
+use super::history::History;
+use super::hosts::Hosts;
+use super::layout::Layout;
+use super::marks::Marks;
+use super::options::CoreOptions;
+use super::progress::Progress;
+use super::sequencer::Sequencer;
+use super::slots::Slots;
+use super::sources::Sources;
+use super::speculation::Speculation;
+use super::submissions::Submissions;
+use super::tag::LeaseKey;
+use super::tasks::TaskTable;
+use super::timers::{Timer, Timers};
+use super::workers::Workers;
+use crate::id::TaskId;
+use crate::plan::{Plan, StageIx};
+
+/// The state machine. See the [module](super).
+pub struct Core {
+    plan: Arc<Plan>,
+    layout: Layout,
+    options: CoreOptions,
+
+    now: Now,
+    started: bool,
+    started_at: Time,
+    draining: bool,
+    /// Until when leases from before the restart are adopted, and nothing is leased.
+    adopting_until: Option<Time>,
+    /// Whether the log held anything at the start.
+    reopened: bool,
+    /// Up to where the log has been applied.
+    applied: Seq,
+    /// Records that could not be applied: their keys, and why.
+    set_aside: Vec<(String, String)>,
+    /// Set from [`Core::start`] on.
+    lease_key: Option<LeaseKey>,
+
+    tasks: TaskTable,
+    dead: DeadLetters,
+    marks: Marks,
+    workers: Workers,
+    speculation: Speculation,
+    progress: Progress,
+    collectors: Collectors,
+    hosts: Hosts,
+    sequencer: Sequencer,
+    sources: Sources,
+    submissions: Submissions,
+    slots: Slots,
+    history: History,
+    counts: Counts,
+    appends: Appends<Then>,
+    timers: Timers,
+
+    /// What this event leads to.
+    actions: Vec<Action>,
+}
+
+/// What an acceptance leads to besides the changes of the records themselves.
+enum Then {
+    Nothing,
+    Reply {
+        request: RequestId,
+        reply: Reply,
+    },
+    Settle {
+        task: TaskId,
+        timing: Option<Timing>,
+    },
+    Settled(Vec<TaskId>),
+    Forgotten,
+    /// Look again for tasks to cancel.
+    Cancel {
+        request: RequestId,
+        target: Target,
+        found: bool,
+        rounds: u32,
+    },
+    /// Tasks have been dropped: look again for what has followed from others.
+    Rewind {
+        rewind: Rewinding,
+        dropped: Vec<TaskId>,
+    },
+}
+
+// === impl Core ===
+
+impl Core {
+    /// A core with no tasks. Give it the log's records by [`Core::replay`], then [`Core::start`].
+    pub fn new(plan: Arc<Plan>, options: CoreOptions) -> Self {
+        let layout = Layout::new(&plan);
+        let (stages, groups) = (layout.stages(), layout.groups().len());
+        let collectors = || plan.stages.iter().map(|stage| stage.collector());
+        let strategies = plan.stages.iter().map(|stage| {
+            let strategy = stage.collector().map(|plan| plan.strategy.build());
+            (stage.name.clone(), strategy)
+        });
+        Self {
+            now: Now::default(),
+            started: false,
+            started_at: Time::default(),
+            draining: false,
+            adopting_until: None,
+            reopened: false,
+            applied: Seq(0),
+            set_aside: Vec::new(),
+            lease_key: None,
+            tasks: TaskTable::new(stages, groups),
+            dead: DeadLetters::new(stages),
+            marks: Marks::new(stages),
+            workers: Workers::new(groups),
+            speculation: Speculation::new(stages),
+            progress: Progress::default(),
+            collectors: Collectors::new(collectors().map(|collector| collector.is_some())),
+            hosts: Hosts::new(options.routing, strategies),
+            sequencer: Sequencer::new(plan.sequencer().map_or(0, |(_, start)| start)),
+            sources: Sources::default(),
+            submissions: Submissions::default(),
+            slots: Slots::new(plan.deadline.map(|deadline| deadline.slot)),
+            history: History::new(options.history),
+            counts: Counts::new(stages),
+            appends: Appends::new(stages),
+            timers: Timers::default(),
+            actions: Vec::new(),
+            layout,
+            plan,
+            options,
+        }
+    }
+
+    /// The workflow.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Begins: every record has been replayed. Call once.
+    pub fn start(&mut self, now: Now) -> Vec<Action> {
+        self.now = now;
+        self.started = true;
+        let fresh = || LeaseKey::new(&self.options.fresh_lease_key);
+        self.lease_key.get_or_insert_with(fresh);
+        self.started_at = now.mono;
+        self.sequencer.resume();
+        self.marks.note_all_outdated();
+        self.resume_slots();
+        for stage in (0..self.layout.stages()).map(StageIx) {
+            let open = self.tasks.present(stage).total() + self.dead.buried(stage);
+            self.counts.count_accepted(stage, open);
+        }
+        if !self.options.adopt_grace.is_zero() {
+            let until = now.mono.plus(self.options.adopt_grace);
+            self.adopting_until = Some(until);
+            self.timers.set(until, Timer::Adopted);
+        }
+        for no in self.tasks.select(|_| true) {
+            self.tasks.accept_anew(no, now.mono);
+            self.enter(no);
+            self.resume_attempts(no);
+        }
+        self.resume_rewinds();
+        self.forget_groups();
+        self.trim_past();
+        self.settle_down();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// When the core next wants to hear [`Event::Tick`], if nothing else happens before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.timers.next()
+    }
+
+    /// Takes an event into account.
+    pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
+        self.now = Now {
+            mono: self.now.mono.max(now.mono),
+            wall_ms: now.wall_ms,
+        };
+        self.run_timers();
+        self.dispatch(event);
+        self.settle_down();
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Everything that any event may have made possible.
+    fn settle_down(&mut self) {
+        self.mend_partitions();
+        self.admit_parked();
+        self.pump_emission();
+        self.schedule();
+        self.forget_outdated();
+        self.end_slots();
+        self.record_progress();
+        self.arm_counts();
+    }
+}

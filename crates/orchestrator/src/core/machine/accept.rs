@@ -1,0 +1,309 @@
+//! Results: which one wins, and what goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::fail::reason;
+use super::task::forget_parts;
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::event::{Action, Complete, LeaseRef, Output, Timing};
+use crate::core::limits::{excess, excess_of_part};
+use crate::core::tasks::{Held, Phase, TaskNo};
+use crate::id::Part;
+use crate::message::{Message, tasks_of};
+use crate::origin::{self, Origins};
+use crate::payload::Payload;
+use crate::plan::StageIx;
+use crate::principal::voter;
+use crate::record::{
+    DeadRecord, Failure, Finish, GroupingOf, PartRecord, Record, RecordKey, TaskRecord,
+};
+
+impl Core {
+    /// A result, which counts if its worker was given the lease, whether or not that has ended. Where
+    /// a task takes one, the first wins, whoever brings it; where it takes several, they are of
+    /// workers that differ, and so do their users.
+    pub(super) fn complete(&mut self, complete: Complete) {
+        self.workers.hear(&complete.worker, self.now.mono);
+        let task = self.leased_task(&complete.worker, &complete.lease);
+        if task.is_some_and(|task| task.phase() == Phase::Finishing) {
+            // A result is being recorded, this one perhaps: whoever waits hears when it is.
+            return;
+        }
+        let task = task.filter(|task| self.plan.stage(task.stage()).dispatcher().is_some());
+        let Some(task) = task else {
+            self.refuse(complete.worker, complete.lease);
+            return;
+        };
+        let no = task.no();
+        // Its members would leave under names of the worker's choice.
+        let is_group = |output: &Output| matches!(output.payload, Payload::Group { .. });
+        if complete.outputs.iter().any(is_group) {
+            self.result_is_wrong(no, &complete, "it is a group, which only collectors make");
+            return;
+        }
+        if task.accept() > 1 {
+            self.complete_part(no, complete);
+            return;
+        }
+        let (stage, record) = (task.stage(), task.record().clone());
+        let mut elements = BTreeSet::new();
+        let mut messages = Vec::with_capacity(complete.outputs.len());
+        for output in &complete.outputs {
+            if !elements.insert(output.element) {
+                let why = "the result has two messages of the same position";
+                self.result_is_wrong(no, &complete, why);
+                return;
+            }
+            let part = match output.element {
+                Some(index) => record.id.part.element(index),
+                None => record.id.part.clone(),
+            };
+            let grouping = output.grouping.clone();
+            messages.push(message(&record, part, output.payload.clone(), grouping));
+        }
+        self.finish(no, stage, &complete, &messages);
+    }
+
+    /// One of the results that a task takes. Those before the last are recorded, so that they
+    /// outlive the coordinator.
+    fn complete_part(&mut self, no: TaskNo, complete: Complete) {
+        let task = &self.tasks[no];
+        let mut copies = task.copies().iter();
+        let name = match copies.find(|held| *held.worker() == complete.worker) {
+            Some(held) => Some(held.name().clone()),
+            None => self.name_of(task.stage(), &complete.worker),
+        };
+        let voted = |part: &PartRecord| voter(&part.worker) == voter(&complete.worker);
+        let counts = |name: &Arc<str>| {
+            !task.results().contains_key(name) && !task.results().values().any(voted)
+        };
+        let name = name.filter(counts);
+        // Another worker may have begun under the same name: this result is the earlier.
+        let Some(name) = name else {
+            self.refuse(complete.worker, complete.lease);
+            return;
+        };
+        let output = match &complete.outputs[..] {
+            [output] if output.element.is_none() => output,
+            _ => {
+                let why = "several results are asked for, and each must be one message";
+                self.result_is_wrong(no, &complete, why);
+                return;
+            }
+        };
+        let (stage, record) = (task.stage(), task.record().clone());
+        let part = PartRecord {
+            name: name.clone(),
+            worker: complete.worker.clone(),
+            attempt: complete.lease.attempt,
+            payload: output.payload.clone(),
+            grouping: self.by_name(output),
+            at_ms: self.now.wall_ms,
+        };
+        if let Some(why) = excess_of_part(&record.id, &part) {
+            self.result_is_wrong(no, &complete, &why);
+            return;
+        }
+        if task.results().len() + 1 == task.accept() {
+            let mut parts: Vec<&PartRecord> = task.results().values().chain([&part]).collect();
+            parts.sort_by(|a, b| a.name.cmp(&b.name));
+            let grouping = self.agreed(stage, &parts);
+            let members = parts
+                .iter()
+                .map(|part| (part.name.clone(), part.payload.clone()));
+            let payload = Payload::Group {
+                by_queue: false,
+                members: members.collect(),
+            };
+            let message = message(&record, record.id.part.clone(), payload, grouping);
+            self.finish(no, stage, &complete, &[message]);
+            return;
+        }
+        let lease_time = self.run_time(no, &complete);
+        self.speculation.note_run(stage, lease_time);
+        let copies = self.tasks[no].copies().iter();
+        let of_name = copies.filter(|held| *held.name() == name);
+        let holders: Vec<Held> = of_name.cloned().collect();
+        for held in holders {
+            self.end_copy(no, held.worker());
+            let is_this =
+                *held.worker() == complete.worker && held.attempt() == complete.lease.attempt;
+            if !is_this {
+                self.cancel_copy(&held, &complete.lease.task);
+            }
+        }
+        let attempt = complete.lease.attempt;
+        self.tasks.note_reported(no, &complete.worker, attempt);
+        // Known from now on: the same result again is none.
+        self.tasks.add_result(no, part.clone());
+        self.rest(no);
+        let key = RecordKey::Part(record.id.clone(), Part::from_text(&name));
+        self.append(
+            vec![(key, Change::put_new(Record::Part(part)))],
+            Then::Nothing,
+        );
+    }
+
+    /// Completes a task: `messages` go on, and whoever else has it is told to stop.
+    fn finish(&mut self, no: TaskNo, stage: StageIx, complete: &Complete, messages: &[Message]) {
+        self.note_result(no, complete);
+        let task = &self.tasks[no];
+        let id = task.record().id.clone();
+        let finish = Finish::Completed {
+            worker: complete.worker.clone(),
+            attempt: complete.lease.attempt,
+        };
+        let mut changes = vec![
+            (RecordKey::Done(id.clone()), self.done(finish, task)),
+            (RecordKey::Task(id.clone()), Change::Delete),
+        ];
+        // A failed attempt may be on its way to the log, ahead of this.
+        if !task.attempts().is_empty() {
+            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
+        }
+        changes.extend(forget_parts(task));
+        let name = &self.plan.stage(stage).name;
+        for message in messages {
+            let origins = origin::made_by(name, &task.record().origins, &message.payload);
+            self.pass_on(stage, message, &origins, &mut changes);
+        }
+        if let Some(why) = excess(&changes) {
+            self.result_is_wrong(no, complete, &why);
+            return;
+        }
+        let ran = self.run_time(no, complete);
+        let longest = task.accepted().until(self.now.mono);
+        let timing = Timing {
+            waited: longest.saturating_sub(ran.unwrap_or(longest)),
+            leased: ran.unwrap_or(longest),
+            ran: complete.ran,
+            at: self.now.mono,
+        };
+        self.speculation.note_run(stage, ran);
+        self.end_copies(no, Some((&complete.worker, complete.lease.attempt)));
+        self.set_phase(no, Phase::Finishing);
+        self.append(
+            changes,
+            Then::Settle {
+                task: id,
+                timing: Some(timing),
+            },
+        );
+    }
+
+    /// For how long the lease lasted that led to the result, if it has not ended.
+    fn run_time(&self, no: TaskNo, complete: &Complete) -> Option<std::time::Duration> {
+        let held = self.tasks[no].copy(&complete.worker, complete.lease.attempt);
+        held.map(|held| held.since().until(self.now.mono))
+    }
+
+    fn refuse(&mut self, worker: crate::id::WorkerId, lease: LeaseRef) {
+        if let Some(stage) = self.layout.stage_of(&lease.task) {
+            self.counts.add(stage, |of| &mut of.stale_results);
+        }
+        self.actions.push(Action::Cancel { worker, lease });
+    }
+
+    fn result_is_wrong(&mut self, no: TaskNo, complete: &Complete, why: &str) {
+        let failure = Failure {
+            permanent: true,
+            ..reason(&format!("its result: {why}"))
+        };
+        self.attempt_failed(no, &complete.worker, &failure);
+    }
+
+    fn by_name(&self, output: &Output) -> Vec<GroupingOf> {
+        let grouping = output.grouping.iter();
+        grouping
+            .map(|(reader, value)| (self.plan.stage(*reader).name.clone(), value.clone()))
+            .collect()
+    }
+
+    /// The grouping values of several results together: theirs, where they agree.
+    fn agreed(
+        &self,
+        stage: StageIx,
+        parts: &[&PartRecord],
+    ) -> Vec<(StageIx, Result<Arc<str>, String>)> {
+        let mut agreed: BTreeMap<StageIx, Result<Arc<str>, String>> = BTreeMap::new();
+        let queues = self.plan.stage(stage).outputs.iter();
+        let readers = queues.flat_map(|queue| &self.plan.queue(*queue).readers);
+        for reader in readers {
+            let name = &self.plan.stage(*reader).name;
+            let values = parts.iter().filter_map(|part| {
+                let mut grouping = part.grouping.iter();
+                grouping
+                    .find(|(reader, _)| reader == name)
+                    .map(|(_, value)| value)
+            });
+            for value in values {
+                let before = agreed.entry(*reader).or_insert_with(|| value.clone());
+                if before.is_ok() && before != value {
+                    let why = "the accepted results differ in the grouping field".to_owned();
+                    *before = value.clone().and(Err(why));
+                }
+            }
+        }
+        agreed.into_iter().collect()
+    }
+
+    /// The records that put a message into every output queue of `stage`, leaving out what is
+    /// there already.
+    pub(super) fn pass_on(
+        &self,
+        stage: StageIx,
+        message: &Message,
+        origins: &Origins,
+        changes: &mut Vec<(RecordKey, Change)>,
+    ) {
+        let stage = self.plan.stage(stage);
+        let at_ms = self.now.wall_ms;
+        for queue in &stage.outputs {
+            for (reader, task) in tasks_of(&self.plan, *queue, &stage.name, message, origins, at_ms)
+            {
+                let (Ok(record) | Err((record, _))) = &task;
+                let id = record.id.clone();
+                let is_live_or_dead = self.tasks.contains(&id) || self.dead.contains(&id);
+                if is_live_or_dead || self.marks.get(reader, &id).is_some() {
+                    continue;
+                }
+                if self.will_be_finished(reader, &id, record.last) {
+                    self.pass_over(reader, record.clone(), changes);
+                    continue;
+                }
+                changes.push(match task {
+                    Ok(record) => (RecordKey::Task(id), Change::put_new(Record::Task(record))),
+                    Err((task, reason)) => {
+                        let at_ms = self.now.wall_ms;
+                        let dead = DeadRecord {
+                            task,
+                            reason,
+                            attempts: Vec::new(),
+                            at_ms,
+                            late: false,
+                        };
+                        (RecordKey::Dead(id), Change::put_new(Record::Dead(dead)))
+                    }
+                });
+            }
+        }
+    }
+}
+
+fn message(
+    record: &TaskRecord,
+    part: Part,
+    payload: Payload,
+    grouping: Vec<(StageIx, Result<Arc<str>, String>)>,
+) -> Message {
+    Message {
+        first: record.id.block,
+        last: record.last,
+        part,
+        payload,
+        needs: None,
+        grouping,
+    }
+}

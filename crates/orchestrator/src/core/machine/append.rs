@@ -1,0 +1,226 @@
+//! Appends: what is to be recorded, measured before the log is asked, and what its answer leads to.
+
+use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq};
+
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::counts::{WRITE_AFTER, Writing};
+use crate::core::event::{Action, Reply, RequestId, Settled, Timing, Token};
+use crate::core::timers::Timer;
+use crate::id::TaskId;
+use crate::record::{Record, RecordKey};
+
+impl Core {
+    /// Queues an append, to be applied when it is accepted. Returns what its acceptance is told by.
+    pub(super) fn append(&mut self, mut changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
+        let token = self.appends.draw_token();
+        self.remember(&mut changes);
+        self.counts.count(&changes, &self.layout);
+        self.counts.write(&mut changes, &self.layout);
+        let ops = match ops_of(&changes) {
+            Ok(ops) => ops,
+            // What comes from elsewhere is measured where it comes in: this is a defect, and one
+            // append less is better than a log that refuses and a coordinator that stops.
+            Err(why) => {
+                self.history.unremember(&changes);
+                self.counts.uncount(&changes, &self.layout);
+                self.refuse_append(then, why);
+                return token;
+            }
+        };
+        let layout = &self.layout;
+        self.appends
+            .send(token, changes, then, |id| layout.stage_of(id));
+        self.actions.push(Action::Append { token, ops });
+        token
+    }
+
+    /// An append that the log would refuse is not made: what it was for stays as it was recorded.
+    fn refuse_append(&mut self, then: Then, why: String) {
+        if let Then::Reply { request, .. } = then {
+            let why = why.clone();
+            self.reply(request, self.applied, Reply::Invalid { why });
+        }
+        self.actions.push(Action::Defect { why });
+    }
+
+    /// The log has accepted an append.
+    pub(super) fn accepted(&mut self, token: Token, seq: Seq) {
+        let Some((changes, then)) = self.appends.answered(token) else {
+            return;
+        };
+        self.applied = self.applied.max(seq);
+        let mut entering = Vec::new();
+        for (key, change) in changes {
+            match change {
+                Change::Put { record, .. } => entering.extend(self.put(&key, record, seq)),
+                Change::Delete => self.delete(&key),
+            }
+        }
+        let mut cancelling = None;
+        let mut rewinding = None;
+        match then {
+            Then::Nothing => {}
+            Then::Forgotten => self.marks.removed(),
+            Then::Cancel {
+                request,
+                target,
+                found,
+                rounds,
+            } => cancelling = Some((request, target, found, rounds)),
+            Then::Rewind { rewind, dropped } => {
+                let dropped = dropped.into_iter();
+                dropped.for_each(|task| self.settle(task, seq, None));
+                rewinding = Some(rewind);
+            }
+            Then::Reply { request, reply } => self.reply(request, seq, reply),
+            Then::Settle { task, timing } => self.settle(task, seq, timing),
+            Then::Settled(tasks) => {
+                tasks
+                    .into_iter()
+                    .for_each(|task| self.settle(task, seq, None));
+            }
+        }
+        entering.into_iter().for_each(|no| self.enter(no));
+        if let Some((request, target, found, rounds)) = cancelling {
+            self.cancel_round(request, target, found, rounds);
+        }
+        if let Some(rewind) = rewinding {
+            self.rewind_round(rewind);
+        }
+        self.resume_deferred();
+    }
+
+    /// The log holds a record that an append expected not to be there. What that record settles is
+    /// left out, and the rest is appended again.
+    pub(super) fn conflicted(&mut self, token: Token, key: &str) {
+        let Some((mut changes, then)) = self.appends.answered(token) else {
+            return;
+        };
+        self.history.unremember(&changes);
+        self.counts.uncount(&changes, &self.layout);
+        // What is appended again gets these anew.
+        changes.retain(|(key, _)| !key.is_beside());
+        let parsed = RecordKey::parse(key);
+        let at = changes.iter().position(|(other, change)| {
+            let is_put = matches!(change, Change::Put { .. });
+            is_put && parsed.as_ref().is_ok_and(|key| key == other)
+        });
+        let Some((key, refused)) = at.map(|at| changes.remove(at)) else {
+            return;
+        };
+        if matches!(
+            key,
+            RecordKey::Done(_) | RecordKey::Group(..) | RecordKey::Part(..) | RecordKey::LeaseKey
+        ) {
+            // Another coordinator's came first; its records say what follows from it.
+            return;
+        }
+        if let Then::Reply { request, .. } = then {
+            let Change::Put {
+                record: Record::Task(task),
+                ..
+            } = &refused
+            else {
+                return;
+            };
+            let stage = self.layout.stage_of(&task.id);
+            let known = stage.and_then(|stage| self.known(stage, task));
+            let puts = |(_, change): &(RecordKey, Change)| matches!(change, Change::Put { .. });
+            let differs = matches!(known, Some(Reply::Differs { .. }));
+            if differs || !changes.iter().any(puts) {
+                for (key, _) in &changes {
+                    if let RecordKey::Dead(id) = key {
+                        self.dead.undecide(id);
+                    }
+                }
+                let known = known.unwrap_or(Reply::Duplicate { same: None });
+                self.reply(request, self.applied, known);
+                self.resume_deferred();
+                return;
+            }
+        }
+        self.leave_out_known(&mut changes);
+        self.append(changes, then);
+    }
+
+    /// What came first may have brought the others of an append's tasks too, and they may have ended since.
+    fn leave_out_known(&self, changes: &mut Vec<(RecordKey, Change)>) {
+        let deletes = changes
+            .iter()
+            .filter(|(_, change)| matches!(change, Change::Delete));
+        let replaced: Vec<RecordKey> = deletes.map(|(key, _)| key.clone()).collect();
+        changes.retain(|(key, change)| match (key, change) {
+            (RecordKey::Task(id), Change::Put { .. }) => {
+                let dead = RecordKey::Dead(id.clone());
+                let is_dead = self.dead.contains(id) && !replaced.contains(&dead);
+                !self.tasks.contains(id) && !is_dead
+            }
+            _ => true,
+        });
+    }
+
+    pub(super) fn reply(&mut self, request: RequestId, after: Seq, reply: Reply) {
+        self.actions.push(Action::Reply {
+            request,
+            after,
+            reply,
+        });
+    }
+
+    fn settle(&mut self, task: TaskId, after: Seq, timing: Option<Timing>) {
+        let settled = Settled {
+            task,
+            completed: timing.is_some(),
+            timing,
+        };
+        self.actions.push(Action::Settle { after, settled });
+    }
+
+    /// Appends all counters that the log does not have.
+    pub(super) fn flush_counts(&mut self) {
+        let changes = self.counts.flush(&self.layout);
+        if !changes.is_empty() {
+            self.append(changes, Then::Nothing);
+        }
+    }
+
+    /// Counters that have changed are written in a while, if nothing else takes them along.
+    pub(super) fn arm_counts(&mut self) {
+        match self.counts.arm() {
+            Writing::None => {}
+            Writing::Later => {
+                let due = self.now.mono.plus(WRITE_AFTER);
+                self.timers.set(due, Timer::Counts);
+            }
+            Writing::Now => self.flush_counts(),
+        }
+    }
+}
+
+/// The operations of an append, or why the log would refuse them.
+fn ops_of(changes: &[(RecordKey, Change)]) -> Result<Vec<Op>, String> {
+    if changes.len() > MAX_BATCH_OPS {
+        return Err(format!("{} records at once", changes.len()));
+    }
+    let op = |(key, change): &(RecordKey, Change)| {
+        let key = key
+            .to_key()
+            .map_err(|error| format!("a record of {key:?}: {error}"))?;
+        Ok(match change {
+            Change::Delete => Op::Delete { key },
+            Change::Put { record, expect } => {
+                let value = record.encode();
+                if value.len() > MAX_VALUE_BYTES {
+                    return Err(format!("record {key} has {} bytes", value.len()));
+                }
+                Op::Put {
+                    key,
+                    value,
+                    expect: *expect,
+                }
+            }
+        })
+    };
+    changes.iter().map(op).collect()
+}

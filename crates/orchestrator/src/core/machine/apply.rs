@@ -1,0 +1,261 @@
+//! How records of the log change the state.
+
+use bytes::Bytes;
+use proofmill_bus::Seq;
+
+use super::Core;
+use crate::core::counts::Replayed;
+use crate::core::tag::LeaseKey;
+use crate::core::tasks::{NewTask, Phase, TaskNo, Terms};
+use crate::id::TaskId;
+use crate::origin;
+use crate::plan::Late;
+use crate::record::{DeadRecord, DoneRecord, Finish, Record, RecordError, RecordKey, TaskRecord};
+
+/// The log does not fit the workflow, or is not ours.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ReplayError {
+    /// A record cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A live task is for a stage that the workflow does not have.
+    #[error(
+        "the state holds unfinished task {task} but workflow {workflow:?} has no stage {stage:?}; \
+         restore the stage, finish the old workflow first, or start with another state directory"
+    )]
+    NoSuchStage {
+        /// The workflow.
+        workflow: String,
+        /// The stage.
+        stage: String,
+        /// The task.
+        task: TaskId,
+    },
+}
+
+impl Core {
+    /// Takes a live record of the log into account; call in order of sequence numbers, before
+    /// [`Core::start`].
+    ///
+    /// A record that cannot be read, or is not what its key says, is set aside
+    /// ([`Core::set_aside`]): one damaged record must not keep a workflow from being led.
+    ///
+    /// # Errors
+    /// The record is of another version of this program, or of a stage that the workflow does not
+    /// have: going on would leave work undone that another program, or another file, would do.
+    pub fn replay(&mut self, key: &str, value: &Bytes, seq: Seq) -> Result<(), ReplayError> {
+        self.applied = self.applied.max(seq);
+        let read = RecordKey::parse(key).and_then(|found| Ok((found, Record::decode(key, value)?)));
+        let (record_key, record) = match read {
+            Ok(read) => read,
+            Err(error @ RecordError::UnknownVersion { .. }) => return Err(error.into()),
+            Err(error) => {
+                self.set_aside.push((key.to_owned(), error.to_string()));
+                return Ok(());
+            }
+        };
+        if let Err(why) = record.fits(&record_key) {
+            self.set_aside.push((key.to_owned(), why.to_owned()));
+            return Ok(());
+        }
+        let task = match (&record_key, &record) {
+            (RecordKey::Task(id), _) | (RecordKey::Dead(id), _) => Some(id),
+            _ => None,
+        };
+        if let Some(task) = task.filter(|id| self.layout.stage_of(id).is_none()) {
+            return Err(ReplayError::NoSuchStage {
+                workflow: self.plan.workflow.to_string(),
+                stage: task.stage.to_string(),
+                task: task.clone(),
+            });
+        }
+        self.put(&record_key, record, seq);
+        self.reopened = true;
+        Ok(())
+    }
+
+    /// The keys of records that could not be applied, and why.
+    pub fn set_aside(&self) -> &[(String, String)] {
+        &self.set_aside
+    }
+
+    /// Whether the log has the key that leases are tagged with.
+    pub fn has_lease_key(&self) -> bool {
+        self.lease_key.is_some()
+    }
+
+    /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
+    pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
+        match (key, record) {
+            (RecordKey::Task(id), Record::Task(task)) => return self.put_task(id, task, seq),
+            (RecordKey::Tries(id), Record::Tries(attempts)) => {
+                let no = self.tasks.no_of(id)?;
+                if self.started {
+                    // The task has them already, and perhaps more.
+                    self.retry_later(no);
+                } else {
+                    self.tasks.replay_attempts(no, attempts);
+                }
+            }
+            // Else the task has been what it says since before it was appended.
+            (RecordKey::Run(id), Record::Run(run)) if !self.started => {
+                let no = self.tasks.no_of(id)?;
+                self.tasks.replay_run(no, run);
+            }
+            (RecordKey::Since(stage, key), Record::Since(since_ms)) if !self.started => {
+                let stage = self.layout.stage_named(stage)?;
+                self.collectors.replay_began(stage, key, since_ms);
+            }
+            (RecordKey::Part(id, _), Record::Part(part)) => {
+                let no = self.tasks.no_of(id)?;
+                self.tasks.add_result(no, part);
+            }
+            (RecordKey::Done(id), Record::Done(done)) => self.put_done(id, done, seq),
+            (RecordKey::Dead(id), Record::Dead(dead)) => self.put_dead(id, dead),
+            (RecordKey::Group(stage, key), Record::Group(group)) => {
+                let stage = self.layout.stage_named(stage)?;
+                self.collectors.note_fired(stage, key, group.last);
+            }
+            (RecordKey::Cursor, Record::Cursor(next)) => {
+                self.sequencer.record(next);
+                self.marks.note_outdated();
+            }
+            // Else it is known since it was decided, and may have ended by now.
+            (RecordKey::Slot(first), Record::Slot(slot)) if !self.started => {
+                self.put_slot(*first, slot);
+            }
+            (RecordKey::LeaseKey, Record::LeaseKey(bytes)) => {
+                self.lease_key = Some(LeaseKey::new(&bytes));
+            }
+            (RecordKey::Source(name), Record::Source(next)) => {
+                self.sources.put_position(name.clone(), next);
+            }
+            (RecordKey::Rewind(name), Record::Rewind(rewind)) => {
+                self.sources.put_rewind(name.clone(), rewind);
+            }
+            (RecordKey::Past(slot), Record::Past(past)) => {
+                self.history.put(*slot, past, !self.started);
+            }
+            (RecordKey::Counts(stage), Record::Counts(numbers)) if !self.started => {
+                let stage = self.layout.stage_named(stage)?;
+                self.counts.replay_stage(stage, &numbers);
+            }
+            (RecordKey::Totals, Record::Counts(numbers)) if !self.started => {
+                self.counts.replay_totals(&numbers);
+            }
+            // `Record::fits` is asked before.
+            _ => {}
+        }
+        None
+    }
+
+    fn put_task(&mut self, id: &TaskId, mut record: TaskRecord, seq: Seq) -> Option<TaskNo> {
+        let stage = self.layout.stage_of(id)?;
+        self.mend_origins(&mut record);
+        if self.tasks.contains(id) || self.is_finished(stage, id, record.last) {
+            return None;
+        }
+        self.slots.count(&record, true);
+        Some(self.tasks.insert(NewTask {
+            class: self.layout.class_of(stage, record.needs.as_ref()),
+            terms: Terms::of(self.plan.stage(stage).dispatcher()),
+            record,
+            stage,
+            seq,
+            accepted: self.now.mono,
+            replayed: !self.started,
+        }))
+    }
+
+    fn put_done(&mut self, id: &TaskId, done: DoneRecord, seq: Seq) {
+        let Some(stage) = self.layout.stage_of(id) else {
+            return;
+        };
+        self.marks.put(stage, id, &done);
+        if !self.started {
+            self.counts.replay(stage, Replayed::Done(&done.finish));
+        }
+        self.history.note_mark(id, &done, seq);
+        if let Finish::Late { why, passed_on } = done.finish {
+            let became = if passed_on { Late::Emit } else { Late::Skip };
+            self.tell_late(id, why, became);
+        }
+        self.forget(id);
+        if !self.layout.leads_to_sequencer(stage) {
+            self.marks.note_outdated();
+        }
+    }
+
+    fn put_dead(&mut self, id: &TaskId, dead: DeadRecord) {
+        let Some(stage) = self.layout.stage_of(id) else {
+            return;
+        };
+        if !self.started {
+            self.counts
+                .replay(stage, Replayed::Dead { late: dead.late });
+        }
+        if dead.late {
+            self.tell_late(id, dead.reason.clone(), Late::Dead);
+        }
+        self.forget(id);
+        self.dead.put(stage, id, dead);
+    }
+
+    /// A record of a version without origins. What no stage has made was submitted as it is; what a
+    /// worker made stays without, and nothing that verifies takes it.
+    fn mend_origins(&self, task: &mut TaskRecord) {
+        let made = self.plan.stages.iter().flat_map(|stage| &stage.outputs);
+        let mut made = made.map(|queue| &self.plan.queue(*queue).name);
+        if task.origins.is_empty() && !made.any(|queue| *queue == task.queue) {
+            task.origins = origin::submitted(task.id.block, task.last, &task.payload);
+        }
+    }
+
+    pub(super) fn delete(&mut self, key: &RecordKey) {
+        match key {
+            RecordKey::Task(id) => self.forget(id),
+            RecordKey::Dead(id) => {
+                let stage = self.layout.stage_of(id);
+                let dead = stage.and_then(|stage| self.dead.remove(stage, id));
+                if let Some(dead) = dead {
+                    self.slots.note_ripe(&dead.task);
+                }
+            }
+            RecordKey::Done(id) => {
+                if let Some(stage) = self.layout.stage_of(id) {
+                    self.marks.remove(stage, id);
+                }
+            }
+            RecordKey::Group(stage, key) => {
+                if let Some(stage) = self.layout.stage_named(stage) {
+                    self.collectors.forget_fired(stage, key);
+                }
+            }
+            RecordKey::Rewind(name) => self.sources.delete_rewind(name),
+            RecordKey::Past(slot) => self.history.delete(*slot),
+            RecordKey::Counts(_)
+            | RecordKey::Totals
+            | RecordKey::Tries(_)
+            | RecordKey::Run(_)
+            | RecordKey::Since(..)
+            | RecordKey::Opened
+            | RecordKey::Part(..)
+            | RecordKey::Slot(_)
+            | RecordKey::Cursor
+            | RecordKey::LeaseKey
+            | RecordKey::Source(_) => {}
+        }
+    }
+
+    /// Removes a live task from every index.
+    fn forget(&mut self, id: &TaskId) {
+        let Some(no) = self.tasks.no_of(id) else {
+            return;
+        };
+        self.end_copies(no, None);
+        self.set_phase(no, Phase::New);
+        if let Some(task) = self.tasks.remove(id) {
+            self.slots.count(task.record(), false);
+        }
+    }
+}

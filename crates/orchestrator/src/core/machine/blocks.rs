@@ -1,0 +1,281 @@
+//! What became of a block: from the tasks that are live, the dead letters, the marks of what is
+//! finished, the sequencer's position and the history.
+
+use std::ops::RangeInclusive;
+
+use super::Core;
+use super::view::task_view;
+use crate::core::blocks::{
+    BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep,
+};
+use crate::core::tasks::{Phase, Task};
+use crate::plan::{StageIx, StageKind};
+use crate::record::{Outcome, Past, TaskRecord};
+
+/// What is counted of a block.
+#[derive(Clone, Default)]
+struct Tally {
+    live: usize,
+    leased: usize,
+    dead: usize,
+    /// From here on: since the source has taken it back last, if it has.
+    ended: bool,
+    skipped: bool,
+    dropped: bool,
+    taken_back: bool,
+    emission: bool,
+    stale: bool,
+    deadline: Option<DeadlineState>,
+    at_ms: Option<u64>,
+}
+
+impl Core {
+    /// What became of a block.
+    pub fn block(&self, block: u64) -> BlockView {
+        let is_about = |task: &TaskRecord| (task.id.block..=task.last).contains(&block);
+        let live = self.tasks.iter().filter(|task| is_about(task.record()));
+        let mut live: Vec<LiveStep> = live
+            .map(|task| LiveStep {
+                task: task_view(task),
+                waits_for: self.waits_for(task),
+            })
+            .collect();
+        live.sort_by(|a, b| a.task.record.id.cmp(&b.task.record.id));
+        let dead = self.dead_letters().filter(|dead| is_about(&dead.task));
+        let past: Vec<Past> = self
+            .past()
+            .filter(|it| it.is_about(block))
+            .cloned()
+            .collect();
+        let only = block..=block;
+        let tally = self.tally(&only).pop().unwrap_or_default();
+        let summary = self.summary(block, &tally, self.marked(&only).contains(&true));
+        BlockView {
+            is_remembered: match summary.state {
+                BlockState::Emitted => tally.emission,
+                BlockState::Finished => tally.ended,
+                _ => true,
+            },
+            summary,
+            live,
+            dead: dead.cloned().collect(),
+            past,
+            sources: self
+                .sources
+                .positions()
+                .map(|(name, next)| (name.clone(), next))
+                .collect(),
+        }
+    }
+
+    /// Blocks in short; at most [`BLOCKS_MAX`], from the first on.
+    pub fn summaries(&self, blocks: RangeInclusive<u64>) -> Vec<BlockSummary> {
+        let (first, last) = (*blocks.start(), *blocks.end());
+        let blocks = first..=last.min(first.saturating_add(BLOCKS_MAX - 1));
+        let tallies = self.tally(&blocks);
+        let marks = self.marked(&blocks);
+        let each = blocks.zip(tallies).zip(marks);
+        each.map(|((block, tally), marked)| self.summary(block, &tally, marked))
+            .collect()
+    }
+
+    fn summary(&self, block: u64, tally: &Tally, marked: bool) -> BlockSummary {
+        BlockSummary {
+            block,
+            state: self.state_of(block, tally, marked),
+            deadline: match self.slots.is_missed(block) {
+                Some(true) => Some(DeadlineState::Missed),
+                Some(false) => Some(DeadlineState::Running),
+                None => tally.deadline,
+            },
+            live: tally.live,
+            dead: tally.dead,
+            stale: tally.stale,
+            at_ms: tally.at_ms,
+        }
+    }
+
+    fn tally(&self, blocks: &RangeInclusive<u64>) -> Vec<Tally> {
+        let mut tallies = vec![Tally::default(); count(blocks)];
+        for task in self.tasks.iter() {
+            let (first, last) = (task.record().id.block, task.record().last);
+            for tally in within(&mut tallies, blocks, first, last) {
+                tally.live += 1;
+                tally.leased += usize::from(!task.copies().is_empty());
+                tally.note_time(task.record().at_ms);
+            }
+        }
+        for dead in self.dead_letters() {
+            for tally in within(&mut tallies, blocks, dead.task.id.block, dead.task.last) {
+                tally.dead += 1;
+                tally.note_time(dead.at_ms);
+            }
+        }
+        for past in self.past() {
+            let (first, last) = past.span();
+            for tally in within(&mut tallies, blocks, first, last) {
+                tally.note(past);
+            }
+        }
+        tallies
+    }
+
+    /// Whether there is a mark of something finished of each block.
+    fn marked(&self, blocks: &RangeInclusive<u64>) -> Vec<bool> {
+        let mut marked = vec![false; count(blocks)];
+        for stage in (0..self.layout.stages()).map(StageIx) {
+            let marks = self.marks.up_to(stage, *blocks.end());
+            for (first, _, mark) in marks {
+                within(&mut marked, blocks, first, mark.last()).for_each(|it| *it = true);
+            }
+        }
+        marked
+    }
+
+    fn state_of(&self, block: u64, tally: &Tally, marked: bool) -> BlockState {
+        let sequencer = self.plan.sequencer();
+        let start = sequencer.map_or(0, |(_, start)| start);
+        let is_known = tally.ended || tally.skipped || tally.dropped || tally.emission || marked;
+        let retain = self.plan.retain_blocks;
+        let mut stages = (0..self.layout.stages()).map(StageIx);
+        let mut newest =
+            || stages.any(|stage| block < self.marks.newest(stage).saturating_sub(retain));
+        if tally.dead > 0 {
+            BlockState::Dead
+        } else if tally.leased > 0 {
+            BlockState::Running
+        } else if tally.live > 0 {
+            BlockState::Waiting
+        } else if block < start && !is_known {
+            BlockState::BeforeStart
+        } else if sequencer.is_some() && block < self.sequencer.cursor() {
+            BlockState::Emitted
+        } else if tally.dropped {
+            BlockState::Dropped
+        } else if tally.skipped && (sequencer.is_some() || !tally.ended) {
+            BlockState::Skipped
+        } else if is_known {
+            BlockState::Finished
+        } else if tally.taken_back {
+            BlockState::TakenBack
+        } else if sequencer.is_none() && newest() {
+            BlockState::Forgotten
+        } else {
+            BlockState::NeverSeen
+        }
+    }
+
+    /// What has to happen before a live task goes on.
+    fn waits_for(&self, task: &Task) -> String {
+        match task.phase() {
+            Phase::New | Phase::Recording | Phase::Finishing => "its record in the log".to_owned(),
+            Phase::Leased => workers(task),
+            Phase::Ready if !task.copies().is_empty() => workers(task),
+            Phase::Ready => self.ready_waits_for(task),
+            Phase::Delayed { until } => {
+                let left = self.now.mono.until(until).as_secs_f64();
+                match task.attempts().len() {
+                    0 => format!("its turn, in {left:.1} s"),
+                    failed => format!("its next attempt, in {left:.1} s, after {failed} failed"),
+                }
+            }
+            Phase::Held => match self.collectors.key_of(task.stage(), task.no()) {
+                Some(key) => format!("the other messages of group {key:?}"),
+                None => "its collector's word".to_owned(),
+            },
+            Phase::Queued => format!("block {}, the next to be emitted", self.sequencer.next()),
+            Phase::Emitting => "the sinks, which have not all confirmed it".to_owned(),
+        }
+    }
+
+    fn ready_waits_for(&self, task: &Task) -> String {
+        if self.draining {
+            return "the mill to run on: it drains".to_owned();
+        }
+        if self.adopting_until.is_some() {
+            return "the workers of before the restart to be heard of".to_owned();
+        }
+        let stage = self.plan.stage(task.stage());
+        let block = task.record().id.block;
+        let full = stage.outputs.iter();
+        if let Some(queue) = full
+            .copied()
+            .find(|queue| self.is_full(*queue, block, true))
+        {
+            return format!("room in queue {:?}", self.plan.queue(queue).name);
+        }
+        let (Some((group, class)), StageKind::Dispatcher(plan)) = (task.class(), &stage.kind)
+        else {
+            return "its turn".to_owned();
+        };
+        let mut suitable = self.workers.iter().filter(|(_, worker)| {
+            worker.group() == group && class.1.met_by(worker.labels(), worker.memory())
+        });
+        let name = &plan.group;
+        match suitable.next() {
+            Some(_) => format!("a free worker of group {name:?}"),
+            None => format!("a worker of group {name:?} that may run it: none has joined"),
+        }
+    }
+}
+
+fn workers(task: &Task) -> String {
+    let held = task.copies().iter();
+    let names: Vec<&str> = held.map(|held| &**held.worker()).collect();
+    format!("its result, from {}", names.join(", "))
+}
+
+fn count(blocks: &RangeInclusive<u64>) -> usize {
+    let count = blocks.end().saturating_sub(*blocks.start()) + 1;
+    if blocks.is_empty() { 0 } else { count as usize }
+}
+
+/// Those of `each`, one for each of `blocks`, that stand for a block of the span.
+fn within<'a, T>(
+    each: &'a mut [T],
+    blocks: &RangeInclusive<u64>,
+    first: u64,
+    last: u64,
+) -> impl Iterator<Item = &'a mut T> {
+    let from = first.max(*blocks.start());
+    let to = last.min(*blocks.end());
+    let range = match from <= to {
+        true => (from - blocks.start()) as usize..(to - blocks.start()) as usize + 1,
+        false => 0..0,
+    };
+    each[range].iter_mut()
+}
+
+// === impl Tally ===
+
+impl Tally {
+    fn note_time(&mut self, at_ms: u64) {
+        self.at_ms = self.at_ms.max(Some(at_ms));
+    }
+
+    fn note(&mut self, past: &Past) {
+        self.note_time(past.at_ms());
+        match past {
+            Past::Deadline { missed, .. } => {
+                self.deadline = Some(match missed {
+                    true => DeadlineState::Missed,
+                    false => DeadlineState::Met,
+                });
+            }
+            Past::TakenBack { emitted: true, .. } => self.stale = true,
+            Past::TakenBack { .. } => {
+                (self.ended, self.skipped, self.dropped) = (false, false, false);
+                (self.deadline, self.taken_back) = (None, true);
+            }
+            Past::Step(step) => match &step.outcome {
+                Outcome::Completed { .. } | Outcome::Grouped { .. } | Outcome::PassedOn { .. } => {
+                    self.ended = true
+                }
+                Outcome::Skipped { .. } => self.skipped = true,
+                Outcome::Dropped => self.dropped = true,
+                Outcome::Emitted { .. } => self.emission = true,
+                Outcome::Died { .. } => {}
+            },
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! An operator stops live tasks.
+
+use super::{Core, Then};
+use crate::core::event::{Reply, RequestId, Target};
+use crate::core::tasks::{Task, TaskNo};
+use crate::record::TaskRecord;
+
+/// Why a cancelled task is in the dead-letter queue.
+const REASON: &str = "cancelled by an operator";
+
+/// A task that is completed while it is cancelled passes something on: that is looked for again,
+/// so many times at most.
+const ROUNDS: u32 = 8;
+
+impl Core {
+    pub(super) fn cancel(&mut self, request: RequestId, target: Target) {
+        self.cancel_round(request, target, false, ROUNDS);
+    }
+
+    /// Cancels what is there, then, when all that is on its way to the log has come to be, what
+    /// has followed from it.
+    pub(super) fn cancel_round(
+        &mut self,
+        request: RequestId,
+        target: Target,
+        found: bool,
+        rounds: u32,
+    ) {
+        let mut chosen: Vec<TaskNo> = match &target {
+            Target::Task(id) => self.tasks.no_of(id).into_iter().collect(),
+            _ => self.tasks.select(|task| target.means(task.record())),
+        };
+        chosen.retain(|no| self.tasks.get(*no).is_some_and(Task::is_cancellable));
+        for no in &chosen {
+            let stage = self.tasks[*no].stage();
+            self.counts.add(stage, |of| &mut of.cancelled);
+            self.stop_task(*no, REASON);
+        }
+        let found = found || !chosen.is_empty();
+        if rounds > 0 && !self.appends.is_empty() {
+            let rounds = rounds - 1;
+            let again = Then::Cancel {
+                request,
+                target,
+                found,
+                rounds,
+            };
+            self.append(Vec::new(), again);
+            return;
+        }
+        let reply = if found {
+            Reply::Accepted
+        } else {
+            Reply::NotFound
+        };
+        self.reply(request, self.applied, reply);
+    }
+
+    /// Moves a live task to the dead-letter queue, wherever it is.
+    pub(super) fn stop_task(&mut self, no: TaskNo, reason: &str) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let attempts = task.attempts().to_vec();
+        self.forget_member(no);
+        self.bury(no, reason.to_owned(), attempts);
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    fn means(&self, task: &TaskRecord) -> bool {
+        match self {
+            Self::Task(id) => task.id == *id,
+            Self::Block(block) => (task.id.block..=task.last).contains(block),
+            Self::All => true,
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Collector stages: messages go to the strategy, which says what group each waits in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Core, Then};
+use crate::collector::{Do, Member, Outcome, Overdue};
+use crate::core::change::Change;
+use crate::core::event::Time;
+use crate::core::limits::{REASON_MAX, truncate};
+use crate::core::tasks::{Phase, TaskNo};
+use crate::core::timers::Timer;
+use crate::id::{Part, TaskId};
+use crate::payload::Payload;
+use crate::plan::StageIx;
+use crate::record::{Finish, RecordKey, TaskRecord};
+
+/// A strategy that postpones for less than this would spin.
+const SHORTEST_POSTPONEMENT: Duration = Duration::from_millis(1);
+
+impl Core {
+    /// Offers a message to its collector's strategy.
+    pub(super) fn offer(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let stage = task.stage();
+        let mut member = member_of(task.record());
+        let plan = self.plan.stage(stage).collector();
+        let reads_payloads = plan.is_some_and(|plan| plan.strategy.reads_payloads());
+        if let (None, Some(pointer)) = (&member.group, plan.and_then(|plan| plan.group_by.as_ref()))
+        {
+            let why = format!("it has no value of grouping field {pointer:?}; submit it anew");
+            self.bury(no, why, Vec::new());
+            return;
+        }
+        self.set_phase(no, Phase::Held);
+        if let Some(strategy) = self.hosts.strategy(stage) {
+            let outcome = strategy.offer(&member);
+            self.judge(stage, Some(no), outcome);
+        } else if self.hosts.has(stage) {
+            self.collectors.unfile(stage, no);
+            if !reads_payloads {
+                member.payload = Payload::json("");
+            }
+            self.ask_host(no, Do::Offer(member));
+        }
+    }
+
+    /// What a strategy says of a message; `None`, if the collector does not hold that any more.
+    pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: Outcome) {
+        match (outcome, no) {
+            (Outcome::Finished(groups), _) => {
+                let fire = |group| self.fire(stage, group);
+                let consumed: usize = groups.into_iter().map(fire).sum();
+                // Where none of the groups took it, it waits in one that the strategy names now.
+                let left = no.filter(|no| self.is_left(stage, *no));
+                if let Some(left) = left
+                    && consumed > 0
+                {
+                    self.offer(left);
+                }
+            }
+            (_, None) => {}
+            (Outcome::InProgress { key }, Some(no)) => match self.emitted_group(no, &key) {
+                Some(emitted) => {
+                    self.forget_late(no);
+                    self.late(no, &emitted);
+                }
+                None => self.hold(no, stage, &key.into()),
+            },
+            (Outcome::Postpone(delay), Some(no)) => {
+                let until = self.now.mono.plus(delay.max(SHORTEST_POSTPONEMENT));
+                self.set_phase(no, Phase::Delayed { until });
+                self.timers.set(until, Timer::Wake(no));
+            }
+            (Outcome::Skip(why), Some(no)) => self.skip(no, why),
+        }
+    }
+
+    /// Whether a collector holds a message under no key.
+    fn is_left(&self, stage: StageIx, no: TaskNo) -> bool {
+        let task = self.tasks.get(no);
+        task.is_some_and(|task| task.phase() == Phase::Held)
+            && self.collectors.key_of(stage, no).is_none()
+    }
+
+    /// The strategy is not to count on a message any more, which is removed from outside.
+    pub(super) fn forget_member(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let (stage, is_held) = (task.stage(), task.phase() == Phase::Held);
+        if let Some(strategy) = self.hosts.strategy(stage) {
+            strategy.forget(task.id());
+        } else if is_held && self.hosts.has(stage) {
+            // What it decides meanwhile counts on it, or on another that comes under its id.
+            self.spoil_partition(no);
+        }
+    }
+
+    /// As [`Core::forget_member`], for one whose group has fired: nothing can count on it.
+    fn forget_late(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let (stage, id) = (task.stage(), task.id().clone());
+        if let Some(strategy) = self.hosts.strategy(stage) {
+            strategy.forget(&id);
+        } else if self.hosts.has(stage) {
+            self.ask_host(no, Do::Forget(id));
+        }
+    }
+
+    /// Files a held message under its group's key, whose time begins with its first message.
+    fn hold(&mut self, no: TaskNo, stage: StageIx, key: &Arc<str>) {
+        let plan = self.plan.stage(stage).collector();
+        let t_collect = plan.and_then(|plan| plan.t_collect);
+        self.collectors.unfile(stage, no);
+        self.collectors.file(stage, no, key);
+        let Some(t_collect) = t_collect else {
+            return;
+        };
+        let due = self.collectors.begin_time(stage, key, t_collect, self.now);
+        if let Some(due) = due {
+            self.timers.set(due, Timer::Overdue(stage, key.clone()));
+        }
+    }
+
+    /// T_collect of a group has passed.
+    pub(super) fn group_overdue(&mut self, stage: StageIx, key: &Arc<str>, due: Time) {
+        if !self.collectors.is_up(stage, key, due) {
+            return;
+        }
+        self.group_ends(stage, key);
+        if let Some(strategy) = self.hosts.strategy(stage) {
+            let overdue = strategy.overdue(key);
+            self.judge_overdue(stage, overdue);
+            return;
+        }
+        let first = self.collectors.filed(stage, key).next();
+        if let Some(no) = first {
+            self.ask_host(no, Do::Overdue(key.to_string()));
+        }
+    }
+
+    /// The time of a group is up: what comes under its key from now on begins another.
+    fn group_ends(&mut self, stage: StageIx, key: &Arc<str>) {
+        let part = Part::from_text(key);
+        if self.collectors.end_group(stage, &part) {
+            let key = RecordKey::Since(self.layout.name(stage).clone(), part);
+            self.append(vec![(key, Change::Delete)], Then::Nothing);
+        }
+    }
+
+    /// What a strategy says of a group whose time is up.
+    pub(super) fn judge_overdue(&mut self, stage: StageIx, overdue: Overdue) {
+        match overdue {
+            Overdue::Emit(group) => {
+                self.fire(stage, group);
+            }
+            Overdue::Reject { members, why } => {
+                for id in members {
+                    if let Some(no) = self.held_at(stage, &id) {
+                        self.bury(no, why.clone(), Vec::new());
+                    }
+                }
+            }
+            Overdue::Gone => {}
+        }
+    }
+
+    /// The task, if the collector `stage` holds it.
+    pub(super) fn held_at(&self, stage: StageIx, id: &TaskId) -> Option<TaskNo> {
+        let task = self.tasks.with_id(id)?;
+        (task.stage() == stage && task.phase() == Phase::Held).then_some(task.no())
+    }
+
+    /// Consumes a task without effect.
+    pub(super) fn skip(&mut self, no: TaskNo, mut why: String) {
+        truncate(&mut why, REASON_MAX);
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let id = task.id().clone();
+        let done = self.done(Finish::Skipped { why }, task);
+        self.set_phase(no, Phase::Finishing);
+        let changes = vec![
+            (RecordKey::Task(id.clone()), Change::Delete),
+            (RecordKey::Done(id.clone()), done),
+        ];
+        self.append(changes, Then::Settled(vec![id]));
+    }
+}
+
+pub(super) fn member_of(task: &TaskRecord) -> Member {
+    Member {
+        id: task.id.clone(),
+        queue: task.queue.clone(),
+        first: task.id.block,
+        last: task.last,
+        group: task.group.clone(),
+        payload: task.payload.clone(),
+    }
+}

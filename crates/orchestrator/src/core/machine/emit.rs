@@ -1,0 +1,75 @@
+//! Emission: messages go to the sink in the order of their blocks, and the cursor follows.
+
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::event::Action;
+use crate::core::tasks::{Phase, TaskNo};
+use crate::id::TaskId;
+use crate::record::{Record, RecordKey};
+
+impl Core {
+    /// Hands every message whose turn it is to the sink.
+    pub(super) fn pump_emission(&mut self) {
+        while self.sequencer.has_room() {
+            let Some((first, no)) = self.tasks.first_queued() else {
+                return;
+            };
+            let next = self.sequencer.next();
+            if first > next {
+                return;
+            }
+            let Some(task) = self.tasks.get(no) else {
+                return;
+            };
+            let (record, seq) = (task.record().clone(), task.seq());
+            if first < next {
+                self.reject_late(no, first, record.last);
+                continue;
+            }
+            self.sequencer.emit(no, record.last);
+            self.set_phase(no, Phase::Emitting);
+            self.actions.push(Action::Emit {
+                after: seq,
+                task: record,
+            });
+        }
+    }
+
+    fn reject_late(&mut self, no: TaskNo, first: u64, last: u64) {
+        let next = self.sequencer.next();
+        if last < next {
+            self.skip(no, format!("blocks {first} to {last} were already emitted"));
+        } else {
+            let reason = format!(
+                "blocks {first} to {last} overlap what was already emitted: the next is {next}"
+            );
+            self.bury(no, reason, Vec::new());
+        }
+    }
+
+    /// The sink has it. The cursor moves over what is confirmed without a gap.
+    pub(super) fn emitted(&mut self, id: &TaskId, places: Vec<String>) {
+        let Some(no) = self.tasks.no_of(id) else {
+            return;
+        };
+        if !self.sequencer.confirm(no) {
+            return;
+        }
+        self.tasks.set_places(no, places);
+        while let Some(no) = self.sequencer.pop_confirmed() {
+            let Some(task) = self.tasks.get(no) else {
+                continue;
+            };
+            let (id, stage) = (task.id().clone(), task.stage());
+            let next = task.record().last.saturating_add(1);
+            self.set_phase(no, Phase::Finishing);
+            self.sequencer.advance(next);
+            self.counts.add(stage, |of| &mut of.emitted);
+            let changes = vec![
+                (RecordKey::Cursor, Change::put(Record::Cursor(next))),
+                (RecordKey::Task(id.clone()), Change::Delete),
+            ];
+            self.append(changes, Then::Settled(vec![id]));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Failed attempts: they are recorded, then the task is tried again or dies.
+
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::event::{Action, Fail};
+use crate::core::limits::fit;
+use crate::core::tasks::{Phase, TaskNo};
+use crate::core::timers::Timer;
+use crate::id::{TaskId, WorkerId};
+use crate::record::{Attempt, Failure, Record, RecordKey};
+
+impl Core {
+    pub(super) fn fail(&mut self, fail: Fail) {
+        self.workers.hear(&fail.worker, self.now.mono);
+        if let Some(no) = self.held_under(&fail.worker, &fail.lease) {
+            self.attempt_failed(no, &fail.worker, &fail.failure);
+            let attempt = fail.lease.attempt;
+            self.tasks.note_reported(no, &fail.worker, attempt);
+        } else {
+            self.actions.push(Action::Cancel {
+                worker: fail.worker,
+                lease: fail.lease,
+            });
+        }
+    }
+
+    /// An attempt has failed, and with it the worker's copy. The others go on: the task dies when
+    /// no more may be tried and those that have it are too few.
+    pub(super) fn attempt_failed(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
+        self.end_copy(no, worker);
+        self.record_failure(no, worker, failure);
+    }
+
+    /// Records an attempt that has failed.
+    pub(super) fn record_failure(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        if self.plan.stage(task.stage()).dispatcher().is_none() {
+            return;
+        }
+        let mut attempts = task.attempts().to_vec();
+        attempts.push(Attempt {
+            number: task.tried().saturating_add(1),
+            worker: worker.clone(),
+            at_ms: self.now.wall_ms,
+            failure: failure.clone(),
+        });
+        fit(&mut attempts);
+        let id = task.id().clone();
+        self.counts.add(task.stage(), |of| &mut of.failed);
+        // It is not claimable until the attempt is recorded.
+        self.tasks.note_failure(no, attempts.clone());
+        if self.bury_spent(no) {
+            return;
+        }
+        let tries = Change::put(Record::Tries(attempts));
+        self.append(vec![(RecordKey::Tries(id), tries)], Then::Nothing);
+    }
+
+    /// A failed attempt has been recorded: wait, then try again.
+    pub(super) fn retry_later(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        if task.phase() != Phase::Recording {
+            return;
+        }
+        let at_once = self.tasks.take_at_once(no);
+        let task = &self.tasks[no];
+        let stage = task.stage();
+        let Some(dispatcher) = self.plan.stage(stage).dispatcher() else {
+            return;
+        };
+        if task.missing() == 0 {
+            // Others have it, a hedge among them perhaps.
+            self.set_phase(no, Phase::Ready);
+            self.rest(no);
+            return;
+        }
+        let retry = task.tried();
+        let draw = draw(task.id(), retry);
+        self.counts.add(stage, |of| &mut of.retried);
+        if at_once {
+            self.set_phase(no, Phase::Ready);
+            return;
+        }
+        let until = self.now.mono.plus(dispatcher.backoff.delay(retry, draw));
+        self.set_phase(no, Phase::Delayed { until });
+        self.timers.set(until, Timer::Wake(no));
+    }
+}
+
+pub(super) fn reason(text: &str) -> Failure {
+    Failure {
+        reason: text.to_owned(),
+        ..Failure::default()
+    }
+}
+
+/// A number that depends on nothing but the task and the attempt (FNV-1a, then a finaliser), so
+/// that jitter needs no random source.
+pub(super) fn draw(id: &TaskId, attempt: u32) -> u64 {
+    let text = format!("{id}#{attempt}");
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mixed = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    mixed ^ (mixed >> 33)
+}

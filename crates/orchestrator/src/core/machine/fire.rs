@@ -1,0 +1,147 @@
+//! Barriers: a group that is finished leaves its collector as one message.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Core, Then};
+use crate::collector::Group;
+use crate::core::change::Change;
+use crate::core::limits::{excess, truncate};
+use crate::core::tasks::{Phase, TaskNo};
+use crate::id::{Part, TaskId};
+use crate::message::Message;
+use crate::origin;
+use crate::payload::Payload;
+use crate::plan::StageIx;
+use crate::record::{Finish, GroupRecord, Record, RecordKey, TaskRecord};
+
+/// Members of one group, at most: firing it is one batch of the log, two operations for each.
+pub const GROUP_MAX: usize = 480;
+
+/// Bytes of a group's key, at most: the mark of each member holds it.
+pub const KEY_MAX: usize = 1024;
+
+impl Core {
+    /// A barrier: its members are consumed and one message goes on, in one append that only the
+    /// first of its key can make. Returns how many messages have left the collector.
+    pub(super) fn fire(&mut self, stage: StageIx, group: Group) -> usize {
+        let key = Part::from_text(&group.key);
+        let named: BTreeSet<&TaskId> = group.members.iter().collect();
+        let held = named.iter().filter_map(|id| self.held_at(stage, id));
+        let held: Vec<TaskNo> = held.collect();
+        if !self.collectors.has(stage) || held.is_empty() {
+            return 0;
+        }
+        if self.collectors.is_fired(stage, &key) {
+            for no in &held {
+                self.late(*no, &group.key);
+            }
+            return held.len();
+        }
+        let fired = match fault_of(&group, named.len(), held.len()) {
+            None => self.fire_with(stage, &group, &key, &held),
+            Some(why) => Err(why),
+        };
+        if let Err(why) = fired {
+            let mut shown = group.key;
+            truncate(&mut shown, KEY_MAX);
+            for no in &held {
+                self.bury(*no, format!("group {shown:?} {why}"), Vec::new());
+            }
+            return held.len();
+        }
+        // What else waits under this key has come too late.
+        let late: Vec<TaskNo> = self.collectors.filed(stage, &group.key).collect();
+        for no in &late {
+            self.offer(*no);
+        }
+        held.len()
+    }
+
+    fn fire_with(
+        &mut self,
+        stage: StageIx,
+        group: &Group,
+        key: &Part,
+        held: &[TaskNo],
+    ) -> Result<(), String> {
+        let of = |no: &TaskNo| Some((*no, Arc::clone(self.tasks.get(*no)?.record())));
+        let mut members: Vec<(TaskNo, Arc<TaskRecord>)> = held.iter().filter_map(of).collect();
+        members.sort_by(|(_, a), (_, b)| {
+            (a.id.block, &a.queue, &a.id.part).cmp(&(b.id.block, &b.queue, &b.id.part))
+        });
+        let stage_plan = self.plan.stage(stage);
+        // The mark is remembered until no member of the group can come again.
+        let lasts = members.iter().map(|(_, task)| task.last);
+        let last = lasts.max().unwrap_or(0).max(group.last);
+        let record = GroupRecord {
+            last,
+            members: u32::try_from(members.len()).unwrap_or(u32::MAX),
+        };
+        let mut changes = vec![(
+            RecordKey::Group(stage_plan.name.clone(), key.clone()),
+            Change::put_new(Record::Group(record)),
+        )];
+        let payloads = members
+            .iter()
+            .map(|(_, task)| (task.queue.clone(), task.payload.clone()));
+        let message = Message {
+            first: group.first,
+            last: group.last,
+            part: key.clone(),
+            payload: Payload::Group {
+                by_queue: stage_plan.inputs.len() > 1,
+                members: payloads.collect(),
+            },
+            needs: None,
+            grouping: Vec::new(),
+        };
+        for task in members.iter().filter_map(|(no, _)| self.tasks.get(*no)) {
+            let finish = Finish::Grouped {
+                key: group.key.clone(),
+            };
+            let id = task.id();
+            changes.push((RecordKey::Task(id.clone()), Change::Delete));
+            changes.push((RecordKey::Done(id.clone()), self.done(finish, task)));
+        }
+        let origins = origin::together(members.iter().map(|(_, task)| &task.origins));
+        self.pass_on(stage, &message, &origins, &mut changes);
+        if let Some(why) = excess(&changes) {
+            return Err(format!("cannot go on: {why}"));
+        }
+        for (no, _) in &members {
+            self.set_phase(*no, Phase::Finishing);
+        }
+        // Known from now on, so that a late member cannot fire it again while this is on its way.
+        self.collectors.note_fired(stage, key, last);
+        let ids = members.iter().map(|(_, task)| task.id.clone()).collect();
+        self.append(changes, Then::Settled(ids));
+        Ok(())
+    }
+}
+
+/// Why a group cannot be fired that names so many messages, of which its collector holds `held`.
+fn fault_of(group: &Group, named: usize, held: usize) -> Option<String> {
+    if group.key.len() > KEY_MAX {
+        let bytes = group.key.len();
+        Some(format!(
+            "has a key of {bytes} bytes; the limit is {KEY_MAX}"
+        ))
+    } else if held < named {
+        Some(format!(
+            "names {} messages that it does not hold",
+            named - held
+        ))
+    } else if group.last < group.first {
+        Some(format!(
+            "ends with block {}, before its first, {}",
+            group.last, group.first
+        ))
+    } else if held > GROUP_MAX {
+        Some(format!(
+            "has {held} members; the limit is {GROUP_MAX}: collect in two stages"
+        ))
+    } else {
+        None
+    }
+}

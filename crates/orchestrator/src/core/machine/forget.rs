@@ -1,0 +1,61 @@
+//! Marks of finished work that nobody asks for any more.
+
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::limits::FORGET_MAX;
+use crate::id::TaskId;
+use crate::plan::StageIx;
+use crate::record::RecordKey;
+
+/// Blocks below the cursor of which it is remembered what was submitted.
+const ANSWERED_BLOCKS: u64 = 1000;
+
+impl Core {
+    /// Removes marks, one append at a time.
+    pub(super) fn forget_outdated(&mut self) {
+        if !self.marks.is_removal_due() {
+            return;
+        }
+        let marks = self.outdated_marks();
+        let all = marks.len() < FORGET_MAX;
+        self.marks.note_removal(all, !marks.is_empty());
+        if !marks.is_empty() {
+            self.append(marks, Then::Forgotten);
+        }
+    }
+
+    /// For a stage whose work ends up at the sequencer, the marks below the cursor: whatever comes
+    /// for those blocks is answered by the cursor. Where it comes from outside, what it carried is
+    /// remembered a while longer, for the answer to what is submitted again. For other stages, the
+    /// marks that are older than is remembered.
+    fn outdated_marks(&self) -> Vec<(RecordKey, Change)> {
+        let mut marks = Vec::new();
+        for stage in (0..self.layout.stages()).map(StageIx) {
+            let (name, retain) = (self.layout.name(stage), self.plan.retain_blocks);
+            let leads = self.layout.leads_to_sequencer(stage);
+            let below = match leads {
+                true => self.sequencer.cursor(),
+                false => self.marks.newest(stage).saturating_sub(retain),
+            };
+            let old = match leads && self.layout.is_entrance(stage) {
+                true => below.saturating_sub(ANSWERED_BLOCKS.min(retain)),
+                false => below,
+            };
+            let marked = self.marks.below(stage, old);
+            let passed = marked.filter(|(_, _, mark)| mark.last() < old);
+            let tasks = passed.map(|(block, part, _)| {
+                RecordKey::Done(TaskId {
+                    stage: name.clone(),
+                    block,
+                    part: part.clone(),
+                })
+            });
+            let fired = self.collectors.fired_below(stage, below);
+            let groups = fired.map(|key| RecordKey::Group(name.clone(), key.clone()));
+            let room = FORGET_MAX - marks.len();
+            let outdated = tasks.chain(groups).take(room);
+            marks.extend(outdated.map(|key| (key, Change::Delete)));
+        }
+        marks
+    }
+}

@@ -1,0 +1,183 @@
+//! Hosts that evaluate collectors' strategies: what they are asked, and what their verdicts lead to.
+
+use std::collections::BTreeSet;
+
+use super::Core;
+use super::collect::member_of;
+use crate::collector::{
+    Do, HostJoin, Judged, PartitionRef, ToHost, Verdict, Verdicts, partition_of,
+};
+use crate::core::event::Action;
+use crate::core::hosts::{Assignment, Hearing, Patience, Told};
+use crate::core::options::Routing;
+use crate::core::tasks::{Phase, TaskNo};
+use crate::core::timers::Timer;
+use crate::id::WorkerId;
+use crate::plan::StageIx;
+
+impl Core {
+    pub(super) fn host_join(&mut self, join: HostJoin) {
+        if self.hosts.join(join, self.now.mono) {
+            self.assign_partitions();
+        }
+    }
+
+    pub(super) fn host_beat(&mut self, name: &WorkerId) {
+        if !self.hosts.knows(name) {
+            self.host_unknown(name);
+        }
+    }
+
+    pub(super) fn host_leave(&mut self, name: &WorkerId) {
+        if self.hosts.leave(name) {
+            self.assign_partitions();
+        }
+    }
+
+    fn host_unknown(&mut self, name: &WorkerId) {
+        self.tell_host((name.clone(), ToHost::Unknown));
+    }
+
+    fn tell_host(&mut self, (host, message): Told) {
+        self.actions.push(Action::Host { host, message });
+    }
+
+    /// It does not do what it should.
+    fn host_failed(&mut self, name: &WorkerId) {
+        self.host_leave(name);
+        self.host_unknown(name);
+    }
+
+    pub(super) fn host_due(&mut self, name: WorkerId) {
+        match self.hosts.time_patience(&name, self.now.mono) {
+            Patience::Ended => {}
+            Patience::Exhausted => self.host_failed(&name),
+            Patience::Until(due) => self.timers.set(due, Timer::Host(name)),
+        }
+    }
+
+    pub(super) fn verdicts(&mut self, said: Verdicts) {
+        match self.hosts.hear(&said, self.now.mono) {
+            Hearing::Old => {}
+            Hearing::Unknown => self.host_unknown(&said.host),
+            Hearing::Gap => self.host_failed(&said.host),
+            Hearing::Next => {
+                for verdict in said.verdicts {
+                    self.verdict(&said.host, said.session, verdict);
+                }
+            }
+        }
+    }
+
+    fn verdict(&mut self, name: &WorkerId, session: u64, verdict: Verdict) {
+        if !self.hosts.take_verdict(name, session, &verdict) {
+            return;
+        }
+        let stage = verdict.at.stage;
+        match verdict.what {
+            Judged::Offered(id, outcome) => {
+                let no = self.held_at(stage, &id);
+                self.judge(stage, no, outcome);
+            }
+            Judged::Overdue(overdue) => self.judge_overdue(stage, overdue),
+        }
+    }
+
+    /// Which partition of its collector a message belongs to.
+    fn partition_of(&self, no: TaskNo) -> Option<PartitionRef> {
+        let task = self.tasks.get(no)?;
+        let stage = task.stage();
+        let number = match self.options.routing {
+            Routing::Affine => {
+                let strategy = &self.plan.stage(stage).collector()?.strategy;
+                let affinity = strategy.affinity(&member_of(task.record()));
+                affinity.map_or(0, |affinity| partition_of(&affinity))
+            }
+            Routing::RoundRobin => no.modulo(self.hosts.count(stage).max(1)),
+        };
+        Some(PartitionRef { stage, number })
+    }
+
+    /// Has the host that keeps a message's partition do something with it.
+    pub(super) fn ask_host(&mut self, no: TaskNo, what: Do) {
+        let Some(at) = self.partition_of(no) else {
+            return;
+        };
+        let asked = self.hosts.ask(at, what, self.now.mono);
+        if let Some(told) = asked.told {
+            self.tell_host(told);
+        }
+        if let Some((due, name)) = asked.timer {
+            self.timers.set(due, Timer::Host(name));
+        }
+    }
+
+    /// Hosts have come or gone: partitions pass to those who are to keep them now.
+    fn assign_partitions(&mut self) {
+        for stage in (0..self.layout.stages()).map(StageIx) {
+            match self.hosts.reassign(stage) {
+                Assignment::Here => {}
+                Assignment::TakenBack => self.take_back(stage),
+                Assignment::Moved(numbers) => self.begin_partitions(stage, &numbers),
+            }
+        }
+    }
+
+    /// A message that a host counts on is removed from outside: once this event has been dealt with
+    /// the partition is begun anew, and no verdict counts before.
+    pub(super) fn spoil_partition(&mut self, no: TaskNo) {
+        if let Some(at) = self.partition_of(no) {
+            self.hosts.spoil(at);
+        }
+    }
+
+    pub(super) fn mend_partitions(&mut self) {
+        for (stage, numbers) in self.hosts.take_spoiled() {
+            self.begin_partitions(stage, &numbers);
+        }
+    }
+
+    /// Begins these partitions anew, with those who are to keep them.
+    fn begin_partitions(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) {
+        for told in self.hosts.begin(stage, numbers) {
+            self.tell_host(told);
+        }
+        let is_in = |no: &TaskNo| {
+            let at = self.partition_of(*no);
+            at.is_some_and(|at| numbers.contains(&at.number))
+        };
+        let mut held = self.held_by(stage);
+        held.retain(is_in);
+        self.offer_anew(held);
+    }
+
+    /// No host keeps partitions of the collector any more: the core does.
+    fn take_back(&mut self, stage: StageIx) {
+        let Some(plan) = self.plan.stage(stage).collector() else {
+            return;
+        };
+        self.hosts.take_back(stage, plan.strategy.build());
+        self.offer_anew(self.held_by(stage));
+    }
+
+    /// Messages that a collector holds, in the order in which they came.
+    fn held_by(&self, stage: StageIx) -> Vec<TaskNo> {
+        self.tasks
+            .select(|task| task.stage() == stage && task.phase() == Phase::Held)
+    }
+
+    fn offer_anew(&mut self, held: Vec<TaskNo>) {
+        for no in &held {
+            if let Some(task) = self.tasks.get(*no) {
+                self.collectors.unfile(task.stage(), *no);
+            }
+        }
+        for no in held {
+            let task = self.tasks.get(no);
+            // A group of the others may have taken it meanwhile.
+            if task.is_some_and(|task| task.phase() == Phase::Held) {
+                self.offer(no);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What is known of a task: that it is live, dead, or finished and how.
+
+use super::Core;
+use crate::core::change::Change;
+use crate::core::ending::course;
+use crate::core::event::{Edition, Reply};
+use crate::core::marks::beginning;
+use crate::core::tasks::Task;
+use crate::id::TaskId;
+use crate::plan::StageIx;
+use crate::record::{Attempt, Course, DoneRecord, Finish, Record, TaskRecord};
+
+impl Core {
+    /// The mark of a live task that ends now.
+    pub(super) fn done(&self, finish: Finish, task: &Task) -> Change {
+        let record = task.record();
+        let mark = self.mark_of(finish, record, task.content(), task.course());
+        Change::put_new(Record::Done(mark))
+    }
+
+    /// The mark of what this record is about, which ends now; `attempts` are those that failed.
+    pub(super) fn done_record(
+        &self,
+        finish: Finish,
+        record: &TaskRecord,
+        attempts: &[Attempt],
+    ) -> DoneRecord {
+        self.mark_of(finish, record, &record.content(), course(record, attempts))
+    }
+
+    fn mark_of(
+        &self,
+        finish: Finish,
+        record: &TaskRecord,
+        content: &[u8; 32],
+        course: Course,
+    ) -> DoneRecord {
+        DoneRecord {
+            finish,
+            last: record.last,
+            at_ms: self.now.wall_ms,
+            content: Some(beginning(content)),
+            course: Some(course),
+        }
+    }
+
+    /// Whether the task is finished, as far as is remembered.
+    pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
+        self.is_finished_below(self.sequencer.cursor(), stage, id, last)
+    }
+
+    /// As [`Core::is_finished`], once every append on its way has been accepted.
+    pub(super) fn will_be_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
+        self.is_finished_below(self.sequencer.cursor_ahead(), stage, id, last)
+    }
+
+    fn is_finished_below(&self, cursor: u64, stage: StageIx, id: &TaskId, last: u64) -> bool {
+        let is_passed = self.layout.leads_to_sequencer(stage) && last < cursor;
+        is_passed || self.marks.get(stage, id).is_some()
+    }
+
+    /// Whether an operator has dropped the task, and the sequencer has not passed its blocks.
+    pub(super) fn is_dropped(&self, stage: StageIx, record: &TaskRecord) -> bool {
+        let mark = self.marks.get(stage, &record.id);
+        let is_passed =
+            self.layout.leads_to_sequencer(stage) && record.last < self.sequencer.cursor_ahead();
+        !is_passed && mark.is_some_and(|mark| mark.is_dropped())
+    }
+
+    /// Whether what is known of a task is about to change: an operator's decision is on its way to
+    /// the log, or the sequencer's passing of its blocks.
+    pub(super) fn is_in_motion(&self, reader: StageIx, record: &TaskRecord) -> bool {
+        self.dead.is_deciding(&record.id)
+            || self.is_finished(reader, &record.id, record.last)
+                != self.will_be_finished(reader, &record.id, record.last)
+    }
+
+    /// What is known of a task that a message would become; `None` if it is new, or would replace
+    /// a dead letter that carries something else.
+    pub(super) fn known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
+        let id = &record.id;
+        if let Some(task) = self.tasks.with_id(id) {
+            let live = task.record();
+            let same = live.payload == record.payload && live.last == record.last;
+            return Some(if same {
+                Reply::Duplicate { same: Some(true) }
+            } else {
+                Reply::Differs { task: id.clone() }
+            });
+        }
+        if self.is_finished(reader, id, record.last) {
+            let mark = self.marks.get(reader, id);
+            let same = mark.and_then(|mark| mark.carried(&record.content()));
+            return Some(Reply::Duplicate { same });
+        }
+        let dead = self.dead.get(id)?;
+        let same = dead.task.payload == record.payload && dead.task.last == record.last;
+        same.then(|| Reply::IsDead {
+            task: id.clone(),
+            why: dead.reason.clone(),
+        })
+    }
+
+    /// What is known of the block of a message that is to be its only one: [`Reply::Differs`] if that
+    /// is another message, [`Reply::Duplicate`] if nothing is to be recorded.
+    pub(super) fn another_edition(
+        &self,
+        edition: Edition,
+        stage: StageIx,
+        record: &TaskRecord,
+    ) -> Option<Reply> {
+        if matches!(edition, Edition::Any | Edition::Anew) {
+            return None;
+        }
+        let id = &record.id;
+        // Messages of other queues and writers have parts that begin otherwise.
+        let origin = |part: &str| part.rsplit_once(':').map(|(origin, _)| origin.to_owned());
+        let own = origin(id.part.as_str());
+        let is_other = |other: &TaskId| {
+            other.stage == id.stage
+                && other.block == id.block
+                && other.part != id.part
+                && origin(other.part.as_str()) == own
+        };
+        let is_live = self.tasks.present(stage).has(&(id.block..=id.block));
+        let live = self.tasks.iter().filter(|_| is_live);
+        let live = live.map(Task::id).find(|other| is_other(other));
+        let mut dead = self.dead.ids();
+        let other = live.or_else(|| dead.find(|other| is_other(other))).cloned();
+        let parts = self.marks.parts(stage, id.block);
+        let mut finished = parts.map(|part| TaskId {
+            part: part.clone(),
+            ..id.clone()
+        });
+        if let Some(task) = other.or_else(|| finished.find(is_other)) {
+            return Some(Reply::Differs { task });
+        }
+        let is_known = self.tasks.contains(id)
+            || self.dead.contains(id)
+            || self.is_finished(stage, id, record.last);
+        let is_nothing = edition == Edition::Recalled && !is_known;
+        is_nothing.then_some(Reply::Duplicate { same: None })
+    }
+}

@@ -1,0 +1,74 @@
+//! Leases: which were given, when they end, and how workers hand them back.
+
+use super::Core;
+use super::fail::reason;
+use crate::core::event::{Action, LeaseRef};
+use crate::core::tag::LeaseTag;
+use crate::core::tasks::{Task, TaskNo};
+use crate::core::timers::Timer;
+use crate::id::WorkerId;
+
+impl Core {
+    /// The lease's timer fired: it has ended, unless it was renewed.
+    pub(super) fn lease_due(&mut self, no: TaskNo, batch: u64) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let mut copies = task.copies().iter();
+        let Some(held) = copies.find(|held| held.batch() == batch) else {
+            return;
+        };
+        if held.expires() > self.now.mono {
+            self.timers.set(held.expires(), Timer::Lease(no, batch));
+            return;
+        }
+        let (held, id) = (held.clone(), task.id().clone());
+        self.counts.add(task.stage(), |of| &mut of.expired);
+        let failure = reason("the lease ended without a heartbeat (T_ack)");
+        self.attempt_failed(no, held.worker(), &failure);
+        self.cancel_copy(&held, &id);
+    }
+
+    pub(super) fn release(&mut self, worker: &WorkerId, lease: &LeaseRef) {
+        self.workers.hear(worker, self.now.mono);
+        if let Some(no) = self.held_under(worker, lease) {
+            self.end_copy(no, worker);
+            self.rest(no);
+            self.tasks.note_reported(no, worker, lease.attempt);
+        } else {
+            if let Some(no) = self.leased_task(worker, lease).map(|task| task.no()) {
+                self.tasks.found_again(no, worker, lease.attempt);
+            }
+            self.actions.push(Action::Cancel {
+                worker: worker.clone(),
+                lease: lease.clone(),
+            });
+        }
+    }
+
+    /// The task that a worker has under a lease.
+    pub(super) fn held_under(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<TaskNo> {
+        let task = self.tasks.with_id(&lease.task)?;
+        let mut copies = task.copies().iter();
+        let named = copies.any(|held| {
+            held.worker() == worker && held.attempt() == lease.attempt && held.tag() == lease.tag
+        });
+        named.then_some(task.no())
+    }
+
+    /// The live task that a lease is of, if the worker was given that lease, by whichever coordinator,
+    /// and the task still carries what it did.
+    pub(super) fn leased_task(&self, worker: &WorkerId, lease: &LeaseRef) -> Option<&Task> {
+        let task = self.tasks.with_id(&lease.task)?;
+        let key = self.lease_key.as_ref()?;
+        let (record, content) = (task.record(), task.content());
+        let given = key.verify(lease.tag, worker, record, content, lease.attempt);
+        given.then_some(task)
+    }
+
+    /// The tag of the lease of a task that a worker is given.
+    pub(super) fn tag_for(&self, task: &Task, worker: &WorkerId, attempt: u32) -> LeaseTag {
+        let key = self.lease_key.as_ref().expect("set when the core starts");
+        key.tag(worker, task.record(), task.content(), attempt)
+    }
+}

@@ -1,0 +1,71 @@
+//! What goes into the history, and what the history holds.
+
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::ending::{Ending, died_step};
+use crate::core::event::Complete;
+use crate::core::tasks::{TaskNo, TaskTable};
+use crate::record::{Past, Record, RecordKey};
+
+impl Core {
+    /// Notes who completes a task, while the lease is there.
+    pub(super) fn note_result(&mut self, no: TaskNo, complete: &Complete) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let (worker, attempt) = (&complete.worker, complete.lease.attempt);
+        let begun_ms = task.copy(worker, attempt).map(|held| held.since_wall_ms());
+        let results = task.results().values();
+        let before = results.map(|part| (part.worker.clone(), part.attempt));
+        let by = before.chain([(worker.clone(), attempt)]).collect();
+        let ending = Ending::by(by, begun_ms, complete.ran);
+        self.tasks.set_ending(no, ending);
+    }
+
+    /// Adds to an append its part of the history.
+    pub(super) fn remember(&mut self, changes: &mut Vec<(RecordKey, Change)>) {
+        let (tasks, now_ms) = (&self.tasks, self.now.wall_ms);
+        let steps = |changes: &[(RecordKey, Change)]| steps_of(changes, tasks, now_ms);
+        self.history.remember(changes, now_ms, self.applied, steps);
+    }
+
+    /// After a restart: removes what is more than is to be kept, and of what the marks say what the
+    /// history has.
+    pub(super) fn trim_past(&mut self) {
+        let now_ms = self.now.wall_ms;
+        self.history.forget_recorded_marks(now_ms);
+        loop {
+            let changes = self.history.trim(now_ms);
+            if changes.is_empty() {
+                return;
+            }
+            self.append(changes, Then::Nothing);
+        }
+    }
+
+    /// The entries of the history, oldest first.
+    pub(super) fn past(&self) -> impl Iterator<Item = &Past> {
+        self.history.entries(self.appends.changes())
+    }
+}
+
+/// The tasks that an append ends otherwise than by a mark.
+fn steps_of(changes: &[(RecordKey, Change)], tasks: &TaskTable, now_ms: u64) -> Vec<Past> {
+    let emits = changes.iter().any(|(key, _)| *key == RecordKey::Cursor);
+    let steps = changes.iter().filter_map(|(key, change)| {
+        let record = match change {
+            Change::Put { record, .. } => Some(record),
+            Change::Delete => None,
+        };
+        match (key, record) {
+            (RecordKey::Dead(_), Some(Record::Dead(dead))) => Some(died_step(dead)),
+            (RecordKey::Task(id), None) if emits => {
+                let task = tasks.with_id(id)?;
+                let ending = task.ending();
+                Some(ending.emitted(task.record(), task.course(), now_ms))
+            }
+            _ => None,
+        }
+    });
+    steps.map(Past::Step).collect()
+}

@@ -1,0 +1,304 @@
+//! A source takes blocks back: the chain that it follows was reorganised.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::task::forget_parts;
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::event::{Reply, RequestId, Rewind};
+use crate::core::limits::FORGET_MAX;
+use crate::core::tasks::{Phase, TaskNo};
+use crate::id::TaskId;
+use crate::plan::{QueueIx, StageIx};
+use crate::record::{Past, Record, RecordKey, RewindRecord, TaskRecord};
+
+/// What is found of the blocks that are taken back.
+#[derive(Default)]
+struct Found {
+    tasks: Vec<TaskNo>,
+    /// Marks and dead letters.
+    records: Vec<RecordKey>,
+    /// The last block of all that.
+    last: Option<u64>,
+    /// Whether something is on its way to the log, of which more may follow.
+    moves: bool,
+}
+
+/// A rewind under way.
+#[derive(Clone, Debug)]
+pub(super) struct Rewinding {
+    /// None of one that an earlier coordinator began.
+    request: Option<RequestId>,
+    producer: Arc<str>,
+    queues: Vec<QueueIx>,
+    from: u64,
+}
+
+impl Core {
+    /// Goes on with the rewinds that an earlier coordinator began. What followed from blocks that were
+    /// taken back, and came to be between two of its appends, has to go before it is worked on.
+    pub(super) fn resume_rewinds(&mut self) {
+        let rewinds = self.sources.recorded_rewinds();
+        for (producer, RewindRecord { queues, from }) in rewinds {
+            let known = self.plan.queues.iter().enumerate();
+            let known = known.filter(|(_, queue)| queues.contains(&queue.name));
+            let queues = known.map(|(number, _)| QueueIx(number)).collect();
+            self.begin_rewind(Rewinding {
+                request: None,
+                producer,
+                queues,
+                from,
+            });
+        }
+    }
+
+    pub(super) fn rewind(&mut self, rewind: Rewind) {
+        let Rewind {
+            request,
+            producer,
+            queues,
+            from,
+        } = rewind;
+        self.begin_rewind(Rewinding {
+            request: Some(request),
+            producer,
+            queues,
+            from,
+        });
+    }
+
+    fn begin_rewind(&mut self, rewind: Rewinding) {
+        self.sources.begin_rewind(&rewind.producer, rewind.from);
+        let stages = self.reached(&rewind.queues);
+        let emitted = self.emitted_of(&stages);
+        let stale = emitted.saturating_sub(rewind.from);
+        // An earlier coordinator has counted it.
+        if stale > 0 && rewind.request.is_some() {
+            self.counts.add_blocks(stale, |totals| &mut totals.stale);
+            self.note_taken_back(&rewind, emitted - 1, true);
+            self.append(Vec::new(), Then::Nothing);
+        }
+        self.rewind_round(rewind);
+    }
+
+    /// Drops what is there, then, when that and all that was on its way to the log has come to be,
+    /// what has followed from it.
+    pub(super) fn rewind_round(&mut self, mut rewind: Rewinding) {
+        let stages = self.reached(&rewind.queues);
+        rewind.from = self.lowest_together(&stages, rewind.from);
+        // Not before it is known how far back it goes: a message of an earlier block that is dropped with
+        // a later one would be let in, and the source's position moved beyond it.
+        self.turn_away(&rewind);
+        let found = self.of_blocks_from(&stages, rewind.from);
+        let nothing = found.tasks.is_empty() && found.records.is_empty() && !found.moves;
+        let position = self.sources.position(&rewind.producer);
+        if nothing && position.is_none_or(|next| next <= rewind.from) {
+            // What the source has lost the answer to may have taken back more.
+            let next = position
+                .unwrap_or(rewind.from)
+                .max(self.emitted_of(&stages));
+            let from = rewind.from.min(next);
+            self.end_rewind(rewind, from);
+            return;
+        }
+        if let Some(last) = found.last {
+            self.note_taken_back(&rewind, last, false);
+        }
+        let mut dropped = Vec::with_capacity(found.tasks.len());
+        let mut changes = vec![self.rewind_record(&rewind)];
+        // First, so that a source that is started anew in between goes on from there.
+        if position.is_some_and(|next| next > rewind.from) {
+            let key = RecordKey::Source(rewind.producer.clone());
+            changes.push((key, Change::put(Record::Source(rewind.from))));
+        }
+        for no in found.tasks {
+            self.drop_task(no, &mut changes, &mut dropped);
+        }
+        for key in found.records {
+            // Another rewind, or an operator, finds that it is on its way.
+            if let RecordKey::Dead(id) = &key {
+                self.dead.decide(id.clone());
+            }
+            changes.push((key, Change::Delete));
+        }
+        while changes.len() > FORGET_MAX {
+            let rest = changes.split_off(FORGET_MAX);
+            let part = std::mem::replace(&mut changes, rest);
+            self.append(part, Then::Nothing);
+        }
+        self.append(changes, Then::Rewind { rewind, dropped });
+    }
+
+    /// The record of all rewinds of a source that are under way.
+    fn rewind_record(&mut self, rewind: &Rewinding) -> (RecordKey, Change) {
+        let from = self.sources.lower_rewind(&rewind.producer, rewind.from);
+        let names = rewind.queues.iter();
+        let names = names.filter_map(|queue| self.plan.queues.get(queue.0));
+        let record = RewindRecord {
+            queues: names.map(|queue| queue.name.clone()).collect(),
+            from,
+        };
+        let key = RecordKey::Rewind(rewind.producer.clone());
+        (key, Change::put(Record::Rewind(record)))
+    }
+
+    /// All that was of these blocks is gone.
+    fn end_rewind(&mut self, rewind: Rewinding, from: u64) {
+        let is_last = self.sources.end_rewind(&rewind.producer);
+        let reply = Reply::Rewound { from };
+        if is_last && self.sources.has_recorded_rewind(&rewind.producer) {
+            let key = RecordKey::Rewind(rewind.producer);
+            let then = match rewind.request {
+                Some(request) => Then::Reply { request, reply },
+                None => Then::Nothing,
+            };
+            self.append(vec![(key, Change::Delete)], then);
+        } else if let Some(request) = rewind.request {
+            self.reply(request, self.applied, reply);
+        }
+    }
+
+    /// Remembers that the blocks from where a rewind begins were taken back.
+    fn note_taken_back(&mut self, rewind: &Rewinding, last: u64, emitted: bool) {
+        self.history.note(Past::TakenBack {
+            source: rewind.producer.clone(),
+            first: rewind.from,
+            last,
+            emitted,
+            at_ms: self.now.wall_ms,
+        });
+    }
+
+    /// Answers the source's messages that wait at a door.
+    fn turn_away(&mut self, rewind: &Rewinding) {
+        let from = rewind.from;
+        for submit in self.submissions.take_from(&rewind.producer, from) {
+            self.reply(submit.request, self.applied, Reply::Rewound { from });
+        }
+    }
+
+    /// The stages that messages of these queues reach.
+    fn reached(&self, queues: &[QueueIx]) -> BTreeSet<StageIx> {
+        let mut stages = BTreeSet::new();
+        let mut next: Vec<QueueIx> = queues.to_vec();
+        while let Some(queue) = next.pop() {
+            let readers = self.plan.queues.get(queue.0).map(|queue| &queue.readers);
+            for reader in readers.into_iter().flatten() {
+                if stages.insert(*reader) {
+                    next.extend(&self.plan.stage(*reader).outputs);
+                }
+            }
+        }
+        stages
+    }
+
+    /// The block below which the sink has been given all, if it is among what these stages make.
+    fn emitted_of(&self, stages: &BTreeSet<StageIx>) -> u64 {
+        let sequencer = self.plan.sequencer();
+        match sequencer.is_some_and(|(stage, _)| stages.contains(&stage)) {
+            true => self.sequencer.next(),
+            false => 0,
+        }
+    }
+
+    /// The lowest block that is in a message with one from `from` on, or is in a message with such a
+    /// one, and so on; not below what the sink has been given.
+    fn lowest_together(&self, stages: &BTreeSet<StageIx>, from: u64) -> u64 {
+        let bound = self.emitted_of(stages);
+        let mut from = from.max(bound);
+        loop {
+            let live = self.tasks.iter();
+            let live = live.filter(|task| stages.contains(&task.stage()));
+            let live = live.map(|task| (task.id().block, task.record().last));
+            let dead = self.dead_of(stages).map(|task| (task.id.block, task.last));
+            let marks = stages.iter().flat_map(|stage| {
+                let below = self.marks.below(*stage, from);
+                below.map(|(block, _, mark)| (block, mark.last()))
+            });
+            let across = live.chain(dead).chain(marks);
+            let across = across.filter(|(first, last)| *first < from && *last >= from);
+            let lowest = across.map(|(first, _)| first.max(bound)).min();
+            match lowest {
+                Some(lowest) if lowest < from => from = lowest,
+                _ => return from,
+            }
+        }
+    }
+
+    fn dead_of(&self, stages: &BTreeSet<StageIx>) -> impl Iterator<Item = &TaskRecord> {
+        let dead = self.dead.iter().map(|dead| &dead.task);
+        dead.filter(|task| {
+            let stage = self.layout.stage_of(&task.id);
+            stage.is_some_and(|stage| stages.contains(&stage))
+        })
+    }
+
+    fn of_blocks_from(&self, stages: &BTreeSet<StageIx>, from: u64) -> Found {
+        let mut found = Found::default();
+        for task in self.tasks.iter() {
+            let last = task.record().last;
+            if last < from || !stages.contains(&task.stage()) {
+                continue;
+            }
+            match task.phase() {
+                // The sink has it.
+                Phase::Emitting => {}
+                Phase::Finishing => found.moves = true,
+                _ => {
+                    found.tasks.push(task.no());
+                    found.last = found.last.max(Some(last));
+                }
+            }
+        }
+        found.tasks.sort_unstable();
+        for task in self.dead_of(stages).filter(|task| task.last >= from) {
+            match self.dead.is_deciding(&task.id) {
+                true => found.moves = true,
+                false => {
+                    found.records.push(RecordKey::Dead(task.id.clone()));
+                    found.last = found.last.max(Some(task.last));
+                }
+            }
+        }
+        for stage in stages {
+            let name = self.layout.name(*stage);
+            let marks = self.marks.iter(*stage);
+            for (block, part, mark) in marks.filter(|(.., mark)| mark.last() >= from) {
+                found.last = found.last.max(Some(mark.last()));
+                found.records.push(RecordKey::Done(TaskId {
+                    stage: name.clone(),
+                    block,
+                    part: part.clone(),
+                }));
+            }
+            found.moves |= self.appends.incoming(*stage).has(&(from..=u64::MAX));
+            let fired = self.collectors.fired_from(*stage, from);
+            let groups = fired.map(|key| RecordKey::Group(name.clone(), key.clone()));
+            found.records.extend(groups);
+        }
+        found
+    }
+
+    /// Ends a live task without a trace.
+    fn drop_task(
+        &mut self,
+        no: TaskNo,
+        changes: &mut Vec<(RecordKey, Change)>,
+        dropped: &mut Vec<TaskId>,
+    ) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let id = task.record().id.clone();
+        changes.push((RecordKey::Task(id.clone()), Change::Delete));
+        if !task.attempts().is_empty() {
+            changes.push((RecordKey::Tries(id.clone()), Change::Delete));
+        }
+        changes.extend(forget_parts(task));
+        self.forget_member(no);
+        self.end_copies(no, None);
+        self.set_phase(no, Phase::Finishing);
+        dropped.push(id);
+    }
+}

@@ -1,0 +1,220 @@
+//! Messages from producers: idempotent, and made to wait when a queue is full.
+
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::event::{Edition, Reply, Submit};
+use crate::core::limits::excess_of_task;
+use crate::id::TaskId;
+use crate::message::tasks_of;
+use crate::origin::submitted;
+use crate::plan::StageIx;
+use crate::record::{DeadRecord, Record, RecordKey, TaskRecord};
+
+/// What is to be recorded of a message, and what its producer is told.
+struct Admission {
+    changes: Vec<(RecordKey, Change)>,
+    /// Dead letters that it replaces.
+    replaced: Vec<TaskId>,
+    reply: Reply,
+}
+
+impl Core {
+    pub(super) fn submit(&mut self, submit: Submit) {
+        let (queue, first) = (submit.queue, submit.message.first);
+        if self.draining {
+            self.reply(submit.request, self.applied, Reply::Draining);
+        } else if submit.message.last < first {
+            let why = format!(
+                "its last block {} is before its first, {first}",
+                submit.message.last
+            );
+            self.reply(submit.request, self.applied, Reply::Invalid { why });
+        } else if self.is_full(queue, first, false) || self.submissions.is_behind(queue, first) {
+            self.submissions.park(submit);
+        } else {
+            self.admit(submit);
+        }
+    }
+
+    /// Lets in what waited for room, lowest block first.
+    pub(super) fn admit_parked(&mut self) {
+        for queue in self.submissions.queues() {
+            while let Some(lowest) = self.submissions.lowest(queue) {
+                if self.is_full(queue, lowest, false) {
+                    break;
+                }
+                if let Some(submit) = self.submissions.pop_lowest(queue) {
+                    self.admit(submit);
+                }
+            }
+        }
+    }
+
+    /// Takes up again what waited for appends that have now been accepted, or refused.
+    pub(super) fn resume_deferred(&mut self) {
+        for submit in self.submissions.take_deferred() {
+            self.submit(submit);
+        }
+    }
+
+    /// Records a message, or finds that there is nothing to record.
+    fn admit(&mut self, submit: Submit) {
+        let message = &submit.message;
+        let tasks = tasks_of(
+            &self.plan,
+            submit.queue,
+            &submit.producer,
+            message,
+            &submitted(message.first, message.last, &message.payload),
+            self.now.wall_ms,
+        );
+        let in_motion = tasks.iter().any(|(reader, task)| {
+            let (Ok(record) | Err((record, _))) = task;
+            self.is_in_motion(*reader, record)
+        });
+        // One that came while its source's blocks are taken back would be taken back with them.
+        if in_motion
+            || self
+                .sources
+                .is_rewound(&submit.producer, submit.message.last)
+        {
+            self.submissions.defer(submit);
+            return;
+        }
+        let (first, last) = (submit.message.first, submit.message.last);
+        let Submit {
+            request,
+            producer,
+            edition,
+            source_next,
+            ..
+        } = submit;
+        let mut admission = Admission::default();
+        for (reader, task) in tasks {
+            if let Err(refused) = self.admit_task(edition, reader, task, &mut admission) {
+                self.reply(request, self.applied, refused);
+                return;
+            }
+        }
+        let Admission {
+            mut changes,
+            replaced,
+            reply,
+        } = admission;
+        if let Some(next) = source_next {
+            let position = self.sources.position(&producer);
+            let moves = position.is_none_or(|known| known < next);
+            if moves && !self.submissions.holds_back(&producer, next) {
+                let key = RecordKey::Source(producer);
+                changes.push((key, Change::put(Record::Source(next))));
+            }
+        }
+        if reply == Reply::Accepted
+            && let Some(slot) = self.open_slot(first, last)
+        {
+            // Ahead of the tasks, so that a replay counts them in it.
+            changes.insert(0, slot);
+        }
+        if changes.is_empty() {
+            self.reply(request, self.applied, reply);
+            return;
+        }
+        replaced.into_iter().for_each(|id| self.dead.decide(id));
+        self.append(changes, Then::Reply { request, reply });
+    }
+
+    /// Adds what is to be recorded of a message at one of its readers.
+    ///
+    /// # Errors
+    /// The reply, where nothing of the message is to be recorded.
+    fn admit_task(
+        &self,
+        edition: Edition,
+        reader: StageIx,
+        task: Result<TaskRecord, (TaskRecord, String)>,
+        admission: &mut Admission,
+    ) -> Result<(), Reply> {
+        let (Ok(record) | Err((record, _))) = &task;
+        if let Some(why) = excess_of_task(record) {
+            return Err(Reply::Invalid { why });
+        }
+        let is_revived = edition == Edition::Anew
+            && !self.tasks.contains(&record.id)
+            && self.is_dropped(reader, record);
+        let known = match self.another_edition(edition, reader, record) {
+            None if is_revived => None,
+            None => self.known(reader, record),
+            other => other,
+        };
+        if let Some(known) = known {
+            return admission.is_known(known);
+        }
+        let id = record.id.clone();
+        if is_revived {
+            // Ahead of the task: a finished one is not taken.
+            let mark = RecordKey::Done(id.clone());
+            admission.changes.push((mark, Change::Delete));
+        }
+        let replaces_dead = self.dead.contains(&id);
+        if replaces_dead {
+            admission.replaced.push(id.clone());
+        }
+        let changes = &mut admission.changes;
+        match task {
+            Ok(record) => {
+                if !matches!(admission.reply, Reply::Rejected { .. }) {
+                    admission.reply = Reply::Accepted;
+                }
+                let put = Change::put_new(Record::Task(record));
+                changes.push((RecordKey::Task(id.clone()), put));
+                if replaces_dead {
+                    changes.push((RecordKey::Dead(id), Change::Delete));
+                }
+            }
+            Err((task, why)) => {
+                let dead = DeadRecord {
+                    task,
+                    reason: why.clone(),
+                    attempts: Vec::new(),
+                    at_ms: self.now.wall_ms,
+                    late: false,
+                };
+                changes.push((RecordKey::Dead(id), Change::put(Record::Dead(dead))));
+                admission.reply = Reply::Rejected { why };
+            }
+        }
+        Ok(())
+    }
+}
+
+// === impl Admission ===
+
+impl Admission {
+    /// Takes into account what is known of the message at one of its readers.
+    fn is_known(&mut self, known: Reply) -> Result<(), Reply> {
+        match (&mut self.reply, known) {
+            (_, differs @ Reply::Differs { .. }) => return Err(differs),
+            (Reply::Duplicate { same }, Reply::Duplicate { same: here }) => {
+                *same = match (*same, here) {
+                    (Some(false), _) | (_, Some(false)) => Some(false),
+                    (Some(true), Some(true)) => Some(true),
+                    _ => None,
+                };
+            }
+            (reply @ Reply::Duplicate { .. }, known) => *reply = known,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Default for Admission {
+    /// Nothing is to be recorded.
+    fn default() -> Self {
+        Self {
+            changes: Vec::new(),
+            replaced: Vec::new(),
+            reply: Reply::Duplicate { same: Some(true) },
+        }
+    }
+}

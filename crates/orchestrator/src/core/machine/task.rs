@@ -1,0 +1,181 @@
+//! How tasks move between their phases, and what other parts have to hear of it.
+
+use super::{Core, Then};
+use crate::core::change::Change;
+use crate::core::event::{Action, LeaseRef};
+use crate::core::limits::{REASON_MAX, truncate};
+use crate::core::tasks::{Held, Phase, Task, TaskNo};
+use crate::id::{Part, TaskId, WorkerId};
+use crate::plan::StageKind;
+use crate::record::{Attempt, DeadRecord, Record, RecordKey};
+
+impl Core {
+    /// A task begins its life at its stage.
+    pub(super) fn enter(&mut self, no: TaskNo) {
+        if !self.started {
+            return;
+        }
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let stage = task.stage();
+        if task.phase() != Phase::New || self.is_given_up(no) {
+            return;
+        }
+        match self.plan.stage(stage).kind {
+            StageKind::Dispatcher(_) => {
+                if !self.resume_backoff(no) {
+                    self.set_phase(no, Phase::Ready);
+                }
+            }
+            StageKind::Collector(_) => self.offer(no),
+            StageKind::Sequencer { .. } => self.set_phase(no, Phase::Queued),
+        }
+    }
+
+    pub(super) fn set_phase(&mut self, no: TaskNo, phase: Phase) {
+        let before = self.tasks.set_phase(no, phase);
+        if before == Some(Phase::Held) && phase != Phase::Held {
+            let stage = self.tasks[no].stage();
+            self.collectors.unfile(stage, no);
+        }
+    }
+
+    /// A task whose backoff, or postponement, has passed.
+    pub(super) fn wake(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        if !matches!(task.phase(), Phase::Delayed { until } if until <= self.now.mono) {
+            return;
+        }
+        if self.plan.stage(task.stage()).collector().is_some() {
+            self.set_phase(no, Phase::New);
+            self.enter(no);
+        } else {
+            // A late result may have made up for what was missing.
+            self.set_phase(no, Phase::Ready);
+            self.rest(no);
+        }
+    }
+
+    /// A worker has the task no more.
+    pub(super) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) {
+        if let Some(ended) = self.tasks.end_copy(no, worker) {
+            self.workers.take(ended.worker(), ended.batch(), no);
+        }
+    }
+
+    /// Nobody is to work on the task any more: whoever has it is told, but for him who has brought
+    /// the result of an attempt.
+    pub(super) fn end_copies(&mut self, no: TaskNo, by: Option<(&WorkerId, u32)>) {
+        let ended = self.tasks.end_copies(no);
+        let Some(id) = self.tasks.get(no).map(|task| task.id().clone()) else {
+            return;
+        };
+        for held in ended {
+            self.workers.take(held.worker(), held.batch(), no);
+            let is_by = by == Some((held.worker(), held.attempt()));
+            if !is_by {
+                self.cancel_copy(&held, &id);
+            }
+        }
+    }
+
+    /// Tells a worker that its copy of a task is not wanted any more.
+    pub(super) fn cancel_copy(&mut self, held: &Held, id: &TaskId) {
+        self.actions.push(Action::Cancel {
+            worker: held.worker().clone(),
+            lease: LeaseRef {
+                task: id.clone(),
+                attempt: held.attempt(),
+                tag: held.tag(),
+            },
+        });
+    }
+
+    /// After a copy has ended: claimable for what is missing, unless something else is awaited.
+    pub(super) fn rest(&mut self, no: TaskNo) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        if !matches!(task.phase(), Phase::Ready | Phase::Leased) {
+            return;
+        }
+        if !self.bury_spent(no) {
+            let phase = match self.tasks[no].missing() {
+                0 => Phase::Leased,
+                _ => Phase::Ready,
+            };
+            self.set_phase(no, phase);
+        }
+    }
+
+    /// Moves a task to the dead-letter queue if it cannot be completed any more.
+    pub(super) fn bury_spent(&mut self, no: TaskNo) -> bool {
+        let Some(task) = self.tasks.get(no) else {
+            return false;
+        };
+        if task.is_possible() {
+            return false;
+        }
+        let attempts = task.attempts().to_vec();
+        let mut permanent = attempts.iter().filter(|attempt| attempt.failure.permanent);
+        let reason = match (permanent.next(), attempts.last()) {
+            (Some(attempt), _) => format!("permanent failure: {}", attempt.failure.reason),
+            (None, last) => {
+                let last = last.map_or("", |attempt| &attempt.failure.reason);
+                format!("{} attempts failed; last: {last}", task.tried())
+            }
+        };
+        self.bury(no, reason, attempts);
+        true
+    }
+
+    /// Moves a live task to the dead-letter queue.
+    pub(super) fn bury(&mut self, no: TaskNo, reason: String, attempts: Vec<Attempt>) {
+        self.bury_as(no, reason, attempts, false);
+    }
+
+    /// As [`Core::bury`]; `late` if it came too late for its group.
+    pub(super) fn bury_as(
+        &mut self,
+        no: TaskNo,
+        mut reason: String,
+        attempts: Vec<Attempt>,
+        late: bool,
+    ) {
+        let Some(task) = self.tasks.get(no) else {
+            return;
+        };
+        let id = task.id().clone();
+        truncate(&mut reason, REASON_MAX);
+        let dead = DeadRecord {
+            task: (**task.record()).clone(),
+            reason,
+            attempts,
+            at_ms: self.now.wall_ms,
+            late,
+        };
+        let mut changes = vec![
+            (RecordKey::Dead(id.clone()), Change::put(Record::Dead(dead))),
+            (RecordKey::Task(id.clone()), Change::Delete),
+            (RecordKey::Tries(id.clone()), Change::Delete),
+        ];
+        changes.extend(forget_parts(task));
+        self.end_copies(no, None);
+        self.set_phase(no, Phase::Finishing);
+        self.append(changes, Then::Settled(vec![id]));
+    }
+}
+
+/// A task that ends needs its results no more, nor what is recorded of its attempts.
+pub(super) fn forget_parts(task: &Task) -> Vec<(RecordKey, Change)> {
+    let id = task.id();
+    let parts = task.results().keys().map(|name| {
+        let key = RecordKey::Part(id.clone(), Part::from_text(name));
+        (key, Change::Delete)
+    });
+    let run = (RecordKey::Run(id.clone()), Change::Delete);
+    parts.chain(task.is_run_recorded().then_some(run)).collect()
+}

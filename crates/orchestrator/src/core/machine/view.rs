@@ -1,0 +1,234 @@
+//! Answers to what is asked of the core.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use super::Core;
+use crate::core::change::Change;
+use crate::core::tasks::{Phase, Task};
+use crate::core::view::{
+    GAPS_MAX, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
+};
+use crate::core::workers::Worker;
+use crate::id::TaskId;
+use crate::plan::{StageIx, StageKind};
+use crate::record::{DeadRecord, TaskRecord};
+
+impl Core {
+    /// The workers that have joined, by name.
+    pub fn workers(&self) -> Vec<WorkerView> {
+        let view = |(name, worker): (&Arc<str>, &Worker)| {
+            let held = worker.tasks().filter_map(|no| self.tasks.get(no));
+            let held = held.flat_map(|task| {
+                let copies = task.copies().iter().filter(|held| held.worker() == name);
+                copies.map(|held| (task.id().clone(), held.attempt(), held.expires()))
+            });
+            WorkerView {
+                worker: name.clone(),
+                group: self.layout.groups()[worker.group()].clone(),
+                labels: worker.labels().clone(),
+                memory: worker.memory(),
+                slots: worker.slots(),
+                retired: worker.is_retired(),
+                heard: worker.heard(),
+                leases: held.collect(),
+            }
+        };
+        self.workers.iter().map(view).collect()
+    }
+
+    /// The hosts that have joined, and the session of each.
+    pub fn host_sessions(&self) -> BTreeMap<Arc<str>, u64> {
+        self.hosts.sessions()
+    }
+
+    /// The whole at this moment.
+    pub fn status(&self) -> Status {
+        let stages = self.plan.stages.iter().enumerate();
+        let stages = stages.map(|(ix, plan)| {
+            let stage = StageIx(ix);
+            StageStatus {
+                stage: plan.name.clone(),
+                kind: Cow::Borrowed(match plan.kind {
+                    StageKind::Dispatcher(_) => "dispatcher",
+                    StageKind::Collector(_) => "collector",
+                    StageKind::Sequencer { .. } => "sequencer",
+                }),
+                waiting: self.tasks.waiting(stage).total(),
+                leased: self.tasks.leased(stage).total(),
+                held: self.tasks.held(stage),
+                dead: self.dead.buried(stage),
+                lowest: self.tasks.present(stage).lowest(),
+                counters: self.counts.of(stage),
+            }
+        });
+        let totals = self.counts.totals();
+        Status {
+            blocks_met: totals.met,
+            blocks_missed: totals.missed,
+            blocks_stale: totals.stale,
+            workflow: self.plan.workflow.clone(),
+            stages: stages.collect(),
+            live: self.tasks.len(),
+            dead: self.dead.len(),
+            workers: self.workers.len(),
+            paused: self.paused_workers(),
+            hosts: self.hosts.status(),
+            next_block: self.plan.sequencer().map(|_| self.sequencer.cursor()),
+            gaps: self.gaps(),
+            producers_waiting: self.submissions.parked(),
+            draining: self.draining,
+        }
+    }
+
+    fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut next = self.sequencer.next();
+        let mut gaps = Vec::new();
+        for (first, last) in self.tasks.queued() {
+            if gaps.len() == GAPS_MAX {
+                break;
+            }
+            if first > next {
+                gaps.push((next, first - 1));
+            }
+            next = next.max(last.saturating_add(1));
+        }
+        gaps
+    }
+
+    fn paused_workers(&self) -> Vec<PausedWorker> {
+        let workers = self.workers.iter().filter_map(|(name, worker)| {
+            Some(PausedWorker {
+                worker: name.clone(),
+                group: self.layout.groups()[worker.group()].clone(),
+                reason: worker.paused()?.clone(),
+            })
+        });
+        let mut paused: Vec<PausedWorker> = workers.collect();
+        paused.sort_by(|a, b| a.worker.cmp(&b.worker));
+        paused
+    }
+
+    /// Live tasks for which `keep` holds, by stage, block and part.
+    pub fn tasks(&self, keep: impl Fn(&TaskRecord) -> bool) -> Vec<TaskView> {
+        let mut views: Vec<TaskView> = self
+            .tasks
+            .iter()
+            .filter(|task| keep(task.record()))
+            .map(task_view)
+            .collect();
+        views.sort_by(|a, b| a.record.id.cmp(&b.record.id));
+        views
+    }
+
+    /// The dead letters, by stage, block and part.
+    pub fn dead_letters(&self) -> impl Iterator<Item = &DeadRecord> {
+        self.dead.iter()
+    }
+
+    /// The dead letter of a task.
+    pub fn dead_letter(&self, id: &TaskId) -> Option<&DeadRecord> {
+        self.dead.get(id)
+    }
+
+    /// Whether the task was completed, grouped, skipped or dropped, as far as is remembered.
+    pub fn has_finished(&self, id: &TaskId, last: u64) -> bool {
+        self.layout
+            .stage_of(id)
+            .is_some_and(|stage| self.is_finished(stage, id, last))
+    }
+
+    /// Where a source goes on: the block after the last that it recorded.
+    pub fn source_next(&self, source: &str) -> Option<u64> {
+        self.sources.position(source)
+    }
+
+    /// Whether nothing moves until something comes from outside: no task is leased, delayed, being
+    /// recorded or emitted, and none is claimable but those that a full queue keeps back. Messages
+    /// that a collector holds or that wait for a lower block, and dead letters, may be left; and
+    /// where a dead letter blocks the way, so may claimable tasks and producers that wait.
+    pub fn is_idle(&self) -> bool {
+        self.appends.is_empty()
+            && self.collectors.is_untimed()
+            && self.hosts.owe_nothing()
+            && self.tasks.only_claimable_move()
+            && (0..self.layout.groups().len()).all(|group| self.is_kept_back(group))
+    }
+
+    /// Whether a full queue keeps back every claimable task of a worker group.
+    fn is_kept_back(&self, group: usize) -> bool {
+        let mut begun = self.tasks.begun(group);
+        let begun = begun.all(|priority| {
+            let task = self.tasks.get(priority.no());
+            task.is_some_and(|task| {
+                task.copies().is_empty() && self.is_gated(task.stage(), priority.block())
+            })
+        });
+        let mut heads = self.tasks.heads(group);
+        begun && heads.all(|(class, head)| self.is_gated(class.0, head.block()))
+    }
+
+    /// Whether nothing is under way: no task is leased, being recorded or being emitted. What
+    /// waits for a worker still waits; this is what a drain comes to.
+    pub fn is_drained(&self) -> bool {
+        let mut stages = (0..self.layout.stages()).map(StageIx);
+        self.appends.is_empty()
+            && self.sequencer.is_idle()
+            && stages.all(|stage| self.tasks.leased(stage).total() == 0)
+    }
+
+    /// Every blob that may still be named here: by a live task, one of its results or a dead letter,
+    /// by what is on its way to the log, and by what producers have brought and no queue has room
+    /// for yet.
+    pub fn live_blobs(&self) -> HashSet<[u8; 32]> {
+        let live = self.tasks.iter().map(|task| &task.record().payload);
+        let dead = self.dead.iter().map(|dead| &dead.task.payload);
+        let mut blobs = HashSet::new();
+        let results = self.tasks.iter().flat_map(|task| task.results().values());
+        let results = results.map(|result| &result.payload);
+        let brought = self.submissions.iter();
+        let brought = brought.map(|submit| &submit.message.payload);
+        let coming = self.appends.changes();
+        let coming = coming.filter_map(|(_, change)| match change {
+            Change::Put { record, .. } => record.payload(),
+            Change::Delete => None,
+        });
+        let recorded = live.chain(dead).chain(results);
+        for payload in recorded.chain(brought).chain(coming) {
+            payload.each_blob(&mut |digest| {
+                blobs.insert(*digest);
+            });
+        }
+        blobs
+    }
+}
+
+pub(super) fn task_view(task: &Task) -> TaskView {
+    let copies = task.copies();
+    let workers = copies
+        .iter()
+        .map(|held| (held.worker().clone(), held.attempt()));
+    let results = task.results();
+    let result_workers = results.values().map(|part| part.worker.clone());
+    TaskView {
+        record: task.record().clone(),
+        phase: match task.phase() {
+            Phase::Ready | Phase::Delayed { .. } | Phase::Recording if !copies.is_empty() => {
+                TaskPhase::Leased
+            }
+            Phase::New | Phase::Ready => TaskPhase::Waiting,
+            Phase::Delayed { .. } => TaskPhase::Delayed,
+            Phase::Leased => TaskPhase::Leased,
+            Phase::Held => TaskPhase::Held,
+            Phase::Queued | Phase::Emitting => TaskPhase::Queued,
+            Phase::Recording | Phase::Finishing => TaskPhase::Recording,
+        },
+        worker: copies.first().map(|held| held.worker().clone()),
+        workers: workers.collect(),
+        results: results.keys().cloned().collect(),
+        result_workers: result_workers.collect(),
+        claimable: task.phase() == Phase::Ready,
+        attempts: task.attempts().to_vec(),
+    }
+}

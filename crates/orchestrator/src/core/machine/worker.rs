@@ -1,0 +1,138 @@
+//! Workers come, say how they are, and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Core;
+use super::fail::reason;
+use crate::core::event::{Action, Join, LeaseRef, PAUSE_REASON_MAX};
+use crate::core::limits::truncate;
+use crate::core::tasks::{Phase, TaskNo};
+use crate::core::timers::Timer;
+use crate::id::WorkerId;
+
+/// A worker without leases is forgotten when it was silent for so many times the longest T_ack of
+/// its group; if it lives, it joins again.
+const SILENCE: u32 = 10;
+
+impl Core {
+    pub(super) fn join(&mut self, join: Join) {
+        let Some(group) = self.layout.group_named(&join.group) else {
+            return;
+        };
+        let due = self.now.mono.plus(self.silence_of(group));
+        self.timers.set(due, Timer::Silent(join.worker.clone()));
+        self.workers.join(join, group, self.now.mono);
+    }
+
+    /// How long a worker of this group may be silent before it is forgotten.
+    fn silence_of(&self, group: usize) -> Duration {
+        let dispatchers = self
+            .plan
+            .stages
+            .iter()
+            .filter_map(|stage| stage.dispatcher());
+        let of_group = dispatchers.filter(|plan| plan.group == self.layout.groups()[group]);
+        let longest = of_group.map(|plan| plan.t_ack).max().unwrap_or_default();
+        longest.saturating_mul(SILENCE)
+    }
+
+    /// A worker may have been silent for long.
+    pub(super) fn silent(&mut self, name: WorkerId) {
+        let Some(worker) = self.workers.get(&name) else {
+            return;
+        };
+        let silence = self.silence_of(worker.group());
+        let due = worker.heard().plus(silence);
+        if due <= self.now.mono && worker.busy() == 0 {
+            self.workers.remove(&name);
+        } else {
+            let due = if due > self.now.mono {
+                due
+            } else {
+                self.now.mono.plus(silence)
+            };
+            self.timers.set(due, Timer::Silent(name));
+        }
+    }
+
+    pub(super) fn leave(&mut self, worker: &WorkerId) {
+        let held = self.workers.get(worker).into_iter();
+        let mut held: Vec<TaskNo> = held.flat_map(|worker| worker.tasks()).collect();
+        // The head of the chain is recorded, and so claimable again, before the rest.
+        held.sort_by_key(|no| self.tasks.get(*no).map(|task| task.id().block));
+        for no in held {
+            // The task may well be innocent: there is no reason to wait.
+            self.tasks.retry_at_once(no);
+            let failure = reason("the worker left or died while it had the task");
+            self.attempt_failed(no, worker, &failure);
+        }
+        self.workers.remove(worker);
+    }
+
+    /// Renews the leases that the worker says it holds, adopts those that nobody holds, and tells
+    /// it to stop what is not wanted.
+    pub(super) fn heartbeat(
+        &mut self,
+        name: &WorkerId,
+        running: Vec<LeaseRef>,
+        retired: bool,
+        paused: Option<String>,
+    ) {
+        let paused = paused.map(|mut reason| {
+            truncate(&mut reason, PAUSE_REASON_MAX);
+            Arc::from(reason)
+        });
+        if !self.workers.beat(name, self.now.mono, retired, paused) {
+            self.actions.push(Action::Unknown {
+                worker: name.clone(),
+            });
+            return;
+        }
+        for lease in running {
+            if !self.keep_lease(name, &lease) {
+                self.actions.push(Action::Cancel {
+                    worker: name.clone(),
+                    lease,
+                });
+            }
+        }
+    }
+
+    /// Renews a lease that a worker says it holds, or adopts it. Returns whether the worker may go on.
+    fn keep_lease(&mut self, name: &WorkerId, lease: &LeaseRef) -> bool {
+        let Some(no) = self.leased_task(name, lease).map(|task| task.no()) else {
+            return false;
+        };
+        self.tasks.found_again(no, name, lease.attempt);
+        let (stage, phase) = (self.tasks[no].stage(), self.tasks[no].phase());
+        let Some(dispatcher) = self.plan.stages[stage.0].dispatcher() else {
+            return true;
+        };
+        let expires = self.now.mono.plus(dispatcher.t_ack);
+        if self.tasks.renew(no, name, lease.attempt, expires) {
+            return true;
+        }
+        if !matches!(phase, Phase::Ready | Phase::Delayed { .. } | Phase::Leased) {
+            return true;
+        }
+        let adopts = self.is_adoptable(no, name, lease);
+        if adopts {
+            let batch = self.workers.begin_batch();
+            self.lease(no, name, lease.attempt, lease.tag, batch, expires);
+        }
+        adopts
+    }
+
+    /// Whether a worker that says it has a task, of which the core does not know, may go on.
+    fn is_adoptable(&self, no: TaskNo, worker: &WorkerId, lease: &LeaseRef) -> bool {
+        let Some(task) = self.tasks.get(no) else {
+            return false;
+        };
+        // It has ended this attempt itself: the heartbeat is older than that.
+        let ended = task.has_reported(worker, lease.attempt);
+        // After a restart the last who has it may go on, also where no more may be tried.
+        let wanted = task.missing() > 0 || task.is_hedgeable() || !task.is_possible();
+        !ended && wanted && self.may_take(task, worker).is_some()
+    }
+}

@@ -1,0 +1,262 @@
+//! Slots: blocks whose deadline is counted.
+//!
+//! A slot is opened by the first message of a block and ended when nothing more can come of that; which of
+//! the two a moment is, is not decided here. One whose deadline passes is marked as missed and stays until
+//! its block ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::event::{Now, Time};
+use crate::record::{SlotRecord, TaskRecord};
+
+/// The slots, by first block.
+pub(super) struct Slots {
+    /// How long a block may take; `None` if that is not counted.
+    length: Option<Duration>,
+    slots: BTreeMap<u64, Slot>,
+    /// Those that may have ended.
+    ripe: BTreeSet<u64>,
+}
+
+/// A block whose deadline is counted.
+pub(super) struct Slot {
+    record: SlotRecord,
+    due: Time,
+    live: usize,
+}
+
+// === impl Slots ===
+
+impl Slots {
+    /// None yet, of blocks that may take so long; `None` if that is not counted.
+    pub(super) fn new(length: Option<Duration>) -> Self {
+        Self {
+            length,
+            slots: BTreeMap::new(),
+            ripe: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn is_counted(&self) -> bool {
+        self.length.is_some()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(super) fn get(&self, first: u64) -> Option<&Slot> {
+        self.slots.get(&first)
+    }
+
+    /// Opens a slot, or takes over what the log has of one. `live` counts the live tasks that are about a
+    /// block of it. Returns when the deadline of a new one passes.
+    pub(super) fn put(
+        &mut self,
+        first: u64,
+        record: SlotRecord,
+        now: Time,
+        live: impl FnOnce() -> usize,
+    ) -> Option<Time> {
+        let length = self.length?;
+        if let Some(slot) = self.slots.get_mut(&first) {
+            slot.record = record;
+            return None;
+        }
+        let (due, live) = (now.plus(length), live());
+        self.slots.insert(first, Slot { record, due, live });
+        Some(due)
+    }
+
+    /// After a restart: each slot has what is left of its time, by the clock on the wall, and `live` tasks
+    /// from its first to its last block. Returns the deadlines that have not been marked as missed.
+    pub(super) fn resume(
+        &mut self,
+        now: Now,
+        live: impl Fn(u64, u64) -> usize,
+    ) -> Vec<(Time, u64)> {
+        let Some(length) = self.length else {
+            return Vec::new();
+        };
+        let slot_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        let mut running = Vec::new();
+        for (first, slot) in &mut self.slots {
+            // A slot that was marked as missed is younger than the tasks that it counts.
+            slot.live = live(*first, slot.record.last);
+            self.ripe.insert(*first);
+            let due_ms = slot.record.at_ms.saturating_add(slot_ms);
+            let left = due_ms.saturating_sub(now.wall_ms).min(slot_ms);
+            slot.due = now.mono.plus(Duration::from_millis(left));
+            if !slot.record.missed {
+                running.push((slot.due, *first));
+            }
+        }
+        running
+    }
+
+    /// A task has come, or gone.
+    pub(super) fn count(&mut self, task: &TaskRecord, comes: bool) {
+        for (first, slot) in self.slots.range_mut(..=task.last) {
+            if slot.record.last < task.id.block {
+                continue;
+            }
+            if comes {
+                slot.live += 1;
+            } else {
+                slot.live = slot.live.saturating_sub(1);
+                self.ripe.insert(*first);
+            }
+        }
+    }
+
+    /// A dead letter has gone: the slots that it has kept may have ended.
+    pub(super) fn note_ripe(&mut self, task: &TaskRecord) {
+        let until = self.slots.range(..=task.last);
+        let about = until.filter(|(_, slot)| slot.record.last >= task.id.block);
+        self.ripe.extend(about.map(|(first, _)| *first));
+    }
+
+    /// This slot may have ended.
+    pub(super) fn ripen(&mut self, first: u64) {
+        self.ripe.insert(first);
+    }
+
+    /// The slots that may have ended, of those named since this was asked last.
+    pub(super) fn take_ripe(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.ripe)
+    }
+
+    /// The slots whose blocks all lie below `cursor`.
+    pub(super) fn below(&self, cursor: u64) -> Vec<u64> {
+        let passed = self.slots.range(..cursor);
+        let passed = passed.filter(|(_, slot)| slot.record.last < cursor);
+        passed.map(|(first, _)| *first).collect()
+    }
+
+    /// Marks a slot as missed whose deadline has passed by now. Returns it, if it was not before.
+    pub(super) fn miss(&mut self, first: u64, now: Time) -> Option<&Slot> {
+        let slot = self.slots.get_mut(&first)?;
+        if slot.record.missed || slot.due > now {
+            return None;
+        }
+        slot.record.missed = true;
+        Some(slot)
+    }
+
+    /// Whether a missed slot has all blocks of a task.
+    pub(super) fn has_missed(&self, task: &TaskRecord) -> bool {
+        let mut slots = self.slots.range(..=task.id.block);
+        slots.any(|(_, slot)| slot.record.missed && task.last <= slot.record.last)
+    }
+
+    /// Whether the deadline of a block that has not ended has passed; `None` if none is counted.
+    pub(super) fn is_missed(&self, block: u64) -> Option<bool> {
+        let mut slots = self.slots.range(..=block).rev();
+        let about = slots.find(|(_, slot)| slot.record.last >= block);
+        about.map(|(_, slot)| slot.record.missed)
+    }
+
+    /// Ends a slot.
+    pub(super) fn remove(&mut self, first: u64) -> Option<Slot> {
+        self.slots.remove(&first)
+    }
+
+    /// `live` counts the live tasks from a first to a last block.
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self, live: impl Fn(u64, u64) -> usize) -> Result<(), String> {
+        let mut slots = self.slots.iter();
+        let is_off = |(first, slot): &(&u64, &Slot)| live(**first, slot.record.last) != slot.live;
+        match slots.find(is_off) {
+            Some((first, _)) => Err(format!("slot {first}: the count of its tasks is off")),
+            None => Ok(()),
+        }
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    /// As the log has it, or will.
+    pub(super) fn record(&self) -> &SlotRecord {
+        &self.record
+    }
+
+    /// When its deadline passes.
+    pub(super) fn due(&self) -> Time {
+        self.due
+    }
+
+    /// Live tasks that are about it.
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Part, TaskId};
+    use crate::origin::Origins;
+    use crate::payload::Payload;
+
+    fn task(block: u64, last: u64) -> TaskRecord {
+        TaskRecord {
+            id: TaskId {
+                stage: "prove".into(),
+                block,
+                part: Part::whole(),
+            },
+            queue: "q".into(),
+            last,
+            group: None,
+            needs: None,
+            payload: Payload::json("1"),
+            at_ms: 0,
+            origins: Origins::default(),
+        }
+    }
+
+    fn opened(last: u64) -> SlotRecord {
+        SlotRecord {
+            last,
+            at_ms: 0,
+            missed: false,
+        }
+    }
+
+    #[test]
+    fn a_slot_is_ripe_when_a_task_that_is_about_it_goes() {
+        let mut slots = Slots::new(Some(Duration::from_millis(10)));
+        let due = slots.put(3, opened(4), Time(0), || 0);
+        assert_eq!(due, Some(Time(10_000)));
+        assert_eq!(slots.put(3, opened(4), Time(1), || 7), None);
+        slots.count(&task(4, 6), true);
+        slots.count(&task(5, 6), true);
+        assert_eq!(slots.get(3).map(Slot::live), Some(1));
+        assert!(slots.take_ripe().is_empty());
+        assert_eq!(slots.check(|_, _| 1), Ok(()));
+        slots.count(&task(4, 6), false);
+        assert_eq!(slots.take_ripe(), [3].into());
+        assert_eq!((slots.below(4), slots.below(5)), (vec![], vec![3]));
+    }
+
+    #[test]
+    fn a_deadline_is_missed_once() {
+        let mut slots = Slots::new(Some(Duration::from_millis(10)));
+        slots.put(3, opened(4), Time(0), || 0);
+        assert!(slots.miss(3, Time(9_999)).is_none());
+        assert_eq!(slots.is_missed(4), Some(false));
+        assert!(slots.miss(3, Time(10_000)).is_some());
+        assert!(slots.miss(3, Time(10_001)).is_none());
+        assert!(slots.has_missed(&task(3, 4)) && !slots.has_missed(&task(3, 5)));
+        assert_eq!((slots.is_missed(3), slots.is_missed(5)), (Some(true), None));
+    }
+
+    #[test]
+    fn nothing_is_counted_without_a_deadline() {
+        let mut slots = Slots::new(None);
+        assert_eq!(slots.put(3, opened(4), Time(0), || 0), None);
+        assert!(slots.is_empty() && !slots.is_counted());
+    }
+}

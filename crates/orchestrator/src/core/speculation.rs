@@ -1,0 +1,152 @@
+//! Speculation: how long the tasks of each stage usually take, and when one that takes longer is to be
+//! given to one more worker (a hedge).
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::event::Time;
+use crate::plan::{Hedge, StageIx};
+
+/// Runs remembered of each stage.
+const HISTORY: usize = 256;
+
+/// Runs from which on a percentile says something.
+const HISTORY_MIN: usize = 8;
+
+/// What is known for hedging, by stage.
+pub(super) struct Speculation {
+    runs: Vec<Runs>,
+    /// When hedging is looked at again.
+    due: Vec<Option<Time>>,
+}
+
+/// How long the latest runs of a stage took.
+#[derive(Clone, Default)]
+struct Runs {
+    recent: VecDeque<Duration>,
+    sorted: Vec<Duration>,
+}
+
+/// A change of the time at which hedging is looked at again: the timer that is not needed any more, and
+/// the one that is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Rewatch {
+    pub cancel: Option<Time>,
+    pub set: Option<Time>,
+}
+
+// === impl Speculation ===
+
+impl Speculation {
+    /// Nothing is known of so many stages.
+    pub(super) fn new(stages: usize) -> Self {
+        Self {
+            runs: vec![Runs::default(); stages],
+            due: vec![None; stages],
+        }
+    }
+
+    /// Another run; `None` if nobody knows how long it took.
+    pub(super) fn note_run(&mut self, stage: StageIx, took: Option<Duration>) {
+        self.runs[stage.0].note(took);
+    }
+
+    /// How long a lease may last before its task is hedged, once enough is known.
+    pub(super) fn limit(&self, stage: StageIx, hedge: &Hedge) -> Option<Duration> {
+        self.runs[stage.0].limit(hedge)
+    }
+
+    /// The next task of the stage becomes overdue at `next`. Returns which timer that changes, if it does.
+    pub(super) fn watch(&mut self, stage: StageIx, next: Option<Time>) -> Option<Rewatch> {
+        let before = std::mem::replace(&mut self.due[stage.0], next);
+        (before != next).then_some(Rewatch {
+            cancel: before,
+            set: next,
+        })
+    }
+
+    /// The timer of the stage has fired.
+    pub(super) fn woken(&mut self, stage: StageIx) {
+        self.due[stage.0] = None;
+    }
+
+    /// `is_set` tells whether the timer of a stage is set.
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self, is_set: impl Fn(Time, StageIx) -> bool) -> Result<(), String> {
+        for (ix, (runs, due)) in self.runs.iter().zip(&self.due).enumerate() {
+            if runs.recent.len() != runs.sorted.len() || !runs.sorted.is_sorted() {
+                return Err(format!("stage {ix}: the order of its runs is off"));
+            }
+            if due.is_some_and(|due| !is_set(due, StageIx(ix))) {
+                return Err(format!("stage {ix}: nothing wakes its hedging"));
+            }
+        }
+        Ok(())
+    }
+}
+
+// === impl Runs ===
+
+impl Runs {
+    fn note(&mut self, took: Option<Duration>) {
+        let Some(took) = took else { return };
+        if self.recent.len() == HISTORY
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            let at = self.sorted.partition_point(|other| *other < oldest);
+            self.sorted.remove(at);
+        }
+        self.recent.push_back(took);
+        let at = self.sorted.partition_point(|other| *other < took);
+        self.sorted.insert(at, took);
+    }
+
+    /// The percentile (nearest rank), at least the minimum.
+    fn limit(&self, hedge: &Hedge) -> Option<Duration> {
+        if self.sorted.len() < HISTORY_MIN {
+            return None;
+        }
+        let rank = (self.sorted.len() * hedge.percentile as usize).div_ceil(100);
+        let at = rank.clamp(1, self.sorted.len()) - 1;
+        Some(self.sorted[at].max(hedge.min))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_the_percentile_of_the_latest_runs_and_at_least_the_minimum() {
+        let ms = Duration::from_millis;
+        let hedge = |percentile, min| Hedge {
+            percentile,
+            min: ms(min),
+        };
+        let mut runs = Runs::default();
+        for run in 1..8 {
+            runs.note(Some(ms(run)));
+        }
+        assert_eq!(runs.limit(&hedge(50, 1)), None);
+        for run in 8..=1_000 {
+            runs.note(Some(ms(run)));
+        }
+        // 745 to 1000 are left.
+        assert_eq!(runs.limit(&hedge(50, 1)), Some(ms(872)));
+        assert_eq!(runs.limit(&hedge(99, 1)), Some(ms(998)));
+        assert_eq!(runs.limit(&hedge(50, 2_000)), Some(ms(2_000)));
+    }
+
+    #[test]
+    fn a_timer_is_set_anew_only_when_the_next_overdue_task_changes() {
+        let (mut speculation, stage) = (Speculation::new(1), StageIx(0));
+        let set = |cancel, set| Some(Rewatch { cancel, set });
+        let (early, late) = (Some(Time(1)), Some(Time(2)));
+        assert_eq!(speculation.watch(stage, early), set(None, early));
+        assert_eq!(speculation.watch(stage, early), None);
+        assert_eq!(speculation.watch(stage, late), set(early, late));
+        speculation.woken(stage);
+        assert_eq!(speculation.watch(stage, late), set(None, late));
+        assert_eq!(speculation.check(|due, _| late == Some(due)), Ok(()));
+    }
+}

@@ -1,0 +1,165 @@
+//! Messages of producers that wait: for room in a queue, or for an append that decides about their tasks.
+
+use std::collections::BTreeMap;
+
+use super::event::Submit;
+use crate::plan::QueueIx;
+
+/// What producers have brought and nothing is recorded of yet.
+#[derive(Default)]
+pub(super) struct Submissions {
+    /// Those that wait for room, by queue; of each, by first block and in the order in which they came.
+    parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submit>>,
+    next_park: u64,
+    /// Those that wait for appends, in the order in which they came.
+    deferred: Vec<Submit>,
+}
+
+// === impl Submissions ===
+
+impl Submissions {
+    /// It waits for room in its queue.
+    pub(super) fn park(&mut self, submit: Submit) {
+        let key = (submit.message.first, self.next_park);
+        self.next_park += 1;
+        let queue = self.parked.entry(submit.queue).or_default();
+        queue.insert(key, submit);
+    }
+
+    /// Whether a message of a lower block, or an earlier one of the same, waits for room already.
+    pub(super) fn is_behind(&self, queue: QueueIx, block: u64) -> bool {
+        self.lowest(queue).is_some_and(|lowest| lowest <= block)
+    }
+
+    /// The queues that messages wait for room in.
+    pub(super) fn queues(&self) -> Vec<QueueIx> {
+        self.parked.keys().copied().collect()
+    }
+
+    /// The lowest first block of those that wait for room in a queue.
+    pub(super) fn lowest(&self, queue: QueueIx) -> Option<u64> {
+        let ((lowest, _), _) = self.parked.get(&queue)?.first_key_value()?;
+        Some(*lowest)
+    }
+
+    /// Takes the message with that block out.
+    pub(super) fn pop_lowest(&mut self, queue: QueueIx) -> Option<Submit> {
+        let parked = self.parked.get_mut(&queue)?;
+        let (_, submit) = parked.pop_first()?;
+        if parked.is_empty() {
+            self.parked.remove(&queue);
+        }
+        Some(submit)
+    }
+
+    /// It waits for the appends that are on their way.
+    pub(super) fn defer(&mut self, submit: Submit) {
+        self.deferred.push(submit);
+    }
+
+    /// Takes out those that wait for appends.
+    pub(super) fn take_deferred(&mut self) -> Vec<Submit> {
+        std::mem::take(&mut self.deferred)
+    }
+
+    /// Takes out those that wait for room, queue by queue.
+    pub(super) fn take_parked(&mut self) -> impl Iterator<Item = Submit> + use<> {
+        let parked = std::mem::take(&mut self.parked);
+        parked.into_values().flat_map(BTreeMap::into_values)
+    }
+
+    /// Takes out the messages of a producer about blocks from `from` on: first those that wait for room.
+    pub(super) fn take_from(&mut self, producer: &str, from: u64) -> Vec<Submit> {
+        let is_meant =
+            |submit: &Submit| &*submit.producer == producer && submit.message.last >= from;
+        let mut taken = Vec::new();
+        for parked in self.parked.values_mut() {
+            let meant = parked.iter().filter(|(_, submit)| is_meant(submit));
+            let keys: Vec<_> = meant.map(|(key, _)| *key).collect();
+            taken.extend(keys.iter().filter_map(|key| parked.remove(key)));
+        }
+        self.parked.retain(|_, parked| !parked.is_empty());
+        taken.extend(self.deferred.extract_if(.., |submit| is_meant(submit)));
+        taken
+    }
+
+    /// Whether a message of this producer for a block below `next` waits: then it may not go on beyond
+    /// that, or a crash would lose it.
+    pub(super) fn holds_back(&self, producer: &str, next: u64) -> bool {
+        let mut waiting = self.iter();
+        waiting.any(|submit| &*submit.producer == producer && submit.message.first < next)
+    }
+
+    /// All of them: first those that wait for room.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Submit> {
+        let parked = self.parked.values().flat_map(BTreeMap::values);
+        parked.chain(&self.deferred)
+    }
+
+    /// How many wait for room.
+    pub(super) fn parked(&self) -> usize {
+        self.parked.values().map(BTreeMap::len).sum()
+    }
+
+    /// Whether none waits for appends.
+    #[cfg(debug_assertions)]
+    pub(super) fn none_deferred(&self) -> bool {
+        self.deferred.is_empty()
+    }
+
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (queue, parked) in &self.parked {
+            let is_filed = |((first, _), submit): (&(u64, u64), &Submit)| {
+                submit.queue == *queue && submit.message.first == *first
+            };
+            if parked.is_empty() || !parked.iter().all(is_filed) {
+                return Err(format!("queue {}: what waits for room is off", queue.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::event::{Edition, RequestId};
+    use crate::id::Part;
+    use crate::message::Message;
+    use crate::payload::Payload;
+
+    fn submit(producer: &str, queue: usize, first: u64) -> Submit {
+        Submit {
+            request: RequestId(first),
+            producer: producer.into(),
+            queue: QueueIx(queue),
+            message: Message {
+                first,
+                last: first,
+                part: Part::whole(),
+                payload: Payload::json("1"),
+                needs: None,
+                grouping: Vec::new(),
+            },
+            edition: Edition::Any,
+            source_next: None,
+        }
+    }
+
+    #[test]
+    fn the_lowest_block_is_let_in_first_and_holds_its_producer_back() {
+        let mut waiting = Submissions::default();
+        waiting.park(submit("a", 0, 7));
+        waiting.park(submit("b", 0, 5));
+        waiting.defer(submit("a", 1, 2));
+        assert!(waiting.is_behind(QueueIx(0), 5) && !waiting.is_behind(QueueIx(0), 4));
+        assert!(waiting.holds_back("a", 3) && !waiting.holds_back("b", 5));
+        let lowest = waiting.pop_lowest(QueueIx(0)).map(|submit| submit.request);
+        assert_eq!(lowest, Some(RequestId(5)));
+        let taken = waiting.take_from("a", 3);
+        assert_eq!((taken.len(), waiting.check()), (1, Ok(())));
+        assert_eq!((waiting.parked(), waiting.queues().len()), (0, 0));
+        assert_eq!(waiting.take_deferred().len(), 1);
+    }
+}

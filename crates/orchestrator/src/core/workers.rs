@@ -1,0 +1,291 @@
+//! The workers that have joined: what each offers, what it has, and which are free.
+//!
+//! Assignments have numbers, in the order in which they are given; a worker has as many slots as it works
+//! on assignments at once. [`Workers`] keeps the index of those with a free slot in step with every change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::event::{Join, Time};
+use super::tasks::TaskNo;
+use crate::id::WorkerId;
+
+/// The workers, by name.
+pub(super) struct Workers {
+    workers: BTreeMap<WorkerId, Worker>,
+    /// By worker group: those with room for another assignment.
+    free: Vec<BTreeSet<WorkerId>>,
+    next_batch: u64,
+}
+
+/// A worker that has joined.
+pub(super) struct Worker {
+    group: usize,
+    labels: BTreeSet<String>,
+    memory: u64,
+    slots: usize,
+    retired: bool,
+    paused: Option<Arc<str>>,
+    /// What it has, by assignment.
+    batches: BTreeMap<u64, BTreeSet<TaskNo>>,
+    heard: Time,
+    last_used: u64,
+}
+
+// === impl Workers ===
+
+impl Workers {
+    /// None, of so many groups.
+    pub(super) fn new(groups: usize) -> Self {
+        Self {
+            workers: BTreeMap::new(),
+            free: vec![BTreeSet::new(); groups],
+            next_batch: 0,
+        }
+    }
+
+    pub(super) fn get(&self, name: &WorkerId) -> Option<&Worker> {
+        self.workers.get(name)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&WorkerId, &Worker)> {
+        self.workers.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Those of a group with room for another assignment, by name.
+    pub(super) fn free(&self, group: usize) -> impl Iterator<Item = (&WorkerId, &Worker)> {
+        let free = self.free[group].iter();
+        free.filter_map(|name| Some((name, self.workers.get(name)?)))
+    }
+
+    pub(super) fn has_free(&self, group: usize) -> bool {
+        !self.free[group].is_empty()
+    }
+
+    /// A worker offers itself to a group. What it has it keeps, if it was known.
+    pub(super) fn join(&mut self, join: Join, group: usize, now: Time) {
+        let before = self.workers.remove(&join.worker);
+        if let Some(before) = &before {
+            self.free[before.group].remove(&join.worker);
+        }
+        let (batches, last_used) = before.map_or_else(Default::default, |worker| {
+            (worker.batches, worker.last_used)
+        });
+        let worker = Worker {
+            group,
+            labels: join.labels,
+            memory: join.memory,
+            slots: join.slots,
+            retired: false,
+            paused: None,
+            batches,
+            heard: now,
+            last_used,
+        };
+        self.workers.insert(join.worker.clone(), worker);
+        self.change(&join.worker, |_| {});
+    }
+
+    pub(super) fn remove(&mut self, name: &WorkerId) {
+        if let Some(worker) = self.workers.remove(name) {
+            self.free[worker.group].remove(name);
+        }
+    }
+
+    /// It takes no new tasks.
+    pub(super) fn retire(&mut self, name: &WorkerId) {
+        self.change(name, |worker| worker.retired = true);
+    }
+
+    /// It has said something.
+    pub(super) fn hear(&mut self, name: &WorkerId, now: Time) {
+        if let Some(worker) = self.workers.get_mut(name) {
+            worker.heard = now;
+        }
+    }
+
+    /// It has said how it stands. Returns whether it is known.
+    pub(super) fn beat(
+        &mut self,
+        name: &WorkerId,
+        now: Time,
+        retired: bool,
+        paused: Option<Arc<str>>,
+    ) -> bool {
+        self.change(name, |worker| {
+            worker.heard = now;
+            worker.retired = retired;
+            worker.paused = paused;
+        })
+    }
+
+    /// The number of a new assignment.
+    pub(super) fn begin_batch(&mut self) -> u64 {
+        let batch = self.next_batch;
+        self.next_batch += 1;
+        batch
+    }
+
+    /// It gets a task as a part of an assignment.
+    pub(super) fn give(&mut self, name: &WorkerId, batch: u64, no: TaskNo) {
+        self.change(name, |worker| {
+            worker.batches.entry(batch).or_default().insert(no);
+        });
+    }
+
+    /// It has a task of an assignment no more.
+    pub(super) fn take(&mut self, name: &WorkerId, batch: u64, no: TaskNo) {
+        self.change(name, |worker| {
+            if let Some(tasks) = worker.batches.get_mut(&batch) {
+                tasks.remove(&no);
+                if tasks.is_empty() {
+                    worker.batches.remove(&batch);
+                }
+            }
+        });
+    }
+
+    /// An assignment was given to it by choice: the one that was so last waits longest for the next.
+    pub(super) fn note_used(&mut self, name: &WorkerId, batch: u64) {
+        if let Some(worker) = self.workers.get_mut(name) {
+            worker.last_used = batch + 1;
+        }
+    }
+
+    /// The one place where what makes a worker free changes. Returns whether it is known.
+    fn change(&mut self, name: &WorkerId, change: impl FnOnce(&mut Worker)) -> bool {
+        let Some(worker) = self.workers.get_mut(name) else {
+            return false;
+        };
+        change(worker);
+        let free = &mut self.free[worker.group];
+        if !worker.is_free() {
+            free.remove(name);
+        } else if !free.contains(name) {
+            free.insert(name.clone());
+        }
+        true
+    }
+
+    /// `has` tells whether a task lists a copy of a worker in an assignment.
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self, has: impl Fn(TaskNo, &WorkerId, u64) -> bool) -> Result<(), String> {
+        for (name, worker) in &self.workers {
+            if self.free[worker.group].contains(name) != worker.is_free() {
+                return Err(format!("worker {name}: the index of free workers is off"));
+            }
+            for (batch, tasks) in &worker.batches {
+                if tasks.is_empty() || !tasks.iter().all(|no| has(*no, name, *batch)) {
+                    return Err(format!(
+                        "worker {name}: batch {batch} lists what it has not"
+                    ));
+                }
+            }
+        }
+        let free = self.free.iter().map(BTreeSet::len).sum::<usize>();
+        match free <= self.workers.len() {
+            true => Ok(()),
+            false => Err("an unknown worker is free".to_owned()),
+        }
+    }
+}
+
+// === impl Worker ===
+
+impl Worker {
+    /// The number of its group.
+    pub(super) fn group(&self) -> usize {
+        self.group
+    }
+
+    pub(super) fn labels(&self) -> &BTreeSet<String> {
+        &self.labels
+    }
+
+    /// Bytes that it offers.
+    pub(super) fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Assignments that it works on at once, at most.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Assignments that it works on.
+    pub(super) fn busy(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// What it has, in the order of its assignments.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = TaskNo> + '_ {
+        self.batches.values().flatten().copied()
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired
+    }
+
+    /// Reason for which the worker takes no tasks for now; `None` if it takes them.
+    pub(super) fn paused(&self) -> Option<&Arc<str>> {
+        self.paused.as_ref()
+    }
+
+    /// When it was last heard from.
+    pub(super) fn heard(&self) -> Time {
+        self.heard
+    }
+
+    /// Orders workers by the last assignment that each was given by choice.
+    pub(super) fn last_used(&self) -> u64 {
+        self.last_used
+    }
+
+    fn is_free(&self) -> bool {
+        !self.retired && self.paused.is_none() && self.batches.len() < self.slots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn join(slots: usize) -> Join {
+        Join {
+            worker: "w".into(),
+            group: "g".into(),
+            labels: BTreeSet::new(),
+            memory: 0,
+            slots,
+        }
+    }
+
+    #[test]
+    fn a_worker_is_free_while_it_has_a_slot_and_takes_tasks() {
+        let (name, no) = (WorkerId::from("w"), TaskNo::new(1));
+        let mut workers = Workers::new(1);
+        workers.join(join(1), 0, Time(0));
+        assert!(workers.has_free(0));
+        let batch = workers.begin_batch();
+        workers.give(&name, batch, no);
+        assert!(!workers.has_free(0));
+        // It comes back, with its leases and another slot.
+        workers.join(join(2), 0, Time(1));
+        assert!(workers.has_free(0));
+        assert!(workers.beat(&name, Time(2), false, Some("no disk".into())));
+        assert!(!workers.has_free(0));
+        assert!(workers.beat(&name, Time(3), false, None));
+        workers.retire(&name);
+        assert!(!workers.has_free(0));
+        let holds = |task, worker: &WorkerId, of| (task, worker, of) == (no, &name, batch);
+        assert_eq!(workers.check(holds), Ok(()));
+        workers.take(&name, batch, no);
+        assert_eq!(workers.get(&name).map(Worker::busy), Some(0));
+        workers.remove(&name);
+        assert!(!workers.beat(&name, Time(4), false, None));
+    }
+}
