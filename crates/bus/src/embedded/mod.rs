@@ -10,6 +10,7 @@ mod mark;
 mod options;
 mod store;
 mod verify;
+mod wal;
 mod writer;
 
 pub use lock::{DirectoryLock, LockError, open_lock_file};

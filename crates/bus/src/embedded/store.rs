@@ -26,6 +26,7 @@ use super::options::OpenError;
 use super::verify::{
     Fault, Head, SELECT_FROM, SELECT_ONE, StoreError, Verified, decode, sql, sum, verify,
 };
+use super::wal::Wal;
 use crate::key::Key;
 use crate::log::{Entry, Seq};
 use crate::pending::Group;
@@ -60,6 +61,7 @@ const VACUUM_FROM_BYTES: i64 = 16 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Store {
     db: Connection,
+    wal: Wal,
     mark: Mark,
     wal_pages: Arc<AtomicU32>,
     head: Head,
@@ -121,8 +123,13 @@ impl Store {
             Ok(())
         }))
         .map_err(|error| unusable(&path)(error.into()))?;
+        // SQLite makes the file at the first access.
+        Head::read(&db, verified.format).map_err(unusable(&path))?;
+        let wal = Wal::open(&path, CHECKPOINT_WHEN_IDLE)
+            .map_err(|error| unusable(&path)(error.into()))?;
         let mut store = Self {
             db,
+            wal,
             mark,
             wal_pages,
             head: verified.head,
@@ -147,10 +154,12 @@ impl Store {
         })
     }
 
-    /// From here on the database may be changed.
+    /// From here on the database may be changed. What a process that was killed has left in the
+    /// write-ahead log may not be on stable storage: it is before it is promised.
     fn make_current(&mut self, format: i32) -> Result<(), StoreError> {
         self.db
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
+        self.checkpoint()?;
         self.mark
             .raise(Promise::now(self.head.seq, self.head.live))?;
         self.mark.sync()?;
@@ -164,7 +173,10 @@ impl Store {
             tx.commit()?;
             tracing::info!("the log is of the format before, and has been brought to this one");
         }
-        self.vacuum()
+        self.vacuum()?;
+        // From here on `commit` syncs by itself; checkpoints are synced by SQLite all the same.
+        self.db.pragma_update(None, "synchronous", "NORMAL")?;
+        self.make_room()
     }
 
     /// Makes an empty file that only its owner can read. SQLite gives its other files the permissions
@@ -208,23 +220,47 @@ impl Store {
             seq: group.last,
             live: self.head.live + group.puts.len() as u64 - group.removed.len() as u64,
         };
-        let tx = self.db.transaction()?;
-        {
-            let mut delete = tx.prepare_cached("DELETE FROM records WHERE seq = ?")?;
-            for seq in &group.removed {
-                delete.execute([sql(*seq)])?;
-            }
-            let mut insert = tx.prepare_cached("INSERT INTO records VALUES (?, ?, ?, ?)")?;
-            for (seq, (key, value)) in &group.puts {
-                insert.execute((sql(*seq), key.as_str(), &value[..], sum(*seq, key, value)))?;
-            }
-            tx.prepare_cached("UPDATE head SET seq = ?, live = ?, sum = ?")?
-                .execute((sql(head.seq), head.live.cast_signed(), head.sum()))?;
-        }
-        tx.commit()?;
+        self.write(group, head)?;
+        self.sync()?;
         self.head = head;
         self.mark.raise(Promise::now(head.seq, head.live))?;
         Ok(())
+    }
+
+    /// Writes `group` in one transaction. A failure ends the log, and its connection with it: that
+    /// undoes the transaction.
+    fn write(&self, group: &Group, head: Head) -> Result<(), StoreError> {
+        let db = &self.db;
+        db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut delete = db.prepare_cached("DELETE FROM records WHERE seq = ?")?;
+        for seq in &group.removed {
+            delete.execute([sql(*seq)])?;
+        }
+        let mut insert = db.prepare_cached("INSERT INTO records VALUES (?, ?, ?, ?)")?;
+        for (seq, (key, value)) in &group.puts {
+            insert.execute((sql(*seq), key.as_str(), &value[..], sum(*seq, key, value)))?;
+        }
+        db.prepare_cached("UPDATE head SET seq = ?, live = ?, sum = ?")?
+            .execute((sql(head.seq), head.live.cast_signed(), head.sum()))?;
+        db.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+
+    /// Puts the transaction that was just written on stable storage. If that fails, what is in the
+    /// write-ahead log is left for the next open, which does not rely on it being there.
+    fn sync(&self) -> Result<(), StoreError> {
+        self.wal.sync().inspect_err(|_| {
+            // If not even that can be set, closing tries to sync again, and says nothing.
+            let _ = self
+                .db
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        })?;
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        let pages = self.wal_pages.load(Ordering::Relaxed);
+        Ok(self.wal.make_room(pages)?)
     }
 
     /// Maintenance that cannot wait for a quiet moment. Moves the write-ahead log into the database
@@ -242,17 +278,20 @@ impl Store {
 
     /// Time until there is something to do in a quiet moment; `None` if there is nothing.
     pub(super) fn tidying_due_in(&self) -> Option<Duration> {
-        if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
+        let pages = self.wal_pages.load(Ordering::Relaxed);
+        if pages >= CHECKPOINT_WHEN_IDLE || self.wal.wants_room(pages) {
             return Some(Duration::ZERO);
         }
         self.mark.due_in()
     }
 
-    /// Maintenance for a quiet moment: a checkpoint, and a sync of the mark, where they are due.
+    /// Maintenance for a quiet moment: a checkpoint, room in the write-ahead log, and a sync of the
+    /// mark, where they are due.
     pub(super) fn tidy_when_idle(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
             self.checkpoint()?;
         }
+        self.make_room()?;
         if self.mark.due_in().is_some_and(|left| left.is_zero()) {
             self.mark.sync()?;
         }
@@ -477,5 +516,43 @@ fn unusable(path: &Path) -> impl Fn(StoreError) -> OpenError {
     move |error| OpenError::Unusable {
         path: path.to_owned(),
         reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn put(seq: u64) -> Group {
+        let key = Key::new(format!("key.{seq}")).unwrap();
+        Group {
+            puts: [(Seq(seq), (key, Bytes::from_static(b"value")))].into(),
+            last: Seq(seq),
+            ..Group::default()
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_not_synced_is_not_promised_and_may_be_there_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let mut store = Store::open(dir, false).ok().unwrap().store;
+        store.commit(&put(1)).unwrap();
+        let promise = Mark::read(dir).unwrap();
+        store.wal = Wal::that_cannot_sync();
+        store.commit(&put(2)).unwrap_err();
+        assert_eq!(Mark::read(dir).unwrap(), promise);
+        assert_eq!(store.head().seq, Seq(1));
+        drop(store);
+        // Folding it into the database would have been a sync that says nothing of the failure.
+        assert!(wal_file(&file(dir)).exists());
+        let store = Store::open(dir, false).ok().unwrap().store;
+        assert!([Seq(1), Seq(2)].contains(&store.head().seq));
+        // All that this store promises is in the database.
+        std::fs::remove_file(wal_file(&file(dir))).unwrap();
+        let db = image::open(&file(dir), true).unwrap();
+        assert_eq!(Head::read(&db, FORMAT).unwrap(), store.head());
     }
 }
