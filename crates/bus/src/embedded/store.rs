@@ -11,8 +11,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -26,7 +26,7 @@ use super::options::OpenError;
 use super::verify::{
     Fault, Head, SELECT_FROM, SELECT_ONE, StoreError, Verified, decode, sql, sum, verify,
 };
-use super::wal::Wal;
+use super::wal::{Wal, WalSync};
 use crate::key::Key;
 use crate::log::{Entry, Seq};
 use crate::pending::Group;
@@ -57,14 +57,22 @@ const CHECKPOINT_ALWAYS: u32 = 8192;
 /// Free bytes in the file, if they are also more than half of it, that are given back on open.
 const VACUUM_FROM_BYTES: i64 = 16 * 1024 * 1024;
 
-/// The connection that writes, and the mark of what it has written.
+/// The connection that writes.
 #[derive(Debug)]
 pub(super) struct Store {
+    path: PathBuf,
     db: Connection,
     wal: Wal,
-    mark: Mark,
+    mark: Arc<Mutex<Mark>>,
     wal_pages: Arc<AtomicU32>,
     head: Head,
+}
+
+/// What makes durable, and promises, what the store has written: one for each thread that does it.
+#[derive(Debug)]
+pub(super) struct Stable {
+    wal: WalSync,
+    mark: Arc<Mutex<Mark>>,
 }
 
 /// A connection that only reads.
@@ -128,9 +136,10 @@ impl Store {
         let wal = Wal::open(&path, CHECKPOINT_WHEN_IDLE)
             .map_err(|error| unusable(&path)(error.into()))?;
         let mut store = Self {
+            path: path.clone(),
             db,
             wal,
-            mark,
+            mark: Arc::new(Mutex::new(mark)),
             wal_pages,
             head: verified.head,
         };
@@ -160,9 +169,10 @@ impl Store {
         self.db
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         self.checkpoint()?;
-        self.mark
-            .raise(Promise::now(self.head.seq, self.head.live))?;
-        self.mark.sync()?;
+        let mut mark = locked(&self.mark);
+        mark.raise(Promise::now(self.head.seq, self.head.live))?;
+        mark.sync()?;
+        drop(mark);
         if format == 1 {
             let tx = self.db.transaction()?;
             tx.execute_batch(&format!(
@@ -174,7 +184,7 @@ impl Store {
             tracing::info!("the log is of the format before, and has been brought to this one");
         }
         self.vacuum()?;
-        // From here on `commit` syncs by itself; checkpoints are synced by SQLite all the same.
+        // From here on commits are synced by `Stable`; checkpoints by SQLite all the same.
         self.db.pragma_update(None, "synchronous", "NORMAL")?;
         self.make_room()
     }
@@ -213,23 +223,22 @@ impl Store {
         self.head
     }
 
-    /// Writes `group` in one transaction; when this returns it is on stable storage.
-    /// Nobody may be told of it before: then the mark says so as well.
-    pub(super) fn commit(&mut self, group: &Group) -> Result<(), StoreError> {
+    /// What makes durable what this store writes.
+    pub(super) fn stable(&self) -> Result<Stable, StoreError> {
+        Ok(Stable {
+            wal: WalSync::open(&self.path)?,
+            mark: self.mark.clone(),
+        })
+    }
+
+    /// Writes `group` in one transaction, and returns what is to be promised once that is on stable
+    /// storage: nobody may be told of it before. A failure ends the log, and its connection with it:
+    /// that undoes the transaction.
+    pub(super) fn write(&mut self, group: &Group) -> Result<Promise, StoreError> {
         let head = Head {
             seq: group.last,
             live: self.head.live + group.puts.len() as u64 - group.removed.len() as u64,
         };
-        self.write(group, head)?;
-        self.sync()?;
-        self.head = head;
-        self.mark.raise(Promise::now(head.seq, head.live))?;
-        Ok(())
-    }
-
-    /// Writes `group` in one transaction. A failure ends the log, and its connection with it: that
-    /// undoes the transaction.
-    fn write(&self, group: &Group, head: Head) -> Result<(), StoreError> {
         let db = &self.db;
         db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let mut delete = db.prepare_cached("DELETE FROM records WHERE seq = ?")?;
@@ -243,19 +252,19 @@ impl Store {
         db.prepare_cached("UPDATE head SET seq = ?, live = ?, sum = ?")?
             .execute((sql(head.seq), head.live.cast_signed(), head.sum()))?;
         db.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
+        drop((delete, insert));
+        self.head = head;
+        Ok(Promise::now(head.seq, head.live))
     }
 
-    /// Puts the transaction that was just written on stable storage. If that fails, what is in the
-    /// write-ahead log is left for the next open, which does not rely on it being there.
-    fn sync(&self) -> Result<(), StoreError> {
-        self.wal.sync().inspect_err(|_| {
-            // If not even that can be set, closing tries to sync again, and says nothing.
-            let _ = self
-                .db
-                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        })?;
-        Ok(())
+    /// Lets a store go that may have written what is not on stable storage, and never will be: it is
+    /// left in the write-ahead log for the next open, which does not rely on it. Folding it into the
+    /// database would be a sync that does not know of the failure.
+    pub(super) fn abandon(self) {
+        let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        if let Err(error) = self.db.set_db_config(config, true) {
+            tracing::debug!(%error, "the log's database is closed as usual");
+        }
     }
 
     fn make_room(&mut self) -> Result<(), StoreError> {
@@ -270,8 +279,9 @@ impl Store {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
             self.checkpoint()?;
         }
-        if self.mark.is_overdue() {
-            self.mark.sync()?;
+        let mut mark = locked(&self.mark);
+        if mark.is_overdue() {
+            mark.sync()?;
         }
         Ok(())
     }
@@ -282,7 +292,7 @@ impl Store {
         if pages >= CHECKPOINT_WHEN_IDLE || self.wal.wants_room(pages) {
             return Some(Duration::ZERO);
         }
-        self.mark.due_in()
+        locked(&self.mark).due_in()
     }
 
     /// Maintenance for a quiet moment: a checkpoint, room in the write-ahead log, and a sync of the
@@ -292,15 +302,16 @@ impl Store {
             self.checkpoint()?;
         }
         self.make_room()?;
-        if self.mark.due_in().is_some_and(|left| left.is_zero()) {
-            self.mark.sync()?;
+        let mut mark = locked(&self.mark);
+        if mark.due_in().is_some_and(|left| left.is_zero()) {
+            mark.sync()?;
         }
         Ok(())
     }
 
     /// The last of a log that is closed.
     pub(super) fn finish(&mut self) -> Result<(), StoreError> {
-        self.mark.sync()?;
+        locked(&self.mark).sync()?;
         self.checkpoint()
     }
 
@@ -311,6 +322,22 @@ impl Store {
         // The next commit counts anew: from the start, or on from what a reader kept.
         self.wal_pages.store(0, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+fn locked(mark: &Mutex<Mark>) -> MutexGuard<'_, Mark> {
+    // A mark that was raised half-way is one that was not raised: the file's other slot holds.
+    mark.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Stable ===
+
+impl Stable {
+    /// Puts on stable storage what the store had written when it gave `promise`, and everything
+    /// before it; then promises it. Only then may anybody be told.
+    pub(super) fn promise(&self, promise: Promise) -> Result<(), StoreError> {
+        self.wal.sync()?;
+        Ok(locked(&self.mark).raise(promise)?)
     }
 }
 
@@ -539,14 +566,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path();
         let mut store = Store::open(dir, false).ok().unwrap().store;
-        store.commit(&put(1)).unwrap();
-        let promise = Mark::read(dir).unwrap();
-        store.wal = Wal::that_cannot_sync();
-        store.commit(&put(2)).unwrap_err();
-        assert_eq!(Mark::read(dir).unwrap(), promise);
-        assert_eq!(store.head().seq, Seq(1));
-        drop(store);
-        // Folding it into the database would have been a sync that says nothing of the failure.
+        let mut stable = store.stable().unwrap();
+        let first = store.write(&put(1)).unwrap();
+        stable.promise(first).unwrap();
+        stable.wal = WalSync::that_fails();
+        let second = store.write(&put(2)).unwrap();
+        stable.promise(second).unwrap_err();
+        assert_eq!(Mark::read(dir).unwrap(), Some(first));
+        store.abandon();
         assert!(wal_file(&file(dir)).exists());
         let store = Store::open(dir, false).ok().unwrap().store;
         assert!([Seq(1), Seq(2)].contains(&store.head().seq));
@@ -554,5 +581,19 @@ mod tests {
         std::fs::remove_file(wal_file(&file(dir))).unwrap();
         let db = image::open(&file(dir), true).unwrap();
         assert_eq!(Head::read(&db, FORMAT).unwrap(), store.head());
+    }
+
+    #[test]
+    fn a_later_group_is_promised_with_those_before_it_and_stays_promised() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let mut store = Store::open(dir, false).ok().unwrap().store;
+        let (one, other) = (store.stable().unwrap(), store.stable().unwrap());
+        let first = store.write(&put(1)).unwrap();
+        let second = store.write(&put(2)).unwrap();
+        other.promise(second).unwrap();
+        assert_eq!(Mark::read(dir).unwrap(), Some(second));
+        one.promise(first).unwrap();
+        assert_eq!(Mark::read(dir).unwrap(), Some(second));
     }
 }

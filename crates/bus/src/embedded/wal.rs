@@ -1,4 +1,4 @@
-//! The file of the write-ahead log, as the writer treats it beside SQLite: commits are synced here,
+//! The file of the write-ahead log, as the writers treat it beside SQLite: commits are synced here,
 //! and there is room for them before they come.
 //!
 //! SQLite syncs with `fsync` and lets the file grow with every commit. Either makes the file system
@@ -22,7 +22,11 @@ const FRAME: u64 = 4096 + 24;
 /// Frames for which room is made in one go.
 const STEP_FRAMES: u64 = 128;
 
-/// The file, open beside SQLite's own handle.
+/// The file, open to be synced.
+#[derive(Debug)]
+pub(super) struct WalSync(File);
+
+/// The file, open to make room in it.
 #[derive(Debug)]
 pub(super) struct Wal {
     file: File,
@@ -32,25 +36,32 @@ pub(super) struct Wal {
     length_max: u64,
 }
 
+// === impl WalSync ===
+
+impl WalSync {
+    /// Opens the write-ahead log of `database`, which SQLite has open. Of each failure to write the
+    /// file the system tells every handle once: threads that sync it have a handle each.
+    pub(super) fn open(database: &Path) -> io::Result<Self> {
+        open(database).map(Self)
+    }
+
+    /// Puts what SQLite has written to the file on stable storage, whoever is syncing it as well.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
 // === impl Wal ===
 
 impl Wal {
     /// Opens the write-ahead log of `database`, which SQLite has open. No room will be made for more
     /// than about `frames_max`.
     pub(super) fn open(database: &Path, frames_max: u32) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-        let file = options.write(true).open(wal_file(database))?;
         Ok(Self {
-            file,
+            file: open(database)?,
             length: 0,
             length_max: (u64::from(frames_max) + STEP_FRAMES) * FRAME,
         })
-    }
-
-    /// Puts what SQLite has written to the file on stable storage.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
     }
 
     /// Whether little room is left after the first `frames`.
@@ -81,16 +92,18 @@ impl Wal {
     }
 }
 
+fn open(database: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options.write(true).open(wal_file(database))
+}
+
 #[cfg(test)]
-impl Wal {
+impl WalSync {
     /// One whose every sync fails: a pipe has nothing to sync.
-    pub(super) fn that_cannot_sync() -> Self {
+    pub(super) fn that_fails() -> Self {
         let (_, pipe) = io::pipe().unwrap();
-        Self {
-            file: File::from(std::os::fd::OwnedFd::from(pipe)),
-            length: u64::MAX,
-            length_max: 0,
-        }
+        Self(File::from(std::os::fd::OwnedFd::from(pipe)))
     }
 }
 
