@@ -163,11 +163,19 @@ impl State {
         mem::take(&mut self.queue)
     }
 
-    /// A group that weighed `bytes` is on stable storage, up to its last operation, `seq`.
+    /// Whether everything accepted is on stable storage.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.durable == self.last
+    }
+
+    /// A group that weighed `bytes` is on stable storage, up to its last operation, `seq`, and with
+    /// it every group before it, whether or not those have been told of yet.
     pub(crate) fn committed(&mut self, seq: Seq, bytes: usize) {
-        self.durable = seq;
-        self.recent = self.recent.split_off(&seq.next());
-        self.ended = self.ended.split_off(&seq.next());
+        if seq > self.durable {
+            self.durable = seq;
+            self.recent = self.recent.split_off(&seq.next());
+            self.ended = self.ended.split_off(&seq.next());
+        }
         self.pending_bytes -= bytes;
     }
 }

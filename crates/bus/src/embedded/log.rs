@@ -29,8 +29,8 @@ const REPLAY_CHUNK: i64 = 256;
 /// The log in one directory of this machine, open in one process at a time.
 ///
 /// An append checks its expectations against an index in memory and never waits for the disk,
-/// unless more than [`Options::max_pending_bytes`] are not yet durable. One thread commits
-/// whatever is queued in one transaction with one fsync, then moves the watermark. Reads take
+/// unless more than [`Options::max_pending_bytes`] are not yet durable. Two threads take turns: each
+/// commits whatever is queued in one transaction with one fsync, then moves the watermark. Reads take
 /// microseconds from the page cache and run where they are awaited.
 ///
 /// Memory in use grows with the number of live keys (about 100 bytes and the key for each), not
@@ -184,7 +184,7 @@ impl EmbeddedLog {
         }
         let read_error = |error| self.read_error(error);
         let reader = Reader::open(&self.shared.dir).map_err(read_error)?;
-        // Under the lock the store holds everything durable, perhaps the group being committed,
+        // Under the lock the store holds everything durable, perhaps the groups being committed,
         // and nothing later: with `recent` and `ended` that makes the log as it is now.
         let state = self.shared.lock();
         reader.pin().map_err(read_error)?;

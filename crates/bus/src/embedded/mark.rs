@@ -27,7 +27,7 @@ use super::store::{FORMAT, remove_if_there};
 use crate::log::Seq;
 
 /// Longest that a mark stays unsynced while the log has quiet moments.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
+pub(super) const SYNC_EVERY: Duration = Duration::from_secs(1);
 /// Longest that a mark stays unsynced in any case.
 const SYNC_AT_LATEST: Duration = Duration::from_secs(5);
 
@@ -59,6 +59,7 @@ pub(super) struct Promise {
 pub(super) struct Mark {
     file: File,
     generation: u64,
+    promised: Seq,
     /// Since when it holds a promise that may not be on stable storage.
     unsynced_since: Option<Instant>,
 }
@@ -197,30 +198,35 @@ impl Mark {
         file.sync_all()?;
         fs::rename(&new, &path)?;
         File::open(dir)?.sync_all()?;
-        Ok(Self::of(file, SLOTS as u64 - 1))
+        Ok(Self::of(file, SLOTS as u64 - 1, promise.seq))
     }
 
     /// Opens the mark of `dir`, which is there and whole, for writing.
     pub(super) fn open(dir: &Path) -> Result<Self, MarkError> {
-        let (generation, _) = Self::read_latest(dir)?.ok_or(MarkError::Damaged)?;
+        let (generation, promise) = Self::read_latest(dir)?.ok_or(MarkError::Damaged)?;
         let file = options().write(true).open(file(dir))?;
-        Ok(Self::of(file, generation))
+        Ok(Self::of(file, generation, promise.seq))
     }
 
-    fn of(file: File, generation: u64) -> Self {
+    fn of(file: File, generation: u64, promised: Seq) -> Self {
         Self {
             file,
             generation,
+            promised,
             unsynced_since: None,
         }
     }
 
-    /// Promises what has just become durable.
+    /// Promises what has just become durable, unless more has been promised already.
     pub(super) fn raise(&mut self, promise: Promise) -> io::Result<()> {
+        if promise.seq < self.promised {
+            return Ok(());
+        }
         let generation = self.generation + 1;
         let at = (generation % SLOTS as u64) * STRIDE as u64;
         self.file.write_all_at(&promise.encode(generation), at)?;
         self.generation = generation;
+        self.promised = promise.seq;
         self.unsynced_since.get_or_insert_with(Instant::now);
         Ok(())
     }

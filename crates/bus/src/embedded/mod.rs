@@ -1,5 +1,5 @@
 //! The log in one directory, in one process: SQLite for the records, an index of live keys in
-//! memory, and a writer thread that commits in groups. Beside the database lies a mark of what has
+//! memory, and two writer threads that commit in groups. Beside the database lies a mark of what has
 //! been promised, so that a log that has lost something is noticed.
 
 mod image;
@@ -10,6 +10,7 @@ mod mark;
 mod options;
 mod store;
 mod verify;
+mod wal;
 mod writer;
 
 pub use lock::{DirectoryLock, LockError, open_lock_file};

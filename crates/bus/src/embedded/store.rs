@@ -11,8 +11,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -26,6 +26,7 @@ use super::options::OpenError;
 use super::verify::{
     Fault, Head, SELECT_FROM, SELECT_ONE, StoreError, Verified, decode, sql, sum, verify,
 };
+use super::wal::{Wal, WalSync};
 use crate::key::Key;
 use crate::log::{Entry, Seq};
 use crate::pending::Group;
@@ -56,13 +57,22 @@ const CHECKPOINT_ALWAYS: u32 = 8192;
 /// Free bytes in the file, if they are also more than half of it, that are given back on open.
 const VACUUM_FROM_BYTES: i64 = 16 * 1024 * 1024;
 
-/// The connection that writes, and the mark of what it has written.
+/// The connection that writes.
 #[derive(Debug)]
 pub(super) struct Store {
+    path: PathBuf,
     db: Connection,
-    mark: Mark,
+    wal: Wal,
+    mark: Arc<Mutex<Mark>>,
     wal_pages: Arc<AtomicU32>,
     head: Head,
+}
+
+/// What makes durable, and promises, what the store has written: one for each thread that does it.
+#[derive(Debug)]
+pub(super) struct Stable {
+    wal: WalSync,
+    mark: Arc<Mutex<Mark>>,
 }
 
 /// A connection that only reads.
@@ -121,9 +131,15 @@ impl Store {
             Ok(())
         }))
         .map_err(|error| unusable(&path)(error.into()))?;
+        // SQLite makes the file at the first access.
+        Head::read(&db, verified.format).map_err(unusable(&path))?;
+        let wal = Wal::open(&path, CHECKPOINT_WHEN_IDLE)
+            .map_err(|error| unusable(&path)(error.into()))?;
         let mut store = Self {
+            path: path.clone(),
             db,
-            mark,
+            wal,
+            mark: Arc::new(Mutex::new(mark)),
             wal_pages,
             head: verified.head,
         };
@@ -147,13 +163,16 @@ impl Store {
         })
     }
 
-    /// From here on the database may be changed.
+    /// From here on the database may be changed. What a process that was killed has left in the
+    /// write-ahead log may not be on stable storage: it is before it is promised.
     fn make_current(&mut self, format: i32) -> Result<(), StoreError> {
         self.db
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
-        self.mark
-            .raise(Promise::now(self.head.seq, self.head.live))?;
-        self.mark.sync()?;
+        self.checkpoint()?;
+        let mut mark = locked(&self.mark);
+        mark.raise(Promise::now(self.head.seq, self.head.live))?;
+        mark.sync()?;
+        drop(mark);
         if format == 1 {
             let tx = self.db.transaction()?;
             tx.execute_batch(&format!(
@@ -164,7 +183,10 @@ impl Store {
             tx.commit()?;
             tracing::info!("the log is of the format before, and has been brought to this one");
         }
-        self.vacuum()
+        self.vacuum()?;
+        // From here on commits are synced by `Stable`; checkpoints by SQLite all the same.
+        self.db.pragma_update(None, "synchronous", "NORMAL")?;
+        self.make_room()
     }
 
     /// Makes an empty file that only its owner can read. SQLite gives its other files the permissions
@@ -201,30 +223,53 @@ impl Store {
         self.head
     }
 
-    /// Writes `group` in one transaction; when this returns it is on stable storage.
-    /// Nobody may be told of it before: then the mark says so as well.
-    pub(super) fn commit(&mut self, group: &Group) -> Result<(), StoreError> {
+    /// What makes durable what this store writes.
+    pub(super) fn stable(&self) -> Result<Stable, StoreError> {
+        Ok(Stable {
+            wal: WalSync::open(&self.path)?,
+            mark: self.mark.clone(),
+        })
+    }
+
+    /// Writes `group` in one transaction, and returns what is to be promised once that is on stable
+    /// storage: nobody may be told of it before. A failure ends the log, and its connection with it:
+    /// that undoes the transaction.
+    pub(super) fn write(&mut self, group: &Group) -> Result<Promise, StoreError> {
         let head = Head {
             seq: group.last,
             live: self.head.live + group.puts.len() as u64 - group.removed.len() as u64,
         };
-        let tx = self.db.transaction()?;
-        {
-            let mut delete = tx.prepare_cached("DELETE FROM records WHERE seq = ?")?;
-            for seq in &group.removed {
-                delete.execute([sql(*seq)])?;
-            }
-            let mut insert = tx.prepare_cached("INSERT INTO records VALUES (?, ?, ?, ?)")?;
-            for (seq, (key, value)) in &group.puts {
-                insert.execute((sql(*seq), key.as_str(), &value[..], sum(*seq, key, value)))?;
-            }
-            tx.prepare_cached("UPDATE head SET seq = ?, live = ?, sum = ?")?
-                .execute((sql(head.seq), head.live.cast_signed(), head.sum()))?;
+        let db = &self.db;
+        db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let mut delete = db.prepare_cached("DELETE FROM records WHERE seq = ?")?;
+        for seq in &group.removed {
+            delete.execute([sql(*seq)])?;
         }
-        tx.commit()?;
+        let mut insert = db.prepare_cached("INSERT INTO records VALUES (?, ?, ?, ?)")?;
+        for (seq, (key, value)) in &group.puts {
+            insert.execute((sql(*seq), key.as_str(), &value[..], sum(*seq, key, value)))?;
+        }
+        db.prepare_cached("UPDATE head SET seq = ?, live = ?, sum = ?")?
+            .execute((sql(head.seq), head.live.cast_signed(), head.sum()))?;
+        db.prepare_cached("COMMIT")?.execute([])?;
+        drop((delete, insert));
         self.head = head;
-        self.mark.raise(Promise::now(head.seq, head.live))?;
-        Ok(())
+        Ok(Promise::now(head.seq, head.live))
+    }
+
+    /// Lets a store go that may have written what is not on stable storage, and never will be: it is
+    /// left in the write-ahead log for the next open, which does not rely on it. Folding it into the
+    /// database would be a sync that does not know of the failure.
+    pub(super) fn abandon(self) {
+        let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+        if let Err(error) = self.db.set_db_config(config, true) {
+            tracing::debug!(%error, "the log's database is closed as usual");
+        }
+    }
+
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        let pages = self.wal_pages.load(Ordering::Relaxed);
+        Ok(self.wal.make_room(pages)?)
     }
 
     /// Maintenance that cannot wait for a quiet moment. Moves the write-ahead log into the database
@@ -234,34 +279,39 @@ impl Store {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
             self.checkpoint()?;
         }
-        if self.mark.is_overdue() {
-            self.mark.sync()?;
+        let mut mark = locked(&self.mark);
+        if mark.is_overdue() {
+            mark.sync()?;
         }
         Ok(())
     }
 
     /// Time until there is something to do in a quiet moment; `None` if there is nothing.
     pub(super) fn tidying_due_in(&self) -> Option<Duration> {
-        if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
+        let pages = self.wal_pages.load(Ordering::Relaxed);
+        if pages >= CHECKPOINT_WHEN_IDLE || self.wal.wants_room(pages) {
             return Some(Duration::ZERO);
         }
-        self.mark.due_in()
+        locked(&self.mark).due_in()
     }
 
-    /// Maintenance for a quiet moment: a checkpoint, and a sync of the mark, where they are due.
+    /// Maintenance for a quiet moment: a checkpoint, room in the write-ahead log, and a sync of the
+    /// mark, where they are due.
     pub(super) fn tidy_when_idle(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
             self.checkpoint()?;
         }
-        if self.mark.due_in().is_some_and(|left| left.is_zero()) {
-            self.mark.sync()?;
+        self.make_room()?;
+        let mut mark = locked(&self.mark);
+        if mark.due_in().is_some_and(|left| left.is_zero()) {
+            mark.sync()?;
         }
         Ok(())
     }
 
     /// The last of a log that is closed.
     pub(super) fn finish(&mut self) -> Result<(), StoreError> {
-        self.mark.sync()?;
+        locked(&self.mark).sync()?;
         self.checkpoint()
     }
 
@@ -272,6 +322,22 @@ impl Store {
         // The next commit counts anew: from the start, or on from what a reader kept.
         self.wal_pages.store(0, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+fn locked(mark: &Mutex<Mark>) -> MutexGuard<'_, Mark> {
+    // A mark that was raised half-way is one that was not raised: the file's other slot holds.
+    mark.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// === impl Stable ===
+
+impl Stable {
+    /// Puts on stable storage what the store had written when it gave `promise`, and everything
+    /// before it; then promises it. Only then may anybody be told.
+    pub(super) fn promise(&self, promise: Promise) -> Result<(), StoreError> {
+        self.wal.sync()?;
+        Ok(locked(&self.mark).raise(promise)?)
     }
 }
 
@@ -477,5 +543,57 @@ fn unusable(path: &Path) -> impl Fn(StoreError) -> OpenError {
     move |error| OpenError::Unusable {
         path: path.to_owned(),
         reason: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn put(seq: u64) -> Group {
+        let key = Key::new(format!("key.{seq}")).unwrap();
+        Group {
+            puts: [(Seq(seq), (key, Bytes::from_static(b"value")))].into(),
+            last: Seq(seq),
+            ..Group::default()
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_not_synced_is_not_promised_and_may_be_there_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let mut store = Store::open(dir, false).ok().unwrap().store;
+        let mut stable = store.stable().unwrap();
+        let first = store.write(&put(1)).unwrap();
+        stable.promise(first).unwrap();
+        stable.wal = WalSync::that_fails();
+        let second = store.write(&put(2)).unwrap();
+        stable.promise(second).unwrap_err();
+        assert_eq!(Mark::read(dir).unwrap(), Some(first));
+        store.abandon();
+        assert!(wal_file(&file(dir)).exists());
+        let store = Store::open(dir, false).ok().unwrap().store;
+        assert!([Seq(1), Seq(2)].contains(&store.head().seq));
+        // All that this store promises is in the database.
+        std::fs::remove_file(wal_file(&file(dir))).unwrap();
+        let db = image::open(&file(dir), true).unwrap();
+        assert_eq!(Head::read(&db, FORMAT).unwrap(), store.head());
+    }
+
+    #[test]
+    fn a_later_group_is_promised_with_those_before_it_and_stays_promised() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        let mut store = Store::open(dir, false).ok().unwrap().store;
+        let (one, other) = (store.stable().unwrap(), store.stable().unwrap());
+        let first = store.write(&put(1)).unwrap();
+        let second = store.write(&put(2)).unwrap();
+        other.promise(second).unwrap();
+        assert_eq!(Mark::read(dir).unwrap(), Some(second));
+        one.promise(first).unwrap();
+        assert_eq!(Mark::read(dir).unwrap(), Some(second));
     }
 }

@@ -10,7 +10,7 @@ use proofmill_bus::{EmbeddedLog, Log, Options, until_durable};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::scenario::{batch, batch_ending, block_on, check_prefix};
+use crate::scenario::{batch, batch_ending, block_on, check_prefix, without_room};
 
 const DIR: &str = "PROOFMILL_TEST_CRASH_DIR";
 const FIRST: &str = "PROOFMILL_TEST_CRASH_FIRST";
@@ -107,9 +107,9 @@ fn crashed(to: &Path, batches: u64) {
             until_durable(&mut log.durable(), seq).await.unwrap();
         }
     });
-    for file in ["log.sqlite", "log.sqlite-wal"] {
-        fs::copy(dir.path().join(file), to.join(file)).unwrap();
-    }
+    fs::copy(dir.path().join("log.sqlite"), to.join("log.sqlite")).unwrap();
+    let wal = fs::read(dir.path().join("log.sqlite-wal")).unwrap();
+    fs::write(to.join("log.sqlite-wal"), without_room(wal)).unwrap();
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -9,7 +9,7 @@ use proofmill_bus::{EmbeddedLog, Entry, Log, OpenError, Options, Seq, until_dura
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::scenario::{batch, block_on, check_prefix, entries, key};
+use crate::scenario::{batch, block_on, check_prefix, entries, key, without_room};
 
 const DATABASE: &str = "log.sqlite";
 const WAL: &str = "log.sqlite-wal";
@@ -33,6 +33,8 @@ fn killed() -> (tempfile::TempDir, Vec<Entry>) {
             found = entries(&log).await;
         });
         copy(dir.path(), left.path());
+        let wal = without_room(fs::read(left.path().join(WAL)).unwrap());
+        fs::write(left.path().join(WAL), wal).unwrap();
     }
     assert!(fs::metadata(left.path().join(WAL)).unwrap().len() > 100_000);
     (left, found)
@@ -188,6 +190,51 @@ fn goes_on(dir: &Path, promised: Seq, what: &str) {
         before + names.len(),
         "{what}"
     );
+}
+
+#[test]
+fn room_after_the_last_frame_is_no_content() {
+    let (dir, expected) = killed();
+    let wal = dir.path().join(WAL);
+    let mut bytes = fs::read(&wal).unwrap();
+    bytes.resize(bytes.len() + 1_000_000, 0);
+    fs::write(&wal, bytes).unwrap();
+    let looked = EmbeddedLog::read(dir.path()).unwrap();
+    assert_eq!(block_on(entries(&looked)), expected);
+    let log = open(dir.path(), false).unwrap();
+    assert_eq!(block_on(entries(&log)), expected);
+    drop(log);
+    goes_on(dir.path(), Seq(BATCHES * 3), "room");
+}
+
+#[test]
+fn what_a_killed_process_left_is_in_the_database_before_it_is_promised() {
+    let (dir, expected) = killed();
+    let log = open(dir.path(), false).unwrap();
+    let copied = tempfile::tempdir().unwrap();
+    for file in [DATABASE, MARK] {
+        fs::copy(dir.path().join(file), copied.path().join(file)).unwrap();
+    }
+    drop(log);
+    let log = open(copied.path(), false).unwrap();
+    assert_eq!(block_on(entries(&log)), expected);
+}
+
+#[test]
+fn a_commit_finds_room_in_the_write_ahead_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(dir.path(), false).unwrap();
+    let length = || fs::metadata(dir.path().join(WAL)).unwrap().len();
+    let before = length();
+    assert!(before > 0);
+    block_on(async {
+        for n in 0..20 {
+            let seq = log.append(batch(n)).await.unwrap();
+            until_durable(&mut log.durable(), seq).await.unwrap();
+            assert_eq!(length() % (24 + 4096), before % (24 + 4096), "batch {n}");
+            assert!(length() >= before, "batch {n}");
+        }
+    });
 }
 
 #[test]

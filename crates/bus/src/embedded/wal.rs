@@ -1,0 +1,170 @@
+//! The file of the write-ahead log, as the writers treat it beside SQLite: commits are synced here,
+//! and there is room for them before they come.
+//!
+//! SQLite syncs with `fsync` and lets the file grow with every commit. Either makes the file system
+//! commit its own journal each time: for the file's new length, or for nothing but its new time of
+//! modification. `fdatasync` of a file that is long enough already writes the commit's pages alone.
+//!
+//! Zeros after the last frame are not a frame: SQLite, and [`image`](super::image), end before them
+//! as they end before frames of an earlier round.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::image::wal_file;
+
+/// Bytes of a page and of its frame's header.
+const FRAME: u64 = 4096 + 24;
+/// Frames for which room is made in one go.
+const STEP_FRAMES: u64 = 128;
+
+/// The file, open to be synced.
+#[derive(Debug)]
+pub(super) struct WalSync(File);
+
+/// The file, open to make room in it.
+#[derive(Debug)]
+pub(super) struct Wal {
+    file: File,
+    /// Length for which the file has room; later than the file's own if SQLite has made it longer.
+    length: u64,
+    /// Length beyond which no room is made.
+    length_max: u64,
+}
+
+// === impl WalSync ===
+
+impl WalSync {
+    /// Opens the write-ahead log of `database`, which SQLite has open. Of each failure to write the
+    /// file the system tells every handle once: threads that sync it have a handle each.
+    pub(super) fn open(database: &Path) -> io::Result<Self> {
+        open(database).map(Self)
+    }
+
+    /// Puts what SQLite has written to the file on stable storage, whoever is syncing it as well.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+// === impl Wal ===
+
+impl Wal {
+    /// Opens the write-ahead log of `database`, which SQLite has open. No room will be made for more
+    /// than about `frames_max`.
+    pub(super) fn open(database: &Path, frames_max: u32) -> io::Result<Self> {
+        Ok(Self {
+            file: open(database)?,
+            length: 0,
+            length_max: (u64::from(frames_max) + STEP_FRAMES) * FRAME,
+        })
+    }
+
+    /// Whether little room is left after the first `frames`.
+    pub(super) fn wants_room(&self, frames: u32) -> bool {
+        let wanted = (u64::from(frames) + STEP_FRAMES / 2) * FRAME;
+        self.length < wanted.min(self.length_max)
+    }
+
+    /// Makes room after the first `frames`, if there is little. On a full disk there is none to be
+    /// made, and SQLite finds out by itself.
+    pub(super) fn make_room(&mut self, frames: u32) -> io::Result<()> {
+        if !self.wants_room(frames) {
+            return Ok(());
+        }
+        self.length = self.length.max(self.file.metadata()?.len());
+        if !self.wants_room(frames) {
+            return Ok(());
+        }
+        let zeros = vec![0; usize::try_from(STEP_FRAMES * FRAME).unwrap_or(0)];
+        if let Err(error) = self.file.write_all_at(&zeros, self.length) {
+            tracing::debug!(%error, "there is no room to be made in the write-ahead log");
+            self.length = self.length_max;
+            return Ok(());
+        }
+        self.file.sync_all()?;
+        self.length += STEP_FRAMES * FRAME;
+        Ok(())
+    }
+}
+
+fn open(database: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+    options.write(true).open(wal_file(database))
+}
+
+#[cfg(test)]
+impl WalSync {
+    /// One whose every sync fails: a pipe has nothing to sync.
+    pub(super) fn that_fails() -> Self {
+        let (_, pipe) = io::pipe().unwrap();
+        Self(File::from(std::os::fd::OwnedFd::from(pipe)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wal(dir: &Path, frames_max: u32) -> Wal {
+        let database = dir.join("log.sqlite");
+        File::create(wal_file(&database)).unwrap();
+        Wal::open(&database, frames_max).unwrap()
+    }
+
+    fn length(wal: &Wal) -> u64 {
+        wal.file.metadata().unwrap().len()
+    }
+
+    #[test]
+    fn room_is_made_before_it_is_used_up_and_not_beyond_the_most() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut wal = wal(dir.path(), 1000);
+        assert!(wal.wants_room(0));
+        wal.make_room(0).unwrap();
+        assert_eq!(length(&wal), STEP_FRAMES * FRAME);
+        let mut made = 0;
+        for frames in 0..5000_u32 {
+            let before = length(&wal);
+            wal.make_room(frames).unwrap();
+            assert!(!wal.wants_room(frames), "at {frames} frames");
+            made += u32::from(length(&wal) > before);
+            if frames <= 1000 {
+                assert!(length(&wal) >= (u64::from(frames) + 32) * FRAME);
+            }
+        }
+        assert_eq!(made, 8);
+        assert!(length(&wal) < (1000 + 3 * STEP_FRAMES) * FRAME);
+    }
+
+    #[test]
+    fn what_the_file_holds_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut wal = wal(dir.path(), 1000);
+        let frames = vec![7; usize::try_from(3 * STEP_FRAMES * FRAME).unwrap()];
+        wal.file.write_all_at(&frames, 0).unwrap();
+        wal.make_room(0).unwrap();
+        assert_eq!(length(&wal), 3 * STEP_FRAMES * FRAME);
+        wal.make_room(3 * 128).unwrap();
+        assert_eq!(length(&wal), 4 * STEP_FRAMES * FRAME);
+        let written = std::fs::read(wal_file(&dir.path().join("log.sqlite"))).unwrap();
+        assert!(written[..frames.len()] == frames);
+        assert!(written[frames.len()..].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_disk_without_room_is_no_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut wal = wal(dir.path(), 1000);
+        // A file that is open for reading only takes nothing, as a full disk does.
+        wal.file = File::open(wal_file(&dir.path().join("log.sqlite"))).unwrap();
+        wal.make_room(0).unwrap();
+        assert!(!wal.wants_room(0));
+        assert_eq!(length(&wal), 0);
+    }
+}
