@@ -2,19 +2,22 @@
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 use super::figures::Figures;
 
-const ROUNDS: usize = 300;
 const PAGES: usize = 64;
 const PAGE: usize = 4096;
 
-/// Overwrites pages of a file of its own in `dir`, each followed by one `fdatasync`; the times in
-/// milliseconds.
-pub(crate) fn fsync(dir: &Path) -> anyhow::Result<Figures> {
+/// Overwrites pages of a file of its own in `dir`, each followed by one `fdatasync` and then by a
+/// rest; the times without the rests, in milliseconds.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing else runs while the disk is measured"
+)]
+pub(crate) fn fsync(dir: &Path, rounds: usize, rest: Duration) -> anyhow::Result<Figures> {
     let path = dir.join("fsync-probe");
     let shown = || format!("cannot measure fsync with {}", path.display());
     let mut file = std::fs::File::create(&path).with_context(shown)?;
@@ -23,8 +26,9 @@ pub(crate) fn fsync(dir: &Path) -> anyhow::Result<Figures> {
         file.write_all(&page).with_context(shown)?;
     }
     file.sync_all().with_context(shown)?;
-    let mut times = Vec::with_capacity(ROUNDS);
-    for round in 0..ROUNDS {
+    let mut times = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        std::thread::sleep(rest);
         let began = Instant::now();
         file.seek(SeekFrom::Start((round % PAGES * PAGE) as u64))
             .with_context(shown)?;

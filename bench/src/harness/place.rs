@@ -1,6 +1,7 @@
 //! Where an experiment keeps its state: a fresh directory on a disk that can lose power.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context;
 use proofmill_bus::NatsOptions;
@@ -50,7 +51,7 @@ pub(crate) struct Place {
     dir: TempDir,
     /// The bus, if it is not embedded.
     pub(crate) servers: Option<Cluster>,
-    /// What an fsync costs there, in milliseconds.
+    /// What an fsync costs there, one after the other, in milliseconds.
     pub(crate) fsync: Figures,
 }
 
@@ -77,7 +78,7 @@ impl Place {
                 base.display()
             );
         }
-        let fsync = disk::fsync(dir.path())?;
+        let fsync = disk::fsync(dir.path(), 300, Duration::ZERO)?;
         anyhow::ensure!(
             matches!(common.servers, 1 | 3),
             "--servers: 1 or 3, not {}",
@@ -97,6 +98,12 @@ impl Place {
             servers,
             fsync,
         })
+    }
+
+    /// What an fsync costs there when the disk and the processor have rested before it, as they have
+    /// between tasks, in milliseconds.
+    pub(crate) fn fsync_after(&self, rest: Duration) -> anyhow::Result<Figures> {
+        disk::fsync(self.dir.path(), 30, rest)
     }
 
     /// How the bus of this place is reached by the run in `state`, if it is not embedded.

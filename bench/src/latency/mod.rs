@@ -86,6 +86,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let (mut lost, mut duplicated) = (0, 0);
     let mut rates = Vec::new();
     for rate in &args.rate {
+        let rest = Duration::from_secs_f64(1.0 / rate);
+        let fsync = place.fsync_after(rest)?;
         let run = match args.executor {
             Kind::Native => native::measure(args, &place, *rate, tasks).await?,
             Kind::Process => process::measure(args, &place, *rate, tasks).await?,
@@ -128,6 +130,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             "p50_ms": round(figures.p50()),
             "p99_ms": round(figures.p99()),
             "max_ms": round(figures.max()),
+            "fsync_after_rest_p50_ms": round(fsync.p50()),
         });
         if let Some(bare) = &run.bare {
             for (name, share) in [("P50", 0.5), ("P99", 0.99)] {
@@ -152,7 +155,11 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
             .iter()
             .map(|(name, part)| format!("{name} {:.3}", part.p50()))
             .collect();
-        report.note(&format!("at {rate}/s, P50 in ms: {}", parts.join(", ")));
+        report.note(&format!(
+            "at {rate}/s, P50 in ms: {}; an fsync after as long a rest {:.3}",
+            parts.join(", "),
+            fsync.p50()
+        ));
         rates.push(json);
         p50 = p50.max(figures.p50());
         p99 = p99.max(figures.p99());

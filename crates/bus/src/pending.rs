@@ -250,3 +250,34 @@ fn try_append(
     log.wake();
     Ok(Ok(seq))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept(state: &mut State, name: &str) -> Group {
+        let key = Key::new(name).unwrap();
+        state.accept(vec![Op::put(key, "value")], 10);
+        state.take()
+    }
+
+    #[test]
+    fn a_group_that_is_told_of_after_a_later_one_moves_nothing_back() {
+        let mut state = State::new(HashMap::new(), Seq(5));
+        assert!(state.is_durable());
+        let first = accept(&mut state, "first");
+        let second = accept(&mut state, "second");
+        let third = accept(&mut state, "third");
+        assert!(!state.is_durable());
+        state.committed(second.last, second.bytes);
+        assert_eq!((state.durable, state.pending_bytes), (Seq(7), 20));
+        assert_eq!(state.recent.keys().collect::<Vec<_>>(), [&Seq(8)]);
+        assert!(!state.has_room(10, 20));
+        state.committed(first.last, first.bytes);
+        assert_eq!((state.durable, state.pending_bytes), (Seq(7), 10));
+        assert!(state.has_room(10, 20) && !state.is_durable());
+        state.committed(third.last, third.bytes);
+        assert_eq!((state.durable, state.pending_bytes), (Seq(8), 0));
+        assert!(state.recent.is_empty() && state.is_durable());
+    }
+}

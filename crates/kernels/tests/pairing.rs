@@ -329,16 +329,19 @@ fn threads_share_the_pairs<E: PairingCurve>() {
     }
 }
 
+/// Pairs, whose points of the second group are prepared.
+type Pairs<E> = Vec<(<E as Pairing>::G1Affine, PreparedG2<E>)>;
+
 /// A product on a back end with the value that it must have.
 type Case<'a, E> = (Product<'a, E>, Option<PairingOutput<E>>);
 
 /// Products of pairs whose points of the second group are prepared where `is_prepared` says so.
 fn cases<'a, E: PairingCurve>(
     set: InstructionSet,
-    pairs: &'a [Vec<(E::G1Affine, PreparedG2<E>)>],
+    pairs: &'a [Pairs<E>],
     is_prepared: impl Fn(usize, usize) -> bool,
 ) -> Vec<Case<'a, E>> {
-    let case = |(number, pairs): (usize, &'a Vec<(E::G1Affine, PreparedG2<E>)>)| {
+    let case = |(number, pairs): (usize, &'a Pairs<E>)| {
         let mut product = Product::on(set);
         for (place, (left, right)) in pairs.iter().enumerate() {
             if is_prepared(number, place) {

@@ -15,7 +15,7 @@ use proofmill_groth16::ProvingKeyInfo;
 use proofmill_groth16::header_chain::{
     ChunkProof, ChunkTimings, Proof, chunk_statement, chunk_witness,
 };
-use proofmill_groth16::snarkjs::CheckedKeys;
+use proofmill_groth16::snarkjs::{CheckedKeys, proof_from_json};
 use proofmill_orchestrator::executor::engine::{
     Job, JobInput, RouteError, Router, failure, request_id, stopped,
 };
@@ -212,7 +212,7 @@ impl Prove {
         let made = made.await?;
         let unreadable =
             |error| RouteError::Retry(format!("the engine's proof is malformed: {error}"));
-        let proof = Proof::from_bytes(&made.proof).map_err(unreadable)?;
+        let proof: Proof = proof_from_json(made.proof_json.as_bytes()).map_err(unreadable)?;
         (self.watcher)(Note::Proved {
             first,
             last,

@@ -17,6 +17,9 @@ struct Case<E: Engine> {
     proof: Proof<E>,
 }
 
+/// A matrix by its rows, each of coefficients with their variables.
+type Rows<F> = Vec<Vec<(F, usize)>>;
+
 /// A circuit of so many public inputs, each of which a witness is equal to the square of.
 fn circuit<E: Engine>(
     inputs: usize,
@@ -28,7 +31,7 @@ fn circuit<E: Engine>(
     // A witness of its own, for circuits without inputs.
     witness.push(one);
     let row = |variable: usize| vec![(one, variable)];
-    let mut rows: [Vec<Vec<(E::ScalarField, usize)>>; 3] = Default::default();
+    let mut rows: [Rows<E::ScalarField>; 3] = Default::default();
     for input in 0..=inputs {
         let (factor, product) = match input {
             0 => (2 * inputs + 1, 2 * inputs + 1),

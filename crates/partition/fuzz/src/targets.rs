@@ -167,6 +167,7 @@ fn proof_as_it_is(bytes: &[u8]) {
         key,
         public_inputs,
         proof,
+        ..
     } = &*PROVED;
     if let Ok(read) = PartitionProof::<Bn254>::from_bytes(bytes) {
         assert!(read.to_bytes() == bytes, "one encoding");
