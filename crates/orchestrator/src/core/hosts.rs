@@ -448,19 +448,33 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collector::{Judged, Overdue};
+    use crate::collector::{Judged, Member, Outcome, Overdue};
+    use crate::id::TaskId;
 
     const STAGE: StageIx = StageIx(0);
 
+    /// A strategy that gathers nothing.
+    struct Nothing;
+
+    impl Strategy for Nothing {
+        fn offer(&mut self, _: &Member) -> Outcome {
+            Outcome::Skip("nothing is gathered".to_owned())
+        }
+
+        fn overdue(&mut self, _: &str) -> Overdue {
+            Overdue::Gone
+        }
+
+        fn forget(&mut self, _: &TaskId) {}
+    }
+
     fn hosts() -> Hosts {
-        let strategy = || -> Option<Box<dyn Strategy>> { None };
-        let mut hosts = Hosts::new(
-            Routing::Affine,
-            [(Arc::from("pairs"), strategy())].into_iter(),
-        );
-        // As a collector's that hosts evaluate, without a keeper yet.
-        hosts.gathering[0] = Some(Gathering::Hosted(Vec::new()));
-        hosts
+        let strategy: Box<dyn Strategy> = Box::new(Nothing);
+        let stages = [
+            (Arc::from("pairs"), Some(strategy)),
+            (Arc::from("prove"), None),
+        ];
+        Hosts::new(Routing::Affine, stages.into_iter())
     }
 
     fn join(host: &str, session: u64) -> HostJoin {
@@ -475,9 +489,8 @@ mod tests {
     fn a_verdict_counts_for_the_present_epoch_only() {
         let (mut hosts, name) = (hosts(), WorkerId::from("h"));
         assert!(hosts.join(join("h", 1), Time(0)) && !hosts.join(join("h", 1), Time(0)));
-        hosts.gathering[0] = None;
-        assert_eq!(hosts.reassign(STAGE), Assignment::Here);
-        hosts.gathering[0] = Some(Gathering::Here(Box::new(Nothing)));
+        assert_eq!(hosts.reassign(StageIx(1)), Assignment::Here);
+        assert!(hosts.strategy(STAGE).is_some() && !hosts.has(STAGE));
         let moved = hosts.reassign(STAGE);
         assert_eq!(moved, Assignment::Moved((0..PARTITIONS).collect()));
         let all: BTreeSet<usize> = (0..PARTITIONS).collect();
@@ -518,19 +531,5 @@ mod tests {
         assert_eq!(hosts.hear(&said(2, 3), Time(1)), Hearing::Gap);
         assert!(hosts.leave(&"h".into()));
         assert_eq!(hosts.hear(&said(2, 2), Time(1)), Hearing::Unknown);
-    }
-
-    struct Nothing;
-
-    impl Strategy for Nothing {
-        fn offer(&mut self, _: &crate::collector::Member) -> crate::collector::Outcome {
-            crate::collector::Outcome::Skip("nothing is gathered".to_owned())
-        }
-
-        fn overdue(&mut self, _: &str) -> Overdue {
-            Overdue::Gone
-        }
-
-        fn forget(&mut self, _: &crate::id::TaskId) {}
     }
 }
