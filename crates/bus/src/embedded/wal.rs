@@ -2,8 +2,9 @@
 //! and there is room for them before they come.
 //!
 //! SQLite syncs with `fsync` and lets the file grow with every commit. Either makes the file system
-//! commit its own journal each time: for the file's new length, or for nothing but its new time of
-//! modification. `fdatasync` of a file that is long enough already writes the commit's pages alone.
+//! write its own records each time, and commit its journal if it has one: for the file's new length,
+//! or for nothing but its new time of modification. `fdatasync` of a file that is long enough already
+//! writes the commit's pages alone.
 //!
 //! Zeros after the last frame are not a frame: SQLite, and [`image`](super::image), end before them
 //! as they end before frames of an earlier round.
