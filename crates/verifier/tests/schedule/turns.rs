@@ -421,11 +421,11 @@ fn while_others_are_served_what_is_apart_has_little_of_the_time() {
     scheduler.ended(Micros(100), Lane::Apart, 100);
     // Then it makes up for it.
     assert_eq!(scheduler.next(Micros(100), Lane::Apart), None);
-    assert_eq!(scheduler.next_turn(Micros(100)), Some(Micros(20_100)));
-    assert!(scheduler.next(Micros(20_100), Lane::Apart).is_some());
-    scheduler.ended(Micros(21_100), Lane::Apart, 1000);
+    assert_eq!(scheduler.next_turn(Micros(100)), Some(Micros(40_100)));
+    assert!(scheduler.next(Micros(40_100), Lane::Apart).is_some());
+    scheduler.ended(Micros(41_100), Lane::Apart, 1000);
     // The others have gone: nothing of theirs is under way, and they sent nothing for a while.
-    assert_eq!(scheduler.next_turn(Micros(21_100)), Some(Micros(100_000)));
+    assert_eq!(scheduler.next_turn(Micros(41_100)), Some(Micros(100_000)));
     assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
     assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
 }
@@ -438,7 +438,7 @@ fn others_are_served_as_long_as_a_job_of_theirs_runs() {
     assert!(scheduler.next(Micros(0), Lane::Apart).is_some());
     scheduler.ended(Micros(1000), Lane::Apart, 1000);
     assert_eq!(scheduler.next(Micros(150_000), Lane::Apart), None);
-    assert_eq!(scheduler.next_turn(Micros(150_000)), Some(Micros(201_000)));
+    assert_eq!(scheduler.next_turn(Micros(150_000)), Some(Micros(401_000)));
     scheduler.ended(Micros(150_001), Lane::Common, 0);
     assert!(scheduler.next(Micros(150_001), Lane::Apart).is_some());
 }
