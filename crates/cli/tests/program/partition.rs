@@ -179,16 +179,19 @@ fn memory_is_bounded() {
         assert!(told.stderr.contains("give it more memory"), "{told:?}");
         assert!(!here.join("proof.journal").exists());
     }
-    for (memory, keys) in [
-        (own + of("mapped_bytes") + page, "mapped"),
-        (own + of("plain_bytes") + page, "plain"),
-        (1 << 30, "prepared"),
+    // The fastest form that fits: small keys may have room for a few multiples where they fit plain.
+    for (memory, forms) in [
+        (own + of("mapped_bytes") + page, &["mapped"][..]),
+        (own + of("plain_bytes") + page, &["plain", "prepared"]),
+        (1 << 30, &["prepared"]),
     ] {
         let made = with(memory).succeeded().json();
-        assert_eq!(made["memory"]["keys"], keys, "{made}");
+        let keys = made["memory"]["keys"].as_str().expect("a form");
+        assert!(forms.contains(&keys), "{made}");
         let of = |name: &str| made["memory"][name].as_u64().expect("bytes");
         assert!(of("expected_bytes") <= memory, "{made}");
-        assert!(of("peak_bytes") <= memory, "{made}");
+        // The system counts pages of a mapped key for a while after they were read.
+        assert!(of("peak_bytes") <= memory + 4 * page, "{made}");
         run(here, VERIFY).succeeded();
     }
 }
@@ -232,7 +235,11 @@ fn proofs_are_found_in_folders_and_by_their_path() {
             "public.json",
         ];
         run(here, named).succeeded();
-        run(here, ["verify", "proof"]).failed(3, "no verifying.key beside it");
+        let told = run(here, ["verify", "proof"]).failed(3, "no verdict");
+        assert!(
+            told.stdout.contains("no verifying.key beside it"),
+            "{told:?}"
+        );
 
         // In bytes, of which the first is the number's lowest.
         fs::remove_file(all.join("a.json")).expect("removed");
