@@ -189,6 +189,10 @@ fn prove<E: PartitionEngine>(
     };
     let progress = |step| {
         shown.step(step);
+        if args.memory.is_some() {
+            // Code that only the last step ran counts as the process's memory until then.
+            proofmill_kernels::release_program_pages();
+        }
         match stopped.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
