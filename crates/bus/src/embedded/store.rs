@@ -68,7 +68,7 @@ pub(super) struct Store {
     head: Head,
 }
 
-/// What makes durable, and promises, what the store has written: one for each thread that does it.
+/// The writes of a store made durable and promised: one for each thread that does it.
 #[derive(Debug)]
 pub(super) struct Stable {
     wal: WalSync,
@@ -223,7 +223,7 @@ impl Store {
         self.head
     }
 
-    /// What makes durable what this store writes.
+    /// A means for one thread to make this store's writes durable.
     pub(super) fn stable(&self) -> Result<Stable, StoreError> {
         Ok(Stable {
             wal: WalSync::open(&self.path)?,

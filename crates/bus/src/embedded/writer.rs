@@ -25,7 +25,7 @@ use crate::pending::{Accepting, Group, State};
 /// make the result wait for it.
 const IDLE_AFTER: Duration = Duration::from_millis(5);
 
-/// What appenders, readers and the writers share.
+/// State that appenders, readers and the writers share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) dir: PathBuf,
@@ -152,19 +152,19 @@ fn take_turns(shared: &Shared, store: &Mutex<Store>) {
     }
 }
 
-/// Who holds the store waits for work, and writes it. Who has written makes it durable and tells,
+/// The thread that holds the store waits for work, and writes it; then it makes it durable and tells,
 /// while the other waits and writes.
 fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreError> {
-    let mut stable = None;
+    // A store that cannot be locked: the other thread panicked, and has reported it.
+    let Ok(stable) = store.lock().map(|store| store.stable()) else {
+        return Ok(());
+    };
+    let stable = stable?;
     loop {
         let (group, promise) = {
-            // The other panicked, and has reported it.
             let Ok(mut store) = store.lock() else {
                 return Ok(());
             };
-            if stable.is_none() {
-                stable = Some(store.stable()?);
-            }
             store.tidy()?;
             let Some(group) = next_group(shared, &mut store)? else {
                 return Ok(());
@@ -172,9 +172,7 @@ fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreErro
             let promise = store.write(&group)?;
             (group, promise)
         };
-        if let Some(stable) = &stable {
-            stable.promise(promise)?;
-        }
+        stable.promise(promise)?;
         shared.committed(&group);
     }
 }
