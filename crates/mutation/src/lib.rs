@@ -3,6 +3,8 @@
 //! the tests has it. The same targets lie in the `fuzz` folders of their crates.
 //!
 //! `INPUTS=n` tries so many of each target.
+//!
+//! [`Numbers`] are the chance in it, and in simulated histories of other crates' tests.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -31,8 +33,10 @@ pub struct Mutation<'a> {
     inputs: u64,
 }
 
-/// SplitMix64: the same inputs on every machine.
-struct Numbers(u64);
+/// Numbers by chance that are the same for a seed on every machine and with every version of every library: SplitMix64
+/// (Steele, Lea, Flood 2014).
+#[derive(Clone, Debug)]
+pub struct Numbers(u64);
 
 // === impl Mutation ===
 
@@ -75,7 +79,7 @@ impl<'a> Mutation<'a> {
             text.parse().expect("INPUTS is a number")
         });
         self.seeds.iter().for_each(|seed| target(seed));
-        let (mut numbers, began, mut early) = (Numbers(7), Instant::now(), None);
+        let (mut numbers, began, mut early) = (Numbers::new(7), Instant::now(), None);
         for number in 0..inputs {
             if number == inputs / 10 {
                 early = resident_kib();
@@ -130,7 +134,7 @@ impl<'a> Mutation<'a> {
                 }
                 _ if bytes.is_empty() => {}
                 7 => bytes[at] ^= 1 << numbers.below(8),
-                _ => bytes[at] = numbers.next() as u8,
+                _ => bytes[at] = numbers.next_number() as u8,
             }
         }
         bytes
@@ -140,7 +144,13 @@ impl<'a> Mutation<'a> {
 // === impl Numbers ===
 
 impl Numbers {
-    fn next(&mut self) -> u64 {
+    /// Those of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number, uniform in all of `u64`.
+    pub fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -149,11 +159,17 @@ impl Numbers {
     }
 
     /// A number below `bound`; 0 if that is 0.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next_number() % bound.max(1) as u64) as usize
     }
 
-    fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+    /// True once in so many times, on average.
+    pub fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// One of these, of which there is at least one.
+    pub fn one_of<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 }

@@ -7,10 +7,10 @@ use ark_ec::pairing::Pairing;
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
 use proofmill_groth16::{Bn254, QueryPoints, setup};
+use proofmill_mutation::Numbers;
 use proofmill_r1cs::R1cs;
 use tempfile::TempDir;
 
-use super::Numbers;
 use crate::interface::{CircuitId, CircuitSource, PartitionProof, Registration, proof_for_tests};
 use crate::key::{Accelerator, Key, KeyPolicy, StepError, Stop, Work};
 use crate::options::{DeviceOptions, Limits, Options, StageWorkers};
@@ -35,12 +35,12 @@ pub(super) struct FakeKey {
 struct FakeWork;
 
 pub(super) fn options(numbers: &mut Numbers) -> Options {
-    let devices = numbers.of(&[1, 2, 3]);
-    let workers = numbers.of(&[1, 2]);
+    let devices = *numbers.one_of(&[1, 2, 3]);
+    let workers = *numbers.one_of(&[1, 2]);
     Options {
-        partition_workers: numbers.of(&[1, 2, 4, 6]),
-        express_workers: numbers.of(&[0, 1, 2]),
-        batch: numbers.of(&[0, 2, 8]),
+        partition_workers: *numbers.one_of(&[1, 2, 4, 6]),
+        express_workers: *numbers.one_of(&[0, 1, 2]),
+        batch: *numbers.one_of(&[0, 2, 8]),
         devices: DeviceOptions::processors(devices),
         stage_workers: StageWorkers {
             witness: workers,
@@ -48,7 +48,7 @@ pub(super) fn options(numbers: &mut Numbers) -> Options {
             finish: workers,
             verify: 1,
         },
-        attempts: numbers.of(&[1, 2, 3]),
+        attempts: *numbers.one_of(&[1, 2, 3]),
         limits: Limits {
             jobs: 14,
             jobs_per_client: 7,

@@ -9,6 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
+use proofmill_mutation::Numbers;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
@@ -34,7 +35,7 @@ use crate::pipeline::results::KeptResult;
 use crate::registry::Registered;
 use crate::residency::{CheckedMemory, Figures, Remembered};
 
-/// What the histories come to. A change of it is a change of what the scheduler does.
+/// SHA-256 over the histories. A change of it is a change of what the scheduler does.
 const DIGEST: &str = "25da93da1c8a02a4f7ff5f6b09e0e8676102280fe20d3e9c5137fffeaddd8e97";
 
 const HISTORIES: u64 = 24;
@@ -43,9 +44,6 @@ const EVENTS: usize = 260;
 /// Events after which a history that drains is stuck.
 const STUCK: usize = 20_000;
 const CLIENTS: [&str; 3] = ["one", "two", "three"];
-
-/// Random numbers that are the same with every version of every library.
-struct Numbers(u64);
 
 /// A request that was made.
 #[derive(Clone)]
@@ -64,9 +62,9 @@ struct World {
     front: Front,
     durable: watch::Receiver<Durable>,
     told: broadcast::Receiver<Event>,
-    /// What is under way beside the scheduler.
+    /// Work under way beside the scheduler.
     outside: usize,
-    /// What is done, and not yet back.
+    /// Work that is done, and not yet back.
     done: Vec<(String, Back)>,
     requests: Vec<Request>,
     answers: Vec<(String, Answer)>,
@@ -123,36 +121,11 @@ async fn history(seed: u64) -> Vec<String> {
     world.lines
 }
 
-// === impl Numbers ===
-
-impl Numbers {
-    /// SplitMix64.
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn one_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
-    }
-}
-
 // === impl World ===
 
 impl World {
     async fn new(seed: u64) -> Self {
-        let mut numbers = Numbers(seed);
+        let mut numbers = Numbers::new(seed);
         let inputs = tempfile::tempdir().unwrap();
         let policy = KeyPolicy {
             allow_insecure: false,
@@ -185,7 +158,7 @@ impl World {
             let work = circuit.footprint(KeyForm::Plain).peak();
             unlimited.needed(circuit.clone(), work)
         });
-        let total = largest.max().unwrap() / 100 * numbers.of(&[105, 130, 180, 260, 900]);
+        let total = largest.max().unwrap() / 100 * *numbers.one_of(&[105, 130, 180, 260, 900]);
         let residency = residency(total);
         for circuit in &registered {
             residency.insert(circuit.clone()).unwrap();
@@ -393,11 +366,11 @@ impl World {
     }
 
     async fn submit(&mut self) {
-        let client = self.numbers.of(&CLIENTS);
+        let client = *self.numbers.one_of(&CLIENTS);
         let id = RequestId::new(client, self.requests.len().to_string()).unwrap();
-        let count = self.numbers.of(&[1, 1, 2, 3]);
+        let count = *self.numbers.one_of(&[1, 1, 2, 3]);
         let partitions = (0..count).map(|_| {
-            let circuit = self.numbers.of(&[0, 0, 1, 1, 2]);
+            let circuit = *self.numbers.one_of(&[0, 0, 1, 1, 2]);
             (circuit, self.numbers.below(256) as u8)
         });
         let partitions = partitions.collect();
@@ -417,7 +390,7 @@ impl World {
     }
 
     async fn send(&mut self, how: &str, request: Request) {
-        let priority = self.numbers.of(&[
+        let priority = *self.numbers.one_of(&[
             Priority::Low,
             Priority::Normal,
             Priority::Normal,
@@ -453,7 +426,7 @@ impl World {
     }
 
     async fn may_submit(&mut self) {
-        let request = RequestId::new(self.numbers.of(&CLIENTS), "new").unwrap();
+        let request = RequestId::new(*self.numbers.one_of(&CLIENTS), "new").unwrap();
         let known = self.known().filter(|_| self.numbers.one_in(2));
         let request = known.map_or(request, |known| known.id);
         let asked = format!("may submit {request}");
@@ -477,7 +450,7 @@ impl World {
     async fn cancel(&mut self) {
         let Some(request) = self.known() else { return };
         let job = JobId::of(&request.id);
-        let most = self.numbers.of(&[None, Some(0), Some(1)]);
+        let most = *self.numbers.one_of(&[None, Some(0), Some(1)]);
         self.ask(format!("cancel {job} {most:?}"), view, |reply| {
             Command::Cancel(job, most, reply)
         })
@@ -504,7 +477,7 @@ impl World {
     }
 
     fn change_keys(&mut self) {
-        let circuit = CircuitRef::Name(name(self.numbers.of(&CIRCUITS)));
+        let circuit = CircuitRef::Name(name(*self.numbers.one_of(&CIRCUITS)));
         let residency = self.scheduler.residency.clone();
         let line = match self.numbers.below(4) {
             0 => {
