@@ -8,4 +8,4 @@ pub(crate) use event::event;
 pub(crate) use request::{
     DEFAULT_CLIENT, circuit_ref, job_id, preload_tier, registration, submission,
 };
-pub(crate) use view::{circuit, job, result, status, submitted};
+pub(crate) use view::{circuit, job, priority, result, status, submitted};

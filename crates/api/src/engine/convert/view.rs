@@ -179,7 +179,7 @@ fn budget(budget: &proofmill_engine::BudgetStatus) -> proto::BudgetStatus {
 }
 
 /// A priority.
-pub(super) fn priority(priority: Priority) -> proto::Priority {
+pub(crate) fn priority(priority: Priority) -> proto::Priority {
     match priority {
         Priority::Low => proto::Priority::Low,
         Priority::Normal => proto::Priority::Normal,

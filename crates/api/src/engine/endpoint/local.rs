@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use proofmill_engine::{
-    CircuitView, Error, Handle, Input, JobId, JobResult, JobState, Load, Partition, Priority,
-    RequestId, Secret, Submission, Tier,
+    CircuitView, Error, Handle, Input, JobId, JobResult, JobState, Load, Partition, RequestId,
+    Secret, Submission, Tier,
 };
 use proofmill_orchestrator::executor::engine as executor;
 use proofmill_orchestrator::executor::engine::{
     End, Endpoint, EndpointError, Job, JobInput, Look, Ticket,
 };
-use proofmill_r1cs::iden3::WTNS_FORMAT;
-use proofmill_workflow::EnginePriority;
 
+use super::job::{is_wtns, priority};
 use super::outcome::{forgotten, proved, sent, without_proof};
 use crate::engine::answer::check_proof;
 use crate::engine::convert::DEFAULT_CLIENT;
@@ -86,7 +85,7 @@ fn job_id(text: &str) -> Result<JobId, EndpointError> {
         .map_err(|error| EndpointError::Invalid(format!("job: {error}")))
 }
 
-/// What a refusal means to who looks for an engine: the same as it would over gRPC.
+/// A refusal, to whoever looks for an engine: the same as it would be over gRPC.
 fn declined(error: Error) -> EndpointError {
     let why = error.to_string();
     match error {
@@ -108,16 +107,8 @@ fn submission(request: &str, job: &Job) -> Result<Submission, EndpointError> {
     let request = RequestId::new(DEFAULT_CLIENT, request).map_err(EndpointError::Invalid)?;
     let circuit = job.circuit.parse();
     let circuit = circuit.map_err(|error| EndpointError::Invalid(format!("circuit: {error}")))?;
-    let priority = match job.priority {
-        EnginePriority::Low => Priority::Low,
-        EnginePriority::Normal => Priority::Normal,
-        EnginePriority::High => Priority::High,
-        EnginePriority::Critical => Priority::Critical,
-    };
     let input = match &job.input {
-        JobInput::Witness(bytes) if bytes.starts_with(&WTNS_FORMAT.magic) => {
-            Input::Wtns(Secret::new(bytes.to_vec()))
-        }
+        JobInput::Witness(bytes) if is_wtns(bytes) => Input::Wtns(Secret::new(bytes.to_vec())),
         JobInput::Witness(bytes) => Input::Vector(Secret::new(bytes.to_vec())),
         JobInput::Inputs { generator, json } => Input::Inputs {
             generator: generator.clone(),
@@ -126,7 +117,7 @@ fn submission(request: &str, job: &Job) -> Result<Submission, EndpointError> {
     };
     Ok(Submission {
         request,
-        priority,
+        priority: priority(job.priority),
         deadline: None,
         partitions: vec![Partition { circuit, input }],
     })

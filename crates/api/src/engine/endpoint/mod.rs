@@ -1,5 +1,6 @@
 //! Engines as a dispatcher's executor sees them: elsewhere, or in this process.
 
+mod job;
 mod local;
 mod outcome;
 mod remote;

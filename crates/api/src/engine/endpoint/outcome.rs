@@ -1,4 +1,4 @@
-//! What came of a job, whatever engine it was sent to.
+//! The outcome of a job, whatever engine it was sent to.
 
 use bytes::Bytes;
 use proofmill_engine::AnyProof;

@@ -8,14 +8,15 @@ use futures_util::future::BoxFuture;
 use proofmill_orchestrator::executor::engine::{
     End, Endpoint, EndpointError, Job, JobInput, Look, Ticket, Tier,
 };
-use proofmill_r1cs::iden3::WTNS_FORMAT;
-use proofmill_workflow::{EngineExecutor, EnginePriority};
+use proofmill_workflow::EngineExecutor;
 use tokio::sync::OnceCell;
 use tonic::Code;
 
+use super::job::{is_wtns, priority};
 use super::outcome::{forgotten, proved, sent, without_proof};
+use crate::engine::convert;
 use crate::engine::proto::partition::Input;
-use crate::engine::proto::{self, GeneratorInputs, JobState, Partition, Priority, SubmitRequest};
+use crate::engine::proto::{self, GeneratorInputs, JobState, Partition, SubmitRequest};
 use crate::engine::{
     Address, AnswerKey, Client, ClientError, Credentials, check_answer_of_any_curve,
 };
@@ -153,7 +154,7 @@ fn unanswered(error: ClientError) -> EndpointError {
     }
 }
 
-/// What a refusal means to who looks for an engine.
+/// A refusal, to whoever looks for an engine.
 pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) -> EndpointError {
     match code {
         Code::ResourceExhausted => EndpointError::Exhausted {
@@ -193,16 +194,8 @@ async fn end(
 
 /// A request for one proof.
 fn submission(request: &str, job: &Job) -> SubmitRequest {
-    let priority = match job.priority {
-        EnginePriority::Low => Priority::Low,
-        EnginePriority::Normal => Priority::Normal,
-        EnginePriority::High => Priority::High,
-        EnginePriority::Critical => Priority::Critical,
-    };
     let input = match &job.input {
-        JobInput::Witness(bytes) if bytes.starts_with(&WTNS_FORMAT.magic) => {
-            Input::Wtns(bytes.to_vec())
-        }
+        JobInput::Witness(bytes) if is_wtns(bytes) => Input::Wtns(bytes.to_vec()),
         JobInput::Witness(bytes) => Input::Vector(bytes.to_vec()),
         JobInput::Inputs { generator, json } => Input::Inputs(GeneratorInputs {
             generator: generator.clone(),
@@ -211,7 +204,7 @@ fn submission(request: &str, job: &Job) -> SubmitRequest {
     };
     SubmitRequest {
         request_id: request.to_owned(),
-        priority: priority.into(),
+        priority: convert::priority(priority(job.priority)).into(),
         partitions: vec![Partition {
             circuit: job.circuit.clone(),
             input: Some(input),
@@ -220,7 +213,7 @@ fn submission(request: &str, job: &Job) -> SubmitRequest {
     }
 }
 
-/// What a list of circuits says of one.
+/// One circuit, as a list of circuits has it.
 fn look(circuit: &str, listed: &proto::ListCircuitsResponse) -> Look {
     let mut circuits = listed.circuits.iter();
     let found = circuits.find(|it| it.name == circuit || it.id == circuit);
