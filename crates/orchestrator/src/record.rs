@@ -158,6 +158,23 @@ pub struct TaskRecord {
     pub origins: Origins,
 }
 
+#[cfg(test)]
+impl TaskRecord {
+    /// The record of a task of one block that came by the queue `q` and carries `1`, for tests.
+    pub(crate) fn for_tests(id: TaskId) -> Self {
+        Self {
+            queue: "q".into(),
+            last: id.block,
+            group: None,
+            needs: None,
+            payload: Payload::json("1"),
+            at_ms: 0,
+            origins: Origins::default(),
+            id,
+        }
+    }
+}
+
 impl TaskRecord {
     /// Tells it from a task of the same id that carries something else: SHA-256 over the last block,
     /// the payload and its origins, in an encoding that no release changes.

@@ -88,7 +88,7 @@ impl<T> Appends<T> {
         &self.incoming[stage.0]
     }
 
-    /// What is on its way to the log, in the order in which it was sent.
+    /// Changes on their way to the log, in the order in which they were sent.
     pub(super) fn changes(&self) -> impl Iterator<Item = &(RecordKey, Change)> {
         self.pending.values().flat_map(|append| &append.changes)
     }
@@ -113,8 +113,6 @@ impl<T> Appends<T> {
 mod tests {
     use super::*;
     use crate::id::Part;
-    use crate::origin::Origins;
-    use crate::payload::Payload;
     use crate::record::{Record, TaskRecord};
 
     fn put(block: u64) -> (RecordKey, Change) {
@@ -123,16 +121,7 @@ mod tests {
             block,
             part: Part::whole(),
         };
-        let record = TaskRecord {
-            id: id.clone(),
-            queue: "q".into(),
-            last: block,
-            group: None,
-            needs: None,
-            payload: Payload::json("1"),
-            at_ms: 0,
-            origins: Origins::default(),
-        };
+        let record = TaskRecord::for_tests(id.clone());
         let change = Change::put_new(Record::Task(record));
         (RecordKey::Task(id), change)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// How many tasks there are, by their first block.
+/// Number of tasks, by their first block.
 #[derive(Default)]
 pub(super) struct BlockCount {
     by_block: BTreeMap<u64, usize>,

@@ -1,4 +1,4 @@
-//! What can be asked about a block.
+//! Answers to questions about a block.
 
 use std::sync::Arc;
 

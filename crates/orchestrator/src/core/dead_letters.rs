@@ -47,7 +47,7 @@ impl DeadLetters {
         self.letters.len()
     }
 
-    /// How many there are of a stage.
+    /// Number of a stage's letters.
     pub(super) fn buried(&self, stage: StageIx) -> usize {
         self.buried[stage.0]
     }
@@ -109,8 +109,6 @@ impl DeadLetters {
 mod tests {
     use super::*;
     use crate::id::Part;
-    use crate::origin::Origins;
-    use crate::payload::Payload;
     use crate::record::TaskRecord;
 
     fn letter(block: u64) -> DeadRecord {
@@ -120,16 +118,7 @@ mod tests {
             part: Part::from_text("0"),
         };
         DeadRecord {
-            task: TaskRecord {
-                id,
-                queue: "q".into(),
-                last: block,
-                group: None,
-                needs: None,
-                payload: Payload::json("1"),
-                at_ms: 0,
-                origins: Origins::default(),
-            },
+            task: TaskRecord::for_tests(id),
             reason: "it failed".to_owned(),
             attempts: Vec::new(),
             at_ms: 0,

@@ -1,4 +1,4 @@
-//! How tasks went and ended, as marks and the history tell it.
+//! The course and the end of tasks, as marks and the history tell it.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ const GATHER: usize = 64;
 /// Entries of a record that come from marks, at most.
 const ENTRIES_MAX: usize = 256;
 
-/// How much of the past of blocks is remembered.
+/// Limits of the history of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryOptions {
     /// Entries, at most: ends of tasks, deadlines, blocks taken back. Default 20,000; none with 0.

@@ -69,13 +69,13 @@ struct Host {
     timed: bool,
 }
 
-/// What a host is told.
+/// A message to a host.
 pub(super) type Told = (WorkerId, ToHost);
 
 /// A host was asked for something.
 #[derive(Default)]
 pub(super) struct Asked {
-    /// What it is told.
+    /// The message.
     pub told: Option<Told>,
     /// When its patience is to be looked at, if that is not timed already.
     pub timer: Option<(Time, WorkerId)>,
@@ -175,7 +175,7 @@ impl Hosts {
             .collect()
     }
 
-    /// How many keep partitions of a collector.
+    /// Number of hosts that keep partitions of a collector.
     pub(super) fn count(&self, stage: StageIx) -> usize {
         self.of(stage).count()
     }
@@ -391,7 +391,7 @@ impl Hosts {
             .is_none_or(|(host, session)| host != now.host || session != now.session)
     }
 
-    /// Who is to keep a partition, and in which session.
+    /// The host that is to keep a partition, and its session.
     fn keeper_of(&self, at: PartitionRef) -> Option<(WorkerId, u64)> {
         let mut hosts = self.of(at.stage);
         let name = match self.routing {

@@ -101,7 +101,7 @@ pub struct Core {
     appends: Appends<Then>,
     timers: Timers,
 
-    /// What this event leads to.
+    /// Actions that this event leads to.
     actions: Vec<Action>,
 }
 

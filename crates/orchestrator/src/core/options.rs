@@ -8,16 +8,16 @@ use super::tag::LEASE_KEY_BYTES;
 /// Settings of a core that no workflow file holds.
 #[derive(Clone, Default)]
 pub struct CoreOptions {
-    /// How long after [`Core::start`](super::Core::start) to wait for the heartbeats of workers that
+    /// The time after [`Core::start`](super::Core::start) to wait for the heartbeats of workers that
     /// still hold leases given by an earlier coordinator, before their tasks are leased again. Zero where
     /// no worker outlives the coordinator.
     pub adopt_grace: Duration,
-    /// How messages find the partition of a collector.
+    /// The way in which messages find the partition of a collector.
     pub routing: Routing,
     /// The key that leases are tagged with, if the log has none: random bytes, which whoever runs the
     /// core has recorded if leases outlive it.
     pub fresh_lease_key: [u8; LEASE_KEY_BYTES],
-    /// How much of the past of blocks is remembered.
+    /// Limits of the history of blocks.
     pub history: HistoryOptions,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Debug for CoreOptions {
     }
 }
 
-/// How messages find the partition of a collector, where hosts keep them.
+/// The way in which messages find the partition of a collector, where hosts keep them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
     /// All of a group go to one partition.

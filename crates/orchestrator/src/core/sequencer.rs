@@ -11,7 +11,7 @@ use super::tasks::TaskNo;
 /// Messages handed to the sink and not yet confirmed, at most.
 const EMITTING_MAX: usize = 64;
 
-/// How far the emission has come, and what the sink has been given.
+/// The block that the emission has come to, and the results that the sink has been given.
 pub(super) struct Sequencer {
     cursor: u64,
     cursor_ahead: u64,

@@ -12,7 +12,7 @@ use crate::record::{SlotRecord, TaskRecord};
 
 /// The slots, by first block.
 pub(super) struct Slots {
-    /// How long a block may take; `None` if that is not counted.
+    /// The longest time that a block may take; `None` if that is not counted.
     length: Option<Duration>,
     slots: BTreeMap<u64, Slot>,
     /// Those that may have ended.
@@ -197,23 +197,16 @@ impl Slot {
 mod tests {
     use super::*;
     use crate::id::{Part, TaskId};
-    use crate::origin::Origins;
-    use crate::payload::Payload;
 
     fn task(block: u64, last: u64) -> TaskRecord {
+        let id = TaskId {
+            stage: "prove".into(),
+            block,
+            part: Part::whole(),
+        };
         TaskRecord {
-            id: TaskId {
-                stage: "prove".into(),
-                block,
-                part: Part::whole(),
-            },
-            queue: "q".into(),
             last,
-            group: None,
-            needs: None,
-            payload: Payload::json("1"),
-            at_ms: 0,
-            origins: Origins::default(),
+            ..TaskRecord::for_tests(id)
         }
     }
 

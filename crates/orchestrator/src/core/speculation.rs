@@ -13,14 +13,14 @@ const HISTORY: usize = 256;
 /// Runs from which on a percentile says something.
 const HISTORY_MIN: usize = 8;
 
-/// What is known for hedging, by stage.
+/// Figures for hedging, by stage.
 pub(super) struct Speculation {
     runs: Vec<Runs>,
     /// When hedging is looked at again.
     due: Vec<Option<Time>>,
 }
 
-/// How long the latest runs of a stage took.
+/// Durations of the latest runs of a stage.
 #[derive(Clone, Default)]
 struct Runs {
     recent: VecDeque<Duration>,
@@ -51,7 +51,7 @@ impl Speculation {
         self.runs[stage.0].note(took);
     }
 
-    /// How long a lease may last before its task is hedged, once enough is known.
+    /// The age of a lease from which its task is hedged, once enough is known.
     pub(super) fn limit(&self, stage: StageIx, hedge: &Hedge) -> Option<Duration> {
         self.runs[stage.0].limit(hedge)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::event::Submit;
 use crate::plan::QueueIx;
 
-/// What producers have brought and nothing is recorded of yet.
+/// Messages that producers have brought and nothing is recorded of yet.
 #[derive(Default)]
 pub(super) struct Submissions {
     /// Those that wait for room, by queue; of each, by first block and in the order in which they came.
@@ -96,7 +96,7 @@ impl Submissions {
         parked.chain(&self.deferred)
     }
 
-    /// How many wait for room.
+    /// Number of messages that wait for room.
     pub(super) fn parked(&self) -> usize {
         self.parked.values().map(BTreeMap::len).sum()
     }

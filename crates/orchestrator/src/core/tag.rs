@@ -94,23 +94,13 @@ impl fmt::Debug for LeaseKey {
 mod tests {
     use super::*;
     use crate::id::{Part, TaskId};
-    use crate::payload::Payload;
 
     fn task(stage: &str, block: u64, part: &str) -> TaskRecord {
-        TaskRecord {
-            id: TaskId {
-                stage: stage.into(),
-                block,
-                part: Part::new(part).unwrap(),
-            },
-            queue: "q".into(),
-            last: block,
-            group: None,
-            needs: None,
-            payload: Payload::json("1"),
-            at_ms: 0,
-            origins: crate::origin::Origins::default(),
-        }
+        TaskRecord::for_tests(TaskId {
+            stage: stage.into(),
+            block,
+            part: Part::new(part).unwrap(),
+        })
     }
 
     #[test]

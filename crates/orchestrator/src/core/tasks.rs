@@ -62,7 +62,7 @@ pub(super) struct Task {
 /// How a stage has its tasks run: by how many workers, and how often.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
-    /// How many workers should have a task, or have completed it.
+    /// Number of workers that should have a task, or have completed it.
     wanted: usize,
     /// Results that complete it.
     accept: usize,
@@ -71,7 +71,7 @@ pub(super) struct Terms {
     hedges: bool,
 }
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Just applied, or between two phases.
@@ -132,7 +132,7 @@ impl Task {
         self.stage
     }
 
-    /// What was accepted.
+    /// The record, as accepted.
     pub(super) fn record(&self) -> &Arc<TaskRecord> {
         &self.record
     }
@@ -159,7 +159,7 @@ impl Task {
         self.phase
     }
 
-    /// Who has it, in the order in which they were given it.
+    /// Its workers, in the order in which they were given it.
     pub(super) fn copies(&self) -> &[Held] {
         &self.copies
     }
@@ -219,17 +219,17 @@ impl Task {
         Priority::new(self.record.id.block, self.attempts.is_empty(), self.no)
     }
 
-    /// How many attempts have failed.
+    /// Number of failed attempts.
     pub(super) fn tried(&self) -> u32 {
         self.attempts.last().map_or(0, |attempt| attempt.number)
     }
 
-    /// How many workers have it or have completed it.
+    /// Number of workers that have it or have completed it.
     fn given(&self) -> usize {
         self.copies.len() + self.results.len()
     }
 
-    /// How many workers should, at first: one that has failed for good is not replaced.
+    /// Number of workers that should, at first: one that has failed for good is not replaced.
     fn wanted(&self) -> usize {
         let failed = self.failed_for_good().count();
         self.terms.wanted.saturating_sub(failed)
@@ -241,7 +241,7 @@ impl Task {
         permanent.map(|attempt| &attempt.worker)
     }
 
-    /// How many more workers should have it. Each copy has its R_max; they count together.
+    /// Number of workers that should have it besides. Each copy has its R_max; they count together.
     pub(super) fn missing(&self) -> usize {
         if self.tried() >= self.terms.attempts_max {
             return 0;
@@ -376,7 +376,7 @@ impl Held {
         &self.worker
     }
 
-    /// What the worker counts as: no other copy's may.
+    /// Identity used for quorum counting; two copies of a task never share it.
     pub(super) fn name(&self) -> &Arc<str> {
         &self.name
     }

@@ -8,7 +8,7 @@ use super::tasks::TaskNo;
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
-/// What is due. A timer that has nothing to do any more does nothing when it fires.
+/// A thing that is due. A timer that has nothing to do any more does nothing when it fires.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     /// The lease of the task, in this assignment, ends.

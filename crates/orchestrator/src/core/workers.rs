@@ -26,7 +26,7 @@ pub(super) struct Worker {
     slots: usize,
     retired: bool,
     paused: Option<Arc<str>>,
-    /// What it has, by assignment.
+    /// Its tasks, by assignment.
     batches: BTreeMap<u64, BTreeSet<TaskNo>>,
     heard: Time,
     last_used: u64,
@@ -221,7 +221,7 @@ impl Worker {
         self.batches.len()
     }
 
-    /// What it has, in the order of its assignments.
+    /// Its tasks, in the order of its assignments.
     pub(super) fn tasks(&self) -> impl Iterator<Item = TaskNo> + '_ {
         self.batches.values().flatten().copied()
     }

@@ -1,4 +1,4 @@
-//! How records of the log change the state.
+//! Changes of the state by records of the log.
 
 use bytes::Bytes;
 use proofmill_bus::Seq;

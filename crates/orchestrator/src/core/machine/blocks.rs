@@ -12,7 +12,7 @@ use crate::core::tasks::{Phase, Task};
 use crate::plan::{StageIx, StageKind};
 use crate::record::{Outcome, Past, TaskRecord};
 
-/// What is counted of a block.
+/// Counts of a block's tasks.
 #[derive(Clone, Default)]
 struct Tally {
     live: usize,
@@ -30,7 +30,7 @@ struct Tally {
 }
 
 impl Core {
-    /// What became of a block.
+    /// The state of a block.
     pub fn block(&self, block: u64) -> BlockView {
         let is_about = |task: &TaskRecord| (task.id.block..=task.last).contains(&block);
         let live = self.tasks.iter().filter(|task| is_about(task.record()));

@@ -1,4 +1,4 @@
-//! Which event does what.
+//! The dispatch of events to the code for each.
 
 use super::Core;
 use crate::core::event::{Event, Reply};

@@ -83,7 +83,7 @@ impl Core {
         }
     }
 
-    /// Which partition of its collector a message belongs to.
+    /// The partition of its collector that a message belongs to.
     fn partition_of(&self, no: TaskNo) -> Option<PartitionRef> {
         let task = self.tasks.get(no)?;
         let stage = task.stage();

@@ -1,4 +1,4 @@
-//! What goes into the history, and what the history holds.
+//! Entries of the history, and questions about it.
 
 use super::{Core, Then};
 use crate::core::change::Change;

@@ -25,7 +25,7 @@ impl Core {
         self.workers.join(join, group, self.now.mono);
     }
 
-    /// How long a worker of this group may be silent before it is forgotten.
+    /// The longest silence of a worker of this group, after which it is forgotten.
     fn silence_of(&self, group: usize) -> Duration {
         let dispatchers = self
             .plan

@@ -50,7 +50,7 @@ pub(in crate::core) struct TaskTable {
 
 /// A task as the log has it.
 pub(in crate::core) struct NewTask {
-    /// What was accepted.
+    /// The record, as accepted.
     pub record: TaskRecord,
     /// Its stage.
     pub stage: StageIx,
@@ -153,7 +153,7 @@ impl TaskTable {
         &self.leased[stage.0]
     }
 
-    /// How many tasks of a stage its collector holds.
+    /// Number of a stage's tasks that its collector holds.
     pub(in crate::core) fn held(&self, stage: StageIx) -> usize {
         self.held[stage.0]
     }
@@ -177,7 +177,7 @@ impl TaskTable {
         self.ready[group].head_of(class)
     }
 
-    /// How many there are in this class, see [`TaskTable::heads`].
+    /// Number of tasks in this class, see [`TaskTable::heads`].
     pub(in crate::core) fn class_len(&self, group: usize, class: &Class) -> usize {
         self.ready[group].class_len(class)
     }

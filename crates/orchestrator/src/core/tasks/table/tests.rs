@@ -1,7 +1,5 @@
 use super::*;
 use crate::core::tag::LeaseTag;
-use crate::origin::Origins;
-use crate::payload::Payload;
 use crate::plan::Needs;
 use crate::record::Failure;
 
@@ -20,16 +18,7 @@ fn class() -> Class {
 }
 
 fn insert(table: &mut TaskTable, block: u64, copies: usize) -> TaskNo {
-    let record = TaskRecord {
-        id: id(block),
-        queue: "q".into(),
-        last: block,
-        group: None,
-        needs: None,
-        payload: Payload::json("1"),
-        at_ms: 0,
-        origins: Origins::default(),
-    };
+    let record = TaskRecord::for_tests(id(block));
     let terms = Terms {
         wanted: copies,
         accept: 1,
