@@ -51,7 +51,7 @@ pub(crate) struct Place {
     dir: TempDir,
     /// The bus, if it is not embedded.
     pub(crate) servers: Option<Cluster>,
-    /// What an fsync costs there, one after the other, in milliseconds.
+    /// Milliseconds of an fsync there, one after the other.
     pub(crate) fsync: Figures,
 }
 
@@ -100,7 +100,7 @@ impl Place {
         })
     }
 
-    /// What an fsync costs there when the disk and the processor have rested before it, as they have
+    /// Milliseconds of an fsync there when the disk and the processor have rested before it, as they have
     /// between tasks, in milliseconds.
     pub(crate) fn fsync_after(&self, rest: Duration) -> anyhow::Result<Figures> {
         disk::fsync(self.dir.path(), 30, rest)

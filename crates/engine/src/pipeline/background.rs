@@ -1,4 +1,4 @@
-//! What takes time: keys that are waited for and stages that are run, beside the task that decides.
+//! Work that takes time, beside the task that decides: keys that are waited for, and stages that are run.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) struct Background {
     receiver: mpsc::UnboundedReceiver<Back>,
 }
 
-/// What comes back.
+/// The outcome of such work.
 pub(super) enum Back {
     /// The key is loaded, or cannot be.
     Key(Box<Flight>, Result<Arc<dyn Key>, StepError>),

@@ -1,4 +1,4 @@
-//! What callers ask the scheduler, and how each is answered.
+//! Requests of callers to the scheduler, and the answer to each.
 
 use tokio::sync::oneshot;
 
@@ -8,7 +8,7 @@ use super::submit::Prepared;
 use crate::interface::{Error, JobId, JobState, JobView, Load, RequestId, Status, Submitted};
 use crate::registry::Registered;
 
-/// What a caller asks the scheduler.
+/// A caller's request to the scheduler.
 pub(crate) enum Command {
     MaySubmit(RequestId, oneshot::Sender<Result<(), Error>>),
     Submit(Prepared, oneshot::Sender<Result<Submitted, Error>>),

@@ -8,14 +8,14 @@ use crate::key::StepError;
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// Which partition, and why.
+    /// The partition, and the reason.
     pub(super) why: String,
     /// The device that made the attempt's products, by number, if one did.
     pub(super) device: Option<usize>,
     pub(super) blame: Blame,
 }
 
-/// Whom a failed attempt speaks against.
+/// The party that a failed attempt speaks against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
     /// The job: another attempt would fail as well.

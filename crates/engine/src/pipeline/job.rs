@@ -78,7 +78,7 @@ pub(super) struct Attempt {
     pub(super) is_first: bool,
 }
 
-/// What follows from a proof.
+/// Consequences of a proof.
 pub(super) struct Proven {
     /// Devices that were to blame for proofs that did not verify: the witness was right.
     pub(super) wrong_devices: Vec<usize>,
@@ -86,7 +86,7 @@ pub(super) struct Proven {
     pub(super) is_all: bool,
 }
 
-/// What follows from a failed attempt.
+/// Consequences of a failed attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The partition is tried again.

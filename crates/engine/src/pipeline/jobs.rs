@@ -10,7 +10,7 @@ use crate::queue::{EndRecord, JobRecord};
 /// All jobs that are not at their end, or whose end is not on disk yet.
 pub(super) struct Jobs {
     jobs: HashMap<JobId, Job>,
-    /// How many each client has.
+    /// Number of jobs of each client.
     clients: HashMap<String, usize>,
     /// Accepted jobs so far: the next one's arrival.
     arrivals: u64,
@@ -18,7 +18,7 @@ pub(super) struct Jobs {
     deadlines: BTreeSet<(u64, JobId)>,
     /// Jobs that are to be ended in this turn, and how.
     to_end: VecDeque<(JobId, JobState)>,
-    /// How often a partition is tried.
+    /// Attempts at a partition, at most.
     attempts: u32,
 }
 
@@ -70,7 +70,7 @@ impl Jobs {
         self.jobs.is_empty()
     }
 
-    /// How many jobs a client has.
+    /// Number of a client's jobs.
     pub(super) fn count_of(&self, client: &str) -> usize {
         self.clients.get(client).copied().unwrap_or(0)
     }

@@ -151,7 +151,7 @@ impl Lanes {
             .collect()
     }
 
-    /// How many partitions are in a stage or before one.
+    /// Number of partitions in a stage or before one.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
         let lanes = self.lanes.iter();

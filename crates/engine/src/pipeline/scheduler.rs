@@ -49,7 +49,7 @@ pub(crate) struct Env {
     pub(crate) pool: Arc<rayon::ThreadPool>,
 }
 
-/// What follows once a record is on disk.
+/// Consequences of a record that is on disk.
 pub(super) enum Consequence {
     /// A job is accepted.
     Accepted(JobId),
@@ -290,7 +290,7 @@ impl Scheduler {
             .map_or(LONGEST_SLEEP, |sleep| sleep.min(LONGEST_SLEEP))
     }
 
-    /// What is due by the clock.
+    /// Work that is due by the clock.
     async fn tick(&mut self) -> Result<(), Error> {
         let now = unix_ms(SystemTime::now());
         self.jobs.expire(now);

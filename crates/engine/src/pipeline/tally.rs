@@ -14,7 +14,7 @@ pub(super) struct Tally {
     pace: Pace,
 }
 
-/// How often jobs end.
+/// Counts of jobs by their end.
 #[derive(Default)]
 struct Pace {
     last: Option<Instant>,

@@ -1,4 +1,4 @@
-//! How many partitions are under way, and which of them make products yet.
+//! The number of partitions under way, and those of them that make products.
 
 use std::collections::HashMap;
 

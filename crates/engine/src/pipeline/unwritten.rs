@@ -1,4 +1,4 @@
-//! What waits until the log is on disk, in the order of the log.
+//! Consequences that wait until the log is on disk, in the order of the log.
 
 use std::collections::VecDeque;
 
