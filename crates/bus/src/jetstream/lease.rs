@@ -372,15 +372,9 @@ impl Renewing {
                 self.revision = entry.revision;
                 entry.holder == self.holder
             }
-            // It ended, and nobody has taken it: the server was away, or this process was.
-            Ok(_) => match self.entries.take(&self.key, &self.holder).await {
-                Ok(Some(revision)) => {
-                    self.revision = revision;
-                    true
-                }
-                Ok(None) => false,
-                Err(_) => true,
-            },
+            // It ended: the server was away, or this process was. Another may have had it since, with a higher term, and
+            // have ended too: this one's term would be too low for those who have heard of the other's.
+            Ok(_) => false,
             Err(_) => true,
         }
     }

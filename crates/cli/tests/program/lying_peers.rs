@@ -143,6 +143,8 @@ impl Liar {
             plan: self.plan.digest(),
             term,
             client: format!("{}.liar", self.seat).into(),
+            session: 1,
+            open_from: 0,
             what,
         };
         let blobs = self

@@ -215,6 +215,8 @@ pub fn calls() -> Vec<Vec<u8>> {
             plan,
             term: 1,
             client: client.into(),
+            session: 1,
+            open_from: 0,
             what,
         };
         postcard::to_extend(&call, vec![seat]).expect("it can be encoded")
@@ -261,7 +263,13 @@ pub fn notices() -> Vec<Vec<u8>> {
     ];
     [Tell::Ping, Tell::All(all)]
         .into_iter()
-        .map(|tell| postcard::to_stdvec(&Notice { term: 7, tell }).expect("it can be encoded"))
+        .map(|tell| postcard::to_stdvec(&Notice {
+                term: 7,
+                session: 1,
+                incarnation: 1,
+                number: 1,
+                tell,
+            }).expect("it can be encoded"))
         .collect()
 }
 

@@ -1,6 +1,7 @@
 //! The coordinator: the core behind a log, and the channels to everything that talks to it.
 
 mod handle;
+pub mod outbox;
 mod service;
 
 pub(crate) use handle::Command;

@@ -436,6 +436,8 @@ impl Caller {
             plan: self.plan,
             term: 0,
             client: self.name.clone(),
+            session: 0,
+            open_from: 0,
             what,
         };
         let held = self.blobs.hold(call.what.blobs());

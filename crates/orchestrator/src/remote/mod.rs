@@ -23,6 +23,7 @@ mod held;
 mod leadership;
 mod seat;
 mod server;
+pub mod session;
 mod wire;
 
 pub use client::Client;
@@ -30,4 +31,6 @@ pub use gate::{Refused, admit};
 pub use leadership::Leadership;
 pub use seat::Seat;
 pub use server::Server;
-pub use wire::{Call, Notice, RemoteError, Said, Tell, Told, What, decode, encode, parse};
+pub use wire::{
+    Answer, Call, Heard, Notice, RemoteError, Said, Tell, Told, What, decode, encode, parse,
+};

@@ -430,6 +430,9 @@ impl Notices {
             };
             let notice = Notice {
                 term: self.leadership.term(),
+                session: 0,
+                incarnation: 0,
+                number: 0,
                 tell,
             };
             if let Err(why) = self.deliver(&notice).await {

@@ -15,7 +15,7 @@ use crate::id::{TaskId, WorkerId};
 use crate::record::TaskRecord;
 
 /// The version of what follows.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 /// Bytes of a message, at most: one that is kept as a blob is not fetched if it is larger.
 const MESSAGE_MAX: u64 = 256 << 20;
@@ -35,6 +35,11 @@ pub struct Call {
     pub term: u64,
     /// The client's name: its seat, a dot, and one token that differs between processes.
     pub client: Arc<str>,
+    /// Number of the process's life under this name: another process that has the name later has another, a higher one
+    /// where clocks allow.
+    pub session: u64,
+    /// The client has the answers to all calls of the session whose number is lower.
+    pub open_from: u64,
     /// The content.
     pub what: What,
 }
@@ -44,14 +49,14 @@ pub struct Call {
 pub enum What {
     /// Things that happened, in order; answered when what follows from them is durable.
     Events {
-        /// Grows with each call: the same number again is the same call again.
+        /// Grows with each call of the session: the same number again is the same call again.
         number: u64,
         /// The events.
         events: Vec<Said>,
     },
     /// Something to be answered with a [`Reply`].
     Ask {
-        /// As for events, with a count of its own.
+        /// As for events, and of the same count.
         number: u64,
         /// The request.
         asked: Asked,
@@ -154,16 +159,20 @@ impl Said {
 }
 
 /// What the leader answers.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
-    /// The events' consequences are durable. These workers and hosts are not known: they should
-    /// join.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Answer {
+    /// The events' consequences are durable.
     Done {
+        /// Workers and hosts that are not known: they should join.
         unknown: Vec<WorkerId>,
+        /// Whether the client is not the one whose sink gets what is emitted.
         sink_unknown: bool,
     },
+    /// To a request.
     Reply(Reply),
+    /// Where a source goes on.
     SourceNext(Option<u64>),
+    /// The whole.
     Status(Box<Status>),
     /// The client runs another workflow.
     OtherPlan,
@@ -182,24 +191,33 @@ pub(super) struct Hello {
 }
 
 /// What a client answers to a notice.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Heard {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Heard {
+    /// It was taken, or had been.
     Yes,
     /// There is a later leader.
     NotFromYou,
+    /// It is for another session: that process is gone.
+    NotMe,
 }
 
 /// The message of a leader to a client.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Notice {
     /// The leader's term.
     pub term: u64,
+    /// See [`Call::session`].
+    pub session: u64,
+    /// Higher for each session that the leader begins with a client.
+    pub incarnation: u64,
+    /// Grows with each notice of the incarnation: the same number again is the same notice again.
+    pub number: u64,
     /// The content.
     pub tell: Tell,
 }
 
 /// The content of a [`Notice`].
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Tell {
     /// Asks for a sign of life.
     Ping,
@@ -208,7 +226,7 @@ pub enum Tell {
 }
 
 /// Something for one of those behind a client.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Told {
     /// For a worker.
     Worker(WorkerId, ToWorker),

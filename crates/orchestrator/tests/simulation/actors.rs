@@ -139,7 +139,7 @@ impl SimWorker {
         self.results.keys().any(|lease| lease.task == *task)
     }
 
-    fn join(&self) -> Event {
+    pub(crate) fn join(&self) -> Event {
         Event::Join(Join {
             worker: self.name.clone(),
             group: self.group.clone(),

@@ -73,6 +73,8 @@ impl Liar {
             plan: self.digest,
             term: 1,
             client: format!("{}.{USER}", self.seat(role)).into(),
+            session: 1,
+            open_from: 0,
             what: What::Events { number: 1, events },
         };
         (self.subject(role), encoded(&call))
@@ -99,6 +101,8 @@ impl Liar {
             plan: self.digest,
             term: if self.rng.flip() { 1 } else { u64::MAX },
             client: self.client(role),
+            session: 1,
+            open_from: 0,
             what: self.what(role, scene, &names),
         };
         let mut bytes = encoded(&call);

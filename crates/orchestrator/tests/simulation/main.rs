@@ -27,6 +27,7 @@ mod lies;
 mod log;
 mod outside;
 mod plans;
+mod protocol;
 mod replay;
 mod rng;
 mod several;

@@ -1,0 +1,480 @@
+//! A process's side of the protocol.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::wire::{Answer, Call, Heard, Notice, Said, Tell, Told, What};
+use super::client_call::OpenCall;
+use crate::collector::ToHost;
+use crate::coordinator::{Asked, ToWorker};
+use crate::core::Time;
+use crate::id::WorkerId;
+
+/// Events in one call, at most.
+const EVENTS_MAX: usize = 256;
+
+/// How long the leader may take to answer a call before it is made again.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The same for requests: a submission may wait for a full queue, and asking again costs little.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a session that is closed keeps sending what nobody would miss (that workers have left): who leads finds
+/// out by itself.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The number of a call within its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// Reason for which an attempt at a call has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// No answer came in time, or the way to the leader broke.
+    TimedOut,
+    /// Nobody leads, or the leader is stopping.
+    NoLeader,
+    /// The attempt could not be made: a store of blobs does not answer, say.
+    Later,
+}
+
+/// Something that a role wants to know.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// A request that the core answers.
+    Request(Asked),
+    /// Where a source goes on.
+    SourceNext(Arc<str>),
+    /// The whole at this moment.
+    Status,
+}
+
+/// Something that happened at a client.
+#[derive(Debug)]
+pub enum ClientInput {
+    /// A role says something.
+    Event(Said),
+    /// A role asks something; the answer comes as [`ClientAction::Answer`] with its ticket.
+    Ask {
+        /// Drawn by the caller; different for each question.
+        ticket: u64,
+        /// The question.
+        question: Question,
+    },
+    /// An attempt at a call was answered.
+    Answered {
+        /// The call.
+        call: CallId,
+        /// The attempt.
+        attempt: u32,
+        /// The leader's answer.
+        answer: Answer,
+    },
+    /// An attempt at a call was not answered.
+    Unanswered {
+        /// The call.
+        call: CallId,
+        /// The attempt.
+        attempt: u32,
+        /// The reason.
+        why: Unanswered,
+    },
+    /// A leader sends a notice; answered with [`ClientAction::Hear`].
+    Notice {
+        /// Drawn by the caller.
+        ticket: u64,
+        /// The notice.
+        notice: Notice,
+    },
+    /// A new leader says that it is there.
+    Hello {
+        /// The leader's term.
+        term: u64,
+    },
+    /// Every role is gone: what matters is still said.
+    Close,
+    /// Time passed.
+    Tick,
+}
+
+/// Reason for which a leader does not take what a client says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The leader runs another workflow under the name.
+    OtherPlan,
+    /// It is not for the client's role to say.
+    NotYours,
+    /// Something in it is no valid value.
+    Invalid(String),
+}
+
+/// Something to do for a client.
+#[derive(Debug)]
+pub enum ClientAction {
+    /// Make an attempt at a call: an earlier one of the same call does not count any more.
+    Send {
+        /// The call.
+        call: CallId,
+        /// The attempt, from 1.
+        attempt: u32,
+        /// The message.
+        message: Call,
+        /// How long to wait for the answer.
+        timeout: Duration,
+    },
+    /// A call needs no more attempts.
+    Ended {
+        /// The call.
+        call: CallId,
+    },
+    /// Hand something to a role.
+    Deliver(Told),
+    /// Answer a role's question.
+    Answer {
+        /// The question's.
+        ticket: u64,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Answer a notice.
+    Hear {
+        /// The notice's.
+        ticket: u64,
+        /// The answer.
+        heard: Heard,
+    },
+    /// End: the leader refuses what this client says.
+    Fail(Refusal),
+    /// End: everything that matters was heard.
+    Finished,
+}
+
+/// A client's session with whichever process leads: from the start of its process to the end.
+pub struct ClientSession {
+    plan: [u8; 16],
+    name: Arc<str>,
+    session: u64,
+    /// The latest term of a leader that was heard of; 0 before the first.
+    term: u64,
+    next_number: u64,
+    /// Events that are in no call yet, in order.
+    unsaid: VecDeque<Said>,
+    /// The call with events that is under way.
+    saying: Option<CallId>,
+    calls: BTreeMap<CallId, OpenCall>,
+    /// Tickets of the questions that calls ask.
+    tickets: BTreeMap<CallId, u64>,
+    workers: BTreeSet<WorkerId>,
+    hosts: BTreeSet<WorkerId>,
+    has_sink: bool,
+    sink_term: u64,
+    /// Term, incarnation and number of the last notice that was taken.
+    last_notice: Option<(u64, u64, u64)>,
+    /// Time until which what nobody would miss is still said; none before [`ClientInput::Close`].
+    farewell: Option<Time>,
+    /// Whether that time has come.
+    is_overdue: bool,
+}
+
+// === impl ClientSession ===
+
+impl ClientSession {
+    /// A session of the client `name` (its seat, a dot, and one token that differs between processes) in the
+    /// workflow with this digest. `session` differs between processes, and is higher for a later process of the same name where
+    /// clocks allow: if it is not, the leader takes nothing from the later one until it has heard from it that the earlier
+    /// one is gone.
+    pub fn new(plan: [u8; 16], name: Arc<str>, session: u64) -> Self {
+        Self {
+            plan,
+            name,
+            session,
+            term: 0,
+            next_number: 1,
+            unsaid: VecDeque::new(),
+            saying: None,
+            calls: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            workers: BTreeSet::new(),
+            hosts: BTreeSet::new(),
+            has_sink: false,
+            sink_term: 0,
+            last_notice: None,
+            farewell: None,
+            is_overdue: false,
+        }
+    }
+
+    /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does not get it back.
+    pub fn set_sink_term(&mut self, term: u64) {
+        self.sink_term = term;
+    }
+
+    /// The client's name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Events that are in no call yet.
+    pub fn unsaid(&self) -> impl Iterator<Item = &Said> {
+        self.unsaid.iter()
+    }
+
+    /// Takes an input; what there is to do comes in the order in which to do it.
+    pub fn handle(&mut self, now: Time, input: ClientInput) -> Vec<ClientAction> {
+        let mut actions = Vec::new();
+        match input {
+            ClientInput::Event(said) => self.event(said),
+            ClientInput::Ask { ticket, question } => self.ask(ticket, question),
+            ClientInput::Answered {
+                call,
+                attempt,
+                answer,
+            } => self.answered(now, call, attempt, answer, &mut actions),
+            ClientInput::Unanswered { call, attempt, why } => {
+                if let Some(open) = self.current(call, attempt) {
+                    open.failed(now, why);
+                }
+            }
+            ClientInput::Notice { ticket, notice } => {
+                let heard = self.notice(now, notice, &mut actions);
+                actions.push(ClientAction::Hear { ticket, heard });
+            }
+            ClientInput::Hello { term } => self.leader(now, term, &mut actions),
+            ClientInput::Close => {
+                self.farewell.get_or_insert(now.plus(FAREWELL));
+            }
+            ClientInput::Tick => {}
+        }
+        self.make_calls(now, &mut actions);
+        self.is_overdue |= self.farewell.is_some_and(|farewell| now >= farewell);
+        if self.is_finished() {
+            actions.push(ClientAction::Finished);
+        }
+        actions
+    }
+
+    /// Time at which [`ClientInput::Tick`] is due, if nothing comes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let attempts = self.calls.values().map(OpenCall::next_attempt);
+        let farewell = self.farewell.filter(|_| !self.is_overdue);
+        attempts.chain(farewell).min()
+    }
+
+    fn event(&mut self, said: Said) {
+        match &said {
+            Said::Join(join) => {
+                self.workers.insert(join.worker.clone());
+            }
+            Said::Leave(worker) => {
+                self.workers.remove(worker);
+            }
+            Said::HostJoin(join) => {
+                self.hosts.insert(join.host.clone());
+            }
+            Said::HostLeave(host) => {
+                self.hosts.remove(host);
+            }
+            Said::AttachSink { .. } => {
+                self.has_sink = true;
+                self.attach_sink();
+                return;
+            }
+            _ => {}
+        }
+        if let Some(who) = said.beats_for() {
+            // While nobody leads they would pile up; the newest says it all.
+            self.unsaid.retain(|other| other.beats_for() != Some(who));
+        }
+        self.unsaid.push_back(said);
+    }
+
+    fn ask(&mut self, ticket: u64, question: Question) {
+        let number = self.next_number;
+        let (what, timeout) = match question {
+            Question::Request(asked) => (What::Ask { number, asked }, REQUEST_TIMEOUT),
+            Question::SourceNext(source) => (What::SourceNext(source), CALL_TIMEOUT),
+            Question::Status => (What::Status, CALL_TIMEOUT),
+        };
+        let call = self.open_call(what, timeout);
+        self.tickets.insert(call, ticket);
+    }
+
+    fn open_call(&mut self, what: What, timeout: Duration) -> CallId {
+        let call = CallId(self.next_number);
+        self.next_number += 1;
+        self.calls.insert(call, OpenCall::new(what, timeout));
+        call
+    }
+
+    fn current(&mut self, call: CallId, attempt: u32) -> Option<&mut OpenCall> {
+        let open = self.calls.get_mut(&call);
+        open.filter(|open| open.is_current(attempt))
+    }
+
+    fn answered(
+        &mut self,
+        now: Time,
+        call: CallId,
+        attempt: u32,
+        answer: Answer,
+        actions: &mut Vec<ClientAction>,
+    ) {
+        let Some(open) = self.current(call, attempt) else {
+            return;
+        };
+        let refusal = match answer {
+            Answer::Stopping => {
+                open.failed(now, Unanswered::NoLeader);
+                return;
+            }
+            Answer::OtherPlan => Refusal::OtherPlan,
+            Answer::NotYours => Refusal::NotYours,
+            Answer::Invalid(why) => Refusal::Invalid(why),
+            answer => {
+                self.calls.remove(&call);
+                actions.push(ClientAction::Ended { call });
+                if self.saying == Some(call) {
+                    self.saying = None;
+                    self.said(answer, actions);
+                } else if let Some(ticket) = self.tickets.remove(&call) {
+                    actions.push(ClientAction::Answer { ticket, answer });
+                }
+                return;
+            }
+        };
+        actions.push(ClientAction::Fail(refusal));
+    }
+
+    /// The leader has what a call with events said.
+    fn said(&mut self, answer: Answer, actions: &mut Vec<ClientAction>) {
+        let Answer::Done {
+            unknown,
+            sink_unknown,
+        } = answer
+        else {
+            return;
+        };
+        for who in unknown {
+            if self.workers.contains(&who) {
+                let unknown = Told::Worker(who.clone(), ToWorker::Unknown);
+                actions.push(ClientAction::Deliver(unknown));
+            }
+            if self.hosts.contains(&who) {
+                actions.push(ClientAction::Deliver(Told::Host(who, ToHost::Unknown)));
+            }
+        }
+        if sink_unknown && self.has_sink {
+            self.attach_sink();
+        }
+    }
+
+    fn attach_sink(&mut self) {
+        let term = self.sink_term;
+        self.unsaid.push_back(Said::AttachSink { term });
+    }
+
+    /// A leader of this term is there. A new one knows nobody, and has none of the calls.
+    fn leader(&mut self, now: Time, term: u64, actions: &mut Vec<ClientAction>) {
+        if term <= self.term {
+            return;
+        }
+        self.term = term;
+        for open in self.calls.values_mut() {
+            open.leader_changed(now);
+        }
+        for worker in &self.workers {
+            let unknown = Told::Worker(worker.clone(), ToWorker::Unknown);
+            actions.push(ClientAction::Deliver(unknown));
+        }
+        for host in &self.hosts {
+            let unknown = Told::Host(host.clone(), ToHost::Unknown);
+            actions.push(ClientAction::Deliver(unknown));
+        }
+        if self.has_sink {
+            self.attach_sink();
+        }
+    }
+
+    fn notice(&mut self, now: Time, notice: Notice, actions: &mut Vec<ClientAction>) -> Heard {
+        if notice.session != self.session {
+            return Heard::NotMe;
+        }
+        if notice.term < self.term {
+            return Heard::NotFromYou;
+        }
+        self.leader(now, notice.term, actions);
+        let place = (notice.term, notice.incarnation, notice.number);
+        if self.last_notice.is_some_and(|last| place <= last) {
+            // A copy of one that was taken.
+            return Heard::Yes;
+        }
+        self.last_notice = Some(place);
+        if let Tell::All(all) = notice.tell {
+            for told in all {
+                if self.is_here(&told) {
+                    actions.push(ClientAction::Deliver(told));
+                }
+            }
+        }
+        Heard::Yes
+    }
+
+    fn is_here(&self, told: &Told) -> bool {
+        match told {
+            Told::Worker(worker, _) => self.workers.contains(worker),
+            Told::Host(host, _) => self.hosts.contains(host),
+            Told::Emit(_) => self.has_sink,
+        }
+    }
+
+    /// Begins every attempt that is due, and the next call with events if none is under way.
+    fn make_calls(&mut self, now: Time, actions: &mut Vec<ClientAction>) {
+        if self.saying.is_none() && !self.unsaid.is_empty() {
+            let count = self.unsaid.len().min(EVENTS_MAX);
+            let events = self.unsaid.drain(..count).collect();
+            let number = self.next_number;
+            let call = self.open_call(What::Events { number, events }, CALL_TIMEOUT);
+            self.saying = Some(call);
+        }
+        let Some((&CallId(open_from), _)) = self.calls.first_key_value() else {
+            return;
+        };
+        for (&call, open) in &mut self.calls {
+            if open.next_attempt() > now {
+                continue;
+            }
+            let attempt = open.begin(now, self.term);
+            let message = Call {
+                plan: self.plan,
+                term: self.term,
+                client: self.name.clone(),
+                session: self.session,
+                open_from,
+                what: open.what().clone(),
+            };
+            actions.push(ClientAction::Send {
+                call,
+                attempt,
+                message,
+                timeout: open.timeout(),
+            });
+        }
+    }
+
+    /// Whether the session is closed, nobody waits for an answer, and nothing is left to say that would be missed.
+    fn is_finished(&self) -> bool {
+        if self.farewell.is_none() || !self.tickets.is_empty() {
+            return false;
+        }
+        let Some(saying) = self.saying.and_then(|call| self.calls.get(&call)) else {
+            return true;
+        };
+        let matters = match saying.what() {
+            What::Events { events, .. } => events.iter().any(Said::matters),
+            _ => false,
+        };
+        let matters = matters || self.unsaid.iter().any(Said::matters);
+        !matters && self.is_overdue
+    }
+}

@@ -1,0 +1,86 @@
+//! One call of a client, from its first attempt to its answer.
+
+use std::time::Duration;
+
+use super::super::wire::What;
+use crate::core::Time;
+
+/// Pause between two calls while nobody leads.
+const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
+
+/// Pause after an attempt that could not even be made.
+const LATER_PAUSE: Duration = Duration::from_secs(2);
+
+/// A call that has no answer yet.
+pub(super) struct OpenCall {
+    what: What,
+    timeout: Duration,
+    /// Attempts begun so far; the number of the current one.
+    attempt: u32,
+    /// Term that the current attempt was made under.
+    term: u64,
+    /// Time of the next attempt, unless an answer comes first.
+    next_attempt: Time,
+    /// Whether the current attempt may still be answered.
+    under_way: bool,
+}
+
+// === impl OpenCall ===
+
+impl OpenCall {
+    /// A call whose attempts may take `timeout` each. The first is due at once.
+    pub(super) fn new(what: What, timeout: Duration) -> Self {
+        Self {
+            what,
+            timeout,
+            attempt: 0,
+            term: 0,
+            next_attempt: Time(0),
+            under_way: false,
+        }
+    }
+
+    pub(super) fn what(&self) -> &What {
+        &self.what
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(super) fn next_attempt(&self) -> Time {
+        self.next_attempt
+    }
+
+    /// Begins an attempt under this term, and returns its number.
+    pub(super) fn begin(&mut self, now: Time, term: u64) -> u32 {
+        self.attempt += 1;
+        self.term = term;
+        self.under_way = true;
+        self.next_attempt = now.plus(self.timeout);
+        self.attempt
+    }
+
+    /// Whether this attempt is the current one, and not given up.
+    pub(super) fn is_current(&self, attempt: u32) -> bool {
+        self.under_way && self.attempt == attempt
+    }
+
+    /// The current attempt came to nothing; the next is due after a pause.
+    pub(super) fn failed(&mut self, now: Time, why: super::Unanswered) {
+        self.under_way = false;
+        self.next_attempt = match why {
+            super::Unanswered::TimedOut => now,
+            super::Unanswered::NoLeader => now.plus(NO_LEADER_PAUSE),
+            super::Unanswered::Later => now.plus(LATER_PAUSE),
+        };
+    }
+
+    /// Another process leads now: whoever was asked leads no more, if it was known who leads.
+    pub(super) fn leader_changed(&mut self, now: Time) {
+        if self.under_way && self.term > 0 {
+            self.under_way = false;
+            self.next_attempt = now;
+        }
+    }
+}

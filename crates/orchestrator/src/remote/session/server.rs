@@ -1,0 +1,669 @@
+//! The leader's side of the protocol.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::gate::{Refused, admit};
+use super::super::wire::{Answer, Call, Heard, Notice, Said, Told, What};
+use super::leadership::{Doubt, Leadership};
+use super::notices::{NOTICE_TIMEOUT, Unheard};
+use super::replies;
+use super::server_client::{Client, Kind, Number};
+use crate::collector::HostJoin;
+use crate::coordinator::Asked;
+use crate::core::{Event, Join, Reply, Time};
+use crate::id::WorkerId;
+use crate::plan::Plan;
+
+/// Characters of a client's name that are logged.
+const NAME_SHOWN: usize = 100;
+
+/// Time between two hellos: a client that has missed one, and has nothing to say itself, hears the next.
+const HELLO: Duration = Duration::from_secs(2);
+
+/// Whoever waits for the answer to an attempt at a call; drawn by the caller of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallerId(pub u64);
+
+/// A wait for everything said to the coordinator so far to be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlushId(pub u64);
+
+/// A client's session with this leader: another session of the same name has another incarnation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientRef {
+    /// The client's name.
+    pub name: Arc<str>,
+    /// Higher for each session that this leader begins.
+    pub incarnation: u64,
+}
+
+/// An attempt to send a notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoticeRef {
+    /// The client.
+    pub client: ClientRef,
+    /// The notice's number.
+    pub number: u64,
+    /// The attempt, from 1.
+    pub attempt: u32,
+}
+
+/// Something that happened at the leader.
+#[derive(Debug)]
+pub enum ServerInput {
+    /// A call came.
+    Call {
+        /// Whom to answer.
+        caller: CallerId,
+        /// The subject that it came on.
+        subject: String,
+        /// The call.
+        call: Call,
+    },
+    /// The coordinator has something for a worker, a host or the sink behind a client.
+    Tell {
+        /// The client.
+        client: ClientRef,
+        /// The message.
+        told: Told,
+    },
+    /// See [`ServerAction::Flush`].
+    Flushed(FlushId),
+    /// See [`ServerAction::Request`].
+    Replied {
+        /// The client.
+        client: ClientRef,
+        /// The request's number.
+        number: u64,
+        /// The core's reply.
+        reply: Reply,
+    },
+    /// A client answered an attempt to send a notice.
+    Heard {
+        /// The attempt.
+        notice: NoticeRef,
+        /// The answer.
+        heard: Heard,
+    },
+    /// A client did not answer an attempt.
+    Unheard {
+        /// The attempt.
+        notice: NoticeRef,
+        /// The reason.
+        why: Unheard,
+    },
+    /// See [`ServerAction::LookAtLease`].
+    Looked {
+        /// Whether no other process has the lease; `None`: it could not be looked at.
+        is_held: Option<bool>,
+    },
+    /// Time passed.
+    Tick,
+}
+
+/// Something for the coordinator.
+#[derive(Debug)]
+pub enum Deed {
+    /// A worker offers itself; what the coordinator has for it is [`Told::Worker`] for the client.
+    Join(ClientRef, Join),
+    /// A host offers itself; what the coordinator has for it is [`Told::Host`] for the client.
+    HostJoin(ClientRef, HostJoin),
+    /// The client's sink takes what is emitted, as [`Told::Emit`].
+    AttachSink(ClientRef),
+    /// A worker is gone.
+    Leave(WorkerId),
+    /// A host is gone.
+    HostLeave(WorkerId),
+    /// Anything else.
+    Hear(Event),
+}
+
+/// A question that is answered from the state at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// Where a source goes on.
+    SourceNext(Arc<str>),
+    /// The whole.
+    Status,
+}
+
+/// Something to do for the leader.
+#[derive(Debug)]
+pub enum ServerAction {
+    /// Say to all clients that a leader of this term is there.
+    Hello {
+        /// The term.
+        term: u64,
+    },
+    /// Tell the coordinator.
+    Do(Deed),
+    /// Report [`ServerInput::Flushed`] once what follows from all that the coordinator was told is durable.
+    Flush(FlushId),
+    /// Have the core answer a request, and report [`ServerInput::Replied`].
+    Request {
+        /// The client.
+        client: ClientRef,
+        /// The request's number.
+        number: u64,
+        /// The request.
+        asked: Asked,
+    },
+    /// Answer a caller from the core's state.
+    Query {
+        /// Whom to answer.
+        caller: CallerId,
+        /// The question.
+        query: Query,
+    },
+    /// Answer a caller.
+    Answer {
+        /// Whom.
+        caller: CallerId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Send a notice; report [`ServerInput::Heard`] or [`ServerInput::Unheard`].
+    Notify {
+        /// The attempt.
+        notice: NoticeRef,
+        /// The message.
+        message: Notice,
+        /// How long to wait for the answer.
+        timeout: Duration,
+    },
+    /// Look whether another process has the lease; report [`ServerInput::Looked`].
+    LookAtLease,
+    /// Another process leads: end.
+    Lost,
+    /// For the log: a client is gone.
+    Gone {
+        /// The client.
+        client: ClientRef,
+        /// In words.
+        why: &'static str,
+    },
+}
+
+/// Reason for which a client is gone.
+#[derive(Clone, Copy)]
+enum Why {
+    /// Another process has its name.
+    Succeeded,
+    /// It is not there, in words.
+    Given(&'static str),
+}
+
+/// Clients that are remembered, at most, if some of them are gone.
+const CLIENTS_MAX: usize = 4096;
+
+/// The sessions of all clients with this leader.
+pub struct ServerSession {
+    plan: Arc<Plan>,
+    digest: [u8; 16],
+    leadership: Leadership,
+    clients: BTreeMap<Arc<str>, Client>,
+    next_incarnation: u64,
+    next_flush: u64,
+    /// Clients whose calls wait for a flush.
+    flushes: BTreeMap<FlushId, ClientRef>,
+    /// The highest term of a sink that was attached.
+    sink_term: u64,
+    /// No notice is due before this time.
+    next_notice: Time,
+    next_hello: Time,
+}
+
+// === impl ServerSession ===
+
+impl ServerSession {
+    /// The sessions of a leader of this term.
+    pub fn new(plan: Arc<Plan>, term: u64) -> Self {
+        Self {
+            digest: plan.digest(),
+            plan,
+            leadership: Leadership::new(term),
+            clients: BTreeMap::new(),
+            next_incarnation: 1,
+            next_flush: 1,
+            flushes: BTreeMap::new(),
+            sink_term: 0,
+            next_notice: Time(u64::MAX),
+            next_hello: Time(0),
+        }
+    }
+
+    /// Takes an input; what there is to do comes in the order in which to do it.
+    pub fn handle(&mut self, now: Time, input: ServerInput) -> Vec<ServerAction> {
+        let mut actions = Vec::new();
+        match input {
+            ServerInput::Call {
+                caller,
+                subject,
+                call,
+            } => self.call(now, caller, subject, call, &mut actions),
+            ServerInput::Tell { client, told } => {
+                if let Some(client) = self.client(&client) {
+                    client.notices.tell(told);
+                    let due = client.notices.next_deadline();
+                    self.notify_at(due);
+                }
+            }
+            ServerInput::Flushed(flush) => self.flushed(flush, &mut actions),
+            ServerInput::Replied {
+                client,
+                number,
+                reply,
+            } => self.replied(&client, number, &reply, &mut actions),
+            ServerInput::Heard { notice, heard } => {
+                self.heard(now, &notice, &heard, &mut actions);
+            }
+            ServerInput::Unheard { notice, why } => {
+                self.unheard(now, &notice, why, &mut actions);
+            }
+            ServerInput::Looked { is_held } => {
+                let waited = self.leadership.looked(now, is_held);
+                if self.leadership.is_lost() {
+                    actions.push(ServerAction::Lost);
+                }
+                for (caller, call) in waited {
+                    self.take(now, caller, call, &mut actions);
+                }
+            }
+            ServerInput::Tick => {}
+        }
+        if now >= self.next_hello {
+            self.next_hello = now.plus(HELLO);
+            let term = self.leadership.term();
+            actions.push(ServerAction::Hello { term });
+        }
+        self.notify(now, &mut actions);
+        actions
+    }
+
+    /// Time at which [`ServerInput::Tick`] is due, if nothing comes before.
+    pub fn next_deadline(&self) -> Time {
+        self.next_hello.min(self.next_notice)
+    }
+
+    fn notify_at(&mut self, due: Time) {
+        self.next_notice = self.next_notice.min(due);
+    }
+
+    /// The session, which may be gone.
+    fn client(&mut self, of: &ClientRef) -> Option<&mut Client> {
+        let client = self.clients.get_mut(&of.name)?;
+        (client.incarnation == of.incarnation).then_some(client)
+    }
+
+    fn call(
+        &mut self,
+        now: Time,
+        caller: CallerId,
+        subject: String,
+        call: Call,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        let refused = if call.plan == self.digest {
+            let admitted = admit(&call, &subject, &self.plan);
+            admitted.err().map(|why| refuse(&call, &subject, &why))
+        } else {
+            Some(Answer::OtherPlan)
+        };
+        if let Some(answer) = refused {
+            actions.push(ServerAction::Answer { caller, answer });
+            return;
+        }
+        match self.leadership.doubt(now, caller, call) {
+            Doubt::None(call) => self.take(now, caller, call, actions),
+            Doubt::Waits { look: true } => actions.push(ServerAction::LookAtLease),
+            Doubt::Waits { look: false } | Doubt::Lost => {}
+        }
+    }
+
+    /// Takes a call that is admitted, as the leader.
+    fn take(&mut self, now: Time, caller: CallerId, call: Call, actions: &mut Vec<ServerAction>) {
+        let query = match &call.what {
+            What::SourceNext(source) => Some(Query::SourceNext(source.clone())),
+            What::Status => Some(Query::Status),
+            What::Events { .. } | What::Ask { .. } => None,
+        };
+        if let Some(query) = query {
+            actions.push(ServerAction::Query { caller, query });
+            return;
+        }
+        let name = call.client;
+        self.meet(now, &name, call.session, actions);
+        let client = self.clients.get_mut(&name);
+        let Some(client) = client.filter(|client| client.takes(call.session)) else {
+            return;
+        };
+        client.has_answers_before(call.open_from);
+        let is_late = match &call.what {
+            What::Events { number, .. } => matches!(client.number(*number), Number::Late),
+            What::Ask { number, .. } => client.has_answer_to(*number),
+            What::SourceNext(_) | What::Status => true,
+        };
+        if is_late {
+            return;
+        }
+        client.is_heard_of(now);
+        let due = client.notices.next_deadline();
+        match call.what {
+            What::Events { number, events } => {
+                self.events(&name, number, events, caller, actions);
+            }
+            What::Ask { number, asked } => {
+                match client.replies.ask(number, caller) {
+                    replies::Asked::New => actions.push(ServerAction::Request {
+                        client: client.refer(&name),
+                        number,
+                        asked,
+                    }),
+                    replies::Asked::Replied(reply) => actions.push(ServerAction::Answer {
+                        caller,
+                        answer: Answer::Reply(reply),
+                    }),
+                    replies::Asked::Waits => {}
+                }
+            }
+            What::SourceNext(_) | What::Status => {}
+        }
+        self.notify_at(due);
+    }
+
+    /// A call of this session came: it takes the place of another that the leader has not seen the end of.
+    fn meet(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        session: u64,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        let incarnation = self.next_incarnation;
+        let client = match self.clients.get(name) {
+            Some(client) if client.session == session || client.is_over(session) => return,
+            // A late copy, most likely. If the earlier session is over, whoever has its name says so.
+            Some(client) if session < client.session && client.is_there() => return,
+            Some(client) => client.succeeded_by(now, session, incarnation),
+            None => Client::new(now, session, incarnation),
+        };
+        self.next_incarnation += 1;
+        self.forget(name, Why::Succeeded, actions);
+        self.notify_at(client.notices.next_deadline());
+        self.clients.insert(name.clone(), client);
+        self.forget_oldest();
+    }
+
+    /// Of clients that are gone not all are remembered.
+    fn forget_oldest(&mut self) {
+        if self.clients.len() < CLIENTS_MAX {
+            return;
+        }
+        let gone = self.clients.iter().filter(|(_, client)| !client.is_there());
+        let oldest = gone.min_by_key(|(_, client)| client.incarnation);
+        if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+            self.clients.remove(&name);
+        }
+    }
+
+    fn events(
+        &mut self,
+        name: &Arc<str>,
+        number: u64,
+        events: Vec<Said>,
+        caller: CallerId,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        let Some(client) = self.clients.get_mut(name) else {
+            return;
+        };
+        match client.number(number) {
+            // Such a call is not taken.
+            Number::Late => {}
+            Number::UnderWay => client.wait(caller),
+            Number::Taken => {
+                let answer = done(client);
+                actions.push(ServerAction::Answer { caller, answer });
+            }
+            Number::New => {
+                let (mut unknown, mut sink_unknown) = (Vec::new(), false);
+                for said in events {
+                    self.said(name, said, &mut unknown, &mut sink_unknown, actions);
+                }
+                let flush = FlushId(self.next_flush);
+                self.next_flush += 1;
+                if let Some(client) = self.clients.get_mut(name) {
+                    client.take(number, unknown, sink_unknown, flush, caller);
+                    self.flushes.insert(flush, client.refer(name));
+                }
+                actions.push(ServerAction::Flush(flush));
+            }
+        }
+    }
+
+    /// Passes on one thing that a client says.
+    fn said(
+        &mut self,
+        name: &Arc<str>,
+        said: Said,
+        unknown: &mut Vec<WorkerId>,
+        sink_unknown: &mut bool,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        if let Said::AttachSink { term } = said {
+            self.attach_sink(name, term, actions);
+            return;
+        }
+        let Some(client) = self.clients.get_mut(name) else {
+            return;
+        };
+        let deed = match said {
+            Said::Join(join) => {
+                client.enlist(Kind::Worker, join.worker.clone());
+                Deed::Join(client.refer(name), join)
+            }
+            Said::HostJoin(join) => {
+                client.enlist(Kind::Host, join.host.clone());
+                Deed::HostJoin(client.refer(name), join)
+            }
+            Said::Heartbeat { worker, .. } if !client.is_enlisted(Kind::Worker, &worker) => {
+                unknown.push(worker);
+                return;
+            }
+            Said::HostBeat(host) if !client.is_enlisted(Kind::Host, &host) => {
+                unknown.push(host);
+                return;
+            }
+            Said::Leave(worker) => {
+                client.strike_off(Kind::Worker, &worker);
+                Deed::Leave(worker)
+            }
+            Said::HostLeave(host) => {
+                client.strike_off(Kind::Host, &host);
+                Deed::HostLeave(host)
+            }
+            said => {
+                *sink_unknown |= matches!(said, Said::Emitted(..)) && !client.has_sink;
+                match said.into_event() {
+                    Some(event) => Deed::Hear(event),
+                    None => return,
+                }
+            }
+        };
+        actions.push(ServerAction::Do(deed));
+    }
+
+    /// One sink at a time, and none of an earlier term than another.
+    fn attach_sink(&mut self, name: &Arc<str>, term: u64, actions: &mut Vec<ServerAction>) {
+        if self.sink_term > term {
+            return;
+        }
+        self.sink_term = term;
+        for client in self.clients.values_mut() {
+            client.has_sink = false;
+        }
+        if let Some(client) = self.clients.get_mut(name) {
+            client.has_sink = true;
+            let attach = Deed::AttachSink(client.refer(name));
+            actions.push(ServerAction::Do(attach));
+        }
+    }
+
+    fn flushed(&mut self, flush: FlushId, actions: &mut Vec<ServerAction>) {
+        let Some(of) = self.flushes.remove(&flush) else {
+            return;
+        };
+        let Some(client) = self.client(&of) else {
+            return;
+        };
+        for caller in client.flushed(flush) {
+            let answer = done(client);
+            actions.push(ServerAction::Answer { caller, answer });
+        }
+    }
+
+    fn replied(
+        &mut self,
+        of: &ClientRef,
+        number: u64,
+        reply: &Reply,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        let Some(client) = self.client(of) else {
+            return;
+        };
+        for caller in client.replies.replied(number, reply) {
+            let answer = Answer::Reply(reply.clone());
+            actions.push(ServerAction::Answer { caller, answer });
+        }
+    }
+
+    fn heard(
+        &mut self,
+        now: Time,
+        notice: &NoticeRef,
+        heard: &Heard,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        let Some(client) = self.client(&notice.client) else {
+            return;
+        };
+        if *heard == Heard::NotMe {
+            let name = &notice.client.name;
+            self.forget(name, Why::Succeeded, actions);
+            return;
+        }
+        client.notices.heard(now, notice.number);
+        let due = client.notices.next_deadline();
+        self.notify_at(due);
+        if *heard == Heard::NotFromYou && self.leadership.is_doubted(now) {
+            actions.push(ServerAction::LookAtLease);
+        }
+    }
+
+    fn unheard(
+        &mut self,
+        now: Time,
+        notice: &NoticeRef,
+        why: Unheard,
+        actions: &mut Vec<ServerAction>,
+    ) {
+        let Some(client) = self.client(&notice.client) else {
+            return;
+        };
+        let gone = client.notices.unheard(now, notice.number, notice.attempt, why);
+        let due = client.notices.next_deadline();
+        self.notify_at(due);
+        if let Some(why) = gone {
+            self.forget(&notice.client.name, Why::Given(why), actions);
+        }
+    }
+
+    /// A client is gone, and its workers and hosts with it.
+    fn forget(&mut self, name: &Arc<str>, why: Why, actions: &mut Vec<ServerAction>) {
+        let client = self.clients.get_mut(name);
+        let Some(client) = client.filter(|client| client.is_there()) else {
+            return;
+        };
+        let (is_over, why) = match why {
+            Why::Succeeded => (true, "another process has its name"),
+            Why::Given(why) => (false, why),
+        };
+        actions.push(ServerAction::Gone {
+            client: client.refer(name),
+            why,
+        });
+        for (kind, who) in client.leave(is_over) {
+            actions.push(ServerAction::Do(match kind {
+                Kind::Worker => Deed::Leave(who),
+                Kind::Host => Deed::HostLeave(who),
+            }));
+        }
+    }
+
+    /// Sends every notice that is due.
+    fn notify(&mut self, now: Time, actions: &mut Vec<ServerAction>) {
+        if now < self.next_notice {
+            return;
+        }
+        self.next_notice = Time(u64::MAX);
+        let term = self.leadership.term();
+        let mut gone = Vec::new();
+        for (name, client) in &mut self.clients {
+            if let Some(why) = client.notices.expire(now) {
+                gone.push((name.clone(), why));
+                continue;
+            }
+            let attempt = client.notices.next(now);
+            self.next_notice = self.next_notice.min(client.notices.next_deadline());
+            let Some(attempt) = attempt else {
+                continue;
+            };
+            let message = Notice {
+                term,
+                session: client.session,
+                incarnation: client.incarnation,
+                number: attempt.number,
+                tell: attempt.tell,
+            };
+            let notice = NoticeRef {
+                client: client.refer(name),
+                number: attempt.number,
+                attempt: attempt.attempt,
+            };
+            actions.push(ServerAction::Notify {
+                notice,
+                message,
+                timeout: NOTICE_TIMEOUT,
+            });
+        }
+        for (name, why) in gone {
+            self.forget(&name, Why::Given(why), actions);
+        }
+    }
+}
+
+/// The answer to the call that was taken last.
+fn done(client: &Client) -> Answer {
+    let taken = client.taken();
+    Answer::Done {
+        unknown: taken.map(|taken| taken.unknown.clone()).unwrap_or_default(),
+        sink_unknown: taken.is_some_and(|taken| taken.sink_unknown),
+    }
+}
+
+/// A refusal, in the log and for the client.
+fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
+    let client: String = call.client.chars().take(NAME_SHOWN).collect();
+    tracing::warn!(?client, subject, "a call is refused: {refused}");
+    match (&call.what, refused) {
+        // Whoever asked on somebody's behalf passes it on, and goes on.
+        (What::Ask { .. }, refused) => Answer::Reply(Reply::Invalid {
+            why: refused.to_string(),
+        }),
+        (_, Refused::NotYours(_)) => Answer::NotYours,
+        (_, Refused::Invalid(why)) => Answer::Invalid(why.clone()),
+    }
+}

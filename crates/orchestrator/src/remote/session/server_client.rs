@@ -1,0 +1,222 @@
+//! One client, as the leader knows it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::notices::Notices;
+use super::replies::{CALLERS_MAX, Replies};
+use super::server::{CallerId, ClientRef, FlushId};
+use crate::core::Time;
+use crate::id::WorkerId;
+
+/// What is behind a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Worker,
+    Host,
+}
+
+/// The last call with events that was taken.
+pub(super) struct Taken {
+    pub(super) number: u64,
+    /// Workers and hosts that it named and that are not known.
+    pub(super) unknown: Vec<WorkerId>,
+    pub(super) sink_unknown: bool,
+    /// The flush after which it is answered; none once that is done.
+    flush: Option<FlushId>,
+    /// Those who wait for the answer.
+    callers: Vec<CallerId>,
+}
+
+/// What a number says about a call with events.
+pub(super) enum Number {
+    /// The call is new.
+    New,
+    /// It is being taken; the caller waits with the others.
+    UnderWay,
+    /// It was taken: it is answered at once.
+    Taken,
+    /// It is a late copy of an earlier one, which has been answered.
+    Late,
+}
+
+/// Whether a client is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    There,
+    /// It does not answer. Should it call after all, its numbers go on.
+    Gone,
+    /// Its process has ended: another has its name.
+    Over,
+}
+
+/// Sessions of one name that are remembered, at most.
+const FORMER_MAX: usize = 16;
+
+/// A client's session with this leader.
+pub(super) struct Client {
+    pub(super) session: u64,
+    pub(super) incarnation: u64,
+    pub(super) notices: Notices,
+    pub(super) replies: Replies,
+    pub(super) has_sink: bool,
+    state: State,
+    /// Sessions before this one under the client's name, the last ones: what still comes of them is too late.
+    former: Vec<u64>,
+    taken: Option<Taken>,
+    behind: BTreeSet<(Kind, WorkerId)>,
+    /// The client has the answers to all calls before this one.
+    open_from: u64,
+}
+
+// === impl Client ===
+
+impl Client {
+    pub(super) fn new(now: Time, session: u64, incarnation: u64) -> Self {
+        Self {
+            session,
+            incarnation,
+            notices: Notices::new(now),
+            replies: Replies::default(),
+            has_sink: false,
+            state: State::There,
+            former: Vec::new(),
+            taken: None,
+            behind: BTreeSet::new(),
+            open_from: 0,
+        }
+    }
+
+    /// The session that takes this one's place.
+    pub(super) fn succeeded_by(&self, now: Time, session: u64, incarnation: u64) -> Self {
+        let mut former = self.former.clone();
+        if former.len() == FORMER_MAX {
+            former.remove(0);
+        }
+        former.push(self.session);
+        Self {
+            former,
+            ..Self::new(now, session, incarnation)
+        }
+    }
+
+    /// Whether nothing is taken from this session any more.
+    pub(super) fn is_over(&self, session: u64) -> bool {
+        self.former.contains(&session) || (self.session == session && self.has_ended())
+    }
+
+    /// Whether calls of this session are taken.
+    pub(super) fn takes(&self, session: u64) -> bool {
+        self.session == session && !self.has_ended()
+    }
+
+    /// Whether the session's process is known to have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.state == State::Over
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.state == State::There
+    }
+
+    /// A call of the session came that is no late copy.
+    pub(super) fn is_heard_of(&mut self, now: Time) {
+        if self.state == State::Gone {
+            self.state = State::There;
+            self.notices.begin(now);
+        }
+    }
+
+    /// The client is gone. Returns what was behind it.
+    pub(super) fn leave(&mut self, is_over: bool) -> BTreeSet<(Kind, WorkerId)> {
+        self.state = if is_over { State::Over } else { State::Gone };
+        self.has_sink = false;
+        self.notices.end();
+        std::mem::take(&mut self.behind)
+    }
+
+    pub(super) fn refer(&self, name: &Arc<str>) -> ClientRef {
+        ClientRef {
+            name: name.clone(),
+            incarnation: self.incarnation,
+        }
+    }
+
+    /// The client has the answers to all calls before this one.
+    pub(super) fn has_answers_before(&mut self, number: u64) {
+        if self.open_from < number {
+            self.open_from = number;
+            self.replies.forget_before(number);
+        }
+    }
+
+    /// Whether a call of this number is a late copy of one whose answer the client has.
+    pub(super) fn has_answer_to(&self, number: u64) -> bool {
+        number < self.open_from
+    }
+
+    pub(super) fn number(&self, number: u64) -> Number {
+        match &self.taken {
+            Some(taken) if taken.number == number && taken.flush.is_some() => Number::UnderWay,
+            Some(taken) if taken.number == number => Number::Taken,
+            Some(taken) if taken.number > number => Number::Late,
+            _ => Number::New,
+        }
+    }
+
+    pub(super) fn taken(&self) -> Option<&Taken> {
+        self.taken.as_ref()
+    }
+
+    /// A call's events were told to the core; its callers are answered after the flush.
+    pub(super) fn take(
+        &mut self,
+        number: u64,
+        unknown: Vec<WorkerId>,
+        sink_unknown: bool,
+        flush: FlushId,
+        caller: CallerId,
+    ) {
+        self.taken = Some(Taken {
+            number,
+            unknown,
+            sink_unknown,
+            flush: Some(flush),
+            callers: vec![caller],
+        });
+    }
+
+    /// One more caller waits for the answer to the call that is being taken.
+    pub(super) fn wait(&mut self, caller: CallerId) {
+        if let Some(taken) = &mut self.taken {
+            if taken.callers.len() == CALLERS_MAX {
+                taken.callers.remove(0);
+            }
+            taken.callers.push(caller);
+        }
+    }
+
+    /// What follows from the call is durable. Returns who waits for the answer.
+    pub(super) fn flushed(&mut self, flush: FlushId) -> Vec<CallerId> {
+        let Some(taken) = self.taken.as_mut() else {
+            return Vec::new();
+        };
+        if taken.flush != Some(flush) {
+            return Vec::new();
+        }
+        taken.flush = None;
+        std::mem::take(&mut taken.callers)
+    }
+
+    pub(super) fn enlist(&mut self, kind: Kind, who: WorkerId) {
+        self.behind.insert((kind, who));
+    }
+
+    pub(super) fn strike_off(&mut self, kind: Kind, who: &WorkerId) {
+        self.behind.remove(&(kind, who.clone()));
+    }
+
+    pub(super) fn is_enlisted(&self, kind: Kind, who: &WorkerId) -> bool {
+        self.behind.contains(&(kind, who.clone()))
+    }
+}

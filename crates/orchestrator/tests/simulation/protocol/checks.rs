@@ -1,0 +1,99 @@
+//! What the protocol promises, as an observer of both sides sees it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proofmill_orchestrator::core::{Action, Event};
+use proofmill_orchestrator::remote::session::{ClientRef, Deed};
+
+use super::roles::{mark_of_complete, mark_of_fail};
+use super::world::Protocol;
+use crate::checks::{Monitor, ensure};
+use crate::world::Checked;
+
+/// What coordinators have heard.
+#[derive(Default)]
+pub(crate) struct Witness {
+    /// Results, each by a leadership and the result's own number.
+    results: BTreeSet<(u64, u64)>,
+    requests: BTreeSet<(u64, ClientRef, u64)>,
+}
+
+// === impl Witness ===
+
+impl Witness {
+    pub(crate) fn note_assignment(&mut self, monitor: &mut Monitor, action: &Action) {
+        if let Action::Assign { worker, leases, .. } = action {
+            for lease in leases {
+                monitor.given.note(worker, lease);
+            }
+        }
+    }
+
+    /// (2) A coordinator hears a result once.
+    pub(crate) fn deed(&mut self, leadership: u64, deed: &Deed) -> Checked {
+        let mark = match deed {
+            Deed::Hear(Event::Complete(complete)) => mark_of_complete(complete),
+            Deed::Hear(Event::Fail(fail)) => mark_of_fail(fail),
+            _ => None,
+        };
+        if let Some(mark) = mark {
+            let is_first = self.results.insert((leadership, mark));
+            ensure!(is_first, "(2) a coordinator has heard result {mark} twice");
+        }
+        Ok(())
+    }
+
+    /// (2) A coordinator hears a request once.
+    pub(crate) fn request(&mut self, leadership: u64, client: &ClientRef, number: u64) -> Checked {
+        let is_first = self.requests.insert((leadership, client.clone(), number));
+        ensure!(
+            is_first,
+            "(2) a coordinator has heard request {number} of {client:?} twice"
+        );
+        Ok(())
+    }
+
+    /// (2) Results that a coordinator has answered are results that it has heard.
+    pub(crate) fn answered(&self, leadership: u64, brought: &[u64]) -> Checked {
+        for mark in brought {
+            ensure!(
+                self.results.contains(&(leadership, *mark)),
+                "(2) result {mark} was answered, and the coordinator has not heard it"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Protocol {
+    /// Everything that was accepted has come to its end.
+    pub(crate) fn check_end(&self) -> Checked {
+        self.check_sources()?;
+        let leaders = self.nodes.iter().filter_map(|node| node.leader.as_ref());
+        let Some(leader) = leaders.max_by_key(|leader| leader.term) else {
+            return Err("no coordinator leads at the end".to_owned());
+        };
+        let core = &leader.core;
+        let rest = || -> Vec<Arc<str>> {
+            let tasks = core.tasks(|_| true);
+            let lines = tasks
+                .iter()
+                .map(|view| format!("{} {:?}", view.record.id, view.phase).into());
+            lines.collect()
+        };
+        ensure!(core.is_idle(), "(liveness) not idle at the end: {:?}", rest());
+        // Late ones stay until somebody drops them.
+        let dead = core.dead_letters().filter(|dead| !dead.late).count();
+        let unsequenced = self.scene.plan.sequencer().is_none();
+        let emitted = unsequenced || self.files.next == self.scene.end;
+        ensure!(
+            core.status().live == 0 && dead == 0 && emitted,
+            "(a) {} of {} blocks came out, {dead} are dead, left are {:?}",
+            self.files.next,
+            self.scene.end,
+            rest()
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! The protocol between processes, as it runs in production, in a world of virtual time.
+//!
+//! Each seed is one history: coordinators that compete for the lead of a workflow, each with the production core,
+//! outbox and [`ServerSession`](proofmill_orchestrator::remote::session::ServerSession); dispatchers, hosts of
+//! collectors, sources, sequencers and an operator, each behind a production
+//! [`ClientSession`](proofmill_orchestrator::remote::session::ClientSession); a log that all coordinators share and
+//! that refuses whoever does not know its last record; leases that end; clocks that differ and run at different rates;
+//! and a network that loses, repeats, delays, reorders and splits, one way or both. Processes are killed, stopped and
+//! started. After a while the faults stop, and all that was accepted must come to its end.
+//!
+//! Beside the invariants of the log (the letters of the crate's first page):
+//!
+//! * (1) what is answered is durable;
+//! * (2) a coordinator hears an event or a request of a session at most once, and no answered one not at all;
+//! * (3) a coordinator that answers somebody who knows of a later term has just looked at its lease;
+//! * (4) a role takes nothing from a coordinator of an earlier term than it has heard of;
+//! * (5) a role is told each thing once, in order;
+//! * (6) the sink of an earlier term is handed nothing.
+//!
+//! `SEED=n cargo test --test simulation protocol` tells one history; `SEEDS=n` runs more of them.
+
+mod acts;
+mod checks;
+mod clock;
+mod network;
+mod nodes;
+mod processes;
+mod roles;
+mod shared_log;
+mod world;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Of, number};
+use world::Protocol;
+
+const SEEDS: u64 = 10_000;
+
+fn live(seed: u64, print: bool) -> world::Lived {
+    let _of = Of(seed);
+    let mut world = Protocol::new(seed, print);
+    match world.live() {
+        Ok(lived) => lived,
+        Err(why) => panic!("{}\nSEED={seed} ({}): {why}", world.story(), world.scene_name()),
+    }
+}
+
+#[test]
+fn the_protocol_keeps_the_invariants() {
+    if let Some(seed) = number("SEED") {
+        live(seed, true);
+        return;
+    }
+    let count = number("SEEDS").unwrap_or(SEEDS);
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    let next = AtomicU64::new(0);
+    let sums: Vec<world::Lived> = std::thread::scope(|scope| {
+        let run = || {
+            let mut sum = world::Lived::default();
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed >= count {
+                    return sum;
+                }
+                sum.add(&live(seed, false));
+            }
+        };
+        let running: Vec<_> = (0..threads.min(count)).map(|_| scope.spawn(run)).collect();
+        running
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut lived = world::Lived::default();
+    sums.iter().for_each(|sum| lived.add(sum));
+    println!("{lived:?}");
+    if count >= 1_000 {
+        lived.check_coverage();
+    }
+}
+
+/// The same seed is the same history.
+#[test]
+fn the_protocol_is_deterministic() {
+    for seed in 0..20 {
+        assert_eq!(live(seed, false), live(seed, false), "seed {seed}");
+    }
+}

@@ -1,0 +1,770 @@
+//! Coordinators: each a process that competes for the lead.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use proofmill_bus::{Op, Seq};
+use proofmill_orchestrator::coordinator::outbox::{Due, Outbox, Released};
+use proofmill_orchestrator::core::{
+    Core, CoreOptions, Event, LEASE_KEY_BYTES, RequestId, Token,
+};
+use proofmill_orchestrator::remote::session::{
+    CallerId, ClientRef, Deed, FlushId, NoticeRef, Query, ServerAction, ServerInput, ServerSession,
+    Unheard,
+};
+use proofmill_orchestrator::remote::{Answer, Notice, Told};
+
+use super::clock::Clock;
+use super::network::End;
+use super::processes::{Caller, Process};
+use super::shared_log::{Appended, LEASE_MS};
+use super::world::{Ev, NodeEv, ProcessEv, Protocol};
+use crate::actors::State;
+use crate::checks::ensure;
+use crate::rng::Rng;
+use crate::world::{Checked, HISTORY};
+
+/// A coordinator that has looked at its lease need not look again for so long, by its own clock.
+const LOOKED_FOR_MS: u64 = 300;
+
+pub(crate) struct Node {
+    pub(crate) state: State,
+    /// Of this life of the process.
+    life: u64,
+    clock: Clock,
+    pub(crate) leader: Option<Leader>,
+    asleep: VecDeque<Ev>,
+}
+
+/// A node's leadership.
+pub(crate) struct Leader {
+    /// Of this leadership; events of others are not for it.
+    pub(crate) life: u64,
+    pub(crate) term: u64,
+    pub(crate) core: Core,
+    outbox: Outbox,
+    session: ServerSession,
+    durable: Seq,
+    append_at_ms: u64,
+    answer_at_ms: u64,
+    next_caller: u64,
+    callers: BTreeMap<CallerId, Asking>,
+    /// The call that is being taken.
+    taking: Option<Caller>,
+    /// The flush that each call with events waits for, and the appends that had been begun then.
+    flush_of: BTreeMap<Caller, FlushId>,
+    flushes: BTreeMap<FlushId, BTreeSet<Token>>,
+    /// The highest term of a sink that was attached.
+    sink_term: u64,
+    next_request: u64,
+    requests: BTreeMap<RequestId, (ClientRef, u64)>,
+    workers: BTreeMap<Arc<str>, ClientRef>,
+    hosts: BTreeMap<Arc<str>, ClientRef>,
+    sink: Option<ClientRef>,
+    tick_at: Option<u64>,
+    /// Appends that have no answer yet.
+    begun: BTreeSet<Token>,
+    /// Time of the world at which the lease was last seen to be held.
+    looked_ms: Option<u64>,
+}
+
+/// Whoever waits for an answer.
+#[derive(Clone, Copy)]
+struct Asking {
+    caller: Caller,
+    /// The latest term that it knows of.
+    known_term: u64,
+    since_ms: u64,
+}
+
+// === impl Node ===
+
+impl Node {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self {
+            state: State::Down,
+            life: 0,
+            clock: Clock::new(rng),
+            leader: None,
+            asleep: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn resume(&mut self) -> VecDeque<Ev> {
+        if self.state != State::Paused {
+            return VecDeque::new();
+        }
+        self.state = State::Up;
+        std::mem::take(&mut self.asleep)
+    }
+
+    /// Whether calls on the leader's subject come to it.
+    pub(crate) fn listens(&self) -> bool {
+        self.state != State::Down && self.leader.is_some()
+    }
+}
+
+impl Protocol {
+    pub(crate) fn node_starts(&mut self, ix: usize) {
+        if self.nodes[ix].state != State::Down {
+            return;
+        }
+        let life = self.fresh();
+        let clock = Clock::new(&mut self.rng);
+        let node = &mut self.nodes[ix];
+        node.state = State::Up;
+        node.life = life;
+        node.clock = clock;
+        node.asleep.clear();
+        self.note(|| format!("coordinator {ix} starts"));
+        self.after(1, Ev::Node(ix, life, NodeEv::TryToLead));
+    }
+
+    pub(crate) fn node_dies(&mut self, ix: usize) {
+        if self.nodes[ix].state == State::Down {
+            return;
+        }
+        self.note(|| format!("coordinator {ix} dies"));
+        self.nodes[ix].state = State::Down;
+        self.nodes[ix].leader = None;
+        let delay = self.rng.within(1, 4_000);
+        self.after(delay, Ev::NodeUp(ix));
+    }
+
+    pub(crate) fn node_pauses(&mut self, ix: usize) {
+        if self.nodes[ix].state == State::Up {
+            self.note(|| format!("coordinator {ix} is stopped"));
+            self.nodes[ix].state = State::Paused;
+            let delay = self.rng.within(100, 9_000);
+            self.after(delay, Ev::NodeResumes(ix));
+        }
+    }
+
+    pub(crate) fn node_event(&mut self, ix: usize, life: u64, ev: NodeEv) -> Checked {
+        let node = &mut self.nodes[ix];
+        let leadership = node.leader.as_ref().map(|leader| leader.life);
+        if node.state == State::Down || (life != node.life && Some(life) != leadership) {
+            return Ok(());
+        }
+        if node.state == State::Paused {
+            node.asleep.push_back(Ev::Node(ix, life, ev));
+            return Ok(());
+        }
+        let input = match ev {
+            NodeEv::TryToLead => {
+                self.try_to_lead(ix, life);
+                return Ok(());
+            }
+            NodeEv::Leads { term } => return self.leads(ix, term),
+            NodeEv::Renew => {
+                self.renew(ix, life);
+                return Ok(());
+            }
+            NodeEv::Renewed(true) => return Ok(()),
+            NodeEv::Renewed(false) => {
+                self.stops_leading(ix, "its lease is lost");
+                return Ok(());
+            }
+            NodeEv::Appended(token, answer) => return self.appended(ix, token, answer),
+            NodeEv::Looked(is_held) => {
+                let now_ms = self.now_ms;
+                if let Some(leader) = &mut self.nodes[ix].leader {
+                    leader.looked_ms = (is_held == Some(true)).then_some(now_ms);
+                }
+                ServerInput::Looked { is_held }
+            }
+            NodeEv::Call {
+                from,
+                subject,
+                call,
+            } => {
+                let Some(leader) = &mut self.nodes[ix].leader else {
+                    return Ok(());
+                };
+                let caller = CallerId(leader.next_caller);
+                leader.next_caller += 1;
+                let asking = Asking {
+                    caller: from,
+                    known_term: call.term,
+                    since_ms: self.now_ms,
+                };
+                leader.callers.insert(caller, asking);
+                ServerInput::Call {
+                    caller,
+                    subject,
+                    call,
+                }
+            }
+            NodeEv::Heard(notice, heard) => ServerInput::Heard { notice, heard },
+            NodeEv::Unheard(notice, why) => ServerInput::Unheard { notice, why },
+            NodeEv::Tick => {
+                let time = self.nodes[ix].clock.now(self.now_ms);
+                let Some(leader) = &mut self.nodes[ix].leader else {
+                    return Ok(());
+                };
+                leader.tick_at = None;
+                if leader.core.next_deadline().is_some_and(|due| due <= time.mono) {
+                    return self.tell_core(ix, Event::Tick);
+                }
+                ServerInput::Tick
+            }
+        };
+        self.serve(ix, VecDeque::from([input]))
+    }
+
+    fn try_to_lead(&mut self, ix: usize, life: u64) {
+        let delay = self.rng.within(50, 200);
+        self.after(delay, Ev::Node(ix, life, NodeEv::TryToLead));
+        if self.nodes[ix].leader.is_some() {
+            return;
+        }
+        let end = End::Node(ix);
+        let Some(delay) = self.network.store_delay(&mut self.rng, end, self.calm) else {
+            return;
+        };
+        if let Some(term) = self.lead.take(life, self.now_ms) {
+            self.after(delay, Ev::Node(ix, life, NodeEv::Leads { term }));
+        }
+    }
+
+    fn renew(&mut self, ix: usize, life: u64) {
+        self.after(LEASE_MS / 4, Ev::Node(ix, life, NodeEv::Renew));
+        let end = End::Node(ix);
+        let delay = self.network.store_delay(&mut self.rng, end, self.calm);
+        // While the store does not answer, nobody else can take it.
+        if let Some(delay) = delay {
+            let is_held = self.lead.renew(self.nodes[ix].life, self.now_ms);
+            self.after(delay, Ev::Node(ix, life, NodeEv::Renewed(is_held)));
+        }
+    }
+
+    fn leads(&mut self, ix: usize, term: u64) -> Checked {
+        if self.nodes[ix].leader.is_some() {
+            return Ok(());
+        }
+        let life = self.fresh();
+        self.note(|| format!("coordinator {ix} leads, term {term}"));
+        self.lived.leaderships += 1;
+        let others = self.nodes.iter().filter(|node| node.leader.is_some());
+        self.lived.splits += others.count() as u64;
+        let options = CoreOptions {
+            adopt_grace: Duration::from_millis(self.rng.within(0, 1_500)),
+            fresh_lease_key: [1; LEASE_KEY_BYTES],
+            history: HISTORY,
+            ..CoreOptions::default()
+        };
+        let mut core = Core::new(self.scene.plan.clone(), options);
+        for (seq, key, value) in self.log.open(life)? {
+            let replayed = core.replay(&key, &value, seq);
+            replayed.map_err(|error| error.to_string())?;
+        }
+        let node = &mut self.nodes[ix];
+        let actions = core.start(node.clock.now(self.now_ms));
+        node.leader = Some(Leader {
+            life,
+            term,
+            core,
+            outbox: Outbox::new(self.log.last()),
+            session: ServerSession::new(self.scene.plan.clone(), term),
+            durable: self.log.last(),
+            append_at_ms: 0,
+            answer_at_ms: 0,
+            next_caller: 0,
+            callers: BTreeMap::new(),
+            taking: None,
+            flush_of: BTreeMap::new(),
+            sink_term: 0,
+            next_request: 0,
+            requests: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            sink: None,
+            tick_at: None,
+            begun: BTreeSet::new(),
+            flushes: BTreeMap::new(),
+            looked_ms: None,
+        });
+        self.after(LEASE_MS / 4, Ev::Node(ix, life, NodeEv::Renew));
+        let mut inputs = VecDeque::from([ServerInput::Tick]);
+        self.core_acts(ix, actions, &mut inputs)?;
+        self.serve(ix, inputs)
+    }
+
+    pub(crate) fn stops_leading(&mut self, ix: usize, why: &str) {
+        let node = &mut self.nodes[ix];
+        let Some(leader) = node.leader.take() else {
+            return;
+        };
+        let life = node.life;
+        self.note(|| format!("coordinator {ix} leads no more, term {}: {why}", leader.term));
+        if !self.network.is_cut(End::Node(ix), End::Store) {
+            self.lead.give_back(life, self.now_ms);
+        }
+    }
+
+    fn tell_core(&mut self, ix: usize, event: Event) -> Checked {
+        let mut inputs = VecDeque::new();
+        self.core_hears(ix, event, &mut inputs)?;
+        self.serve(ix, inputs)
+    }
+
+    fn core_hears(
+        &mut self,
+        ix: usize,
+        event: Event,
+        inputs: &mut VecDeque<ServerInput>,
+    ) -> Checked {
+        let node = &mut self.nodes[ix];
+        let now = node.clock.now(self.now_ms);
+        let Some(leader) = &mut node.leader else {
+            return Ok(());
+        };
+        self.monitor.hears(&event, self.now_ms);
+        let actions = leader.core.handle(now, event);
+        self.core_acts(ix, actions, inputs)
+    }
+
+    fn core_acts(
+        &mut self,
+        ix: usize,
+        actions: Vec<proofmill_orchestrator::core::Action>,
+        inputs: &mut VecDeque<ServerInput>,
+    ) -> Checked {
+        for action in actions {
+            self.witness.note_assignment(&mut self.monitor, &action);
+            let Some(leader) = &mut self.nodes[ix].leader else {
+                return Ok(());
+            };
+            let Some(due) = leader.outbox.take(action) else {
+                continue;
+            };
+            match due {
+                Due::Append { token, ops } => self.append(ix, token, ops),
+                Due::Worker(worker, message) => {
+                    let client = leader.workers.get(&worker).cloned();
+                    inputs.extend(client.map(|client| ServerInput::Tell {
+                        client,
+                        told: Told::Worker(worker, message),
+                    }));
+                }
+                Due::Host(host, message) => {
+                    let client = leader.hosts.get(&host).cloned();
+                    inputs.extend(client.map(|client| ServerInput::Tell {
+                        client,
+                        told: Told::Host(host, message),
+                    }));
+                }
+                Due::Defect(why) => return Err(format!("(g) {why}")),
+                Due::Late(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, ix: usize, token: Token, ops: Vec<Op>) {
+        let (now_ms, calm) = (self.now_ms, self.calm);
+        let delay = self.network.store_delay(&mut self.rng, End::Node(ix), calm);
+        let Some(leader) = &mut self.nodes[ix].leader else {
+            return;
+        };
+        leader.begun.insert(token);
+        let leadership = leader.life;
+        match delay {
+            Some(delay) => {
+                leader.append_at_ms = leader.append_at_ms.max(now_ms + delay);
+                let wait = leader.append_at_ms - now_ms;
+                self.after(
+                    wait,
+                    Ev::Append {
+                        node: ix,
+                        leadership,
+                        token,
+                        ops,
+                    },
+                );
+            }
+            None => {
+                let failed = NodeEv::Appended(token, Appended::Failed);
+                self.after(5_000, Ev::Node(ix, leadership, failed));
+            }
+        }
+    }
+
+    /// At the log.
+    pub(crate) fn append_arrives(
+        &mut self,
+        ix: usize,
+        leadership: u64,
+        token: Token,
+        ops: Vec<Op>,
+    ) -> Checked {
+        let mut answer = self.log.append(leadership, ops.clone());
+        if let Appended::At(seq) = &answer {
+            let seq = seq.0;
+            self.note(|| format!("log {seq} by coordinator {ix}: {ops:?}"));
+            self.monitor.durable(&self.scene, &ops)?;
+        }
+        let node = End::Node(ix);
+        let delay = self.network.store_delay(&mut self.rng, node, self.calm);
+        if delay.is_none() || (!self.calm && self.rng.per_mille(2)) {
+            answer = Appended::Failed;
+        }
+        let now_ms = self.now_ms;
+        let current = self.nodes[ix].leader.as_mut();
+        let Some(leader) = current.filter(|leader| leader.life == leadership) else {
+            return Ok(());
+        };
+        let at_ms = now_ms + delay.unwrap_or(5_000);
+        leader.answer_at_ms = leader.answer_at_ms.max(at_ms);
+        let wait = leader.answer_at_ms - now_ms;
+        self.after(
+            wait,
+            Ev::Node(ix, leadership, NodeEv::Appended(token, answer)),
+        );
+        Ok(())
+    }
+
+    fn appended(&mut self, ix: usize, token: Token, answer: Appended) -> Checked {
+        let Some(leader) = &mut self.nodes[ix].leader else {
+            return Ok(());
+        };
+        let event = match answer {
+            Appended::At(seq) => {
+                leader.durable = leader.durable.max(seq);
+                leader.outbox.accepted(token, seq);
+                Event::Accepted { token, seq }
+            }
+            Appended::Conflict(key) => {
+                leader.outbox.refused(token);
+                Event::Conflicted { token, key }
+            }
+            Appended::Failed => {
+                self.lived.log_failures += 1;
+                self.stops_leading(ix, "the log refuses it");
+                return Ok(());
+            }
+        };
+        leader.begun.remove(&token);
+        for flush in leader.flushes.values_mut() {
+            flush.remove(&token);
+        }
+        self.tell_core(ix, event)
+    }
+
+    /// Works inputs off, and lets out what is durable.
+    fn serve(&mut self, ix: usize, mut inputs: VecDeque<ServerInput>) -> Checked {
+        loop {
+            while let Some(input) = inputs.pop_front() {
+                let node = &mut self.nodes[ix];
+                let time = node.clock.time(self.now_ms);
+                let Some(leader) = &mut node.leader else {
+                    return Ok(());
+                };
+                leader.taking = match &input {
+                    ServerInput::Call { caller, .. } => {
+                        leader.callers.get(caller).map(|asking| asking.caller)
+                    }
+                    _ => None,
+                };
+                let actions = leader.session.handle(time, input);
+                self.server_acts(ix, actions, &mut inputs)?;
+            }
+            let Some(leader) = &mut self.nodes[ix].leader else {
+                return Ok(());
+            };
+            let released = leader.outbox.release(leader.durable);
+            if released.is_empty() {
+                break;
+            }
+            for released in released {
+                inputs.extend(leader.let_out(released));
+            }
+        }
+        self.node_ticks(ix);
+        Ok(())
+    }
+
+    fn server_acts(
+        &mut self,
+        ix: usize,
+        actions: Vec<ServerAction>,
+        inputs: &mut VecDeque<ServerInput>,
+    ) -> Checked {
+        for action in actions {
+            let Some(leader) = &mut self.nodes[ix].leader else {
+                return Ok(());
+            };
+            match action {
+                ServerAction::Hello { term } => self.greet(ix, term),
+                ServerAction::Do(deed) => {
+                    self.witness.deed(leader.life, &deed)?;
+                    if let Deed::AttachSink(ClientRef { name, .. }) = &deed {
+                        let all = &self.processes;
+                        let of = leader.taking.map(|taking| (&all[taking.process], taking.life));
+                        let of = of.filter(|(of, life)| of.life == *life).map(|(of, _)| of);
+                        leader.check_sink(of)?;
+                        let name = name.clone();
+                        self.note(|| format!("coordinator {ix}: the sink is {name}"));
+                    }
+                    let Some(leader) = &mut self.nodes[ix].leader else {
+                        return Ok(());
+                    };
+                    if let Some(event) = leader.does(deed) {
+                        self.core_hears(ix, event, inputs)?;
+                    }
+                }
+                ServerAction::Flush(flush) => {
+                    leader.outbox.flush(flush.0);
+                    leader.flushes.insert(flush, leader.begun.clone());
+                    if let Some(taking) = leader.taking {
+                        leader.flush_of.insert(taking.of_any_attempt(), flush);
+                    }
+                }
+                ServerAction::Request {
+                    client,
+                    number,
+                    asked,
+                } => {
+                    self.witness.request(leader.life, &client, number)?;
+                    let name = client.name.clone();
+                    self.note(|| format!("coordinator {ix} is asked {number} by {name}"));
+                    let Some(leader) = &mut self.nodes[ix].leader else {
+                        return Ok(());
+                    };
+                    let request = RequestId(leader.next_request);
+                    leader.next_request += 1;
+                    leader.requests.insert(request, (client, number));
+                    self.core_hears(ix, asked.into_event(request), inputs)?;
+                }
+                ServerAction::Query { caller, query } => {
+                    let answer = match query {
+                        Query::SourceNext(source) => {
+                            Answer::SourceNext(leader.core.source_next(&source))
+                        }
+                        Query::Status => Answer::Status(Box::new(leader.core.status())),
+                    };
+                    self.answer(ix, caller, &answer)?;
+                }
+                ServerAction::Answer { caller, answer } => self.answer(ix, caller, &answer)?,
+                ServerAction::Notify {
+                    notice, message, ..
+                } => self.notify(ix, &notice, &message),
+                ServerAction::LookAtLease => {
+                    self.lived.looks += 1;
+                    self.look_at_lease(ix);
+                }
+                ServerAction::Lost => self.stops_leading(ix, "another has its lease"),
+                ServerAction::Gone { client, why } => {
+                    leader.forget(&client);
+                    self.lived.clients_gone += 1;
+                    self.note(|| format!("coordinator {ix}: {} is gone: {why}", client.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn greet(&mut self, ix: usize, term: u64) {
+        for process in 0..self.processes.len() {
+            let life = self.processes[process].life;
+            self.send(End::Node(ix), End::Process(process), || {
+                Ev::Process(process, life, ProcessEv::Hello { term })
+            });
+        }
+    }
+
+    fn look_at_lease(&mut self, ix: usize) {
+        let node = End::Node(ix);
+        let delay = self.network.store_delay(&mut self.rng, node, self.calm);
+        let Some(leader) = &self.nodes[ix].leader else {
+            return;
+        };
+        let leadership = leader.life;
+        let is_held = self.lead.is_held(self.nodes[ix].life, self.now_ms);
+        let is_held = delay.is_some().then_some(is_held);
+        let wait = delay.unwrap_or(2_000);
+        self.after(wait, Ev::Node(ix, leadership, NodeEv::Looked(is_held)));
+    }
+
+    fn answer(&mut self, ix: usize, caller: CallerId, answer: &Answer) -> Checked {
+        let Some(leader) = &mut self.nodes[ix].leader else {
+            return Ok(());
+        };
+        let Some(asking) = leader.callers.remove(&caller) else {
+            return Err(format!("coordinator {ix} answers {caller:?} twice"));
+        };
+        leader.check_answer(&asking, answer)?;
+        let to = asking.caller;
+        let life = leader.life;
+        self.send(End::Node(ix), End::Process(to.process), || {
+            let answer = ProcessEv::Answer {
+                call: to.call,
+                attempt: to.attempt,
+                answer: answer.clone(),
+                by: life,
+            };
+            Ev::Process(to.process, to.life, answer)
+        });
+        Ok(())
+    }
+
+    fn notify(&mut self, ix: usize, of: &NoticeRef, notice: &Notice) {
+        self.lived.notices_again += u64::from(of.attempt > 1);
+        let Some(leader) = &self.nodes[ix].leader else {
+            return;
+        };
+        let leadership = leader.life;
+        let all = self.processes.iter();
+        let listener = all
+            .enumerate()
+            .find(|(_, process)| process.state != State::Down && process.name == of.client.name)
+            .map(|(number, process)| (number, process.life));
+        let Some((process, life)) = listener else {
+            let why = Unheard::NobodyListens {
+                connected_for: Duration::from_secs(10),
+            };
+            let delay = self.rng.within(1, 5);
+            let unheard = NodeEv::Unheard(of.clone(), why);
+            self.after(delay, Ev::Node(ix, leadership, unheard));
+            return;
+        };
+        self.send(End::Node(ix), End::Process(process), || {
+            let notice = ProcessEv::Notice {
+                node: ix,
+                leadership,
+                of: of.clone(),
+                notice: notice.clone(),
+            };
+            Ev::Process(process, life, notice)
+        });
+    }
+
+    fn node_ticks(&mut self, ix: usize) {
+        let now_ms = self.now_ms;
+        let node = &mut self.nodes[ix];
+        let clock = node.clock;
+        let Some(leader) = &mut node.leader else {
+            return;
+        };
+        let of_session = leader.session.next_deadline();
+        let of_core = leader.core.next_deadline().unwrap_or(of_session);
+        let due = of_core.min(of_session);
+        let at = clock.world_ms(due).max(now_ms);
+        if leader.tick_at.is_none_or(|tick| at < tick) {
+            leader.tick_at = Some(at);
+            let life = leader.life;
+            self.after(at - now_ms, Ev::Node(ix, life, NodeEv::Tick));
+        }
+    }
+}
+
+// === impl Leader ===
+
+impl Leader {
+    /// What the core hears of a deed, if it does.
+    fn does(&mut self, deed: Deed) -> Option<Event> {
+        Some(match deed {
+            Deed::Join(client, join) => {
+                self.workers.insert(join.worker.clone(), client);
+                Event::Join(join)
+            }
+            Deed::HostJoin(client, join) => {
+                self.hosts.insert(join.host.clone(), client);
+                Event::HostJoin(join)
+            }
+            Deed::AttachSink(client) => {
+                self.sink = Some(client);
+                self.outbox.attach_sink();
+                return None;
+            }
+            Deed::Leave(worker) => {
+                self.workers.remove(&worker);
+                Event::Leave { worker }
+            }
+            Deed::HostLeave(host) => {
+                self.hosts.remove(&host);
+                Event::HostLeave { host }
+            }
+            Deed::Hear(event) => {
+                if let Event::Emitted { task, .. } = &event {
+                    self.outbox.confirmed(task);
+                }
+                event
+            }
+        })
+    }
+
+    /// What the clients' sessions hear of something that may be let out.
+    fn let_out(&mut self, released: Released) -> Option<ServerInput> {
+        match released {
+            Released::Reply(request, reply) => {
+                let (client, number) = self.requests.remove(&request)?;
+                Some(ServerInput::Replied {
+                    client,
+                    number,
+                    reply,
+                })
+            }
+            Released::Flushed(number) => Some(ServerInput::Flushed(FlushId(number))),
+            Released::Worker(worker, message) => {
+                let client = self.workers.get(&worker)?.clone();
+                let told = Told::Worker(worker, message);
+                Some(ServerInput::Tell { client, told })
+            }
+            Released::Emit(task) => {
+                let client = self.sink.clone()?;
+                let told = Told::Emit(task);
+                Some(ServerInput::Tell { client, told })
+            }
+            Released::Settled(_) => None,
+        }
+    }
+
+    /// A client is gone: nothing more goes to it.
+    fn forget(&mut self, client: &ClientRef) {
+        self.workers.retain(|_, of| of != client);
+        self.hosts.retain(|_, of| of != client);
+        if self.sink.as_ref() == Some(client) {
+            self.sink = None;
+            self.outbox.detach_sink();
+        }
+    }
+
+    /// What an answer promises.
+    fn check_answer(&self, asking: &Asking, answer: &Answer) -> Checked {
+        let to = asking.caller;
+        if asking.known_term > self.term {
+            let looked = self.looked_ms.is_some_and(|at| at + LOOKED_FOR_MS >= asking.since_ms);
+            ensure!(
+                looked,
+                "(3) {to:?} knows of term {}, and is answered under {}",
+                asking.known_term,
+                self.term
+            );
+        }
+        // What waits until the lease is looked at is not taken when it comes.
+        let is_doubted = asking.known_term > self.term;
+        if let (Answer::Done { .. }, false) = (answer, is_doubted) {
+            let flush = self.flush_of.get(&to.of_any_attempt());
+            let open = flush.and_then(|flush| self.flushes.get(flush));
+            let durable = open.is_some_and(BTreeSet::is_empty);
+            ensure!(durable, "(1) {to:?} was answered before it was durable: {open:?}");
+        }
+        Ok(())
+    }
+
+    /// (6) No sink takes the place of one of a later term.
+    fn check_sink(&mut self, of: Option<&Process>) -> Checked {
+        let Some(term) = of.and_then(Process::sink_term) else {
+            return Ok(());
+        };
+        ensure!(
+            term >= self.sink_term,
+            "(6) a sink of term {term} takes the place of one of {}",
+            self.sink_term
+        );
+        self.sink_term = term;
+        Ok(())
+    }
+}
