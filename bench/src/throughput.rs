@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use proofmill_orchestrator::core::{Reply, Routing};
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::core::Routing;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;

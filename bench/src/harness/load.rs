@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
+use proofmill_orchestrator::conversation::Submit;
+use proofmill_orchestrator::coordinator::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -21,7 +22,7 @@ impl Load {
     pub(crate) fn start(
         handle: Handle,
         rate: f64,
-        messages: impl Fn(u64) -> Vec<SubmitRequest> + Send + 'static,
+        messages: impl Fn(u64) -> Vec<Submit> + Send + 'static,
     ) -> Self {
         let (end, mut ended) = watch::channel(false);
         let submitting = tokio::spawn(async move {

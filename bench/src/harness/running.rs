@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use proofmill_bus::{BlobStore, Connection};
-use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
-use proofmill_orchestrator::core::{Edition, HostStatus, Routing, Settled};
+use proofmill_orchestrator::conversation::{Edition, Submit};
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::{HostStatus, Routing, Settled};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::mill::{Mill, Options, Registry, Summary};
@@ -243,8 +244,8 @@ impl Running {
 }
 
 /// A message of one block with a JSON payload, from a producer of the experiment.
-pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -> SubmitRequest {
-    SubmitRequest {
+pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -> Submit {
+    Submit {
         producer: "bench".into(),
         queue,
         message: Message {

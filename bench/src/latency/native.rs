@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_orchestrator::core::{Reply, Timing};
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::core::Timing;
 use tokio::time::{sleep_until, timeout};
 
 use super::bare;

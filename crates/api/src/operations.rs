@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proofmill_bus::BlobStore;
+use proofmill_orchestrator::conversation::{Edition, Reply};
 use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle};
-use proofmill_orchestrator::core::{Core, Edition, Reply, Status, TaskPhase};
+use proofmill_orchestrator::core::{Core, Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::payload::Encoding;

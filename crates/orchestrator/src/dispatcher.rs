@@ -19,8 +19,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use self::pause::{Machine, Pause};
 
-use crate::coordinator::{CoordinatorGone, Handle, ToWorker};
-use crate::core::{Complete, Fail, Join, Lease, LeaseRef, Output};
+use crate::conversation::{Complete, Fail, Join, Lease, LeaseRef, Output, WorkerCommand};
+use crate::coordinator::{CoordinatorGone, Handle};
 use crate::executor::{Cancel, Execution, Executor, MachineFailure, Product, Resolved, Unfinished};
 use crate::id::WorkerId;
 use crate::message::grouping;
@@ -133,12 +133,12 @@ impl Dispatcher {
                 }
                 tokio::select! {
                     message = inbox.recv() => match message {
-                        Some(ToWorker::Assign(leases)) if draining || self.pause.is_on() => {
+                        Some(WorkerCommand::Assign(leases)) if draining || self.pause.is_on() => {
                             self.hand_back(leases).await?;
                         }
-                        Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
-                        Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
-                        Some(ToWorker::Unknown) => {
+                        Some(WorkerCommand::Assign(leases)) => self.begin(leases, &mut finished),
+                        Some(WorkerCommand::Cancel(lease)) => self.cancel(&lease),
+                        Some(WorkerCommand::Unknown) => {
                             self.join(to_worker.clone()).await?;
                             // Whoever leads now learns at once what is running here.
                             heartbeat.reset_immediately();
@@ -166,7 +166,7 @@ impl Dispatcher {
 
     async fn join(
         &self,
-        to_worker: mpsc::UnboundedSender<ToWorker>,
+        to_worker: mpsc::UnboundedSender<WorkerCommand>,
     ) -> Result<(), CoordinatorGone> {
         let join = Join {
             worker: self.options.name.clone(),

@@ -6,6 +6,7 @@
 
 pub mod cluster;
 pub mod collector;
+pub mod conversation;
 pub mod coordinator;
 pub mod core;
 pub mod dispatcher;

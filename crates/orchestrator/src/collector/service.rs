@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::{Host, ToHost};
+use super::Host;
+use crate::conversation::HostCommand;
 use crate::coordinator::Handle;
 use crate::id::fresh_number;
 use crate::shutdown::{Level, Shutdown};
@@ -25,7 +26,7 @@ pub fn run(mut host: Host, handle: Handle, mut shutdown: Shutdown) -> BoxFuture<
         let _ = async {
             let (sender, mut told) = mpsc::unbounded_channel();
             handle.host_join(host.join(fresh_number()), sender).await?;
-            let mut turn: Vec<ToHost> = Vec::with_capacity(TURN);
+            let mut turn: Vec<HostCommand> = Vec::with_capacity(TURN);
             loop {
                 tokio::select! {
                     count = told.recv_many(&mut turn, TURN) => {

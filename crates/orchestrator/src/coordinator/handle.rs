@@ -3,91 +3,38 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::collector::{HostJoin, ToHost, Verdicts};
-use crate::core::{
-    Complete, Core, Edition, Event, Fail, Join, Lease, LeaseRef, Reply, RequestId, Rewind, Settled,
-    Status, Submit, Target,
+use crate::conversation::{
+    Complete, Fail, HostCommand, HostEvent, HostJoin, Join, LeaseRef, Reply, Request, Rewind,
+    RoleEvent, SinkCommand, SinkEvent, Submit, Target, Verdicts, WorkerCommand, WorkerEvent,
 };
+use crate::core::{Core, Settled, Status};
 use crate::id::{TaskId, WorkerId};
-use crate::message::Message;
 use crate::plan::{Plan, QueueIx};
-use crate::record::TaskRecord;
 
 /// The coordinator has stopped; what was asked of it may not have happened.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the coordinator has stopped")]
 pub struct CoordinatorGone;
 
-/// What the coordinator tells a worker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum ToWorker {
-    /// Run these, as one assignment.
-    Assign(Vec<Lease>),
-    /// Stop working on this; its result is not wanted.
-    Cancel(LeaseRef),
-    /// The coordinator does not know this worker: join again.
-    Unknown,
-}
-
-/// A message whose turn it is to leave in chain order.
-#[derive(Clone, Debug)]
-pub struct Emission {
-    /// What goes out.
-    pub task: Arc<TaskRecord>,
-}
-
-/// A message for a queue.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SubmitRequest {
-    /// Who brings it.
-    pub producer: Arc<str>,
-    /// The queue.
-    pub queue: QueueIx,
-    /// The message.
-    pub message: Message,
-    /// See [`crate::core::Submit::edition`].
-    pub edition: Edition,
-    /// For a source: see [`crate::core::Submit::source_next`].
-    pub source_next: Option<u64>,
-}
-
-/// What the core answers with a [`Reply`], from whichever process it is asked.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Asked {
-    /// See [`Event::Submit`].
-    Submit(SubmitRequest),
-    /// See [`Event::RetryDead`].
-    RetryDead(TaskId),
-    /// See [`Event::DropDead`].
-    DropDead(TaskId),
-    /// See [`Event::Cancel`].
-    Cancel(Target),
-    /// See [`Rewind`].
-    Rewind {
-        /// The source.
-        source: Arc<str>,
-        /// The queues that it writes.
-        queues: Vec<QueueIx>,
-        /// The first block that has changed.
-        from: u64,
-    },
+/// Way back from the coordinator to one of those that it tells something.
+pub(crate) enum Attachment {
+    Worker(WorkerId, mpsc::UnboundedSender<WorkerCommand>),
+    Host(WorkerId, mpsc::UnboundedSender<HostCommand>),
+    /// Takes the place of an earlier one.
+    Sink(mpsc::UnboundedSender<SinkCommand>),
 }
 
 pub(crate) enum Command {
-    Ask(Asked, oneshot::Sender<Reply>),
-    Join(Join, mpsc::UnboundedSender<ToWorker>),
-    Worker(Event),
-    Leave(WorkerId),
-    HostJoin(HostJoin, mpsc::UnboundedSender<ToHost>),
-    HostLeave(WorkerId),
+    Request(Request, oneshot::Sender<Reply>),
+    Attach(Attachment),
+    /// Something that happened. A worker or host that joins has been attached before.
+    Event(RoleEvent),
     Inspect(Box<dyn FnOnce(&Core) + Send>),
     SourceNext(Arc<str>, oneshot::Sender<Option<u64>>),
     Status(oneshot::Sender<Status>),
     Flush(oneshot::Sender<()>),
-    AttachSink(mpsc::UnboundedSender<Emission>),
     Observe(mpsc::UnboundedSender<Settled>),
     When(Condition, oneshot::Sender<()>),
     Drain,
@@ -143,18 +90,18 @@ impl Handle {
 
     /// Brings a message. Returns once it is durable, or there is nothing to record; waits while
     /// the queue is full (Q_max).
-    pub async fn submit(&self, request: SubmitRequest) -> Result<Reply, CoordinatorGone> {
-        self.request(Asked::Submit(request)).await
+    pub async fn submit(&self, request: Submit) -> Result<Reply, CoordinatorGone> {
+        self.request(Request::Submit(request)).await
     }
 
     /// As [`Handle::submit`], but returns as soon as the request is in the coordinator's hands;
     /// requests of one caller are taken in order.
     pub async fn submit_later(
         &self,
-        request: SubmitRequest,
+        request: Submit,
     ) -> Result<oneshot::Receiver<Reply>, CoordinatorGone> {
         let (sender, receiver) = oneshot::channel();
-        let command = Command::Ask(Asked::Submit(request), sender);
+        let command = Command::Request(Request::Submit(request), sender);
         self.send(command).await?;
         Ok(receiver)
     }
@@ -163,24 +110,26 @@ impl Handle {
     pub async fn join(
         &self,
         join: Join,
-        to_worker: mpsc::UnboundedSender<ToWorker>,
+        to_worker: mpsc::UnboundedSender<WorkerCommand>,
     ) -> Result<(), CoordinatorGone> {
-        self.send(Command::Join(join, to_worker)).await
+        let attachment = Attachment::Worker(join.worker.clone(), to_worker);
+        self.send(Command::Attach(attachment)).await?;
+        self.hear(WorkerEvent::Join(join)).await
     }
 
-    /// Something happened at a worker, a host or the sink that has the way back to it already.
-    pub(crate) async fn hear(&self, event: Event) -> Result<(), CoordinatorGone> {
-        self.send(Command::Worker(event)).await
+    /// Something happened at a worker, a host or the sink.
+    pub(crate) async fn hear(&self, event: impl Into<RoleEvent>) -> Result<(), CoordinatorGone> {
+        self.send(Command::Event(event.into())).await
     }
 
     /// The worker takes nothing new.
     pub async fn retire(&self, worker: WorkerId) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Retire { worker }).await
+        self.hear(WorkerEvent::Retire { worker }).await
     }
 
     /// The worker is gone.
     pub async fn leave(&self, worker: WorkerId) -> Result<(), CoordinatorGone> {
-        self.send(Command::Leave(worker)).await
+        self.hear(WorkerEvent::Leave { worker }).await
     }
 
     /// The worker is alive, and working on these; `retired` says that it takes nothing new, `paused`
@@ -192,7 +141,7 @@ impl Handle {
         retired: bool,
         paused: Option<String>,
     ) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Heartbeat {
+        self.hear(WorkerEvent::Heartbeat {
             worker,
             running,
             retired,
@@ -203,55 +152,57 @@ impl Handle {
 
     /// A result.
     pub async fn complete(&self, complete: Complete) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Complete(complete)).await
+        self.hear(WorkerEvent::Complete(complete)).await
     }
 
     /// A failed attempt.
     pub async fn fail(&self, fail: Fail) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Fail(fail)).await
+        self.hear(WorkerEvent::Fail(fail)).await
     }
 
     /// A task handed back untried.
     pub async fn release(&self, worker: WorkerId, lease: LeaseRef) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Release { worker, lease }).await
+        self.hear(WorkerEvent::Release { worker, lease }).await
     }
 
     /// Offers to keep partitions of collectors; the coordinator talks to the host through `to_host`.
     pub async fn host_join(
         &self,
         join: HostJoin,
-        to_host: mpsc::UnboundedSender<ToHost>,
+        to_host: mpsc::UnboundedSender<HostCommand>,
     ) -> Result<(), CoordinatorGone> {
-        self.send(Command::HostJoin(join, to_host)).await
+        let attachment = Attachment::Host(join.host.clone(), to_host);
+        self.send(Command::Attach(attachment)).await?;
+        self.hear(HostEvent::Join(join)).await
     }
 
     /// The host is alive.
     pub async fn host_beat(&self, host: WorkerId) -> Result<(), CoordinatorGone> {
-        self.hear(Event::HostBeat { host }).await
+        self.hear(HostEvent::Beat { host }).await
     }
 
     /// The host is gone, or hands its partitions over.
     pub async fn host_leave(&self, host: WorkerId) -> Result<(), CoordinatorGone> {
-        self.send(Command::HostLeave(host)).await
+        self.hear(HostEvent::Leave { host }).await
     }
 
     /// What a host has decided.
     pub async fn verdicts(&self, verdicts: Verdicts) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Verdicts(verdicts)).await
+        self.hear(HostEvent::Verdicts(verdicts)).await
     }
 
     /// Receives what the sequencer emits, in order. One receiver at a time: a new one takes the
     /// place of the old.
     pub async fn attach_sink(
         &self,
-        sink: mpsc::UnboundedSender<Emission>,
+        sink: mpsc::UnboundedSender<SinkCommand>,
     ) -> Result<(), CoordinatorGone> {
-        self.send(Command::AttachSink(sink)).await
+        self.send(Command::Attach(Attachment::Sink(sink))).await
     }
 
     /// The sinks have it, durably, in these places.
     pub async fn emitted(&self, task: TaskId, places: Vec<String>) -> Result<(), CoordinatorGone> {
-        self.hear(Event::Emitted { task, places }).await
+        self.hear(SinkEvent::Emitted { task, places }).await
     }
 
     /// Receives every task that ends from now on, once its end is durable.
@@ -264,30 +215,30 @@ impl Handle {
 
     /// Puts a dead letter back into its queue.
     pub async fn retry_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.request(Asked::RetryDead(task)).await
+        self.request(Request::RetryDead(task)).await
     }
 
     /// Gives a dead letter up for good.
     pub async fn drop_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.request(Asked::DropDead(task)).await
+        self.request(Request::DropDead(task)).await
     }
 
     /// Stops a live task and moves it to the dead-letter queue, from where
     /// [`Handle::retry_dead`] brings it back. [`Reply::Accepted`] once that is durable,
     /// [`Reply::NotFound`] if there is no such live task.
     pub async fn cancel_task(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
-        self.request(Asked::Cancel(Target::Task(task))).await
+        self.request(Request::Cancel(Target::Task(task))).await
     }
 
     /// As [`Handle::cancel_task`], for every live task that is about this block, also where it is
     /// about others too.
     pub async fn cancel_block(&self, block: u64) -> Result<Reply, CoordinatorGone> {
-        self.request(Asked::Cancel(Target::Block(block))).await
+        self.request(Request::Cancel(Target::Block(block))).await
     }
 
     /// As [`Handle::cancel_task`], for every live task of the workflow.
     pub async fn cancel_all(&self) -> Result<Reply, CoordinatorGone> {
-        self.request(Asked::Cancel(Target::All)).await
+        self.request(Request::Cancel(Target::All)).await
     }
 
     /// Takes back what a source has brought to `queues` about the blocks from `from` on: see
@@ -299,16 +250,16 @@ impl Handle {
         from: u64,
     ) -> Result<Reply, CoordinatorGone> {
         let (source, queues) = (source.clone(), queues.to_vec());
-        self.request(Asked::Rewind {
+        self.request(Request::Rewind(Rewind {
             source,
             queues,
             from,
-        })
+        }))
         .await
     }
 
-    pub(crate) async fn request(&self, asked: Asked) -> Result<Reply, CoordinatorGone> {
-        self.ask(|reply| Command::Ask(asked, reply)).await
+    pub(crate) async fn request(&self, request: Request) -> Result<Reply, CoordinatorGone> {
+        self.ask(|reply| Command::Request(request, reply)).await
     }
 
     /// Looks at the core. `look` runs between two events: it should be quick.
@@ -361,36 +312,5 @@ impl Handle {
     /// Leases nothing more; results of what is leased are still taken.
     pub async fn drain(&self) -> Result<(), CoordinatorGone> {
         self.send(Command::Drain).await
-    }
-}
-
-// === impl Asked ===
-
-impl Asked {
-    /// As the core hears it.
-    pub fn into_event(self, request: RequestId) -> Event {
-        match self {
-            Self::Submit(asked) => Event::Submit(Submit {
-                request,
-                producer: asked.producer,
-                queue: asked.queue,
-                message: asked.message,
-                edition: asked.edition,
-                source_next: asked.source_next,
-            }),
-            Self::RetryDead(task) => Event::RetryDead { request, task },
-            Self::DropDead(task) => Event::DropDead { request, task },
-            Self::Cancel(target) => Event::Cancel { request, target },
-            Self::Rewind {
-                source,
-                queues,
-                from,
-            } => Event::Rewind(Rewind {
-                request,
-                producer: source,
-                queues,
-                from,
-            }),
-        }
     }
 }

@@ -12,11 +12,12 @@ use proofmill_bus::{
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::handle::{Command, Condition, Emission, Handle, ToWorker};
-use crate::collector::ToHost;
+use super::handle::{Attachment, Command, Condition, Handle};
+use crate::conversation::{
+    HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
+};
 use crate::core::{
-    Action, Core, CoreOptions, Event, Lease, Now, ReplayError, Reply, RequestId, Settled, Time,
-    Token,
+    Action, Core, CoreOptions, Event, Now, ReplayError, RequestId, Settled, Time, Token,
 };
 use crate::id::{TaskId, WorkerId};
 use crate::plan::{Late, Plan};
@@ -66,20 +67,20 @@ pub struct Coordinator {
     epoch: Instant,
     next_request: u64,
     replies: HashMap<RequestId, oneshot::Sender<Reply>>,
-    workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
-    hosts: HashMap<WorkerId, mpsc::UnboundedSender<ToHost>>,
-    sink: Option<mpsc::UnboundedSender<Emission>>,
+    workers: HashMap<WorkerId, mpsc::UnboundedSender<WorkerCommand>>,
+    hosts: HashMap<WorkerId, mpsc::UnboundedSender<HostCommand>>,
+    sink: Option<mpsc::UnboundedSender<SinkCommand>>,
     observers: Vec<mpsc::UnboundedSender<Settled>>,
     waiters: Vec<(Condition, oneshot::Sender<()>)>,
     /// Answers that wait for their records to be durable.
     answers: BTreeMap<(Seq, u64), Answer>,
     next_answer: u64,
-    /// Assignments that wait for an append to be accepted, and then to be durable.
-    assignments: HashMap<Token, Vec<(WorkerId, Vec<Lease>)>>,
-    /// Emissions in order; the first waits for its record to be durable.
-    emissions: VecDeque<(Seq, Emission)>,
-    /// Emissions that the sink was given and has not confirmed: another sink gets them again.
-    unconfirmed: VecDeque<Emission>,
+    /// Commands to workers that wait for an append to be accepted, and then to be durable.
+    awaiting: HashMap<Token, Vec<(WorkerId, WorkerCommand)>>,
+    /// Commands to the sink in order; the first waits for its record to be durable.
+    to_sink: VecDeque<(Seq, SinkCommand)>,
+    /// Commands that the sink was given and has not confirmed: another sink gets them again.
+    unconfirmed: VecDeque<SinkCommand>,
     /// Those who wait for appends that the log has not accepted yet.
     flushing: Vec<oneshot::Sender<()>>,
     appended: Seq,
@@ -89,7 +90,7 @@ enum Answer {
     Reply(RequestId, Reply),
     Settled(Settled),
     Flushed(oneshot::Sender<()>),
-    Assign(WorkerId, Vec<Lease>),
+    Worker(WorkerId, WorkerCommand),
 }
 
 type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
@@ -148,8 +149,8 @@ impl Coordinator {
                 waiters: Vec::new(),
                 answers: BTreeMap::new(),
                 next_answer: 0,
-                assignments: HashMap::new(),
-                emissions: VecDeque::new(),
+                awaiting: HashMap::new(),
+                to_sink: VecDeque::new(),
                 unconfirmed: VecDeque::new(),
                 flushing: Vec::new(),
                 appended,
@@ -256,29 +257,17 @@ impl Coordinator {
         appending: &mut FuturesUnordered<Appending>,
     ) -> Result<(), CoordinatorError> {
         let event = match command {
-            Command::Ask(asked, reply) => asked.into_event(self.expect_reply(reply)),
-            Command::Join(join, to_worker) => {
-                self.workers.insert(join.worker.clone(), to_worker);
-                Event::Join(join)
+            Command::Request(request, reply) => Event::Request {
+                id: self.expect_reply(reply),
+                request,
+            },
+            Command::Attach(attachment) => {
+                self.attach(attachment);
+                return Ok(());
             }
-            Command::Worker(event) => {
-                if let Event::Emitted { task, .. } = &event {
-                    self.unconfirmed
-                        .retain(|emission| emission.task.id != *task);
-                }
-                event
-            }
-            Command::Leave(worker) => {
-                self.workers.remove(&worker);
-                Event::Leave { worker }
-            }
-            Command::HostJoin(join, to_host) => {
-                self.hosts.insert(join.host.clone(), to_host);
-                Event::HostJoin(join)
-            }
-            Command::HostLeave(host) => {
-                self.hosts.remove(&host);
-                Event::HostLeave { host }
+            Command::Event(event) => {
+                self.note(&event);
+                event.into()
             }
             Command::Inspect(look) => {
                 look(&self.core);
@@ -298,13 +287,6 @@ impl Coordinator {
                 self.flushing.push(flushed);
                 return Ok(());
             }
-            Command::AttachSink(sink) => {
-                self.sink = Some(sink);
-                for emission in self.unconfirmed.drain(..).rev() {
-                    self.emissions.push_front((Seq(0), emission));
-                }
-                return Ok(());
-            }
             Command::Observe(observer) => {
                 self.observers.push(observer);
                 return Ok(());
@@ -316,6 +298,40 @@ impl Coordinator {
             Command::Drain => Event::Drain,
         };
         self.handle(event, appending).await
+    }
+
+    fn attach(&mut self, attachment: Attachment) {
+        match attachment {
+            Attachment::Worker(worker, sender) => {
+                self.workers.insert(worker, sender);
+            }
+            Attachment::Host(host, sender) => {
+                self.hosts.insert(host, sender);
+            }
+            Attachment::Sink(sender) => {
+                self.sink = Some(sender);
+                for command in self.unconfirmed.drain(..).rev() {
+                    self.to_sink.push_front((Seq(0), command));
+                }
+            }
+        }
+    }
+
+    /// What an event means for the ways back, and for what the sink has not confirmed.
+    fn note(&mut self, event: &RoleEvent) {
+        match event {
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
+                self.workers.remove(worker);
+            }
+            RoleEvent::Host(HostEvent::Leave { host }) => {
+                self.hosts.remove(host);
+            }
+            RoleEvent::Sink(SinkEvent::Emitted { task: emitted, .. }) => {
+                self.unconfirmed
+                    .retain(|SinkCommand::Emit(task)| task.id != *emitted);
+            }
+            _ => {}
+        }
     }
 
     fn expect_reply(&mut self, reply: oneshot::Sender<Reply>) -> RequestId {
@@ -357,23 +373,21 @@ impl Coordinator {
                         std::task::Poll::Pending => appending.push(append),
                     }
                 }
-                Action::Assign {
+                Action::Worker {
                     after,
                     worker,
-                    leases,
+                    command,
                 } => match after {
-                    None => self.tell(&worker, ToWorker::Assign(leases)),
+                    None => self.tell(&worker, command),
                     Some(token) => {
-                        let waiting = self.assignments.entry(token).or_default();
-                        waiting.push((worker, leases));
+                        let waiting = self.awaiting.entry(token).or_default();
+                        waiting.push((worker, command));
                     }
                 },
-                Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
-                Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
-                Action::Host { host, message } => {
+                Action::Host { host, command } => {
                     if let Some(sender) = self.hosts.get(&host) {
                         // If it is gone it owes verdicts, and loses its partitions.
-                        let _ = sender.send(message);
+                        let _ = sender.send(command);
                     }
                 }
                 Action::Reply {
@@ -392,9 +406,7 @@ impl Coordinator {
                         self.answer(after, Answer::Settled(settled));
                     }
                 }
-                Action::Emit { after, task } => {
-                    self.emissions.push_back((after, Emission { task }));
-                }
+                Action::Sink { after, command } => self.to_sink.push_back((after, command)),
             }
         }
         Ok(())
@@ -408,8 +420,8 @@ impl Coordinator {
         match result {
             Ok(seq) => {
                 self.appended = self.appended.max(seq);
-                for (worker, leases) in self.assignments.remove(&token).unwrap_or_default() {
-                    self.answer(seq, Answer::Assign(worker, leases));
+                for (worker, command) in self.awaiting.remove(&token).unwrap_or_default() {
+                    self.answer(seq, Answer::Worker(worker, command));
                 }
                 Ok(Event::Accepted { token, seq })
             }
@@ -432,11 +444,11 @@ impl Coordinator {
         self.handle(event, appending).await
     }
 
-    fn tell(&mut self, worker: &WorkerId, message: ToWorker) {
+    fn tell(&mut self, worker: &WorkerId, command: WorkerCommand) {
         let gone = self
             .workers
             .get(worker)
-            .is_some_and(|sender| sender.send(message).is_err());
+            .is_some_and(|sender| sender.send(command).is_err());
         if gone {
             // Its leases end by themselves (T_ack), or when its Leave arrives.
             self.workers.remove(worker);
@@ -469,14 +481,14 @@ impl Coordinator {
                     // As above.
                     let _ = flushed.send(());
                 }
-                Answer::Assign(worker, leases) => self.tell(&worker, ToWorker::Assign(leases)),
+                Answer::Worker(worker, command) => self.tell(&worker, command),
                 Answer::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
                 }
             }
         }
-        while let Some((after, _)) = self.emissions.front() {
+        while let Some((after, _)) = self.to_sink.front() {
             let Some(sink) = self.sink.as_ref().filter(|_| *after <= watermark) else {
                 break;
             };
@@ -484,10 +496,10 @@ impl Coordinator {
                 self.sink = None;
                 break;
             }
-            if let Some((_, emission)) = self.emissions.pop_front() {
+            if let Some((_, command)) = self.to_sink.pop_front() {
                 // Closed between the check and here: the next sink gets it.
-                let _ = sink.send(emission.clone());
-                self.unconfirmed.push_back(emission);
+                let _ = sink.send(command.clone());
+                self.unconfirmed.push_back(command);
             }
         }
         if let Some(failure) = failed {

@@ -44,7 +44,7 @@ use super::appends::Appends;
 use super::collectors::Collectors;
 use super::counts::Counts;
 use super::dead_letters::DeadLetters;
-use super::event::{Action, Event, Now, Reply, RequestId, Target, Time, Timing};
+use super::event::{Action, Event, Now, RequestId, Time, Timing};
 use super::history::History;
 use super::hosts::Hosts;
 use super::layout::Layout;
@@ -60,6 +60,7 @@ use super::tag::LeaseKey;
 use super::tasks::TaskTable;
 use super::timers::{Timer, Timers};
 use super::workers::Workers;
+use crate::conversation::{Reply, Target};
 use crate::id::TaskId;
 use crate::plan::{Plan, StageIx};
 

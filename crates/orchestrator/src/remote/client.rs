@@ -8,18 +8,22 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
-use proofmill_bus::{BlobError, BlobStore, Connection, Held, Request, RequestError};
+use proofmill_bus as bus;
+use proofmill_bus::{BlobError, BlobStore, Connection, Held, RequestError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
+use super::held::blobs_of;
 use super::seat::Seat;
 use super::wire::{
-    Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
-    encode,
+    Answer, Call, CallBody, Heard, Hello, Notice, NoticeBody, RemoteError, Subjects, decode, encode,
 };
-use crate::collector::ToHost;
-use crate::coordinator::{Asked, Command, Emission, Handle, ToWorker};
-use crate::core::{Event, Reply, Status};
+use crate::conversation::{
+    HostCommand, HostEvent, Reply, Request, RoleCommand, RoleEvent, SinkCommand, SinkEvent,
+    WorkerCommand, WorkerEvent,
+};
+use crate::coordinator::{Attachment, Command, Handle};
+use crate::core::Status;
 use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
 
@@ -46,14 +50,14 @@ const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
 pub struct Client {
     caller: Caller,
     commands: mpsc::Receiver<Command>,
-    notices: BoxStream<'static, Request>,
-    hellos: BoxStream<'static, Request>,
-    workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
-    hosts: HashMap<WorkerId, mpsc::UnboundedSender<ToHost>>,
-    sink: Option<mpsc::UnboundedSender<Emission>>,
+    notices: BoxStream<'static, bus::Request>,
+    hellos: BoxStream<'static, bus::Request>,
+    workers: HashMap<WorkerId, mpsc::UnboundedSender<WorkerCommand>>,
+    hosts: HashMap<WorkerId, mpsc::UnboundedSender<HostCommand>>,
+    sink: Option<mpsc::UnboundedSender<SinkCommand>>,
     sink_term: u64,
     /// What has not been said yet.
-    said: VecDeque<Said>,
+    said: VecDeque<RoleEvent>,
     /// The blobs that it names.
     held: Held,
 }
@@ -148,15 +152,15 @@ impl Client {
             loop {
                 if saying.is_none() && !self.said.is_empty() {
                     let count = self.said.len().min(SAID_MAX);
-                    let events: Vec<Said> = self.said.drain(..count).collect();
-                    saying_matters = events.iter().any(Said::matters);
+                    let events: Vec<RoleEvent> = self.said.drain(..count).collect();
+                    saying_matters = events.iter().any(RoleEvent::matters);
                     let held = self.hold(events.iter());
                     self.held = self.hold(self.said.iter());
                     saying = Some(self.caller.clone().say(events, held).boxed());
                 }
                 if !open && asking.is_empty() {
-                    let matters =
-                        saying.is_some() && saying_matters || self.said.iter().any(Said::matters);
+                    let matters = saying.is_some() && saying_matters
+                        || self.said.iter().any(RoleEvent::matters);
                     let until = *farewell.get_or_insert_with(|| Instant::now() + FAREWELL);
                     if saying.is_none() || (!matters && Instant::now() >= until) {
                         return Ok(());
@@ -195,8 +199,8 @@ impl Client {
 
     fn command(&mut self, command: Command, asking: &FuturesUnordered<Asking>) {
         match command {
-            Command::Ask(asked, reply) => {
-                asking.push(self.caller.clone().ask(asked, reply).boxed());
+            Command::Request(request, reply) => {
+                asking.push(self.caller.clone().request(request, reply).boxed());
             }
             Command::SourceNext(source, reply) => {
                 asking.push(self.caller.clone().source_next(source, reply).boxed());
@@ -204,32 +208,18 @@ impl Client {
             Command::Status(reply) => {
                 asking.push(self.caller.clone().status(reply).boxed());
             }
-            Command::Join(join, to_worker) => {
-                self.workers.insert(join.worker.clone(), to_worker);
-                self.said.push_back(Said::Join(join));
+            Command::Attach(Attachment::Worker(worker, sender)) => {
+                self.workers.insert(worker, sender);
             }
-            Command::Leave(worker) => {
-                self.workers.remove(&worker);
-                self.said.push_back(Said::Leave(worker));
+            Command::Attach(Attachment::Host(host, sender)) => {
+                self.hosts.insert(host, sender);
             }
-            Command::HostJoin(join, to_host) => {
-                self.hosts.insert(join.host.clone(), to_host);
-                self.said.push_back(Said::HostJoin(join));
-            }
-            Command::HostLeave(host) => {
-                self.hosts.remove(&host);
-                self.said.push_back(Said::HostLeave(host));
-            }
-            Command::AttachSink(sink) => {
-                self.sink = Some(sink);
+            Command::Attach(Attachment::Sink(sender)) => {
+                self.sink = Some(sender);
                 let attach = self.attach();
                 self.said.push_back(attach);
             }
-            Command::Worker(event) => {
-                if let Some(said) = said(event) {
-                    self.say(said);
-                }
-            }
+            Command::Event(event) => self.say(event),
             // See `open`: dropping the sender tells whoever asked.
             Command::Inspect(_)
             | Command::Flush(_)
@@ -239,17 +229,26 @@ impl Client {
         }
     }
 
-    fn say(&mut self, said: Said) {
-        if let Some(who) = said.beats_for() {
-            // While nobody leads they would pile up; the newest says it all.
-            self.said.retain(|other| other.beats_for() != Some(who));
+    fn say(&mut self, event: RoleEvent) {
+        match &event {
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
+                self.workers.remove(worker);
+            }
+            RoleEvent::Host(HostEvent::Leave { host }) => {
+                self.hosts.remove(host);
+            }
+            _ => {}
         }
-        self.held.join(self.hold([&said]));
-        self.said.push_back(said);
+        if let Some(who) = event.beat_of() {
+            // While nobody leads they would pile up; the newest says it all.
+            self.said.retain(|other| other.beat_of() != Some(who));
+        }
+        self.held.join(self.hold([&event]));
+        self.said.push_back(event);
     }
 
-    fn hold<'a>(&self, said: impl IntoIterator<Item = &'a Said>) -> Held {
-        let blobs = said.into_iter().flat_map(Said::blobs);
+    fn hold<'a>(&self, events: impl IntoIterator<Item = &'a RoleEvent>) -> Held {
+        let blobs = events.into_iter().flat_map(blobs_of);
         self.caller.blobs.hold(blobs)
     }
 
@@ -262,8 +261,8 @@ impl Client {
             return;
         };
         for who in unknown {
-            self.tell(&who, ToWorker::Unknown);
-            self.tell_host(&who, ToHost::Unknown);
+            self.tell(&who, WorkerCommand::Unknown);
+            self.tell_host(&who, HostCommand::Unknown);
         }
         if sink_unknown && self.sink.is_some() {
             let attach = self.attach();
@@ -271,9 +270,9 @@ impl Client {
         }
     }
 
-    fn attach(&self) -> Said {
+    fn attach(&self) -> RoleEvent {
         let term = self.sink_term;
-        Said::AttachSink { term }
+        SinkEvent::Attach { term }.into()
     }
 
     /// A leader of this term is there. Whether it is the latest that is known.
@@ -290,11 +289,11 @@ impl Client {
     fn introduce(&mut self) {
         for worker in self.workers.values() {
             // A dispatcher that has ended has said so.
-            let _ = worker.send(ToWorker::Unknown);
+            let _ = worker.send(WorkerCommand::Unknown);
         }
         for host in self.hosts.values() {
             // As above.
-            let _ = host.send(ToHost::Unknown);
+            let _ = host.send(HostCommand::Unknown);
         }
         if self.sink.is_some() {
             let attach = self.attach();
@@ -302,21 +301,21 @@ impl Client {
         }
     }
 
-    fn tell(&self, worker: &WorkerId, message: ToWorker) {
+    fn tell(&self, worker: &WorkerId, command: WorkerCommand) {
         if let Some(sender) = self.workers.get(worker) {
             // As above.
-            let _ = sender.send(message);
+            let _ = sender.send(command);
         }
     }
 
-    fn tell_host(&self, host: &WorkerId, message: ToHost) {
+    fn tell_host(&self, host: &WorkerId, command: HostCommand) {
         if let Some(sender) = self.hosts.get(host) {
             // As above.
-            let _ = sender.send(message);
+            let _ = sender.send(command);
         }
     }
 
-    async fn notice(&mut self, request: Request) {
+    async fn notice(&mut self, request: bus::Request) {
         let blobs = &self.caller.blobs;
         let notice: Notice = match decode(&request.payload, blobs).await {
             Ok(notice) => notice,
@@ -328,8 +327,8 @@ impl Client {
             }
         };
         let heard = if self.leader(notice.term) {
-            if let Tell::All(told) = notice.tell {
-                self.take(told);
+            if let NoticeBody::Commands(commands) = notice.body {
+                self.take(commands);
             }
             Heard::Yes
         } else {
@@ -341,45 +340,20 @@ impl Client {
         }
     }
 
-    fn take(&mut self, told: Vec<Told>) {
-        for told in told {
-            match told {
-                Told::Worker(worker, message) => self.tell(&worker, message),
-                Told::Host(host, message) => self.tell_host(&host, message),
-                Told::Emit(task) => {
+    fn take(&mut self, commands: Vec<RoleCommand>) {
+        for command in commands {
+            match command {
+                RoleCommand::Worker(worker, command) => self.tell(&worker, command),
+                RoleCommand::Host(host, command) => self.tell_host(&host, command),
+                RoleCommand::Sink(command) => {
                     if let Some(sink) = &self.sink {
                         // As above.
-                        let _ = sink.send(Emission { task });
+                        let _ = sink.send(command);
                     }
                 }
             }
         }
     }
-}
-
-/// What there is to say of an event at a worker.
-fn said(event: Event) -> Option<Said> {
-    Some(match event {
-        Event::Retire { worker } => Said::Retire(worker),
-        Event::Heartbeat {
-            worker,
-            running,
-            retired,
-            paused,
-        } => Said::Heartbeat {
-            worker,
-            running,
-            retired,
-            paused,
-        },
-        Event::Complete(complete) => Said::Complete(complete),
-        Event::Fail(fail) => Said::Fail(fail),
-        Event::Release { worker, lease } => Said::Release(worker, lease),
-        Event::HostBeat { host } => Said::HostBeat(host),
-        Event::Verdicts(verdicts) => Said::Verdicts(verdicts),
-        Event::Emitted { task, places } => Said::Emitted(task, places),
-        _ => return None,
-    })
 }
 
 // === impl Caller ===
@@ -390,19 +364,23 @@ impl Caller {
         self.number.fetch_add(1, Ordering::Relaxed)
     }
 
-    async fn say(self, events: Vec<Said>, held: Held) -> Result<Answer, RemoteError> {
+    async fn say(self, events: Vec<RoleEvent>, held: Held) -> Result<Answer, RemoteError> {
         let number = self.next_number();
-        let answer = self.call(What::Events { number, events }, CALL_TIMEOUT);
+        let answer = self.call(CallBody::Events { number, events }, CALL_TIMEOUT);
         let answer = answer.await;
         // A record names them now.
         drop(held);
         answer
     }
 
-    async fn ask(self, asked: Asked, reply: oneshot::Sender<Reply>) -> Result<(), RemoteError> {
+    async fn request(
+        self,
+        request: Request,
+        reply: oneshot::Sender<Reply>,
+    ) -> Result<(), RemoteError> {
         let number = self.next_number();
-        let what = What::Ask { number, asked };
-        if let Answer::Reply(answer) = self.call(what, ASK_TIMEOUT).await? {
+        let body = CallBody::Request { number, request };
+        if let Answer::Reply(answer) = self.call(body, ASK_TIMEOUT).await? {
             // Whoever asked may have gone; the record stands all the same.
             let _ = reply.send(answer);
         }
@@ -414,8 +392,8 @@ impl Caller {
         source: Arc<str>,
         reply: oneshot::Sender<Option<u64>>,
     ) -> Result<(), RemoteError> {
-        let what = What::SourceNext(source);
-        if let Answer::SourceNext(next) = self.call(what, CALL_TIMEOUT).await? {
+        let body = CallBody::SourceNext(source);
+        if let Answer::SourceNext(next) = self.call(body, CALL_TIMEOUT).await? {
             // As above.
             let _ = reply.send(next);
         }
@@ -423,7 +401,7 @@ impl Caller {
     }
 
     async fn status(self, reply: oneshot::Sender<Status>) -> Result<(), RemoteError> {
-        if let Answer::Status(status) = self.call(What::Status, CALL_TIMEOUT).await? {
+        if let Answer::Status(status) = self.call(CallBody::Status, CALL_TIMEOUT).await? {
             // As above.
             let _ = reply.send(*status);
         }
@@ -431,18 +409,18 @@ impl Caller {
     }
 
     /// Calls until a leader answers.
-    async fn call(&self, what: What, timeout: Duration) -> Result<Answer, RemoteError> {
+    async fn call(&self, body: CallBody, timeout: Duration) -> Result<Answer, RemoteError> {
         let mut call = Call {
             plan: self.plan,
             term: 0,
             client: self.name.clone(),
-            what,
+            body,
         };
-        let held = self.blobs.hold(call.what.blobs());
+        let held = self.blobs.hold(call.body.blobs());
         let mut term = self.term.subscribe();
         loop {
             match self.blobs.lost(&held).await {
-                Ok(lost) if lost.is_empty() || call.what.give_up(&lost) => {}
+                Ok(lost) if lost.is_empty() || call.body.give_up(&lost) => {}
                 Ok(lost) => return Err(BlobError::Missing(lost[0]).into()),
                 Err(error) => {
                     tracing::warn!(%error, "a call has to wait");

@@ -30,4 +30,4 @@ pub use gate::{Refused, admit};
 pub use leadership::Leadership;
 pub use seat::Seat;
 pub use server::Server;
-pub use wire::{Call, Notice, RemoteError, Said, Tell, Told, What, decode, encode, parse};
+pub use wire::{Call, CallBody, Notice, NoticeBody, RemoteError, decode, encode, parse};

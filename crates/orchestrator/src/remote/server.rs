@@ -15,11 +15,10 @@ use tokio::time::Instant;
 use super::gate::{Refused, admit};
 use super::leadership::Leadership;
 use super::wire::{
-    Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
-    encode,
+    Answer, Call, CallBody, Heard, Hello, Notice, NoticeBody, RemoteError, Subjects, decode, encode,
 };
-use crate::coordinator::{CoordinatorGone, Emission, Handle};
-use crate::core::Reply;
+use crate::conversation::{HostEvent, Reply, RoleCommand, RoleEvent, SinkEvent, WorkerEvent};
+use crate::coordinator::{CoordinatorGone, Handle};
 use crate::id::WorkerId;
 use crate::shutdown::{Level, Shutdown};
 
@@ -86,7 +85,7 @@ struct Client {
     /// Its workers, then its hosts.
     behind: BTreeSet<(Kind, WorkerId)>,
     has_sink: bool,
-    tell: mpsc::UnboundedSender<Told>,
+    tell: mpsc::UnboundedSender<RoleCommand>,
     replies: BTreeMap<u64, PendingReply>,
 }
 
@@ -173,9 +172,9 @@ impl Server {
     }
 
     async fn answer(self: Arc<Self>, call: Call) -> Result<Answer, CoordinatorGone> {
-        match call.what {
-            What::Events { number, events } => self.events(call.client, number, events).await,
-            What::Ask { number, asked } => {
+        match call.body {
+            CallBody::Events { number, events } => self.events(call.client, number, events).await,
+            CallBody::Request { number, request } => {
                 let pending = {
                     let mut clients = self.lock();
                     let client = self.client(&mut clients, &call.client);
@@ -187,7 +186,7 @@ impl Server {
                         .replies
                         .entry(number)
                         .or_insert_with(|| {
-                            let replied = async move { handle.request(asked).await.ok() };
+                            let replied = async move { handle.request(request).await.ok() };
                             replied.boxed().shared()
                         })
                         .clone()
@@ -197,11 +196,11 @@ impl Server {
                     None => Err(CoordinatorGone),
                 }
             }
-            What::SourceNext(source) => {
+            CallBody::SourceNext(source) => {
                 let next = self.handle.source_next(&source).await?;
                 Ok(Answer::SourceNext(next))
             }
-            What::Status => {
+            CallBody::Status => {
                 let status = self.handle.status().await?;
                 Ok(Answer::Status(Box::new(status)))
             }
@@ -212,7 +211,7 @@ impl Server {
         self: &Arc<Self>,
         name: Arc<str>,
         number: u64,
-        events: Vec<Said>,
+        events: Vec<RoleEvent>,
     ) -> Result<Answer, CoordinatorGone> {
         let taken = {
             let mut clients = self.lock();
@@ -224,8 +223,8 @@ impl Server {
             _ => {
                 let mut unknown = Vec::new();
                 let mut sink_unknown = false;
-                for said in events {
-                    self.say(&name, said, &mut unknown, &mut sink_unknown)
+                for event in events {
+                    self.say(&name, event, &mut unknown, &mut sink_unknown)
                         .await?;
                 }
                 *taken = Some(Taken {
@@ -248,47 +247,51 @@ impl Server {
     async fn say(
         self: &Arc<Self>,
         name: &Arc<str>,
-        said: Said,
+        event: RoleEvent,
         unknown: &mut Vec<WorkerId>,
         sink_unknown: &mut bool,
     ) -> Result<(), CoordinatorGone> {
         let handle = &self.handle;
-        match said {
-            Said::Join(join) => {
+        match event {
+            RoleEvent::Worker(WorkerEvent::Join(join)) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 let tell = self.enlist(name, Kind::Worker, &join.worker);
                 let worker = join.worker.clone();
-                forward(receiver, tell, move |message| {
-                    Told::Worker(worker.clone(), message)
+                forward(receiver, tell, move |command| {
+                    RoleCommand::Worker(worker.clone(), command)
                 });
                 handle.join(join, sender).await
             }
-            Said::Heartbeat { ref worker, .. } if !self.is_enlisted(name, Kind::Worker, worker) => {
+            RoleEvent::Worker(WorkerEvent::Heartbeat { ref worker, .. })
+                if !self.is_enlisted(name, Kind::Worker, worker) =>
+            {
                 unknown.push(worker.clone());
                 Ok(())
             }
-            Said::HostBeat(host) if !self.is_enlisted(name, Kind::Host, &host) => {
+            RoleEvent::Host(HostEvent::Beat { host })
+                if !self.is_enlisted(name, Kind::Host, &host) =>
+            {
                 unknown.push(host);
                 Ok(())
             }
-            Said::Leave(worker) => {
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
                 self.strike_off(name, Kind::Worker, &worker);
                 handle.leave(worker).await
             }
-            Said::HostJoin(join) => {
+            RoleEvent::Host(HostEvent::Join(join)) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 let tell = self.enlist(name, Kind::Host, &join.host);
                 let host = join.host.clone();
-                forward(receiver, tell, move |message| {
-                    Told::Host(host.clone(), message)
+                forward(receiver, tell, move |command| {
+                    RoleCommand::Host(host.clone(), command)
                 });
                 handle.host_join(join, sender).await
             }
-            Said::HostLeave(host) => {
+            RoleEvent::Host(HostEvent::Leave { host }) => {
                 self.strike_off(name, Kind::Host, &host);
                 handle.host_leave(host).await
             }
-            Said::AttachSink { term } => {
+            RoleEvent::Sink(SinkEvent::Attach { term }) => {
                 if self.sink_term.fetch_max(term, Ordering::SeqCst) > term {
                     return Ok(());
                 }
@@ -303,26 +306,26 @@ impl Server {
                     client.has_sink = true;
                     client.tell.clone()
                 };
-                forward(receiver, tell, |emission: Emission| {
-                    Told::Emit(emission.task)
-                });
+                forward(receiver, tell, RoleCommand::Sink);
                 handle.attach_sink(sender).await
             }
-            other => {
-                if matches!(other, Said::Emitted(..)) {
+            event => {
+                if matches!(event, RoleEvent::Sink(SinkEvent::Emitted { .. })) {
                     let mut clients = self.lock();
                     *sink_unknown |= !self.client(&mut clients, name).has_sink;
                 }
-                match other.into_event() {
-                    Some(event) => handle.hear(event).await,
-                    None => Ok(()),
-                }
+                handle.hear(event).await
             }
         }
     }
 
     /// A worker or host is behind a client. Returns the way to that.
-    fn enlist(&self, name: &Arc<str>, kind: Kind, who: &WorkerId) -> mpsc::UnboundedSender<Told> {
+    fn enlist(
+        &self,
+        name: &Arc<str>,
+        kind: Kind,
+        who: &WorkerId,
+    ) -> mpsc::UnboundedSender<RoleCommand> {
         let mut clients = self.lock();
         let client = self.client(&mut clients, name);
         client.behind.insert((kind, who.clone()));
@@ -352,7 +355,7 @@ impl Server {
         name: &Arc<str>,
     ) -> &'a mut Client {
         clients.entry(name.clone()).or_insert_with(|| {
-            let (tell, told) = mpsc::unbounded_channel();
+            let (tell, commands) = mpsc::unbounded_channel();
             let notices = Notices {
                 connection: self.connection.clone(),
                 blobs: self.blobs.clone(),
@@ -362,7 +365,7 @@ impl Server {
                 clients: self.clients.clone(),
                 leadership: self.leadership.clone(),
             };
-            tokio::spawn(notices.run(told));
+            tokio::spawn(notices.run(commands));
             Client {
                 taken: Arc::default(),
                 behind: BTreeSet::new(),
@@ -378,9 +381,9 @@ impl Server {
 fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
     let client: String = call.client.chars().take(NAME_SHOWN).collect();
     tracing::warn!(?client, subject, "a call is refused: {refused}");
-    match (&call.what, refused) {
+    match (&call.body, refused) {
         // Whoever asked on somebody's behalf passes it on, and goes on.
-        (What::Ask { .. }, refused) => Answer::Reply(Reply::Invalid {
+        (CallBody::Request { .. }, refused) => Answer::Reply(Reply::Invalid {
             why: refused.to_string(),
         }),
         (_, Refused::NotYours(_)) => Answer::NotYours,
@@ -391,12 +394,12 @@ fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
 /// Has a client told what comes for one of those behind it.
 fn forward<T: Send + 'static>(
     mut from: mpsc::UnboundedReceiver<T>,
-    to: mpsc::UnboundedSender<Told>,
-    told: impl Fn(T) -> Told + Send + 'static,
+    to: mpsc::UnboundedSender<RoleCommand>,
+    command: impl Fn(T) -> RoleCommand + Send + 'static,
 ) {
     tokio::spawn(async move {
         while let Some(message) = from.recv().await {
-            if to.send(told(message)).is_err() {
+            if to.send(command(message)).is_err() {
                 return;
             }
         }
@@ -415,22 +418,22 @@ struct Notices {
 }
 
 impl Notices {
-    async fn run(self, mut told: mpsc::UnboundedReceiver<Told>) {
+    async fn run(self, mut commands: mpsc::UnboundedReceiver<RoleCommand>) {
         let mut batch = Vec::new();
         loop {
-            let tell = tokio::select! {
-                count = told.recv_many(&mut batch, NOTICE_MAX) => {
+            let body = tokio::select! {
+                count = commands.recv_many(&mut batch, NOTICE_MAX) => {
                     if count == 0 {
                         return;
                     }
-                    Tell::All(std::mem::take(&mut batch))
+                    NoticeBody::Commands(std::mem::take(&mut batch))
                 }
-                () = tokio::time::sleep(PING) => Tell::Ping,
+                () = tokio::time::sleep(PING) => NoticeBody::Ping,
                 () = self.handle.gone() => return,
             };
             let notice = Notice {
                 term: self.leadership.term(),
-                tell,
+                body,
             };
             if let Err(why) = self.deliver(&notice).await {
                 tracing::info!(client = %self.name, why, "a process is gone");

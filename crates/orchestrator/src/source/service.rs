@@ -9,8 +9,8 @@ use proofmill_bus::{BlobError, BlobStore, Held};
 use tokio::sync::oneshot;
 
 use super::rate::Pace;
-use crate::coordinator::{CoordinatorGone, Handle, SubmitRequest};
-use crate::core::{Edition, Reply};
+use crate::conversation::{Edition, Reply, Submit};
+use crate::coordinator::{CoordinatorGone, Handle};
 use crate::executor::Resolved;
 use crate::id::Part;
 use crate::message::{Message, grouping};
@@ -243,7 +243,7 @@ pub(super) async fn request(
     message: SourceMessage,
     coordinator: &Handle,
     blobs: &BlobStore,
-) -> Result<(SubmitRequest, Option<Held>), BlobError> {
+) -> Result<(Submit, Option<Held>), BlobError> {
     let plan = coordinator.plan();
     let edition = message.edition;
     let json = (message.encoding == Encoding::Json).then_some(&*message.bytes);
@@ -251,7 +251,7 @@ pub(super) async fn request(
     let collected = plan.is_collected(queue);
     let stored = Resolved::store(message.encoding, message.bytes, collected, blobs).await?;
     let (payload, held) = stored;
-    let request = SubmitRequest {
+    let request = Submit {
         producer: producer.clone(),
         queue,
         message: Message {

@@ -6,8 +6,8 @@ use proofmill_bus::{BlobError, BlobStore};
 use serde::de::IgnoredAny;
 
 use super::service::{SourceMessage, request};
+use crate::conversation::Reply;
 use crate::coordinator::{CoordinatorGone, Handle};
-use crate::core::Reply;
 use crate::payload::Encoding;
 use crate::plan::QueueIx;
 

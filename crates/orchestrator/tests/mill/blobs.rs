@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::mill::BlobSweep;
 use proofmill_orchestrator::shutdown::Level;
 use serde_json::json;

@@ -1,6 +1,7 @@
 //! What an operator does with dead letters.
 
-use proofmill_orchestrator::core::{Core, Reply};
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::core::Core;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::shutdown::Level;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use serde_json::{Value, json};
 
 use crate::support::{Background, Script, stage};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, Script, stage};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 
 use crate::support::{Background, Script};
 

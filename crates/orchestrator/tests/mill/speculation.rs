@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use proofmill_bus::{BlobStore, MemoryLog};
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::coordinator::{self, Coordinator};
-use proofmill_orchestrator::core::Reply;
 use proofmill_orchestrator::dispatcher::{self, Dispatcher};
 use proofmill_orchestrator::executor::{Execution, Executor, Product, Unfinished};
 use proofmill_orchestrator::id::{Part, TaskId};

@@ -11,7 +11,7 @@ use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::shutdown;
 use proofmill_orchestrator::sink::{EmissionCheck, Emitted, Passed};
 use proofmill_orchestrator::source::{self, SourceMessage};
-use proofmill_orchestrator::{core::Edition, id::Part};
+use proofmill_orchestrator::{conversation::Edition, id::Part};
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;

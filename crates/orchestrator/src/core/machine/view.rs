@@ -188,7 +188,7 @@ impl Core {
         let results = self.tasks.iter().flat_map(|task| task.results().values());
         let results = results.map(|result| &result.payload);
         let brought = self.submissions.iter();
-        let brought = brought.map(|submit| &submit.message.payload);
+        let brought = brought.map(|submission| &submission.submit().message.payload);
         let coming = self.appends.changes();
         let coming = coming.filter_map(|(_, change)| match change {
             Change::Put { record, .. } => record.payload(),
