@@ -15,6 +15,7 @@ use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::mill::{Mill, Options, Registry, Summary};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::port::SourcePort;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_orchestrator::sink::Emitted;
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
@@ -35,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A mill that runs until it is told to finish.
 pub(crate) struct Running {
     /// The way to the coordinator: through the bus, if there is one.
-    pub(crate) handle: Handle,
+    pub(crate) source: SourcePort,
     /// The coordinator itself, to look into.
     pub(crate) leader: Handle,
     pub(crate) blobs: Arc<BlobStore>,
@@ -134,8 +135,8 @@ impl Running {
         leader.observe(observer).await?;
         let (stop, listener) = shutdown::channel();
         let run = tokio::spawn(async move { Ok(mill.run(listener).await?) });
-        let (handle, mut fleet) = match bus {
-            None => (leader.clone(), None),
+        let (source, mut fleet) = match bus {
+            None => (leader.source(), None),
             Some(bus) => {
                 let mut fleet = Fleet::new(workflow, bus, state)?;
                 fleet.start_dispatchers(workflow)?;
@@ -144,7 +145,7 @@ impl Running {
             }
         };
         let workers: u32 = workflow.dispatchers.iter().map(|stage| stage.workers).sum();
-        while leader.status().await?.workers < workers as usize {
+        while leader.operator().status().await?.workers < workers as usize {
             if run.is_finished() {
                 break;
             }
@@ -154,7 +155,7 @@ impl Running {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(Self {
-            handle,
+            source,
             leader,
             blobs,
             settled,
@@ -175,7 +176,7 @@ impl Running {
     pub(crate) async fn collectors(&self, count: usize) -> anyhow::Result<Vec<HostStatus>> {
         let began = Instant::now();
         loop {
-            let hosts = self.leader.status().await?.hosts;
+            let hosts = self.leader.operator().status().await?.hosts;
             if hosts.len() == count {
                 return Ok(hosts);
             }

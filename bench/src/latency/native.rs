@@ -43,7 +43,7 @@ pub(super) async fn measure(
     };
     let publisher = {
         let (handle, published, accepted) =
-            (mill.handle.clone(), published.clone(), accepted.clone());
+            (mill.source.clone(), published.clone(), accepted.clone());
         tokio::spawn(async move {
             for (block, time) in published.iter().enumerate() {
                 sleep_until(start + period.mul_f64(block as f64)).await;

@@ -19,6 +19,7 @@ pub mod mill;
 pub mod origin;
 pub mod payload;
 pub mod plan;
+pub mod port;
 pub mod principal;
 pub mod record;
 pub mod remote;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use proofmill_orchestrator::collector::{Member, Outcome, Overdue, PartitionRef};
 use proofmill_orchestrator::conversation::{
     Complete, Do, Edition, Fail, HostCommand, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef,
-    Output, Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target,
-    Verdict, Verdicts, WorkerCommand, WorkerEvent,
+    Output, Query, Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target,
+    TaskSelection, Verdict, Verdicts, WorkerCommand, WorkerEvent,
 };
-use proofmill_orchestrator::core::{LeaseKey, LeaseTag};
+use proofmill_orchestrator::core::{LeaseKey, LeaseTag, TaskPhase};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::origin::Origins;
@@ -167,6 +167,37 @@ fn host_events() -> Vec<Vec<HostEvent>> {
     ]]
 }
 
+fn queries() -> Vec<Query> {
+    let of = TaskSelection {
+        stage: Some("prove".into()),
+        block: Some(1),
+        phase: Some(TaskPhase::Waiting),
+    };
+    vec![
+        Query::Queues,
+        Query::Workers {
+            after: Some("w".into()),
+            limit: 2,
+        },
+        Query::Tasks {
+            of,
+            after: Some(id("prove", 0)),
+            limit: usize::MAX,
+        },
+        Query::DeadLetters {
+            after: None,
+            limit: 0,
+        },
+        Query::DeadLetter(id("prove", 0)),
+        Query::Block(1),
+        Query::Blocks { first: 1, last: 0 },
+        Query::Blocks {
+            first: 0,
+            last: u64::MAX,
+        },
+    ]
+}
+
 /// Calls of every seat, after the byte that says where they come.
 pub fn calls() -> Vec<Vec<u8>> {
     let plan = PLAN.digest();
@@ -207,8 +238,13 @@ pub fn calls() -> Vec<Vec<u8>> {
     for asked in [submit(Edition::Any), submit(Edition::Only), rewind] {
         bodies.push((2, "source.s", request(asked)));
     }
-    bodies.push((2, "source.s", CallBody::SourceNext("blocks".into())));
-    bodies.push((2, "source.s", CallBody::Status));
+    let next = Query::SourceNext("blocks".into());
+    for query in [next, Query::Status] {
+        bodies.push((2, "source.s", CallBody::Query(query)));
+    }
+    for query in queries() {
+        bodies.push((4, "operator.o", CallBody::Query(query)));
+    }
     let emitted = vec![
         SinkEvent::Attach { term: 3 },
         SinkEvent::Emitted {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::{Expected, Match};
-use proofmill_orchestrator::conversation::{Request, Submit};
+use proofmill_orchestrator::conversation::{QueryAnswer, Request, Submit};
 use proofmill_orchestrator::core::{Action, Core, CoreOptions, Event, Now, RequestId, Time};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
@@ -159,13 +159,17 @@ pub fn call(bytes: &[u8]) {
     if admit(&call, subject, &PLAN).is_err() {
         return;
     }
+    let mut queries = Vec::new();
     let events: Vec<Event> = match call.body {
         CallBody::Events { events, .. } => events.into_iter().map(Event::from).collect(),
         CallBody::Request { request, .. } => {
             let id = RequestId(u64::MAX);
             vec![Event::Request { id, request }]
         }
-        CallBody::SourceNext(_) | CallBody::Status => Vec::new(),
+        CallBody::Query(query) => {
+            queries.push(query);
+            Vec::new()
+        }
     };
     let (mut core, mut seq) = (core(), 0);
     let actions = core.start(at(1));
@@ -174,6 +178,11 @@ pub fn call(bytes: &[u8]) {
     for (second, event) in (2..).zip(events) {
         let actions = core.handle(at(second), event);
         carry_out(&mut core, second, actions, &mut seq);
+    }
+    for query in queries {
+        let answer = core.answer(query);
+        let bytes = postcard::to_stdvec(&answer).expect("it can be encoded");
+        parse::<QueryAnswer>(&bytes).expect("a client reads what a leader answers");
     }
     core.status();
 }

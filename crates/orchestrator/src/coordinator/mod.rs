@@ -3,6 +3,6 @@
 mod handle;
 mod service;
 
-pub(crate) use handle::{Attachment, Command};
+pub(crate) use handle::Command;
 pub use handle::{CoordinatorGone, Handle};
 pub use service::{Coordinator, CoordinatorError, Options};

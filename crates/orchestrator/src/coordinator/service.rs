@@ -12,7 +12,7 @@ use proofmill_bus::{
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::handle::{Attachment, Command, Condition, Handle};
+use super::handle::{Command, Condition, Handle};
 use crate::conversation::{
     HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
 };
@@ -21,6 +21,7 @@ use crate::core::{
 };
 use crate::id::{TaskId, WorkerId};
 use crate::plan::{Late, Plan};
+use crate::port::{Attachment, Message};
 use crate::record::{Record, RecordKey};
 use crate::shutdown::{Level, Shutdown};
 
@@ -155,13 +156,7 @@ impl Coordinator {
                 flushing: Vec::new(),
                 appended,
             };
-            Ok((
-                coordinator,
-                Handle {
-                    commands: sender,
-                    plan,
-                },
-            ))
+            Ok((coordinator, Handle::new(sender, plan)))
         })
     }
 
@@ -257,30 +252,30 @@ impl Coordinator {
         appending: &mut FuturesUnordered<Appending>,
     ) -> Result<(), CoordinatorError> {
         let event = match command {
-            Command::Request(request, reply) => Event::Request {
+            Command::Port(Message::Request(request, reply)) => Event::Request {
                 id: self.expect_reply(reply),
                 request,
             },
-            Command::Attach(attachment) => {
+            Command::Port(Message::Attach(attachment)) => {
                 self.attach(attachment);
                 return Ok(());
             }
-            Command::Event(event) => {
+            Command::Port(Message::Event(event)) => {
                 self.note(&event);
                 event.into()
             }
-            Command::Inspect(look) => {
-                look(&self.core);
-                return Ok(());
-            }
-            Command::SourceNext(source, reply) => {
+            Command::Port(Message::Query(query, answer)) => {
                 // Whoever asked may have gone.
-                let _ = reply.send(self.core.source_next(&source));
+                let _ = answer.send(self.core.answer(query));
                 return Ok(());
             }
-            Command::Status(reply) => {
+            Command::LiveBlobs(answer) => {
                 // As above.
-                let _ = reply.send(self.core.status());
+                let _ = answer.send(self.core.live_blobs());
+                return Ok(());
+            }
+            Command::Examine(look) => {
+                look(&self.core);
                 return Ok(());
             }
             Command::Flush(flushed) => {

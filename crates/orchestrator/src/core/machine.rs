@@ -26,6 +26,7 @@ mod late;
 mod lease;
 mod past;
 mod progress;
+mod query;
 mod rewind;
 mod schedule;
 mod submit;

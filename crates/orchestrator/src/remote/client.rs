@@ -1,4 +1,4 @@
-//! In a process of its own: a handle like that of a coordinator beside it.
+//! In a process of its own: ports like those to a coordinator beside it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -19,13 +19,12 @@ use super::wire::{
     Answer, Call, CallBody, Heard, Hello, Notice, NoticeBody, RemoteError, Subjects, decode, encode,
 };
 use crate::conversation::{
-    HostCommand, HostEvent, Reply, Request, RoleCommand, RoleEvent, SinkCommand, SinkEvent,
-    WorkerCommand, WorkerEvent,
+    HostCommand, HostEvent, Query, QueryAnswer, Reply, Request, RoleCommand, RoleEvent,
+    SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
 };
-use crate::coordinator::{Attachment, Command, Handle};
-use crate::core::Status;
 use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
+use crate::port::{Attachment, Line, Message, Ports};
 
 /// Commands that may wait before their senders wait.
 const COMMANDS: usize = 4096;
@@ -39,17 +38,17 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A submission may wait for a full queue: asking again costs little.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Once every handle is gone, how long that workers have left is tried to be said: who leads finds
+/// Once every port is gone, how long that workers have left is tried to be said: who leads finds
 /// out by itself.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Between two calls while nobody leads.
 const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
 
-/// Carries what is said through a [`Handle`] to whichever process leads the workflow.
+/// Carries what is said through [`Ports`] to whichever process leads the workflow.
 pub struct Client {
     caller: Caller,
-    commands: mpsc::Receiver<Command>,
+    commands: mpsc::Receiver<Message>,
     notices: BoxStream<'static, bus::Request>,
     hellos: BoxStream<'static, bus::Request>,
     workers: HashMap<WorkerId, mpsc::UnboundedSender<WorkerCommand>>,
@@ -83,17 +82,15 @@ type Asking = BoxFuture<'static, Result<(), RemoteError>>;
 
 impl Client {
     /// A client on this seat, named `name` (unique among those alive; one token of a subject), and
-    /// the handle that speaks through it once [`Client::run`] runs.
-    ///
-    /// Looking into the core and waiting for it to be idle are not carried: such requests are
-    /// answered as if the coordinator were gone.
+    /// the ports that speak through it once [`Client::run`] runs. A leader takes what is for the role of
+    /// the seat to say, and refuses the rest.
     pub fn open(
         connection: Connection,
         blobs: Arc<BlobStore>,
         plan: Arc<Plan>,
         seat: Seat,
         name: &str,
-    ) -> BoxFuture<'_, Result<(Self, Handle), RemoteError>> {
+    ) -> BoxFuture<'_, Result<(Self, Ports), RemoteError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
             let subjects = Subjects::new(&connection, &plan.workflow);
@@ -123,13 +120,7 @@ impl Client {
                 sink_term: 0,
                 said: VecDeque::new(),
             };
-            Ok((
-                client,
-                Handle {
-                    commands: sender,
-                    plan,
-                },
-            ))
+            Ok((client, Ports::new(Line::Remote(sender), plan)))
         })
     }
 
@@ -139,7 +130,7 @@ impl Client {
         self.sink_term = term;
     }
 
-    /// Carries until every handle is gone and all that matters has been heard.
+    /// Carries until every port is gone and all that matters has been heard.
     pub fn run(mut self) -> BoxFuture<'static, Result<(), RemoteError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
@@ -197,35 +188,26 @@ impl Client {
         })
     }
 
-    fn command(&mut self, command: Command, asking: &FuturesUnordered<Asking>) {
-        match command {
-            Command::Request(request, reply) => {
+    fn command(&mut self, message: Message, asking: &FuturesUnordered<Asking>) {
+        match message {
+            Message::Request(request, reply) => {
                 asking.push(self.caller.clone().request(request, reply).boxed());
             }
-            Command::SourceNext(source, reply) => {
-                asking.push(self.caller.clone().source_next(source, reply).boxed());
+            Message::Query(query, answer) => {
+                asking.push(self.caller.clone().query(query, answer).boxed());
             }
-            Command::Status(reply) => {
-                asking.push(self.caller.clone().status(reply).boxed());
-            }
-            Command::Attach(Attachment::Worker(worker, sender)) => {
+            Message::Attach(Attachment::Worker(worker, sender)) => {
                 self.workers.insert(worker, sender);
             }
-            Command::Attach(Attachment::Host(host, sender)) => {
+            Message::Attach(Attachment::Host(host, sender)) => {
                 self.hosts.insert(host, sender);
             }
-            Command::Attach(Attachment::Sink(sender)) => {
+            Message::Attach(Attachment::Sink(sender)) => {
                 self.sink = Some(sender);
                 let attach = self.attach();
                 self.said.push_back(attach);
             }
-            Command::Event(event) => self.say(event),
-            // See `open`: dropping the sender tells whoever asked.
-            Command::Inspect(_)
-            | Command::Flush(_)
-            | Command::Observe(_)
-            | Command::When(..)
-            | Command::Drain => {}
+            Message::Event(event) => self.say(event),
         }
     }
 
@@ -387,23 +369,15 @@ impl Caller {
         Ok(())
     }
 
-    async fn source_next(
+    async fn query(
         self,
-        source: Arc<str>,
-        reply: oneshot::Sender<Option<u64>>,
+        query: Query,
+        sender: oneshot::Sender<QueryAnswer>,
     ) -> Result<(), RemoteError> {
-        let body = CallBody::SourceNext(source);
-        if let Answer::SourceNext(next) = self.call(body, CALL_TIMEOUT).await? {
+        let body = CallBody::Query(query);
+        if let Answer::Query(answer) = self.call(body, CALL_TIMEOUT).await? {
             // As above.
-            let _ = reply.send(next);
-        }
-        Ok(())
-    }
-
-    async fn status(self, reply: oneshot::Sender<Status>) -> Result<(), RemoteError> {
-        if let Answer::Status(status) = self.call(CallBody::Status, CALL_TIMEOUT).await? {
-            // As above.
-            let _ = reply.send(*status);
+            let _ = sender.send(answer);
         }
         Ok(())
     }

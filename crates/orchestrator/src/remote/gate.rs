@@ -14,7 +14,8 @@ use proofmill_bus::{Key, Role};
 use super::seat::Seat;
 use super::wire::{Call, CallBody};
 use crate::conversation::{
-    Complete, HostEvent, Join, LeaseRef, Output, Request, RoleEvent, SinkEvent, Submit, WorkerEvent,
+    Complete, HostEvent, Join, LeaseRef, Output, Query, Request, RoleEvent, SinkEvent, Submit,
+    WorkerEvent,
 };
 use crate::message::{GROUPING_MAX, REASON_MAX};
 use crate::payload::{INLINE_LIMIT, Payload};
@@ -72,11 +73,7 @@ pub fn admit(call: &Call, subject: &str, plan: &Plan) -> Result<Seat, Refused> {
     };
     match &call.body {
         CallBody::Request { request, .. } => gate.request(request)?,
-        CallBody::SourceNext(source) => {
-            gate.only(Role::Source)?;
-            check_name("the source's name", source)?;
-        }
-        CallBody::Status => gate.only(Role::Source)?,
+        CallBody::Query(query) => gate.query(query)?,
         CallBody::Events { events, .. } => {
             bounded("the events of a call", events.len(), EVENTS_MAX)?;
             events.iter().try_for_each(|event| gate.event(event))?;
@@ -227,6 +224,18 @@ impl Gate<'_> {
             Request::RetryDead(_) | Request::DropDead(_) | Request::Cancel(_) => {
                 self.only(Role::Operator)
             }
+        }
+    }
+
+    /// What a source needs to know, and somebody who submits; an operator may know everything.
+    fn query(&self, query: &Query) -> Result<(), Refused> {
+        match query {
+            Query::SourceNext(source) => {
+                self.only(Role::Source)?;
+                check_name("the source's name", source)
+            }
+            Query::Status if self.role == Role::Source => Ok(()),
+            _ => self.only(Role::Operator),
         }
     }
 

@@ -1,7 +1,6 @@
 //! The coordinator and its workers, sources and sinks in processes of their own, over the bus.
 //!
-//! A [`Client`] gives a process a [`Handle`](crate::coordinator::Handle) like that of a coordinator
-//! beside it, and carries what is said through it to whichever process leads the workflow; a
+//! A [`Client`] gives a process [`Ports`](crate::port::Ports) like those to a coordinator beside it, and carries what is said through it to whichever process leads the workflow; a
 //! [`Server`] beside the coordinator carries it on. What a client says stays with it until a leader
 //! answers that it is durable: a leader that dies takes nothing with it, and the next hears it all.
 //!

@@ -186,7 +186,7 @@ impl Server {
                         .replies
                         .entry(number)
                         .or_insert_with(|| {
-                            let replied = async move { handle.request(request).await.ok() };
+                            let replied = async move { handle.line().request(request).await.ok() };
                             replied.boxed().shared()
                         })
                         .clone()
@@ -196,13 +196,9 @@ impl Server {
                     None => Err(CoordinatorGone),
                 }
             }
-            CallBody::SourceNext(source) => {
-                let next = self.handle.source_next(&source).await?;
-                Ok(Answer::SourceNext(next))
-            }
-            CallBody::Status => {
-                let status = self.handle.status().await?;
-                Ok(Answer::Status(Box::new(status)))
+            CallBody::Query(query) => {
+                let answer = self.handle.line().query(query).await?;
+                Ok(Answer::Query(answer))
             }
         }
     }
@@ -260,7 +256,7 @@ impl Server {
                 forward(receiver, tell, move |command| {
                     RoleCommand::Worker(worker.clone(), command)
                 });
-                handle.join(join, sender).await
+                handle.worker().join(join, sender).await
             }
             RoleEvent::Worker(WorkerEvent::Heartbeat { ref worker, .. })
                 if !self.is_enlisted(name, Kind::Worker, worker) =>
@@ -276,7 +272,7 @@ impl Server {
             }
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
                 self.strike_off(name, Kind::Worker, &worker);
-                handle.leave(worker).await
+                handle.line().say(WorkerEvent::Leave { worker }).await
             }
             RoleEvent::Host(HostEvent::Join(join)) => {
                 let (sender, receiver) = mpsc::unbounded_channel();
@@ -285,11 +281,11 @@ impl Server {
                 forward(receiver, tell, move |command| {
                     RoleCommand::Host(host.clone(), command)
                 });
-                handle.host_join(join, sender).await
+                handle.host().join(join, sender).await
             }
             RoleEvent::Host(HostEvent::Leave { host }) => {
                 self.strike_off(name, Kind::Host, &host);
-                handle.host_leave(host).await
+                handle.line().say(HostEvent::Leave { host }).await
             }
             RoleEvent::Sink(SinkEvent::Attach { term }) => {
                 if self.sink_term.fetch_max(term, Ordering::SeqCst) > term {
@@ -307,14 +303,14 @@ impl Server {
                     client.tell.clone()
                 };
                 forward(receiver, tell, RoleCommand::Sink);
-                handle.attach_sink(sender).await
+                handle.sink().attach(sender).await
             }
             event => {
                 if matches!(event, RoleEvent::Sink(SinkEvent::Emitted { .. })) {
                     let mut clients = self.lock();
                     *sink_unknown |= !self.client(&mut clients, name).has_sink;
                 }
-                handle.hear(event).await
+                handle.line().say(event).await
             }
         }
     }
@@ -498,11 +494,11 @@ impl Notices {
         };
         let Some(client) = client else { return };
         for (kind, who) in client.behind {
-            let left = match kind {
-                Kind::Worker => self.handle.leave(who).await,
-                Kind::Host => self.handle.host_leave(who).await,
+            let leave: RoleEvent = match kind {
+                Kind::Worker => WorkerEvent::Leave { worker: who }.into(),
+                Kind::Host => HostEvent::Leave { host: who }.into(),
             };
-            if left.is_err() {
+            if self.handle.line().say(leave).await.is_err() {
                 return;
             }
         }

@@ -8,8 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::seat::Seat;
-use crate::conversation::{Reply, Request, RoleCommand, RoleEvent};
-use crate::core::Status;
+use crate::conversation::{Query, QueryAnswer, Reply, Request, RoleCommand, RoleEvent};
 use crate::id::WorkerId;
 
 /// The version of what follows.
@@ -54,10 +53,8 @@ pub enum CallBody {
         /// The request.
         request: Request,
     },
-    /// Where a source goes on.
-    SourceNext(Arc<str>),
-    /// The whole at this moment.
-    Status,
+    /// Something to be answered with a [`QueryAnswer`].
+    Query(Query),
 }
 
 /// What the leader answers.
@@ -70,8 +67,7 @@ pub(super) enum Answer {
         sink_unknown: bool,
     },
     Reply(Reply),
-    SourceNext(Option<u64>),
-    Status(Box<Status>),
+    Query(QueryAnswer),
     /// The client runs another workflow.
     OtherPlan,
     /// Not carried out, and perhaps never: the leader is stopping.

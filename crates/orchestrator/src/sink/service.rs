@@ -14,11 +14,12 @@ use tokio::sync::mpsc;
 
 use super::check::{Checks, EmissionRefused, Examined, Then};
 use crate::conversation::SinkCommand;
-use crate::coordinator::{CoordinatorGone, Handle};
+use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
 use crate::id::Part;
 use crate::payload::Encoding;
 use crate::plan::Backoff;
+use crate::port::SinkPort;
 use crate::record::TaskRecord;
 use crate::shutdown::{Level, Shutdown};
 
@@ -117,14 +118,14 @@ type Ready = (Arc<TaskRecord>, Resolved);
 /// [`SinkStopped::Refused`] when a message is wrong: it has not left, and nothing after it.
 pub fn run(
     options: &mut Options,
-    coordinator: Handle,
+    coordinator: SinkPort,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'_, Result<(), SinkStopped>> {
     // Boxed: compiled here, and not again in every program that calls it.
     Box::pin(async move {
         let (sender, mut commands) = mpsc::unbounded_channel();
-        coordinator.attach_sink(sender).await?;
+        coordinator.attach(sender).await?;
         let workflow = coordinator.plan().workflow.clone();
         let mut waiting: VecDeque<Arc<TaskRecord>> = VecDeque::new();
         loop {

@@ -43,6 +43,7 @@ async fn emissions_wait_for_the_sink_and_then_leave_in_order() {
     assert!(early.is_err(), "nothing leaves without its file: {early:?}");
     let cursor = mill
         .handle
+        .operator()
         .status()
         .await
         .expect("the coordinator runs")

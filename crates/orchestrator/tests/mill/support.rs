@@ -251,7 +251,7 @@ impl Background {
             .expect("a queue of the workflow");
         let message = message(block, json);
         source::submit(
-            &self.handle,
+            &self.handle.source(),
             &self.mill_blobs,
             &"test".into(),
             queue,
@@ -279,7 +279,7 @@ impl Background {
             let is = is.clone();
             if self
                 .handle
-                .inspect(move |core| is(core))
+                .examine(move |core| is(core))
                 .await
                 .expect("the coordinator runs")
             {

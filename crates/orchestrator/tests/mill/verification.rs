@@ -225,7 +225,8 @@ async fn what_is_submitted_behind_the_verifiers_does_not_leave() {
             .queue_named("verified")
             .expect("a queue");
         let (handle, blobs) = (mill.handle(), Arc::clone(mill.blobs()));
-        let submitted = source::submit(handle, &blobs, &"client".into(), queue, message).await;
+        let submitted =
+            source::submit(&handle.source(), &blobs, &"client".into(), queue, message).await;
         submitted.expect("an answer");
     }
     let (ran, left) = run(mill, emitted).await;

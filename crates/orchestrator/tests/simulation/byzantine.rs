@@ -303,7 +303,7 @@ impl World {
                 let id = RequestId(u64::MAX - number);
                 vec![Event::Request { id, request }]
             }
-            CallBody::SourceNext(_) | CallBody::Status => Vec::new(),
+            CallBody::Query(_) => Vec::new(),
         };
         for event in events {
             // The server deals with it by itself.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use proofmill_orchestrator::collector::{Group, Outcome, Overdue, PartitionRef};
 use proofmill_orchestrator::conversation::{
-    Complete, Edition, Fail, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef, Output, Request,
-    Rewind, RoleEvent, SinkEvent, Submit, Target, Verdict, Verdicts, WorkerEvent,
+    Complete, Edition, Fail, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef, Output, Query,
+    Request, Rewind, RoleEvent, SinkEvent, Submit, Target, Verdict, Verdicts, WorkerEvent,
 };
 use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -144,8 +144,8 @@ impl Liar {
     fn body(&mut self, role: &str, scene: &Scene, names: &Names) -> CallBody {
         let number = self.rng.within(0, 1 << 40);
         match (role, self.rng.within(0, 99)) {
-            (_, 0) => CallBody::Status,
-            (_, 1) => CallBody::SourceNext("headers".into()),
+            (_, 0) => CallBody::Query(Query::Status),
+            (_, 1) => CallBody::Query(Query::SourceNext("headers".into())),
             ("source", 2..75) | (_, 2..6) => CallBody::Request {
                 number,
                 request: self.request(scene),
@@ -593,9 +593,15 @@ fn forged(call: &Call, deep: usize) -> Flat {
         replace(&mut bytes, &inline(NESTED), &nested(deep));
         bytes
     };
-    let CallBody::Events { number, events } = &call.body else {
-        let bytes = forge(encoded(call));
-        return Flat::of(&bytes, bytes.len(), &[]);
+    let bytes = forge(encoded(call));
+    let (number, events) = match &call.body {
+        CallBody::Events { number, events } => (number, events),
+        CallBody::Request { .. } => return Flat::of(&bytes, bytes.len(), &[]),
+        // It began with one byte as well.
+        CallBody::Query(_) => {
+            let body = encoded(&call.body).len();
+            return Flat::of(&bytes, bytes.len() - body, &[body]);
+        }
     };
     let lengths: Vec<usize> = events
         .iter()
@@ -609,7 +615,7 @@ fn forged(call: &Call, deep: usize) -> Flat {
         },
         ..call.clone()
     };
-    Flat::of(&forge(encoded(call)), encoded(&before).len(), &lengths)
+    Flat::of(&bytes, encoded(&before).len(), &lengths)
 }
 
 /// An inline binary payload, as it is encoded.
