@@ -7,11 +7,11 @@ use anyhow::Context;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use proofmill_bus::BlobStore;
-use proofmill_orchestrator::coordinator::Handle;
-use proofmill_orchestrator::core::{Edition, Reply};
+use proofmill_orchestrator::conversation::{Edition, Reply};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::port::SourcePort;
 use proofmill_orchestrator::source::{self, PAYLOAD_MAX, SourceMessage};
 use tokio::time::timeout;
 
@@ -66,7 +66,7 @@ pub(crate) struct Args {
 /// The public way in.
 #[derive(Clone)]
 struct Door {
-    handle: Handle,
+    source: SourcePort,
     blobs: Arc<BlobStore>,
     tasks: QueueIx,
     proofs: QueueIx,
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let workflow = parse(&text, &registry)?;
     let mut mill = Running::start(&workflow, registry, &place, &place.state("hostile")).await?;
     let door = Door {
-        handle: mill.handle.clone(),
+        source: mill.source.clone(),
         blobs: mill.blobs.clone(),
         tasks: mill.queue("tasks")?,
         proofs: mill.queue("proofs")?,
@@ -180,14 +180,8 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     while let Ok(block) = mill.emitted.try_recv() {
         emitted.push(block);
     }
-    let reasons: Vec<String> = mill
-        .leader
-        .inspect(|core| {
-            core.dead_letters()
-                .map(|dead| dead.reason.clone())
-                .collect()
-        })
-        .await?;
+    let dead = mill.leader.operator().all_dead_letters().await?;
+    let reasons: Vec<String> = dead.into_iter().map(|dead| dead.reason).collect();
     let summary = mill.finish().await?;
 
     let explained = reasons
@@ -346,7 +340,7 @@ struct Counts {
 impl Door {
     async fn submit(&self, queue: QueueIx, message: SourceMessage) -> anyhow::Result<Reply> {
         Ok(source::submit(
-            &self.handle,
+            &self.source,
             &self.blobs,
             &"stranger".into(),
             queue,

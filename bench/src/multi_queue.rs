@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::mill::Registry;
 use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::port::SourcePort;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -213,7 +213,7 @@ async fn measure(
     let (left, departures) = mpsc::channel(1024);
     let blocks = mill.queue("blocks")?;
     let chain = tokio::spawn(propose(
-        mill.handle.clone(),
+        mill.source.clone(),
         blocks,
         args.blocks,
         window,
@@ -269,7 +269,7 @@ async fn measure(
 
 /// Submits the blocks, at most `window` of them ahead of what has left.
 async fn propose(
-    handle: Handle,
+    port: SourcePort,
     queue: QueueIx,
     blocks: u64,
     window: u64,
@@ -281,7 +281,7 @@ async fn propose(
         }
         let request = json_message(queue, block, format!("{{\"block\":{block}}}"));
         // Completions say more than the replies.
-        drop(handle.submit_later(request).await?);
+        drop(port.submit_later(request).await?);
     }
     Ok(())
 }

@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let payload = format!("{{\"block\":{block},\"ms\":{ms}}}");
         // Emissions say more than the replies.
         drop(
-            mill.handle
+            mill.source
                 .submit_later(json_message(queue, block, payload))
                 .await?,
         );

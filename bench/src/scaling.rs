@@ -131,7 +131,7 @@ async fn measure(
     for block in 0..tasks {
         let request = json_message(queue, block as u64, format!("{{\"block\":{block}}}"));
         // Completions, below, say more than the replies.
-        drop(mill.handle.submit_later(request).await?);
+        drop(mill.source.submit_later(request).await?);
     }
     let mut seen = vec![false; tasks];
     let (mut completed, mut duplicated) = (0, 0);

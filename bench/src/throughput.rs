@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let began = Instant::now();
     let producers: Vec<_> = (0..args.producers)
         .map(|producer| {
-            let handle = mill.handle.clone();
+            let handle = mill.source.clone();
             let blocks = (producer..args.tasks).step_by(args.producers);
             let pad = args.payload.saturating_sub(32);
             tokio::spawn(async move {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use proofmill_orchestrator::core::{Reply, Routing};
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::core::Routing;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -118,14 +119,14 @@ async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
     let mut replies = Vec::new();
     for (group, index) in members {
         let request = member(mill.leader.plan(), queue, group, index);
-        replies.push(mill.handle.submit_later(request).await?);
+        replies.push(mill.source.submit_later(request).await?);
     }
     for reply in replies {
         let reply = timeout(PATIENCE, reply).await.context("no reply comes")??;
         anyhow::ensure!(reply == Reply::Accepted, "not accepted: {reply:?}");
     }
     mill.rest().await?;
-    let status = mill.leader.status().await?;
+    let status = mill.leader.operator().status().await?;
     let mut stages = status.stages.iter();
     let gather = stages.find(|stage| &*stage.stage == "gather");
     let gather = gather.context("the workflow has a collector")?;

@@ -97,7 +97,7 @@ async fn submit(
     for group in groups {
         for index in members.clone() {
             let request = member(mill.leader.plan(), queue, group, index);
-            replies.push(mill.handle.submit_later(request).await?);
+            replies.push(mill.source.submit_later(request).await?);
         }
     }
     for reply in replies {

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Settled;
 use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::port::{OperatorPort, SourcePort};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
@@ -94,7 +94,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut mill = Running::start(&workflow, registry, &place, &place.state("flood")).await?;
     let queue = mill.queue("tasks")?;
     let before = resident().unwrap_or_default();
-    let looking = look(mill.leader.clone());
+    let looking = look(mill.leader.operator());
 
     let (began, begins) = std::sync::mpsc::channel();
     let counting = tokio::spawn(count(mill.take_settled(), begins));
@@ -104,10 +104,10 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let producers: Vec<_> = (0..args.producers)
         .map(|_| {
             let rate = TIMES * can / args.producers as f64;
-            tokio::spawn(produce(mill.handle.clone(), queue, next.clone(), rate, end))
+            tokio::spawn(produce(mill.source.clone(), queue, next.clone(), rate, end))
         })
         .collect();
-    let head = Load::start(mill.handle.clone(), HEAD_RATE, move |block| {
+    let head = Load::start(mill.source.clone(), HEAD_RATE, move |block| {
         // Whoever counts may have ended.
         let _ = began.send(Instant::now());
         vec![json_message(queue, block, "{}")]
@@ -220,7 +220,7 @@ async fn count(
 
 /// Brings blocks at a rate, or as fast as they are taken, until `end`; how many.
 async fn produce(
-    handle: Handle,
+    port: SourcePort,
     queue: QueueIx,
     next: Arc<AtomicU64>,
     rate: f64,
@@ -233,7 +233,7 @@ async fn produce(
         pace.tick().await;
         let block = next.fetch_add(1, Ordering::Relaxed);
         let request = json_message(queue, block, "{}");
-        waiting.push_back(handle.submit_later(request).await?);
+        waiting.push_back(port.submit_later(request).await?);
         brought += 1;
         if waiting.len() == WINDOW
             && let Some(reply) = waiting.pop_front()
@@ -248,7 +248,7 @@ async fn produce(
 }
 
 /// Looks at the queue again and again, until the mill has ended.
-fn look(leader: Handle) -> watch::Receiver<Seen> {
+fn look(leader: OperatorPort) -> watch::Receiver<Seen> {
     let (sender, seen) = watch::channel(Seen::default());
     tokio::spawn(async move {
         while let Ok(status) = leader.status().await {

@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let mut mill = Running::start(&workflow, registry, &place, &place.state("nodes")).await?;
     let queue = mill.queue("tasks")?;
     let outflow = Outflow::count(mill.take_emitted(), is_block);
-    let load = Load::start(mill.handle.clone(), args.rate, move |block| {
+    let load = Load::start(mill.source.clone(), args.rate, move |block| {
         vec![json_message(queue, block, format!("{{\"block\":{block}}}"))]
     });
     let time = Duration::from_secs(args.seconds);

@@ -42,13 +42,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         let half = args.tasks / 2;
         for _ in 0..half {
             let request = json_message(queue, next, format!("{{\"block\":{next}}}"));
-            drop(mill.handle.submit_later(request).await?);
+            drop(mill.source.submit_later(request).await?);
             next += 1;
         }
         servers.servers[0].pause();
         for _ in half..args.tasks {
             let request = json_message(queue, next, format!("{{\"block\":{next}}}"));
-            drop(mill.handle.submit_later(request).await?);
+            drop(mill.source.submit_later(request).await?);
             next += 1;
         }
         tokio::time::sleep(Duration::from_secs(*seconds)).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use tokio::time::timeout;
 
 use crate::harness::{
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     for block in (0..args.tasks).rev() {
         let payload = format!("{{\"block\":{block}}}");
         let request = json_message(queue, block, payload);
-        replies.push(mill.handle.submit_later(request).await?);
+        replies.push(mill.source.submit_later(request).await?);
     }
     let mut accepted = 0;
     for reply in replies {

@@ -1,5 +1,6 @@
 //! A dispatcher is killed, or stopped: how long until another has its task, for several T_ack.
 
+use proofmill_orchestrator::conversation::TaskSelection;
 use std::time::{Duration, Instant};
 
 use crate::harness::{
@@ -93,7 +94,7 @@ async fn measure(args: &Args, place: &Place, t_ack: u64) -> anyhow::Result<(Vec<
     let mut mill = Running::start(&workflow, registry, place, &state).await?;
     mill.fleet()?;
     let request = json_message(mill.queue("tasks")?, 0, "{}");
-    mill.handle.submit(request).await?;
+    mill.source.submit(request).await?;
     held(&mill, None, PATIENCE).await?;
     mill.settle().await;
     let (mut kills, mut stops) = (Vec::new(), Vec::new());
@@ -137,7 +138,7 @@ fn victim(mill: &mut Running, worker: &str) -> anyhow::Result<String> {
 /// Waits until exactly so many workers are there.
 async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
     let began = Instant::now();
-    while mill.leader.status().await?.workers != count {
+    while mill.leader.operator().status().await?.workers != count {
         anyhow::ensure!(
             began.elapsed() < PATIENCE,
             "{count} workers do not come together"
@@ -151,11 +152,10 @@ async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
 async fn held(mill: &Running, before: Option<&str>, patience: Duration) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {
-        let look = mill.leader.inspect(|core| {
-            let tasks = core.tasks(|_| true);
-            tasks.first().and_then(|task| task.worker.clone())
-        });
-        if let Some(worker) = look.await?
+        let operator = mill.leader.operator();
+        let page = operator.tasks(TaskSelection::default(), None, 1).await?;
+        let first = page.rows.into_iter().next();
+        if let Some(worker) = first.and_then(|task| task.worker)
             && before != Some(&*worker)
         {
             return Ok(worker.to_string());

@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
         is_group(emitted.first, k, &emitted.bytes)
     });
     let (plan, queue) = (mill.leader.plan().clone(), mill.queue("parts")?);
-    let load = Load::start(mill.handle.clone(), args.rate, move |group| {
+    let load = Load::start(mill.source.clone(), args.rate, move |group| {
         (0..k)
             .map(|index| member(&plan, queue, group, index))
             .collect()

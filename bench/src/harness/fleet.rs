@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::ValueEnum;
 use proofmill_bus::{BlobStore, Connection, NatsOptions};
-use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::plan::Plan;
+use proofmill_orchestrator::port::SourcePort;
 use proofmill_orchestrator::remote::{Client, Seat};
 use proofmill_workflow::Workflow;
 use rustix::process::{Pid, Signal, kill_process};
@@ -58,13 +58,13 @@ impl Fleet {
         &self,
         blobs: Arc<BlobStore>,
         plan: Arc<Plan>,
-    ) -> anyhow::Result<Handle> {
+    ) -> anyhow::Result<SourcePort> {
         let connection = Connection::open(self.bus.clone()).await?;
         let seat = Seat::of(proofmill_bus::Role::Source);
         let opened = Client::open(connection, blobs, plan, seat, "submitter").await;
-        let (client, handle) = opened?;
+        let (client, ports) = opened?;
         tokio::spawn(client.run());
-        Ok(handle)
+        Ok(ports.source())
     }
 
     /// Starts the workflow's dispatchers, spread over a few processes.

@@ -1,6 +1,6 @@
 //! Barriers: messages that a collector gathers by a field.
 
-use proofmill_orchestrator::coordinator::SubmitRequest;
+use proofmill_orchestrator::conversation::Submit;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::grouping;
 use proofmill_orchestrator::plan::{Plan, QueueIx};
@@ -41,7 +41,7 @@ pub(crate) fn member_json(group: u64, index: u64) -> String {
 }
 
 /// The message of that member.
-pub(crate) fn member(plan: &Plan, queue: QueueIx, group: u64, index: u64) -> SubmitRequest {
+pub(crate) fn member(plan: &Plan, queue: QueueIx, group: u64, index: u64) -> Submit {
     let json = member_json(group, index);
     let values = grouping(plan, queue, Some(json.as_bytes()));
     let mut request = json_message(queue, group, json);

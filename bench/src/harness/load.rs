@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
+use proofmill_orchestrator::conversation::Submit;
+use proofmill_orchestrator::port::SourcePort;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
@@ -19,9 +20,9 @@ pub(crate) struct Load {
 impl Load {
     /// Submits what `messages` gives for blocks 0, 1, … at `rate` blocks a second.
     pub(crate) fn start(
-        handle: Handle,
+        port: SourcePort,
         rate: f64,
-        messages: impl Fn(u64) -> Vec<SubmitRequest> + Send + 'static,
+        messages: impl Fn(u64) -> Vec<Submit> + Send + 'static,
     ) -> Self {
         let (end, mut ended) = watch::channel(false);
         let submitting = tokio::spawn(async move {
@@ -34,7 +35,7 @@ impl Load {
                 }
                 for message in messages(block) {
                     // What becomes of it is told by what comes out.
-                    drop(handle.submit_later(message).await?);
+                    drop(port.submit_later(message).await?);
                 }
             }
             Ok(u64::MAX)

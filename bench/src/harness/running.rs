@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use proofmill_bus::{BlobStore, Connection};
-use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
-use proofmill_orchestrator::core::{Edition, HostStatus, Routing, Settled};
+use proofmill_orchestrator::conversation::{Edition, Submit};
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::{HostStatus, Routing, Settled};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::mill::{Mill, Options, Registry, Summary};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::QueueIx;
+use proofmill_orchestrator::port::SourcePort;
 use proofmill_orchestrator::shutdown::{self, Level, Trigger};
 use proofmill_orchestrator::sink::Emitted;
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
@@ -34,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A mill that runs until it is told to finish.
 pub(crate) struct Running {
     /// The way to the coordinator: through the bus, if there is one.
-    pub(crate) handle: Handle,
+    pub(crate) source: SourcePort,
     /// The coordinator itself, to look into.
     pub(crate) leader: Handle,
     pub(crate) blobs: Arc<BlobStore>,
@@ -133,8 +135,8 @@ impl Running {
         leader.observe(observer).await?;
         let (stop, listener) = shutdown::channel();
         let run = tokio::spawn(async move { Ok(mill.run(listener).await?) });
-        let (handle, mut fleet) = match bus {
-            None => (leader.clone(), None),
+        let (source, mut fleet) = match bus {
+            None => (leader.source(), None),
             Some(bus) => {
                 let mut fleet = Fleet::new(workflow, bus, state)?;
                 fleet.start_dispatchers(workflow)?;
@@ -143,7 +145,7 @@ impl Running {
             }
         };
         let workers: u32 = workflow.dispatchers.iter().map(|stage| stage.workers).sum();
-        while leader.status().await?.workers < workers as usize {
+        while leader.operator().status().await?.workers < workers as usize {
             if run.is_finished() {
                 break;
             }
@@ -153,7 +155,7 @@ impl Running {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         Ok(Self {
-            handle,
+            source,
             leader,
             blobs,
             settled,
@@ -174,7 +176,7 @@ impl Running {
     pub(crate) async fn collectors(&self, count: usize) -> anyhow::Result<Vec<HostStatus>> {
         let began = Instant::now();
         loop {
-            let hosts = self.leader.status().await?.hosts;
+            let hosts = self.leader.operator().status().await?.hosts;
             if hosts.len() == count {
                 return Ok(hosts);
             }
@@ -243,8 +245,8 @@ impl Running {
 }
 
 /// A message of one block with a JSON payload, from a producer of the experiment.
-pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -> SubmitRequest {
-    SubmitRequest {
+pub(crate) fn json_message(queue: QueueIx, block: u64, json: impl Into<Bytes>) -> Submit {
+    Submit {
         producer: "bench".into(),
         queue,
         message: Message {

@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use proofmill_orchestrator::core::{Reply, Timing};
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::core::Timing;
 use tokio::time::{sleep_until, timeout};
 
 use super::bare;
@@ -42,7 +43,7 @@ pub(super) async fn measure(
     };
     let publisher = {
         let (handle, published, accepted) =
-            (mill.handle.clone(), published.clone(), accepted.clone());
+            (mill.source.clone(), published.clone(), accepted.clone());
         tokio::spawn(async move {
             for (block, time) in published.iter().enumerate() {
                 sleep_until(start + period.mul_f64(block as f64)).await;

@@ -67,7 +67,7 @@ pub(super) async fn measure(
         let request = json_message(queue, block as u64, format!("{{\"block\":{block}}}"));
         let began = Instant::now();
         // The reply comes before the completion does: nobody waits for it.
-        drop(mill.handle.submit_later(request).await?);
+        drop(mill.source.submit_later(request).await?);
         let Ok(settled) = timeout(PATIENCE, mill.next_completed()).await else {
             lost += 1;
             continue;

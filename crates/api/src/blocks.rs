@@ -154,7 +154,7 @@ pub struct BlockFailure {
 impl Operations {
     /// What became of a block.
     pub async fn block(&self, block: u64) -> Result<BlockStatus, OperationError> {
-        let view = self.handle().inspect(move |core| core.block(block)).await?;
+        let view = self.port().block(block).await?;
         Ok(status(view))
     }
 
@@ -169,10 +169,7 @@ impl Operations {
             let why = format!("more than {BLOCKS_MAX} blocks: ask for fewer at a time");
             return Err(OperationError::Invalid(why));
         }
-        let summaries = self
-            .handle()
-            .inspect(move |core| core.summaries(first..=last));
-        Ok(summaries.await?)
+        Ok(self.port().blocks(first..=last).await?)
     }
 }
 

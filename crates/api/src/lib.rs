@@ -28,6 +28,7 @@ mod prompt;
 mod refused;
 mod serve;
 mod socket;
+mod submissions;
 mod types;
 pub mod verifier;
 
@@ -40,6 +41,7 @@ pub use connections::ConnectionLimits;
 pub use operations::{OperationError, Operations};
 pub use port::{PortError, TcpOptions, TlsFiles};
 pub use socket::{SOCKET_NAME, socket_path};
+pub use submissions::Submissions;
 pub use types::{
     Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
     SubmitAnswer, TaskSummary, TasksQuery,

@@ -8,8 +8,8 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::{Settled, StageStatus};
+use proofmill_orchestrator::port::OperatorPort;
 use proofmill_telemetry::{CONTENT_TYPE, FrontPage, Histogram, Kind, Page};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -22,7 +22,7 @@ type Value = fn(&StageStatus) -> f64;
 
 #[derive(Clone)]
 struct Scrape {
-    handle: Handle,
+    port: OperatorPort,
     overhead: Histogram,
     waited: Histogram,
 }
@@ -47,20 +47,20 @@ const FRONT: FrontPage<'_> = FrontPage {
 /// Connections are closed after so long: whoever scrapes opens another.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// Serves until the future is dropped. `settled` is [`Handle::observe`]'s stream.
+/// Serves until the future is dropped. `settled` is [`Handle::observe`](proofmill_orchestrator::coordinator::Handle::observe)'s stream.
 ///
 /// The page tells nothing of payloads, and needs no token: bind it to loopback, or to a network
 /// that may know how much work there is. Pages in a browser are refused; on loopback whatever asks by
 /// another name than `localhost` or an address is, too.
 pub async fn serve(
     listener: TcpListener,
-    handle: Handle,
+    port: OperatorPort,
     mut settled: mpsc::UnboundedReceiver<Settled>,
 ) {
     let overhead = Histogram::of_seconds();
     let waited = Histogram::of_seconds();
     let scrape = Scrape {
-        handle,
+        port,
         overhead: overhead.clone(),
         waited: waited.clone(),
     };
@@ -85,7 +85,7 @@ pub async fn serve(
 }
 
 async fn health(State(scrape): State<Scrape>) -> Response {
-    match scrape.handle.status().await {
+    match scrape.port.status().await {
         Ok(status) if status.draining => {
             (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response()
         }
@@ -95,7 +95,7 @@ async fn health(State(scrape): State<Scrape>) -> Response {
 }
 
 async fn metrics(State(scrape): State<Scrape>) -> Response {
-    let Ok(status) = scrape.handle.status().await else {
+    let Ok(status) = scrape.port.status().await else {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
             "the coordinator has stopped\n",

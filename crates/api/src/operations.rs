@@ -1,20 +1,20 @@
 //! What can be asked of an open mill, and told to it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use proofmill_bus::BlobStore;
-use proofmill_orchestrator::coordinator::{CoordinatorGone, Handle};
-use proofmill_orchestrator::core::{Core, Edition, Reply, Status, TaskPhase};
+use proofmill_orchestrator::conversation::{QueueRow, Reply, Target, TaskSelection};
+use proofmill_orchestrator::coordinator::CoordinatorGone;
+use proofmill_orchestrator::core::{Status, TaskPhase};
 use proofmill_orchestrator::executor::Resolved;
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::payload::Encoding;
-use proofmill_orchestrator::plan::{Plan, QueueIx};
+use proofmill_orchestrator::plan::Plan;
+use proofmill_orchestrator::port::{OperatorPort, SourcePort};
 use proofmill_orchestrator::record::{Attempt, DeadRecord};
-use proofmill_orchestrator::source::{self, SourceMessage, SubmitError};
 
 use crate::over_bus::{LedWorkflow, WorkerSummary};
+use crate::submissions::Submissions;
 use crate::types::{
     Cancellation, DeadLetter, DeadSummary, Dropped, FailedAttempt, Gap, QueueStatus, Submission,
     SubmitAnswer, TaskSummary, TasksQuery,
@@ -46,21 +46,26 @@ pub enum OperationError {
 /// The operations on one open mill.
 #[derive(Clone)]
 pub struct Operations {
-    handle: Handle,
+    port: OperatorPort,
+    submissions: Submissions,
     blobs: Arc<BlobStore>,
 }
 
 // === impl Operations ===
 
 impl Operations {
-    /// The operations on the mill behind `handle`.
-    pub fn new(handle: Handle, blobs: Arc<BlobStore>) -> Self {
-        Self { handle, blobs }
+    /// The operations on the mill behind the ports `operator`, and `source` to submit by.
+    pub fn new(operator: OperatorPort, source: SourcePort, blobs: Arc<BlobStore>) -> Self {
+        Self {
+            port: operator,
+            submissions: Submissions::new(source, blobs.clone()),
+            blobs,
+        }
     }
 
     /// The whole at this moment.
     pub async fn status(&self) -> Result<Status, OperationError> {
-        Ok(self.handle.status().await?)
+        Ok(self.port.status().await?)
     }
 
     /// The workflow in a few words, as `leader` leads it, with up to `named_max` of its workers.
@@ -69,14 +74,12 @@ impl Operations {
         leader: String,
         named_max: usize,
     ) -> Result<LedWorkflow, OperationError> {
-        let (status, workers) = self
-            .handle
-            .inspect(|core| (core.status(), core.workers()))
-            .await?;
-        let named = workers.iter().take(named_max).map(|worker| WorkerSummary {
+        let status = self.port.status().await?;
+        let workers = self.port.workers(None, named_max).await?;
+        let named = workers.rows.iter().map(|worker| WorkerSummary {
             worker: worker.worker.to_string(),
             group: worker.group.to_string(),
-            tasks: worker.leases.len(),
+            tasks: worker.leases,
         });
         Ok(LedWorkflow {
             workflow: status.workflow.to_string(),
@@ -84,7 +87,7 @@ impl Operations {
             live: status.live,
             dead: status.dead,
             next_block: status.next_block,
-            worker_count: workers.len(),
+            worker_count: status.workers,
             workers: named.collect(),
             collectors: status
                 .hosts
@@ -96,99 +99,63 @@ impl Operations {
 
     /// Each queue at this moment.
     pub async fn queues(&self) -> Result<Vec<QueueStatus>, OperationError> {
-        let queues = self.handle.inspect(|core| {
-            let plan = core.plan().clone();
-            let mut queues: BTreeMap<Arc<str>, QueueStatus> = BTreeMap::new();
-            for queue in &plan.queues {
-                let status = QueueStatus {
-                    queue: queue.name.to_string(),
-                    readers: queue
-                        .readers
-                        .iter()
-                        .map(|ix| plan.stage(*ix).name.to_string())
-                        .collect(),
-                    waiting: 0,
-                    leased: 0,
-                    held: 0,
-                    dead: 0,
-                    lowest: None,
-                    q_max: queue.q_max,
-                };
-                queues.insert(queue.name.clone(), status);
-            }
-            for task in core.tasks(|_| true) {
-                let Some(queue) = queues.get_mut(&task.record.queue) else {
-                    continue;
-                };
-                match task.phase {
-                    TaskPhase::Leased => queue.leased += 1,
-                    TaskPhase::Held => queue.held += 1,
-                    TaskPhase::Waiting
-                    | TaskPhase::Delayed
-                    | TaskPhase::Queued
-                    | TaskPhase::Recording => queue.waiting += 1,
-                }
-                let block = task.record.id.block;
-                queue.lowest = Some(queue.lowest.map_or(block, |lowest| lowest.min(block)));
-            }
-            for dead in core.dead_letters() {
-                if let Some(queue) = queues.get_mut(&dead.task.queue) {
-                    queue.dead += 1;
-                }
-            }
-            plan.queues
-                .iter()
-                .filter_map(|queue| queues.remove(&queue.name))
-                .collect()
-        });
-        Ok(queues.await?)
+        let plan = self.port.plan();
+        let rows = self.port.queues().await?;
+        let status = |row: QueueRow| {
+            let queue = plan.queue(plan.queue_named(&row.queue)?);
+            let readers = queue.readers.iter();
+            Some(QueueStatus {
+                queue: row.queue.to_string(),
+                readers: readers.map(|ix| plan.stage(*ix).name.to_string()).collect(),
+                waiting: row.waiting,
+                leased: row.leased,
+                held: row.held,
+                dead: row.dead,
+                lowest: row.lowest,
+                q_max: queue.q_max,
+            })
+        };
+        Ok(rows.into_iter().filter_map(status).collect())
     }
 
     /// Live tasks.
     pub async fn tasks(&self, query: TasksQuery) -> Result<Vec<TaskSummary>, OperationError> {
         let limit = query.limit.unwrap_or(LISTED_TASKS);
-        let views = self
-            .handle
-            .inspect(move |core| {
-                core.tasks(|task| {
-                    query
-                        .stage
-                        .as_ref()
-                        .is_none_or(|stage| **stage == *task.id.stage)
-                        && query
-                            .block
-                            .is_none_or(|block| (task.id.block..=task.last).contains(&block))
-                })
-            })
-            .await?;
-        let summaries = views.into_iter().take(limit).map(|view| TaskSummary {
-            task: view.record.id.to_string(),
-            last: view.record.last,
-            queue: view.record.queue.to_string(),
-            phase: phase_name(&view.phase).to_owned(),
-            worker: view.worker.map(|worker| worker.to_string()),
-            failed_attempts: view.attempts.len(),
-            payload_bytes: view.record.payload.len(),
-            at_ms: view.record.at_ms,
+        let of = TaskSelection {
+            stage: query.stage.map(Arc::from),
+            block: query.block,
+            phase: None,
+        };
+        let rows = self.port.tasks_up_to(of, limit).await?.into_iter();
+        let summaries = rows.map(|row| TaskSummary {
+            task: row.task.to_string(),
+            last: row.last,
+            queue: row.queue.to_string(),
+            phase: phase_name(&row.phase).to_owned(),
+            worker: row.worker.map(|worker| worker.to_string()),
+            failed_attempts: row.failed_attempts,
+            payload_bytes: row.payload_bytes,
+            at_ms: row.at_ms,
         });
         Ok(summaries.collect())
     }
 
     /// The dead letters.
     pub async fn dead_letters(&self) -> Result<Vec<DeadSummary>, OperationError> {
-        Ok(self
-            .handle
-            .inspect(|core| core.dead_letters().map(dead_summary).collect())
-            .await?)
+        let rows = self.port.all_dead_letters().await?.into_iter();
+        let summaries = rows.map(|row| DeadSummary {
+            task: row.task.to_string(),
+            reason: row.reason,
+            attempts: row.attempts,
+            at_ms: row.at_ms,
+        });
+        Ok(summaries.collect())
     }
 
     /// One dead letter with all that is known of it.
     pub async fn dead_letter(&self, task: &str) -> Result<DeadLetter, OperationError> {
         let id = parse(task)?;
-        let dead = self
-            .handle
-            .inspect(move |core| core.dead_letter(&id).cloned())
-            .await?;
+        let dead = self.port.dead_letter(id).await?;
         let dead = dead.ok_or_else(|| no_such_letter(task))?;
         let payload_bytes = dead.task.payload.len();
         let (payload, payload_is_json) =
@@ -209,29 +176,43 @@ impl Operations {
 
     /// Puts a dead letter back into its queue, its attempts forgotten.
     pub async fn retry(&self, task: &str) -> Result<(), OperationError> {
-        let reply = self.handle.retry_dead(parse(task)?).await?;
+        let reply = self.port.retry_dead(parse(task)?).await?;
         settle_dead(reply, task)
     }
 
     /// Gives a dead letter up for good.
     pub async fn drop_dead(&self, task: &str) -> Result<Dropped, OperationError> {
         let id = parse(task)?;
-        let of = id.clone();
-        let gap = self.handle.inspect(move |core| gap_without(core, &of));
-        let gap = gap.await?;
-        settle_dead(self.handle.drop_dead(id).await?, task)?;
+        let gap = self.gap_without(&id).await?;
+        settle_dead(self.port.drop_dead(id).await?, task)?;
         let task = task.to_owned();
         Ok(Dropped { task, gap })
+    }
+
+    /// What the sequencer waits for when a dead letter is gone.
+    async fn gap_without(&self, id: &TaskId) -> Result<Option<Gap>, OperationError> {
+        let dead = self.port.dead_letter(id.clone()).await?;
+        let next = self.port.status().await?.next_block;
+        let dead = dead.filter(|dead| !dead.late);
+        Ok(dead
+            .zip(next)
+            .and_then(|(dead, next)| gap_at(self.port.plan(), &dead, next)))
+    }
+
+    /// The port that the operations go through.
+    pub(crate) fn port(&self) -> &OperatorPort {
+        &self.port
     }
 
     /// Stops live tasks, wherever they are, and moves them to the dead-letter queue: programs that
     /// work on them are killed.
     pub async fn cancel(&self, cancellation: &Cancellation) -> Result<(), OperationError> {
-        let reply = match cancellation {
-            Cancellation::Task(task) => self.handle.cancel_task(parse(task)?).await?,
-            Cancellation::Block(block) => self.handle.cancel_block(*block).await?,
-            Cancellation::All => self.handle.cancel_all().await?,
+        let target = match cancellation {
+            Cancellation::Task(task) => Target::Task(parse(task)?),
+            Cancellation::Block(block) => Target::Block(*block),
+            Cancellation::All => Target::All,
         };
+        let reply = self.port.cancel(target).await?;
         match (reply, cancellation) {
             (Reply::NotFound, Cancellation::Task(task)) => Err(OperationError::NotFound(format!(
                 "no live task {task}; `proofmill tasks` shows those there are"
@@ -247,80 +228,8 @@ impl Operations {
 
     /// Brings a message; waits while its queue is full.
     pub async fn submit(&self, submission: Submission) -> Result<SubmitAnswer, OperationError> {
-        let queue = self.queue(&submission.queue)?;
-        let payload = Bytes::copy_from_slice(submission.payload.get().as_bytes());
-        let message = SourceMessage::of_json(
-            (submission.first, submission.last),
-            submission.part.as_deref(),
-            payload,
-            submission.requires,
-        );
-        let message = message.map_err(OperationError::Invalid)?;
-        self.bring(queue, message).await
+        self.submissions.submit(submission).await
     }
-
-    /// The way to the coordinator.
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
-    }
-
-    /// The workflow.
-    pub(crate) fn plan(&self) -> &Plan {
-        self.handle.plan()
-    }
-
-    /// The queue of this name.
-    pub(crate) fn queue(&self, name: &str) -> Result<QueueIx, OperationError> {
-        let plan = self.handle.plan();
-        plan.queue_named(name).ok_or_else(|| {
-            let known: Vec<&str> = plan.queues.iter().map(|queue| &*queue.name).collect();
-            OperationError::NotFound(format!(
-                "no queue {name:?} in workflow {:?}; it has {}",
-                plan.workflow,
-                known.join(", ")
-            ))
-        })
-    }
-
-    /// As [`Operations::submit`].
-    pub(crate) async fn bring(
-        &self,
-        queue: QueueIx,
-        message: SourceMessage,
-    ) -> Result<SubmitAnswer, OperationError> {
-        // Whoever submits a block that was dropped wants it to be done after all.
-        let message = SourceMessage {
-            edition: Edition::Anew,
-            ..message
-        };
-        let producer = "submit".into();
-        let reply = source::submit(&self.handle, &self.blobs, &producer, queue, message);
-        match reply.await.map_err(|error| not_recorded(&error))? {
-            Reply::Accepted => Ok(SubmitAnswer::Accepted),
-            Reply::Duplicate { same } => Ok(SubmitAnswer::Duplicate { same }),
-            Reply::Rejected { why } => Ok(SubmitAnswer::Rejected { why }),
-            Reply::IsDead { task, why } => Ok(SubmitAnswer::Dead {
-                task: task.to_string(),
-                why,
-            }),
-            Reply::Differs { task } => Err(OperationError::Conflict(format!(
-                "task {task} is live and carries something else; wait for it, or use another part"
-            ))),
-            Reply::Invalid { why } => Err(OperationError::Invalid(why)),
-            Reply::Draining => Err(OperationError::Unavailable(
-                "the mill drains and takes nothing new; submit again when it runs".to_owned(),
-            )),
-            Reply::NotFound | Reply::Rewound { .. } => Err(OperationError::Unavailable(
-                "taken back before it was recorded; submit again".to_owned(),
-            )),
-        }
-    }
-}
-
-fn not_recorded(error: &SubmitError) -> OperationError {
-    let cause = std::error::Error::source(error);
-    let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
-    OperationError::Unavailable(format!("{error}{cause}"))
 }
 
 fn parse(task: &str) -> Result<TaskId, OperationError> {
@@ -343,13 +252,11 @@ fn settle_dead(reply: Reply, task: &str) -> Result<(), OperationError> {
     }
 }
 
-/// What the sequencer waits for when a dead letter is gone.
-fn gap_without(core: &Core, id: &TaskId) -> Option<Gap> {
-    let plan = core.plan();
-    let dead = core.dead_letter(id).filter(|dead| !dead.late)?;
+/// What the sequencer, which emits block `next` next, waits for when the dead letter is gone.
+fn gap_at(plan: &Plan, dead: &DeadRecord, next: u64) -> Option<Gap> {
+    let id = &dead.task.id;
     let stage = plan.stage_named(&id.stage)?;
     let (sequencer, _) = plan.sequencer()?;
-    let next = core.status().next_block?;
     let last = dead.task.last;
     if !plan.leads_to_sequencer()[stage.0] || last < next {
         return None;

@@ -114,7 +114,11 @@ async fn open(state: &Path) -> Mill {
 }
 
 async fn serve(state: &Path, mill: &Mill) -> (JoinHandle<()>, Client) {
-    let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
+    let operations = Operations::new(
+        mill.handle().operator(),
+        mill.handle().source(),
+        mill.blobs().clone(),
+    );
     let directory = state.to_owned();
     let serving = tokio::spawn(async move {
         control::serve(&directory, operations)
@@ -419,7 +423,11 @@ async fn the_socket_is_private_replaced_when_stale_and_taken_away() {
 
     // The next process puts its own there; the end of the first leaves that alone.
     let (second, client) = {
-        let operations = Operations::new(site.mill.handle().clone(), site.mill.blobs().clone());
+        let operations = Operations::new(
+            site.mill.handle().operator(),
+            site.mill.handle().source(),
+            site.mill.blobs().clone(),
+        );
         let directory = site.folder.path().to_owned();
         let before = std::os::unix::fs::MetadataExt::ino(&metadata);
         let serving = tokio::spawn(async move {

@@ -111,7 +111,9 @@ impl Access {
             };
             match Mill::open(&workflow, registry, options).await {
                 Ok(mill) => {
-                    let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
+                    let handle = mill.handle();
+                    let operations =
+                        Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
                     return Ok(Self::Stopped(Box::new(mill), operations));
                 }
                 // A mill that is starting or ending has the state, and no socket yet, or no more.

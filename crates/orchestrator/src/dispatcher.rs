@@ -19,13 +19,16 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use self::pause::{Machine, Pause};
 
-use crate::coordinator::{CoordinatorGone, Handle, ToWorker};
-use crate::core::{Complete, Fail, Join, Lease, LeaseRef, Output};
+use crate::conversation::{
+    Complete, Fail, Join, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+};
+use crate::coordinator::CoordinatorGone;
 use crate::executor::{Cancel, Execution, Executor, MachineFailure, Product, Resolved, Unfinished};
 use crate::id::WorkerId;
 use crate::message::grouping;
 use crate::payload::{Encoding, Payload};
 use crate::plan::StageIx;
+use crate::port::WorkerPort;
 use crate::record::Failure;
 use crate::shutdown::{Level, Shutdown};
 
@@ -51,7 +54,7 @@ pub struct Dispatcher {
     options: Options,
     executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
     blobs: Arc<BlobStore>,
-    coordinator: Handle,
+    coordinator: WorkerPort,
     running: BTreeMap<LeaseRef, Running>,
     /// What each assignment under way holds.
     assignments: HashMap<task::Id, Vec<LeaseRef>>,
@@ -90,7 +93,7 @@ impl Dispatcher {
         options: Options,
         executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
         blobs: Arc<BlobStore>,
-        coordinator: Handle,
+        coordinator: WorkerPort,
     ) -> Self {
         Self {
             pause: Pause::new(options.name.clone()),
@@ -133,12 +136,12 @@ impl Dispatcher {
                 }
                 tokio::select! {
                     message = inbox.recv() => match message {
-                        Some(ToWorker::Assign(leases)) if draining || self.pause.is_on() => {
+                        Some(WorkerCommand::Assign(leases)) if draining || self.pause.is_on() => {
                             self.hand_back(leases).await?;
                         }
-                        Some(ToWorker::Assign(leases)) => self.begin(leases, &mut finished),
-                        Some(ToWorker::Cancel(lease)) => self.cancel(&lease),
-                        Some(ToWorker::Unknown) => {
+                        Some(WorkerCommand::Assign(leases)) => self.begin(leases, &mut finished),
+                        Some(WorkerCommand::Cancel(lease)) => self.cancel(&lease),
+                        Some(WorkerCommand::Unknown) => {
                             self.join(to_worker.clone()).await?;
                             // Whoever leads now learns at once what is running here.
                             heartbeat.reset_immediately();
@@ -153,20 +156,22 @@ impl Dispatcher {
                     _ = heartbeat.tick() => self.beat(draining).await?,
                     () = shutdown.reached(Level::Drain), if !draining => {
                         draining = true;
-                        self.coordinator.retire(self.options.name.clone()).await?;
+                        let worker = self.options.name.clone();
+                        self.coordinator.say(WorkerEvent::Retire { worker }).await?;
                     }
                     () = stopping.reached(Level::Stop), if draining => {
                         return self.stop(finished).await;
                     }
                 }
             }
-            self.coordinator.leave(self.options.name.clone()).await
+            let worker = self.options.name.clone();
+            self.coordinator.say(WorkerEvent::Leave { worker }).await
         })
     }
 
     async fn join(
         &self,
-        to_worker: mpsc::UnboundedSender<ToWorker>,
+        to_worker: mpsc::UnboundedSender<WorkerCommand>,
     ) -> Result<(), CoordinatorGone> {
         let join = Join {
             worker: self.options.name.clone(),
@@ -180,11 +185,13 @@ impl Dispatcher {
 
     async fn beat(&self, draining: bool) -> Result<(), CoordinatorGone> {
         let running = self.running.keys().cloned().collect();
-        let name = self.options.name.clone();
-        let paused = self.pause.reason();
-        self.coordinator
-            .heartbeat(name, running, draining, paused)
-            .await
+        let beat = WorkerEvent::Heartbeat {
+            worker: self.options.name.clone(),
+            running,
+            retired: draining,
+            paused: self.pause.reason(),
+        };
+        self.coordinator.say(beat).await
     }
 
     /// The machine has failed: takes nothing, and hands back what cannot go on.
@@ -198,7 +205,8 @@ impl Dispatcher {
         }
         for lease in trouble.leases {
             let worker = self.options.name.clone();
-            self.coordinator.release(worker, lease).await?;
+            let release = WorkerEvent::Release { worker, lease };
+            self.coordinator.say(release).await?;
         }
         Ok(())
     }
@@ -207,8 +215,9 @@ impl Dispatcher {
     /// or is paused.
     async fn hand_back(&self, leases: Vec<Lease>) -> Result<(), CoordinatorGone> {
         for lease in leases {
-            let worker = self.options.name.clone();
-            self.coordinator.release(worker, lease.name()).await?;
+            let (worker, lease) = (self.options.name.clone(), lease.name());
+            let release = WorkerEvent::Release { worker, lease };
+            self.coordinator.say(release).await?;
         }
         Ok(())
     }
@@ -218,16 +227,17 @@ impl Dispatcher {
         for (lease, running) in std::mem::take(&mut self.running) {
             // The execution may have ended on its own.
             let _ = running.cancel.send(true);
-            self.coordinator
-                .release(self.options.name.clone(), lease)
-                .await?;
+            let worker = self.options.name.clone();
+            let release = WorkerEvent::Release { worker, lease };
+            self.coordinator.say(release).await?;
         }
         // Native provers cannot be interrupted: their threads end with the process.
         let _ = tokio::time::timeout(Duration::from_secs(5), async {
             while finished.join_next().await.is_some() {}
         })
         .await;
-        self.coordinator.leave(self.options.name.clone()).await
+        let worker = self.options.name.clone();
+        self.coordinator.say(WorkerEvent::Leave { worker }).await
     }
 
     /// An assignment has ended. Its results were reported by itself, unless it panicked.
@@ -262,11 +272,11 @@ impl Dispatcher {
                 };
                 let worker = self.options.name.clone();
                 self.coordinator
-                    .fail(Fail {
+                    .say(WorkerEvent::Fail(Fail {
                         worker,
                         lease,
                         failure,
-                    })
+                    }))
                     .await?;
             }
         }
@@ -316,7 +326,7 @@ struct Work {
     worker: WorkerId,
     executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
     blobs: Arc<BlobStore>,
-    coordinator: Handle,
+    coordinator: WorkerPort,
     troubles: mpsc::UnboundedSender<Trouble>,
 }
 
@@ -365,11 +375,11 @@ impl Work {
                 Err(Unfinished::Failed(failure)) => {
                     let worker = self.worker.clone();
                     self.coordinator
-                        .fail(Fail {
+                        .say(WorkerEvent::Fail(Fail {
                             worker,
                             lease: name,
                             failure,
-                        })
+                        }))
                         .await?;
                 }
             }
@@ -389,11 +399,11 @@ impl Work {
             ..Failure::default()
         };
         self.coordinator
-            .fail(Fail {
+            .say(WorkerEvent::Fail(Fail {
                 worker: self.worker.clone(),
                 lease,
                 failure,
-            })
+            }))
             .await
     }
 
@@ -442,12 +452,12 @@ impl Work {
         }
         let worker = self.worker.clone();
         self.coordinator
-            .complete(Complete {
+            .say(WorkerEvent::Complete(Complete {
                 worker,
                 lease,
                 outputs,
                 ran: product.ran,
-            })
+            }))
             .await?;
         Ok(true)
     }

@@ -6,6 +6,7 @@
 
 pub mod cluster;
 pub mod collector;
+pub mod conversation;
 pub mod coordinator;
 pub mod core;
 pub mod dispatcher;
@@ -18,6 +19,7 @@ pub mod mill;
 pub mod origin;
 pub mod payload;
 pub mod plan;
+pub mod port;
 pub mod principal;
 pub mod record;
 pub mod remote;

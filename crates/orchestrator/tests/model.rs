@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::Seq;
+use proofmill_orchestrator::conversation::{
+    Complete, Edition, Fail, Join, LeaseRef, Reply, Request, Submit, WorkerEvent,
+};
 use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Edition, Event, Fail, Join, LeaseKey, LeaseRef, LeaseTag,
-    Now, Reply, RequestId, Submit, TaskPhase, Time,
+    Action, Core, CoreOptions, Event, LeaseKey, LeaseTag, Now, RequestId, TaskPhase, Time,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
@@ -335,12 +337,12 @@ impl Real {
         }
     }
 
-    fn tell(&mut self, event: Event) {
+    fn tell(&mut self, event: impl Into<Event>) {
         let now = Now {
             mono: Time(self.now * 1000),
             wall_ms: 0,
         };
-        let mut todo = std::collections::VecDeque::from([event]);
+        let mut todo = std::collections::VecDeque::from([event.into()]);
         while let Some(event) = todo.pop_front() {
             for action in self.core.handle(now, event) {
                 match action {
@@ -417,14 +419,16 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     grouping: Vec::new(),
                 };
                 let (producer, queue) = ("test".into(), QueueIx(0));
-                real.tell(Event::Submit(Submit {
-                    request,
-                    producer,
-                    queue,
-                    message,
-                    edition: Edition::Any,
-                    source_next: None,
-                }));
+                real.tell(Event::Request {
+                    id: request,
+                    request: Request::Submit(Submit {
+                        producer,
+                        queue,
+                        message,
+                        edition: Edition::Any,
+                        source_next: None,
+                    }),
+                });
                 let expected = model.submit(block, content);
                 let mut reply = real.replies.remove(&request);
                 if let Some(Reply::IsDead { why, .. }) = &mut reply {
@@ -434,7 +438,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(reply, Some(expected), "step {}", n);
             }
             Step::Join { worker, slots } => {
-                real.tell(Event::Join(Join {
+                real.tell(WorkerEvent::Join(Join {
                     worker: WORKERS[worker].into(),
                     group: "g".into(),
                     labels: Default::default(),
@@ -457,14 +461,14 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 });
             }
             Step::Retire { worker } => {
-                real.tell(Event::Retire {
+                real.tell(WorkerEvent::Retire {
                     worker: WORKERS[worker].into(),
                 });
                 let known = model.workers.iter_mut().filter(|known| known.ix == worker);
                 known.for_each(|known| known.retired = true);
             }
             Step::Leave { worker } => {
-                real.tell(Event::Leave {
+                real.tell(WorkerEvent::Leave {
                     worker: WORKERS[worker].into(),
                 });
                 for (block, holder, _) in leased {
@@ -482,7 +486,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     .collect();
                 let mut known = model.workers.iter();
                 let retired = known.any(|known| known.ix == worker && known.retired);
-                real.tell(Event::Heartbeat {
+                real.tell(WorkerEvent::Heartbeat {
                     worker: WORKERS[worker].into(),
                     running,
                     retired,
@@ -506,7 +510,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                real.tell(Event::Complete(Complete {
+                real.tell(WorkerEvent::Complete(Complete {
                     worker: WORKERS[worker].into(),
                     lease: real.lease(worker, block, number),
                     outputs: Vec::new(),
@@ -521,7 +525,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, worker, number)) = at(nth) else {
                     continue;
                 };
-                real.tell(Event::Fail(Fail {
+                real.tell(WorkerEvent::Fail(Fail {
                     worker: WORKERS[worker].into(),
                     lease: real.lease(worker, block, number),
                     failure: Failure {
@@ -538,7 +542,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                     continue;
                 };
                 let lease = real.lease(worker, block, number);
-                real.tell(Event::Release {
+                real.tell(WorkerEvent::Release {
                     worker: WORKERS[worker].into(),
                     lease,
                 });
@@ -550,9 +554,9 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, content, _)) = dead_at(nth) else {
                     continue;
                 };
-                real.tell(Event::RetryDead {
-                    request,
-                    task: task(block),
+                real.tell(Event::Request {
+                    id: request,
+                    request: Request::RetryDead(task(block)),
                 });
                 model.dead.retain(|(other, ..)| *other != block);
                 model.enter(block, content);
@@ -561,9 +565,9 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some((block, content, _)) = dead_at(nth) else {
                     continue;
                 };
-                real.tell(Event::DropDead {
-                    request,
-                    task: task(block),
+                real.tell(Event::Request {
+                    id: request,
+                    request: Request::DropDead(task(block)),
                 });
                 model.dead.retain(|(other, ..)| *other != block);
                 model.done.push((block, content));

@@ -70,7 +70,7 @@ const FRONT: FrontPage<'_> = FrontPage {
 };
 
 async fn status(State(taker): State<Arc<Taker>>) -> Answer {
-    let status = tokio::time::timeout_at(taker.until(), taker.operations.status()).await;
+    let status = tokio::time::timeout_at(taker.until(), taker.submissions.status()).await;
     let status = status
         .map_err(|_| Refused::new(StatusCode::SERVICE_UNAVAILABLE, "nobody leads the workflow"))?;
     Ok(Json(status?).into_response())
@@ -83,8 +83,8 @@ async fn messages(
     request: Request,
 ) -> Answer {
     let form = form(request.headers())?;
-    let queue = taker.operations.queue(&queue?)?;
-    caller.check(taker.operations.plan(), queue)?;
+    let queue = taker.submissions.queue(&queue?)?;
+    caller.check(taker.submissions.plan(), queue)?;
     let (room, body) = taker.bodies.read(request).await?;
     match form {
         Form::One => {

@@ -19,10 +19,10 @@ use crate::connections::ConnectionLimits;
 use crate::control::BODY_MAX;
 use crate::gate::Gate;
 use crate::grpc::{Bounds, Calls, MESSAGE_MAX, MessageLimit};
-use crate::operations::Operations;
 use crate::pace::Pressure;
 use crate::port::Port;
 use crate::serve::{self, Versions};
+use crate::submissions::Submissions;
 
 /// A connection is closed after so long: a producer opens another.
 const LIFETIME: Duration = Duration::from_secs(600);
@@ -42,8 +42,13 @@ pub struct Intake {
 }
 
 /// Router of an intake without tokens and without a port, for calls from within the same process.
-pub async fn in_process(operations: Operations, patience: Duration) -> axum::Router {
-    let taker = Arc::new(Taker::new(operations, patience, false, Pressure::default()));
+pub async fn in_process(submissions: Submissions, patience: Duration) -> axum::Router {
+    let taker = Arc::new(Taker::new(
+        submissions,
+        patience,
+        false,
+        Pressure::default(),
+    ));
     let calls = calls(&taker).await;
     router(taker, calls, Gate::local())
 }
@@ -120,11 +125,11 @@ impl Intake {
         self.port.url()
     }
 
-    /// Takes messages by `operations` until `stop`; who waits for an answer by then has 5 s to get it.
-    pub async fn serve(self, operations: Operations, stop: impl Future<Output = ()>) {
-        warn_of_unknown_queues(&self.gate, operations.plan());
+    /// Takes messages by `submissions` until `stop`; who waits for an answer by then has 5 s to get it.
+    pub async fn serve(self, submissions: Submissions, stop: impl Future<Output = ()>) {
+        warn_of_unknown_queues(&self.gate, submissions.plan());
         let pressure = Pressure::default();
-        let taker = Taker::new(operations, self.patience, self.exact, pressure.clone());
+        let taker = Taker::new(submissions, self.patience, self.exact, pressure.clone());
         let taker = Arc::new(taker);
         let calls = calls(&taker).await;
         let answer = serve::answers(router(taker, calls.clone(), self.gate));

@@ -75,9 +75,9 @@ async fn take(
     caller: &Caller<Queues>,
     request: SubmitRequest,
 ) -> Result<SubmitResponse, Status> {
-    let queue = taker.operations.queue(&request.queue);
+    let queue = taker.submissions.queue(&request.queue);
     let queue = queue.map_err(|error| Status::not_found(error.to_string()))?;
-    caller.check(taker.operations.plan(), queue)?;
+    caller.check(taker.submissions.plan(), queue)?;
     let message =
         message(request).map_err(|why| Status::invalid_argument(format!("the message: {why}")))?;
     let room = taker.bodies.room(message.bytes.len()).await?;

@@ -11,9 +11,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::bodies::{Bodies, Room};
 use crate::control::BODY_MAX;
-use crate::operations::Operations;
 use crate::pace::Pressure;
 use crate::refused::Refused;
+use crate::submissions::Submissions;
 use crate::types::SubmitAnswer;
 
 /// Messages at a time that have no answer yet. One whose producer has gone away counts: it keeps its
@@ -28,7 +28,7 @@ const BODIES_AT_ONCE: usize = 4;
 
 /// Takes messages from whoever has been let in.
 pub(super) struct Taker {
-    pub(super) operations: Operations,
+    pub(super) submissions: Submissions,
     patience: Duration,
     exact: bool,
     waiting: Arc<Semaphore>,
@@ -42,13 +42,13 @@ pub(super) type Told = Result<(StatusCode, SubmitAnswer), Refused>;
 
 impl Taker {
     pub(super) fn new(
-        operations: Operations,
+        submissions: Submissions,
         patience: Duration,
         exact: bool,
         pressure: Pressure,
     ) -> Self {
         Self {
-            operations,
+            submissions,
             patience,
             exact,
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
@@ -80,9 +80,9 @@ impl Taker {
         let Ok(Ok(place)) = place else {
             return Err(self.overdue().await);
         };
-        let (operations, exact) = (self.operations.clone(), self.exact);
+        let (submissions, exact) = (self.submissions.clone(), self.exact);
         let bringing = tokio::spawn(async move {
-            let brought = bring(&operations, queue, message, exact).await;
+            let brought = bring(&submissions, queue, message, exact).await;
             drop((place, room));
             brought
         });
@@ -99,7 +99,7 @@ impl Taker {
     /// Why a message has no answer in time.
     async fn overdue(&self) -> Refused {
         let moment = Instant::now() + Duration::from_secs(2);
-        match timeout_at(moment, self.operations.status()).await {
+        match timeout_at(moment, self.submissions.status()).await {
             Ok(Ok(status)) if status.producers_waiting > 0 => Refused::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "the queue is full; the same message again is safe",
@@ -113,12 +113,12 @@ impl Taker {
 }
 
 async fn bring(
-    operations: &Operations,
+    submissions: &Submissions,
     queue: QueueIx,
     message: SourceMessage,
     exact: bool,
 ) -> Told {
-    let answer = operations.bring(queue, message).await?;
+    let answer = submissions.bring(queue, message).await?;
     let status = match &answer {
         SubmitAnswer::Accepted => StatusCode::CREATED,
         SubmitAnswer::Duplicate { same: Some(false) } if exact => {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use proofmill_api::Operations;
+use proofmill_api::Submissions;
 use proofmill_api::intake::Intake;
 use proofmill_bus::{Connection, NatsOptions, Role};
 use proofmill_nats_server::NatsServer;
@@ -102,7 +102,7 @@ async fn a_message_outlives_the_leader_that_it_was_sent_to() {
     let blobs = source.blobs.clone();
     let taking = tokio::spawn(cluster::run_submissions(source, |handle| {
         let stop = async move { shutdown.reached(Level::Drain).await };
-        intake.serve(Operations::new(handle, blobs), stop)
+        intake.serve(Submissions::new(handle, blobs), stop)
     }));
 
     assert_eq!(posted(address, 0, "0").await, 201);
@@ -120,7 +120,7 @@ async fn a_message_outlives_the_leader_that_it_was_sent_to() {
     }
     assert!(waiting.join_all().await.iter().all(|status| *status == 201));
     let handle = second.leading.leads("far").await;
-    let status = handle.status().await.expect("it leads");
+    let status = handle.operator().status().await.expect("it leads");
     assert_eq!((status.live, status.dead), (20, 0));
     for block in 2..20 {
         assert_eq!(posted(address, block, "2").await, 200);
@@ -151,7 +151,7 @@ async fn a_message_that_nobody_takes_in_time_is_safe_to_send_again() {
     let address = address_of(&intake);
     let blobs = source.blobs.clone();
     let taking = tokio::spawn(cluster::run_submissions(source, |handle| {
-        intake.serve(Operations::new(handle, blobs), std::future::pending())
+        intake.serve(Submissions::new(handle, blobs), std::future::pending())
     }));
     let led = tokio::time::timeout(PATIENCE, leader.leading.leads("far")).await;
     led.expect("it leads");
@@ -171,7 +171,7 @@ async fn a_message_that_nobody_takes_in_time_is_safe_to_send_again() {
     let handle = tokio::time::timeout(PATIENCE, leader.leading.leads("far")).await;
     let handle = handle.expect("it leads");
     let recorded = async {
-        while handle.status().await.expect("it leads").live == 0 {
+        while handle.operator().status().await.expect("it leads").live == 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response};
-use proofmill_api::Operations;
+use proofmill_api::Submissions;
 use proofmill_api::intake::in_process;
 use proofmill_bus::{BlobStore, MemoryLog};
 use proofmill_orchestrator::coordinator::{self, Coordinator};
@@ -112,8 +112,8 @@ impl Site {
         let (coordinator, handle) = opened.unwrap();
         let (trigger, shutdown) = channel();
         tokio::spawn(coordinator.run(shutdown));
-        let operations = Operations::new(handle, blobs);
-        let router = in_process(operations, Duration::from_millis(2)).await;
+        let submissions = Submissions::new(handle.source(), blobs);
+        let router = in_process(submissions, Duration::from_millis(2)).await;
         let services = move |request: Request<Body>| -> Answer {
             let mut router = router.clone();
             Box::pin(async move {

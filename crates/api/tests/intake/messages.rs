@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proofmill_orchestrator::conversation::Target;
+
 use crate::support::{Site, lines, post, submission};
 
 #[tokio::test]
@@ -138,7 +140,8 @@ async fn a_full_queue_is_said_and_the_message_keeps_its_place() {
     for block in [0, 1] {
         site.mill
             .handle()
-            .cancel_block(block)
+            .operator()
+            .cancel(Target::Block(block))
             .await
             .expect("it runs");
     }
@@ -161,7 +164,12 @@ async fn who_waits_for_an_answer_when_it_ends_gets_it() {
     site.stop();
     // No new connection; the old one is answered.
     site.until_refused().await;
-    site.mill.handle().cancel_block(1).await.expect("it runs");
+    site.mill
+        .handle()
+        .operator()
+        .cancel(Target::Block(1))
+        .await
+        .expect("it runs");
     assert_eq!(waiting.await.expect("no panic").status, 201);
     site.ended().await;
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use proofmill_api::intake::{Intake, Options};
-use proofmill_api::{ConnectionLimits, Operations, TlsFiles};
+use proofmill_api::{ConnectionLimits, Submissions, TlsFiles};
 use proofmill_nats_server::{Authority, Certificate};
 use proofmill_orchestrator::http::HttpClient;
 use proofmill_orchestrator::mill::{self, Mill, Registry};
@@ -109,11 +109,11 @@ impl Site {
         change(&mut options);
         let intake = Intake::open(&options).await.expect("it listens");
         let address = address_of(&intake);
-        let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
+        let submissions = Submissions::new(mill.handle().source(), mill.blobs().clone());
         let (stopping, mut shutdown) = shutdown::channel();
         let serving = tokio::spawn(async move {
             let stop = async { shutdown.reached(Level::Drain).await };
-            intake.serve(operations, stop).await;
+            intake.serve(submissions, stop).await;
         });
         Self {
             mill,
@@ -195,7 +195,13 @@ impl Site {
 
     /// The mill's own status.
     pub(crate) async fn status(&self) -> Value {
-        let status = self.mill.handle().status().await.expect("it runs");
+        let status = self
+            .mill
+            .handle()
+            .operator()
+            .status()
+            .await
+            .expect("it runs");
         serde_json::to_value(status).expect("JSON")
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proofmill_api::{Operations, metrics, over_bus};
+use proofmill_api::{Operations, Submissions, metrics, over_bus};
 use proofmill_bus::{Connection, DirectoryLock, Role, make_private_directory};
 use proofmill_orchestrator::cluster::{self, Leading, Site};
 use proofmill_orchestrator::mill::Registry;
@@ -61,7 +61,7 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
 async fn control(site: Site, leading: Leading) {
     loop {
         let handle = leading.leads(&site.plan.workflow).await;
-        let operations = Operations::new(handle.clone(), site.blobs.clone());
+        let operations = Operations::new(handle.operator(), handle.source(), site.blobs.clone());
         tokio::select! {
             served = over_bus::serve(
                 &site.connection,
@@ -91,7 +91,7 @@ async fn scraped(args: MetricsArg, site: Site, leading: Leading, screen: Screen)
             let listener = TcpListener::bind(address).await?;
             // If the coordinator is gone the page says so.
             let _ = handle.observe(sender).await;
-            metrics::serve(listener, handle.clone(), settled).await;
+            metrics::serve(listener, handle.operator(), settled).await;
             Ok::<(), std::io::Error>(())
         };
         tokio::select! {
@@ -192,10 +192,10 @@ pub(crate) async fn source(args: SourceRole) -> Result<(), Failure> {
         let Some(intake) = intake else {
             return cluster::run_sources(site.clone(), shutdown).await;
         };
-        let taking = cluster::run_submissions(site.clone(), |handle| {
-            let operations = Operations::new(handle, site.blobs.clone());
+        let taking = cluster::run_submissions(site.clone(), |port| {
+            let submissions = Submissions::new(port, site.blobs.clone());
             let mut draining = shutdown.clone();
-            intake.serve(operations, async move {
+            intake.serve(submissions, async move {
                 draining.reached(Level::Drain).await;
             })
         });

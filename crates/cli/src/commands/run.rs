@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use proofmill_api::{Operations, control, metrics};
+use proofmill_api::{Operations, Submissions, control, metrics};
 use proofmill_bus::Role;
-use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::conversation::TaskSelection;
 use proofmill_orchestrator::core::{StageStatus, Status, TaskPhase};
 use proofmill_orchestrator::mill::{Mill, Options, Summary};
+use proofmill_orchestrator::port::OperatorPort;
 use proofmill_orchestrator::shutdown::Level;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{SourceKind, Workflow};
@@ -76,21 +77,21 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     tell_losses(&mill);
     state::save(&directory, &workflow, &args.file)?;
 
-    let waits = leased(mill.handle().clone());
+    let waits = leased(mill.handle().operator());
     let shutdown = signals::listen_and_tell(screen.clone(), args.drain, waits)?;
     let attended = attend(&mill, &directory, &args.metrics, &screen).await?;
     let taking = intake.map(|intake| {
         let handle = mill.handle().clone();
-        let operations = Operations::new(handle.clone(), mill.blobs().clone());
+        let submissions = Submissions::new(handle.source(), mill.blobs().clone());
         let mut draining = shutdown.clone();
-        tokio::spawn(intake.serve(operations, async move {
+        tokio::spawn(intake.serve(submissions, async move {
             tokio::select! {
                 () = draining.reached(Level::Drain) => {}
                 () = handle.gone() => {}
             }
         }))
     });
-    let watching = tokio::spawn(watch(mill.handle().clone(), screen.clone()));
+    let watching = tokio::spawn(watch(mill.handle().operator(), screen.clone()));
     let result = mill.run(shutdown).await;
     watching.abort();
     if let Some(taking) = taking {
@@ -117,22 +118,21 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
 }
 
 /// What workers have, in words.
-fn leased(handle: Handle) -> Waits {
+fn leased(port: OperatorPort) -> Waits {
     Arc::new(move || {
-        let handle = handle.clone();
+        let port = port.clone();
         Box::pin(async move {
-            let at_work = handle.inspect(|core| {
-                let tasks = core.tasks(|_| true).into_iter();
-                let leased = tasks.filter(|task| task.phase == TaskPhase::Leased);
-                leased
-                    .map(|task| {
-                        let worker = task.worker.as_deref().unwrap_or("a worker");
-                        format!("{} at {worker}", task.record.id)
-                    })
-                    .collect::<Vec<_>>()
+            let of = TaskSelection {
+                phase: Some(TaskPhase::Leased),
+                ..TaskSelection::default()
+            };
+            let at_work = port.tasks_up_to(of, usize::MAX).await.ok()?;
+            let count = at_work.len();
+            let at_work = at_work.iter().map(|task| {
+                let worker = task.worker.as_deref().unwrap_or("a worker");
+                format!("{} at {worker}", task.task)
             });
-            let at_work = at_work.await.ok()?;
-            several("task", at_work.len(), at_work.into_iter())
+            several("task", count, at_work)
         })
     })
 }
@@ -189,7 +189,8 @@ pub(crate) async fn attend(
     args: &MetricsArg,
     screen: &Screen,
 ) -> Result<Attended, Failure> {
-    let operations = Operations::new(mill.handle().clone(), mill.blobs().clone());
+    let handle = mill.handle();
+    let operations = Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
     let directory = directory.to_owned();
     let complain = screen.clone();
     let mut serving = vec![tokio::spawn(async move {
@@ -208,19 +209,19 @@ pub(crate) async fn attend(
             listener.local_addr()?
         ));
         let (sender, settled) = mpsc::unbounded_channel();
-        mill.handle().observe(sender).await?;
-        let handle = mill.handle().clone();
-        serving.push(tokio::spawn(metrics::serve(listener, handle, settled)));
+        handle.observe(sender).await?;
+        let serve = metrics::serve(listener, handle.operator(), settled);
+        serving.push(tokio::spawn(serve));
     }
     Ok(Attended(serving))
 }
 
 /// Shows each stage as it goes.
-async fn watch(handle: Handle, screen: Screen) {
+async fn watch(port: OperatorPort, screen: Screen) {
     let mut bars: Vec<Bar> = Vec::new();
     let mut line_at = Instant::now() + LINE_EACH;
     let mut last_line = String::new();
-    while let Ok(status) = handle.status().await {
+    while let Ok(status) = port.status().await {
         if screen.has_bars() {
             if bars.is_empty() {
                 bars = status

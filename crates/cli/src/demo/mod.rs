@@ -131,7 +131,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let overheads = tokio::spawn(overheads(settled, screen.clone()));
     let (last_status, last) = oneshot::channel();
     let view = tokio::spawn(show::bars(
-        mill.handle().clone(),
+        mill.handle().operator(),
         last,
         screen.clone(),
         show::Totals {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use proofmill_orchestrator::coordinator::Handle;
 use proofmill_orchestrator::core::Status;
+use proofmill_orchestrator::port::OperatorPort;
 use proofmill_orchestrator::sink::Emitted;
 use proofmill_telemetry::console_line;
 use tokio::sync::{mpsc, oneshot};
@@ -45,7 +45,7 @@ pub(super) async fn emissions(mut emitted: mpsc::Receiver<Emitted>, screen: Scre
 
 /// Keeps the bars in step until all is emitted or the mill has ended: `last` brings its last state.
 pub(super) async fn bars(
-    handle: Handle,
+    port: OperatorPort,
     last: oneshot::Receiver<Status>,
     screen: Screen,
     totals: Totals,
@@ -59,7 +59,7 @@ pub(super) async fn bars(
     let mut proven_before = None;
     let mut eta_line = Instant::now() + Duration::from_secs(10);
     loop {
-        let status = match handle.status().await {
+        let status = match port.status().await {
             Ok(status) => status,
             Err(_) => {
                 let Some(last) = last.take() else { break };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 use proofmill_circuits::bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
-use proofmill_orchestrator::core::Edition;
+use proofmill_orchestrator::conversation::Edition;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::source::{Brought, Source, SourceMessage};

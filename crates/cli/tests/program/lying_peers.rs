@@ -8,14 +8,17 @@ use std::time::Duration;
 
 use proofmill_bus::{Connection, Credentials, NatsOptions, RequestError, Role};
 use proofmill_nats_server::Deployed;
-use proofmill_orchestrator::coordinator::{Asked, SubmitRequest};
-use proofmill_orchestrator::core::{Complete, Edition, Fail, Join, LeaseRef, LeaseTag, Output};
+use proofmill_orchestrator::conversation::{
+    Complete, Edition, Fail, HostEvent, Join, LeaseRef, Output, Request, Rewind, RoleEvent,
+    SinkEvent, Submit, WorkerEvent,
+};
+use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
 use proofmill_orchestrator::record::Failure;
-use proofmill_orchestrator::remote::{Call, Said, What, encode};
+use proofmill_orchestrator::remote::{Call, CallBody, encode};
 use proofmill_workflow::{LocalHost, validate_file};
 
 use crate::cluster_roles::{as_user, prepare};
@@ -138,14 +141,14 @@ fn plan(folder: &Path) -> Plan {
 }
 
 impl Liar {
-    fn call(&mut self, what: What, term: u64) -> Vec<u8> {
+    fn call(&mut self, body: CallBody, term: u64) -> Vec<u8> {
         let call = Call {
             plan: self.plan.digest(),
             term,
             client: format!("{}.liar", self.seat).into(),
             session: 1,
             open_from: 0,
-            what,
+            body,
         };
         let blobs = self
             .runtime
@@ -167,17 +170,18 @@ impl Liar {
         }
     }
 
-    fn says(&mut self, events: Vec<Said>) {
+    fn says<E: Into<RoleEvent>>(&mut self, events: Vec<E>) {
+        let events = events.into_iter().map(Into::into).collect();
         self.numbers += 1;
         let number = self.numbers;
-        let bytes = self.call(What::Events { number, events }, 0);
+        let bytes = self.call(CallBody::Events { number, events }, 0);
         self.send(bytes);
     }
 
-    fn asks(&mut self, asked: Asked) {
+    fn asks(&mut self, request: Request) {
         self.numbers += 1;
         let number = self.numbers;
-        let bytes = self.call(What::Ask { number, asked }, 0);
+        let bytes = self.call(CallBody::Request { number, request }, 0);
         self.send(bytes);
     }
 }
@@ -207,8 +211,8 @@ fn result(worker: &str, lease: LeaseRef, payload: Payload) -> Complete {
     }
 }
 
-fn join(worker: &str, group: &str) -> Said {
-    Said::Join(Join {
+fn join(worker: &str, group: &str) -> WorkerEvent {
+    WorkerEvent::Join(Join {
         worker: worker.into(),
         group: group.into(),
         labels: ["site-a".to_owned()].into(),
@@ -232,29 +236,36 @@ fn a_provers_credentials_forge_no_stage() {
         }
         for (stage, block, part) in tasks {
             let complete = result(worker, lease(stage, block, part), forged());
-            liar.says(vec![Said::Complete(complete)]);
+            liar.says(vec![WorkerEvent::Complete(complete)]);
             let failure = Failure {
                 permanent: true,
                 ..Failure::default()
             };
-            liar.says(vec![Said::Fail(Fail {
+            liar.says(vec![WorkerEvent::Fail(Fail {
                 worker: worker.into(),
                 lease: lease(stage, block, part),
                 failure,
             })]);
-            liar.says(vec![Said::Heartbeat {
+            liar.says(vec![WorkerEvent::Heartbeat {
                 worker: worker.into(),
                 running: vec![lease(stage, block, part)],
                 retired: false,
                 paused: None,
             }]);
         }
-        liar.says(vec![Said::Leave(worker.into())]);
+        liar.says(vec![WorkerEvent::Leave {
+            worker: worker.into(),
+        }]);
     }
     // What another role says.
-    liar.says(vec![Said::AttachSink { term: u64::MAX }]);
-    liar.says(vec![Said::Emitted(lease("emit", 0, "0").task, Vec::new())]);
-    liar.says(vec![Said::HostLeave("host".into())]);
+    liar.says(vec![SinkEvent::Attach { term: u64::MAX }]);
+    liar.says(vec![SinkEvent::Emitted {
+        task: lease("emit", 0, "0").task,
+        places: Vec::new(),
+    }]);
+    liar.says(vec![HostEvent::Leave {
+        host: "host".into(),
+    }]);
     mill.has_come_to_no_harm(liar);
 }
 
@@ -273,9 +284,9 @@ fn one_malformed_message_stops_no_leader() {
     // Ten thousand groups within each other.
     let complete = result(OWN, lease("prove", 0, "0"), Payload::binary("MARKER"));
     let bytes = liar.call(
-        What::Events {
+        CallBody::Events {
             number: 90,
-            events: vec![Said::Complete(complete)],
+            events: vec![WorkerEvent::Complete(complete).into()],
         },
         0,
     );
@@ -286,9 +297,9 @@ fn one_malformed_message_stops_no_leader() {
     // A part that no key can hold.
     let complete = result(OWN, lease("prove", 0, "PARTPART"), plain());
     let bytes = liar.call(
-        What::Events {
+        CallBody::Events {
             number: 91,
-            events: vec![Said::Complete(complete)],
+            events: vec![WorkerEvent::Complete(complete).into()],
         },
         0,
     );
@@ -296,7 +307,7 @@ fn one_malformed_message_stops_no_leader() {
     // Names of eight mebibytes, which travel as a blob.
     let long = format!("{}@prove.prover.liar", "w".repeat(9 << 20));
     liar.says(vec![join(&long, "prove")]);
-    liar.says(vec![Said::Complete(result(
+    liar.says(vec![WorkerEvent::Complete(result(
         &long,
         lease("prove", 0, "0"),
         plain(),
@@ -304,10 +315,10 @@ fn one_malformed_message_stops_no_leader() {
     // A grouping value for a stage that is not there.
     let mut complete = result(OWN, lease("prove", 0, "0"), plain());
     complete.outputs[0].grouping = vec![(StageIx(99), Ok("x".into()))];
-    liar.says(vec![Said::Complete(complete)]);
+    liar.says(vec![WorkerEvent::Complete(complete)]);
     // A term that no leader has.
     for number in 0..20 {
-        let call = What::Events {
+        let call = CallBody::Events {
             number: 1_000 + number,
             events: Vec::new(),
         };
@@ -333,7 +344,7 @@ fn a_source_submits_to_no_queue_that_a_stage_writes_or_that_is_not_there() {
         .map(QueueIx)
         .collect();
     for queue in queues {
-        let request = |producer: &str, payload| SubmitRequest {
+        let request = |producer: &str, payload| Submit {
             producer: producer.into(),
             queue,
             message: Message {
@@ -347,18 +358,21 @@ fn a_source_submits_to_no_queue_that_a_stage_writes_or_that_is_not_there() {
             edition: Edition::Any,
             source_next: Some(1_000),
         };
-        liar.asks(Asked::Submit(request("file", Payload::json("\"forged\""))));
-        liar.asks(Asked::Rewind {
+        liar.asks(Request::Submit(request(
+            "file",
+            Payload::json("\"forged\""),
+        )));
+        liar.asks(Request::Rewind(Rewind {
             source: "file".into(),
             queues: vec![queue],
             from: 0,
-        });
+        }));
     }
     // A producer whose name no key can hold, and one that is too long for a record.
     let blocks = liar.plan.queue_named("blocks").expect("a queue");
     for producer in ["a.b", "*", "", &"p".repeat(9 << 20)] {
         let producer: Arc<str> = producer.into();
-        liar.asks(Asked::Submit(SubmitRequest {
+        liar.asks(Request::Submit(Submit {
             producer,
             queue: blocks,
             message: Message {

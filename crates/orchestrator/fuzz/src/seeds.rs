@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{
-    Do, HostJoin, Judged, Member, Outcome, Overdue, PartitionRef, ToHost, Verdict, Verdicts,
+use proofmill_orchestrator::collector::{Member, Outcome, Overdue, PartitionRef};
+use proofmill_orchestrator::conversation::{
+    Complete, Do, Edition, Fail, HostCommand, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef,
+    Output, Query, Request, Rewind, RoleCommand, RoleEvent, SinkCommand, SinkEvent, Submit, Target,
+    TaskSelection, Verdict, Verdicts, WorkerCommand, WorkerEvent,
 };
-use proofmill_orchestrator::coordinator::{Asked, SubmitRequest, ToWorker};
-use proofmill_orchestrator::core::{
-    Complete, Edition, Fail, Join, Lease, LeaseKey, LeaseRef, LeaseTag, Output, Target,
-};
+use proofmill_orchestrator::core::{LeaseKey, LeaseTag, TaskPhase};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::origin::Origins;
@@ -19,7 +19,7 @@ use proofmill_orchestrator::record::{
     Attempt, Course, DeadRecord, DoneRecord, Failure, Finish, GroupRecord, Outcome as Ended,
     PartRecord, Past, PastRecord, Record, RecordKey, SlotRecord, StepRecord, TaskRecord,
 };
-use proofmill_orchestrator::remote::{Call, Notice, Said, Tell, Told, What};
+use proofmill_orchestrator::remote::{Call, CallBody, Notice, NoticeBody};
 
 use super::targets::PLAN;
 
@@ -78,9 +78,9 @@ fn groups() -> Payload {
     group(group(blob))
 }
 
-fn said() -> Vec<Vec<Said>> {
+fn worker_events() -> Vec<Vec<WorkerEvent>> {
     let worker: Arc<str> = WORKER.into();
-    let join = Said::Join(Join {
+    let join = WorkerEvent::Join(Join {
         worker: worker.clone(),
         group: "prove".into(),
         labels: ["prover:a".to_owned()].into(),
@@ -88,7 +88,7 @@ fn said() -> Vec<Vec<Said>> {
         slots: 2,
     });
     let complete = |grouping| {
-        Said::Complete(Complete {
+        WorkerEvent::Complete(Complete {
             worker: worker.clone(),
             lease: lease(),
             outputs: vec![Output {
@@ -99,7 +99,7 @@ fn said() -> Vec<Vec<Said>> {
             ran: Duration::from_millis(7),
         })
     };
-    let fail = Said::Fail(Fail {
+    let fail = WorkerEvent::Fail(Fail {
         worker: worker.clone(),
         lease: lease(),
         failure: Failure {
@@ -109,7 +109,7 @@ fn said() -> Vec<Vec<Said>> {
             ..Failure::default()
         },
     });
-    let beat = Said::Heartbeat {
+    let beat = WorkerEvent::Heartbeat {
         worker: worker.clone(),
         running: vec![lease()],
         retired: false,
@@ -119,22 +119,31 @@ fn said() -> Vec<Vec<Said>> {
         vec![join.clone(), beat, complete(Vec::new())],
         vec![join.clone(), complete(vec![(StageIx(1), Ok("1".into()))])],
         vec![join.clone(), complete(vec![(StageIx(1), Err("n".into()))])],
-        vec![join.clone(), fail, Said::Retire(worker.clone())],
+        vec![
+            join.clone(),
+            fail,
+            WorkerEvent::Retire {
+                worker: worker.clone(),
+            },
+        ],
         vec![
             join,
-            Said::Release(worker.clone(), lease()),
-            Said::Leave(worker),
+            WorkerEvent::Release {
+                worker: worker.clone(),
+                lease: lease(),
+            },
+            WorkerEvent::Leave { worker },
         ],
     ]
 }
 
-fn hosts() -> Vec<Vec<Said>> {
+fn host_events() -> Vec<Vec<HostEvent>> {
     let at = PartitionRef {
         stage: StageIx(1),
         number: 3,
     };
     let verdict = |what| Verdict { at, epoch: 1, what };
-    let join = Said::HostJoin(HostJoin {
+    let join = HostEvent::Join(HostJoin {
         host: "h".into(),
         session: 5,
         stages: [StageIx(1)].into(),
@@ -144,7 +153,7 @@ fn hosts() -> Vec<Vec<Said>> {
         members: vec![id("gather", 0)],
         why: "w".into(),
     };
-    let verdicts = Said::Verdicts(Verdicts {
+    let verdicts = HostEvent::Verdicts(Verdicts {
         host: "h".into(),
         session: 5,
         number: 1,
@@ -152,19 +161,55 @@ fn hosts() -> Vec<Vec<Said>> {
     });
     vec![vec![
         join,
-        Said::HostBeat("h".into()),
+        HostEvent::Beat { host: "h".into() },
         verdicts,
-        Said::HostLeave("h".into()),
+        HostEvent::Leave { host: "h".into() },
     ]]
+}
+
+fn queries() -> Vec<Query> {
+    let of = TaskSelection {
+        stage: Some("prove".into()),
+        block: Some(1),
+        phase: Some(TaskPhase::Waiting),
+    };
+    vec![
+        Query::Queues,
+        Query::Workers {
+            after: Some("w".into()),
+            limit: 2,
+        },
+        Query::Tasks {
+            of,
+            after: Some(id("prove", 0)),
+            limit: usize::MAX,
+        },
+        Query::DeadLetters {
+            after: None,
+            limit: 0,
+        },
+        Query::DeadLetter(id("prove", 0)),
+        Query::Block(1),
+        Query::Blocks { first: 1, last: 0 },
+        Query::Blocks {
+            first: 0,
+            last: u64::MAX,
+        },
+    ]
 }
 
 /// Calls of every seat, after the byte that says where they come.
 pub fn calls() -> Vec<Vec<u8>> {
     let plan = PLAN.digest();
-    let events = |events| What::Events { number: 1, events };
-    let ask = |asked| What::Ask { number: 1, asked };
+    fn events<E: Into<RoleEvent>>(events: Vec<E>) -> CallBody {
+        CallBody::Events {
+            number: 1,
+            events: events.into_iter().map(Into::into).collect(),
+        }
+    }
+    let request = |request| CallBody::Request { number: 1, request };
     let submit = |edition| {
-        Asked::Submit(SubmitRequest {
+        Request::Submit(Submit {
             producer: "blocks".into(),
             queue: QueueIx(0),
             message: Message {
@@ -179,49 +224,55 @@ pub fn calls() -> Vec<Vec<u8>> {
             source_next: Some(5),
         })
     };
-    let rewind = Asked::Rewind {
+    let rewind = Request::Rewind(Rewind {
         source: "blocks".into(),
         queues: vec![QueueIx(0)],
         from: 1,
-    };
-    let mut whats: Vec<(u8, &str, What)> = Vec::new();
+    });
+    let mut bodies: Vec<(u8, &str, CallBody)> = Vec::new();
     let own = "dispatcher.prove.mallory.p";
-    whats.extend(said().into_iter().map(|said| (0, own, events(said))));
-    whats.extend(
-        hosts()
-            .into_iter()
-            .map(|said| (1, "collector.h", events(said))),
-    );
+    let of_workers = worker_events().into_iter();
+    bodies.extend(of_workers.map(|said| (0, own, events(said))));
+    let of_hosts = host_events().into_iter();
+    bodies.extend(of_hosts.map(|said| (1, "collector.h", events(said))));
     for asked in [submit(Edition::Any), submit(Edition::Only), rewind] {
-        whats.push((2, "source.s", ask(asked)));
+        bodies.push((2, "source.s", request(asked)));
     }
-    whats.push((2, "source.s", What::SourceNext("blocks".into())));
-    whats.push((2, "source.s", What::Status));
+    let next = Query::SourceNext("blocks".into());
+    for query in [next, Query::Status] {
+        bodies.push((2, "source.s", CallBody::Query(query)));
+    }
+    for query in queries() {
+        bodies.push((4, "operator.o", CallBody::Query(query)));
+    }
     let emitted = vec![
-        Said::AttachSink { term: 3 },
-        Said::Emitted(id("emit", 0), vec!["file 0".into()]),
+        SinkEvent::Attach { term: 3 },
+        SinkEvent::Emitted {
+            task: id("emit", 0),
+            places: vec!["file 0".into()],
+        },
     ];
-    whats.push((3, "sequencer.s", events(emitted)));
+    bodies.push((3, "sequencer.s", events(emitted)));
     for asked in [
-        Asked::Cancel(Target::All),
-        Asked::Cancel(Target::Block(1)),
-        Asked::RetryDead(id("prove", 0)),
-        Asked::DropDead(id("prove", 0)),
+        Request::Cancel(Target::All),
+        Request::Cancel(Target::Block(1)),
+        Request::RetryDead(id("prove", 0)),
+        Request::DropDead(id("prove", 0)),
     ] {
-        whats.push((4, "operator.o", ask(asked)));
+        bodies.push((4, "operator.o", request(asked)));
     }
-    let encode = |(seat, client, what): (u8, &str, What)| {
+    let encode = |(seat, client, body): (u8, &str, CallBody)| {
         let call = Call {
             plan,
             term: 1,
             client: client.into(),
             session: 1,
             open_from: 0,
-            what,
+            body,
         };
         postcard::to_extend(&call, vec![seat]).expect("it can be encoded")
     };
-    whats.into_iter().map(encode).collect()
+    bodies.into_iter().map(encode).collect()
 }
 
 /// Notices.
@@ -242,7 +293,7 @@ pub fn notices() -> Vec<Vec<u8>> {
         group: Some("1".into()),
         payload: Payload::json("1"),
     });
-    let to_host = |what| ToHost::Do {
+    let to_host = |what| HostCommand::Do {
         session: 5,
         number: 1,
         at: PartitionRef {
@@ -253,22 +304,22 @@ pub fn notices() -> Vec<Vec<u8>> {
         what,
     };
     let all = vec![
-        Told::Worker(WORKER.into(), ToWorker::Assign(vec![lease.clone()])),
-        Told::Worker(WORKER.into(), ToWorker::Cancel(lease.name())),
-        Told::Worker(WORKER.into(), ToWorker::Unknown),
-        Told::Host("h".into(), ToHost::Unknown),
-        Told::Host("h".into(), to_host(offer)),
-        Told::Host("h".into(), to_host(Do::Overdue("1".into()))),
-        Told::Emit(Arc::new(grouped)),
+        RoleCommand::Worker(WORKER.into(), WorkerCommand::Assign(vec![lease.clone()])),
+        RoleCommand::Worker(WORKER.into(), WorkerCommand::Cancel(lease.name())),
+        RoleCommand::Worker(WORKER.into(), WorkerCommand::Unknown),
+        RoleCommand::Host("h".into(), HostCommand::Unknown),
+        RoleCommand::Host("h".into(), to_host(offer)),
+        RoleCommand::Host("h".into(), to_host(Do::Overdue("1".into()))),
+        RoleCommand::Sink(SinkCommand::Emit(Arc::new(grouped))),
     ];
-    [Tell::Ping, Tell::All(all)]
+    [NoticeBody::Ping, NoticeBody::Commands(all)]
         .into_iter()
-        .map(|tell| postcard::to_stdvec(&Notice {
+        .map(|body| postcard::to_stdvec(&Notice {
                 term: 7,
                 session: 1,
                 incarnation: 1,
                 number: 1,
-                tell,
+                body,
             }).expect("it can be encoded"))
         .collect()
 }

@@ -8,9 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use proofmill_bus::Seq;
 use proofmill_orchestrator::collector::{Expected, Match};
-use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, Now, RequestId, Submit, Time,
-};
+use proofmill_orchestrator::conversation::{QueryAnswer, Request, Submit};
+use proofmill_orchestrator::core::{Action, Core, CoreOptions, Event, Now, RequestId, Time};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
@@ -18,7 +17,7 @@ use proofmill_orchestrator::plan::{
     Backoff, CollectorPlan, Deadline, DispatcherPlan, Distinct, Hedge, Late, Needs, Plan, QueueIx,
     QueuePlan, Speculation, StageIx, StageKind, StagePlan,
 };
-use proofmill_orchestrator::remote::{Call, Notice, Said, What, admit, parse};
+use proofmill_orchestrator::remote::{Call, CallBody, Notice, admit, parse};
 
 /// Where calls come, by the first byte of an input.
 pub const SUBJECTS: [&str; 5] = [
@@ -128,8 +127,7 @@ fn carry_out(core: &mut Core, second: u64, mut actions: Vec<Action>, seq: &mut u
 }
 
 fn submission(block: u64) -> Event {
-    Event::Submit(Submit {
-        request: RequestId(block),
+    let submit = Submit {
         producer: "blocks".into(),
         queue: QueueIx(0),
         message: Message {
@@ -142,7 +140,11 @@ fn submission(block: u64) -> Event {
         },
         edition: Default::default(),
         source_next: Some(block + 1),
-    })
+    };
+    Event::Request {
+        id: RequestId(block),
+        request: Request::Submit(submit),
+    }
 }
 
 /// A peer's call: the first byte says where it comes, the rest is what it is.
@@ -157,10 +159,17 @@ pub fn call(bytes: &[u8]) {
     if admit(&call, subject, &PLAN).is_err() {
         return;
     }
-    let events = match call.what {
-        What::Events { events, .. } => events.into_iter().filter_map(Said::into_event).collect(),
-        What::Ask { asked, .. } => vec![asked.into_event(RequestId(u64::MAX))],
-        What::SourceNext(_) | What::Status => Vec::new(),
+    let mut queries = Vec::new();
+    let events: Vec<Event> = match call.body {
+        CallBody::Events { events, .. } => events.into_iter().map(Event::from).collect(),
+        CallBody::Request { request, .. } => {
+            let id = RequestId(u64::MAX);
+            vec![Event::Request { id, request }]
+        }
+        CallBody::Query(query) => {
+            queries.push(query);
+            Vec::new()
+        }
     };
     let (mut core, mut seq) = (core(), 0);
     let actions = core.start(at(1));
@@ -169,6 +178,11 @@ pub fn call(bytes: &[u8]) {
     for (second, event) in (2..).zip(events) {
         let actions = core.handle(at(second), event);
         carry_out(&mut core, second, actions, &mut seq);
+    }
+    for query in queries {
+        let answer = core.answer(query);
+        let bytes = postcard::to_stdvec(&answer).expect("it can be encoded");
+        parse::<QueryAnswer>(&bytes).expect("a client reads what a leader answers");
     }
     core.status();
 }

@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use super::error::ClusterError;
 use super::site::Site;
 use crate::collector;
-use crate::coordinator::Handle;
 use crate::dispatcher::Dispatcher;
 use crate::mill::{self, MillError, SourceSummary};
 use crate::plan::StageIx;
+use crate::port::{Ports, SourcePort};
 use crate::principal::worker_name;
 use crate::remote::{Client, Seat};
 use crate::shutdown::{self, Level, Shutdown};
@@ -62,7 +62,7 @@ pub fn run_dispatchers(
                 what: "no dispatchers to run here".into(),
             });
         };
-        site.roles(first.handle()).sweep_programs().await?;
+        site.roles(first.ports()).sweep_programs().await?;
         let mut working = JoinSet::new();
         for crew in crews {
             working.spawn(crew.run(shutdown.clone()));
@@ -78,7 +78,7 @@ pub fn run_dispatchers(
 /// group, whose members the server tells apart from others by its subject.
 struct Crew {
     client: Client,
-    handle: Handle,
+    ports: Ports,
     dispatchers: Vec<Dispatcher>,
 }
 
@@ -93,32 +93,32 @@ impl Crew {
         workers: &BTreeMap<String, usize>,
     ) -> Result<Option<Self>, ClusterError> {
         let user = site.user();
-        let (client, handle) = site
+        let (client, ports) = site
             .client(Seat::of_workers(group, user), &site.name)
             .await?;
         let name = |worker: &str| worker_name(worker, group, user, &site.name);
         let dispatchers = site
-            .roles(&handle)
+            .roles(&ports)
             .dispatchers(workers, Some(stages), &name)?;
         let crew = Self {
             client,
-            handle,
+            ports,
             dispatchers,
         };
         Ok((!crew.dispatchers.is_empty()).then_some(crew))
     }
 
-    fn handle(&self) -> &Handle {
-        &self.handle
+    fn ports(&self) -> &Ports {
+        &self.ports
     }
 
     async fn run(self, shutdown: Shutdown) -> Result<(), ClusterError> {
-        drop(self.handle);
+        drop(self.ports);
         let mut working = JoinSet::new();
         for dispatcher in self.dispatchers {
             working.spawn(dispatcher.run(shutdown.clone()));
         }
-        // The dispatchers hold the handles: the client ends after them, or soon after a hurry.
+        // The dispatchers hold the ports: the client ends after them, or soon after a hurry.
         let mut hurry = shutdown;
         let carried = tokio::select! {
             carried = self.client.run() => carried,
@@ -165,10 +165,11 @@ pub fn run_collectors(
         if chosen.is_empty() {
             return Err(nothing("no collectors to run here".into()));
         }
-        let (client, handle) = site.client(Seat::of(Role::Collector), &site.name).await?;
+        let (client, ports) = site.client(Seat::of(Role::Collector), &site.name).await?;
         let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
-        // It holds the handle: the client ends after it.
-        let keeping = tokio::spawn(collector::run(host, handle, shutdown));
+        let keeping = tokio::spawn(collector::run(host, ports.host(), shutdown));
+        // It alone holds a port: the client ends after it.
+        drop(ports);
         let carried = client.run().await;
         keeping.abort();
         Ok(carried?)
@@ -193,12 +194,13 @@ pub fn run_sequencer(
         };
         while let Some(lease) = site.turn("sequencer", &mut shutdown).await {
             mill::sweep_sink_programs(&site.workflow, &site.state).await?;
-            let (mut client, handle) = site.client(Seat::of(Role::Sequencer), &site.name).await?;
+            let (mut client, ports) = site.client(Seat::of(Role::Sequencer), &site.name).await?;
             client.set_sink_term(lease.term());
             let (stop, stopping) = shutdown::channel();
-            let blobs = site.blobs.clone();
+            let (port, blobs) = (ports.sink(), site.blobs.clone());
+            drop(ports);
             let mut sinking = tokio::spawn(async move {
-                let ran = sink::run(&mut options, handle, blobs, stopping).await;
+                let ran = sink::run(&mut options, port, blobs, stopping).await;
                 (options, ran)
             });
             let mut sunk = None;
@@ -272,16 +274,18 @@ pub fn run_sources(
     })
 }
 
-/// Carries what `serve` says through the handle that it is given to whoever leads, until `serve` ends:
+/// Carries what `serve` says through the port that it is given to whoever leads, until `serve` ends:
 /// for messages that come from outside.
 pub async fn run_submissions<F: Future<Output = ()>>(
     site: Site,
-    serve: impl FnOnce(Handle) -> F,
+    serve: impl FnOnce(SourcePort) -> F,
 ) -> Result<(), ClusterError> {
-    let (client, handle) = site.client(Seat::of(Role::Source), &site.name).await?;
+    let (client, ports) = site.client(Seat::of(Role::Source), &site.name).await?;
+    let port = ports.source();
+    drop(ports);
     tokio::select! {
         carried = client.run() => Ok(carried?),
-        () = serve(handle) => Ok(()),
+        () = serve(port) => Ok(()),
     }
 }
 
@@ -293,16 +297,18 @@ async fn run_source(
     let what = format!("source.{}", stage.name);
     while let Some(lease) = site.turn(&what, &mut shutdown).await {
         let name = format!("{}-{}", site.name, stage.name);
-        let (client, handle) = site.client(Seat::of(Role::Source), &name).await?;
-        let Some((source, options)) = site.roles(&handle).source(&stage)? else {
+        let (client, ports) = site.client(Seat::of(Role::Source), &name).await?;
+        let Some((source, options)) = site.roles(&ports).source(&stage)? else {
             break;
         };
+        let port = ports.source();
+        drop(ports);
         let (stop, stopping) = shutdown::channel();
         let carrying = tokio::spawn(client.run());
         let mut running = std::pin::pin!(source::run(
             source,
             options,
-            handle,
+            port,
             site.blobs.clone(),
             stopping,
         ));

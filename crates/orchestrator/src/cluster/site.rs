@@ -9,10 +9,10 @@ use proofmill_bus::{BlobStore, Connection, Lease, Leases, open_blobs};
 use proofmill_workflow as file;
 
 use super::error::ClusterError;
-use crate::coordinator::Handle;
 use crate::core::Routing;
 use crate::mill::{BlobSweep, MillError, Registry, Roles, make_private};
 use crate::plan::Plan;
+use crate::port::Ports;
 use crate::remote::{Client, Seat};
 use crate::shutdown::{Level, Shutdown};
 
@@ -98,7 +98,7 @@ impl Site {
         &self,
         seat: Seat,
         name: &str,
-    ) -> Result<(Client, Handle), ClusterError> {
+    ) -> Result<(Client, Ports), ClusterError> {
         let opened = Client::open(
             self.connection.clone(),
             self.blobs.clone(),
@@ -119,12 +119,12 @@ impl Site {
         ended.map_err(bus::ConnectError::from)?
     }
 
-    pub(super) fn roles<'a>(&'a self, handle: &'a Handle) -> Roles<'a> {
+    pub(super) fn roles<'a>(&'a self, ports: &'a Ports) -> Roles<'a> {
         Roles {
             workflow: &self.workflow,
             registry: &self.registry,
             state: &self.state,
-            handle,
+            ports,
             blobs: &self.blobs,
         }
     }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Do, HostJoin, Judged, PartitionRef, Strategy, ToHost, Verdict, Verdicts};
+use super::{PartitionRef, Strategy};
+use crate::conversation::{Do, HostCommand, HostJoin, Judged, Verdict, Verdicts};
 use crate::id::WorkerId;
 use crate::plan::{Plan, StageIx};
 
@@ -61,16 +62,19 @@ impl Host {
     }
 
     /// Does what it is told. `None`: it has to join again, with a new session.
-    pub fn take(&mut self, told: impl IntoIterator<Item = ToHost>) -> Option<Vec<Verdict>> {
+    pub fn take(
+        &mut self,
+        commands: impl IntoIterator<Item = HostCommand>,
+    ) -> Option<Vec<Verdict>> {
         let mut verdicts = Vec::new();
-        for told in told {
-            let ToHost::Do {
+        for command in commands {
+            let HostCommand::Do {
                 session,
                 number,
                 at,
                 epoch,
                 what,
-            } = told
+            } = command
             else {
                 return None;
             };

@@ -21,7 +21,7 @@ mod strategy;
 
 pub use host::Host;
 pub use matching::{Expected, Match};
-pub use partition::{Do, HostJoin, Judged, PARTITIONS, PartitionRef, ToHost, Verdict, Verdicts};
+pub use partition::{PARTITIONS, PartitionRef};
 pub(crate) use partition::{keeper, partition_of};
 pub use range::Range;
 pub use sequential::Sequential;

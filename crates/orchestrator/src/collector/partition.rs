@@ -1,12 +1,9 @@
-//! Partitions, and what the core and the hosts that keep them say to each other.
+//! Partitions, and the rule by which hosts keep them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Member, Outcome, Overdue};
-use crate::id::{TaskId, WorkerId};
 use crate::identity::Identity;
 use crate::plan::StageIx;
 
@@ -21,87 +18,6 @@ pub struct PartitionRef {
     pub stage: StageIx,
     /// Which, below [`PARTITIONS`].
     pub number: usize,
-}
-
-/// A host's offer.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct HostJoin {
-    /// Its name.
-    pub host: WorkerId,
-    /// Tells this offer from every other of this name. What was said in an earlier session counts
-    /// no more, in either direction.
-    pub session: u64,
-    /// The collectors of which it keeps partitions.
-    pub stages: BTreeSet<StageIx>,
-}
-
-/// What the core tells a host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum ToHost {
-    /// The core does not know this host: join again.
-    Unknown,
-    /// Something to do.
-    Do {
-        /// Of the host.
-        session: u64,
-        /// Counts what is said in a session, from 1: what is heard twice is done once, and what is
-        /// lost is noticed.
-        number: u64,
-        /// In which partition.
-        at: PartitionRef,
-        /// Tells the partition's present state from those before it.
-        epoch: u64,
-        /// What.
-        what: Do,
-    },
-}
-
-/// Something that a host does in a partition.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Do {
-    /// Begin the partition anew, without messages.
-    Begin,
-    /// Offer a message to its strategy.
-    Offer(Member),
-    /// The group of a message had fired before it came: it is removed.
-    Forget(TaskId),
-    /// T_collect of the group with this key has passed.
-    Overdue(String),
-    /// Another host keeps the partition now.
-    End,
-}
-
-/// What a host says of what it was told to do, in that order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Verdicts {
-    /// Which one.
-    pub host: WorkerId,
-    /// Its session.
-    pub session: u64,
-    /// Counts what it says in the session, from 1.
-    pub number: u64,
-    /// One for each [`Do::Offer`] and [`Do::Overdue`].
-    pub verdicts: Vec<Verdict>,
-}
-
-/// What a strategy has decided.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Verdict {
-    /// In which partition.
-    pub at: PartitionRef,
-    /// In which of its states.
-    pub epoch: u64,
-    /// What.
-    pub what: Judged,
-}
-
-/// See [`Verdict`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Judged {
-    /// Of a message that was offered.
-    Offered(TaskId, Outcome),
-    /// Of a group that was overdue.
-    Overdue(Overdue),
 }
 
 /// The partition of messages with this in common.

@@ -5,5 +5,5 @@ pub mod outbox;
 mod service;
 
 pub(crate) use handle::Command;
-pub use handle::{Asked, CoordinatorGone, Emission, Handle, SubmitRequest, ToWorker};
+pub use handle::{CoordinatorGone, Handle};
 pub use service::{Coordinator, CoordinatorError, Options};

@@ -4,16 +4,13 @@
 //! order.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
 
 use proofmill_bus::{Op, Seq};
 
-use super::handle::ToWorker;
-use crate::collector::ToHost;
-use crate::core::{Action, Lease, Reply, RequestId, Settled, Token};
+use crate::conversation::{HostCommand, Reply, SinkCommand, WorkerCommand};
+use crate::core::{Action, RequestId, Settled, Token};
 use crate::id::{TaskId, WorkerId};
 use crate::plan::Late;
-use crate::record::TaskRecord;
 
 /// Something that is to be done at once.
 #[derive(Debug)]
@@ -26,9 +23,9 @@ pub enum Due {
         ops: Vec<Op>,
     },
     /// Tell a worker.
-    Worker(WorkerId, ToWorker),
+    Worker(WorkerId, WorkerCommand),
     /// Tell a host.
-    Host(WorkerId, ToHost),
+    Host(WorkerId, HostCommand),
     /// See [`Action::Defect`].
     Defect(String),
     /// See [`Action::Late`].
@@ -45,9 +42,9 @@ pub enum Released {
     /// What a flush waits for is durable; the number is the one that was given to [`Outbox::flush`].
     Flushed(u64),
     /// Tell a worker.
-    Worker(WorkerId, ToWorker),
-    /// Hand to the sink.
-    Emit(Arc<TaskRecord>),
+    Worker(WorkerId, WorkerCommand),
+    /// Tell the sink.
+    Sink(SinkCommand),
 }
 
 /// What waits for the log.
@@ -56,12 +53,12 @@ pub struct Outbox {
     /// In the order of the places in the log that they wait for, and of their coming.
     waiting: BTreeMap<(Seq, u64), Released>,
     next: u64,
-    /// Assignments that wait for an append to be accepted, and then to be durable.
-    assignments: HashMap<Token, Vec<(WorkerId, Vec<Lease>)>>,
-    /// Emissions in order; the first waits for its record to be durable.
-    emissions: VecDeque<(Seq, Arc<TaskRecord>)>,
-    /// Emissions that the sink was given and has not confirmed: another sink gets them again.
-    unconfirmed: VecDeque<Arc<TaskRecord>>,
+    /// Commands to workers that wait for an append to be accepted, and then to be durable.
+    to_workers: HashMap<Token, Vec<(WorkerId, WorkerCommand)>>,
+    /// Commands to the sink in order; the first waits for its record to be durable.
+    to_sink: VecDeque<(Seq, SinkCommand)>,
+    /// Commands that the sink was given and has not confirmed: another sink gets them again.
+    unconfirmed: VecDeque<SinkCommand>,
     has_sink: bool,
     is_observed: bool,
     /// Flushes that wait for appends that the log has not accepted yet.
@@ -87,6 +84,11 @@ impl Outbox {
         self.appended
     }
 
+    /// The log has accepted a record that is none of the core's.
+    pub fn appended_besides(&mut self, seq: Seq) {
+        self.appended = self.appended.max(seq);
+    }
+
     /// Takes an action of the core; what is due at once is returned.
     pub fn take(&mut self, action: Action) -> Option<Due> {
         match action {
@@ -94,30 +96,26 @@ impl Outbox {
                 self.unanswered += 1;
                 return Some(Due::Append { token, ops });
             }
-            Action::Assign {
+            Action::Worker {
                 after: None,
                 worker,
-                leases,
-            } => return Some(Due::Worker(worker, ToWorker::Assign(leases))),
-            Action::Assign {
+                command,
+            } => return Some(Due::Worker(worker, command)),
+            Action::Worker {
                 after: Some(token),
                 worker,
-                leases,
+                command,
             } => {
-                let waiting = self.assignments.entry(token).or_default();
-                waiting.push((worker, leases));
+                let waiting = self.to_workers.entry(token).or_default();
+                waiting.push((worker, command));
             }
-            Action::Cancel { worker, lease } => {
-                return Some(Due::Worker(worker, ToWorker::Cancel(lease)));
-            }
-            Action::Unknown { worker } => return Some(Due::Worker(worker, ToWorker::Unknown)),
-            Action::Host { host, message } => return Some(Due::Host(host, message)),
+            Action::Host { host, command } => return Some(Due::Host(host, command)),
             Action::Reply {
                 request,
                 after,
                 reply,
             } => self.wait(after, Released::Reply(request, reply)),
-            Action::Emit { after, task } => self.emissions.push_back((after, task)),
+            Action::Sink { after, command } => self.to_sink.push_back((after, command)),
             Action::Settle { after, settled } => {
                 if self.is_observed {
                     self.wait(after, Released::Settled(settled));
@@ -138,15 +136,15 @@ impl Outbox {
     pub fn accepted(&mut self, token: Token, seq: Seq) {
         self.unanswered -= 1;
         self.appended = self.appended.max(seq);
-        for (worker, leases) in self.assignments.remove(&token).unwrap_or_default() {
-            self.wait(seq, Released::Worker(worker, ToWorker::Assign(leases)));
+        for (worker, command) in self.to_workers.remove(&token).unwrap_or_default() {
+            self.wait(seq, Released::Worker(worker, command));
         }
     }
 
     /// The log has refused an append, because of a record that was there first.
     pub fn refused(&mut self, token: Token) {
         self.unanswered -= 1;
-        self.assignments.remove(&token);
+        self.to_workers.remove(&token);
     }
 
     /// [`Released::Flushed`] with this number comes once what follows from all that the core was told is durable.
@@ -162,8 +160,8 @@ impl Outbox {
     /// A sink is there; another one's unconfirmed emissions are for it.
     pub fn attach_sink(&mut self) {
         self.has_sink = true;
-        for task in self.unconfirmed.drain(..).rev() {
-            self.emissions.push_front((Seq(0), task));
+        for command in self.unconfirmed.drain(..).rev() {
+            self.to_sink.push_front((Seq(0), command));
         }
     }
 
@@ -174,7 +172,8 @@ impl Outbox {
 
     /// The sink has it.
     pub fn confirmed(&mut self, task: &TaskId) {
-        self.unconfirmed.retain(|emitted| emitted.id != *task);
+        self.unconfirmed
+            .retain(|SinkCommand::Emit(emitted)| emitted.id != *task);
     }
 
     /// What may be let out, as the log is durable up to here. To be called when the core has heard of all answers of
@@ -192,11 +191,12 @@ impl Outbox {
             }
             released.push(entry.remove());
         }
-        while self.has_sink && self.emissions.front().is_some_and(|(after, _)| *after <= durable) {
-            if let Some((_, task)) = self.emissions.pop_front() {
-                self.unconfirmed.push_back(task.clone());
-                released.push(Released::Emit(task));
-            }
+        let is_due = |(after, _): &mut (Seq, SinkCommand)| *after <= durable;
+        while self.has_sink
+            && let Some((_, command)) = self.to_sink.pop_front_if(is_due)
+        {
+            self.unconfirmed.push_back(command.clone());
+            released.push(Released::Sink(command));
         }
         released
     }

@@ -1,6 +1,6 @@
 //! The loop that carries out what the core decides.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,14 +12,17 @@ use proofmill_bus::{
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::handle::{Command, Condition, Emission, Handle, ToWorker};
-use crate::collector::ToHost;
+use super::handle::{Command, Condition, Handle};
+use super::outbox::{Due, Outbox, Released};
+use crate::conversation::{
+    HostCommand, HostEvent, Reply, RoleEvent, SinkCommand, SinkEvent, WorkerCommand, WorkerEvent,
+};
 use crate::core::{
-    Action, Core, CoreOptions, Event, Lease, Now, ReplayError, Reply, RequestId, Settled, Time,
-    Token,
+    Action, Core, CoreOptions, Event, Now, ReplayError, RequestId, Settled, Time, Token,
 };
 use crate::id::{TaskId, WorkerId};
 use crate::plan::{Late, Plan};
+use crate::port::{Attachment, Message};
 use crate::record::{Record, RecordKey};
 use crate::shutdown::{Level, Shutdown};
 
@@ -66,30 +69,14 @@ pub struct Coordinator {
     epoch: Instant,
     next_request: u64,
     replies: HashMap<RequestId, oneshot::Sender<Reply>>,
-    workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
-    hosts: HashMap<WorkerId, mpsc::UnboundedSender<ToHost>>,
-    sink: Option<mpsc::UnboundedSender<Emission>>,
+    workers: HashMap<WorkerId, mpsc::UnboundedSender<WorkerCommand>>,
+    hosts: HashMap<WorkerId, mpsc::UnboundedSender<HostCommand>>,
+    sink: Option<mpsc::UnboundedSender<SinkCommand>>,
     observers: Vec<mpsc::UnboundedSender<Settled>>,
     waiters: Vec<(Condition, oneshot::Sender<()>)>,
-    /// Answers that wait for their records to be durable.
-    answers: BTreeMap<(Seq, u64), Answer>,
-    next_answer: u64,
-    /// Assignments that wait for an append to be accepted, and then to be durable.
-    assignments: HashMap<Token, Vec<(WorkerId, Vec<Lease>)>>,
-    /// Emissions in order; the first waits for its record to be durable.
-    emissions: VecDeque<(Seq, Emission)>,
-    /// Emissions that the sink was given and has not confirmed: another sink gets them again.
-    unconfirmed: VecDeque<Emission>,
-    /// Those who wait for appends that the log has not accepted yet.
-    flushing: Vec<oneshot::Sender<()>>,
-    appended: Seq,
-}
-
-enum Answer {
-    Reply(RequestId, Reply),
-    Settled(Settled),
-    Flushed(oneshot::Sender<()>),
-    Assign(WorkerId, Vec<Lease>),
+    outbox: Outbox,
+    next_flush: u64,
+    flushes: HashMap<u64, oneshot::Sender<()>>,
 }
 
 type Appending = BoxFuture<'static, (Token, Result<Seq, AppendError>)>;
@@ -146,21 +133,11 @@ impl Coordinator {
                 sink: None,
                 observers: Vec::new(),
                 waiters: Vec::new(),
-                answers: BTreeMap::new(),
-                next_answer: 0,
-                assignments: HashMap::new(),
-                emissions: VecDeque::new(),
-                unconfirmed: VecDeque::new(),
-                flushing: Vec::new(),
-                appended,
+                outbox: Outbox::new(appended),
+                next_flush: 0,
+                flushes: HashMap::new(),
             };
-            Ok((
-                coordinator,
-                Handle {
-                    commands: sender,
-                    plan,
-                },
-            ))
+            Ok((coordinator, Handle::new(sender, plan)))
         })
     }
 
@@ -207,11 +184,6 @@ impl Coordinator {
                     }
                     () = shutdown.reached(Level::Stop) => break,
                 }
-                if appending.is_empty() {
-                    for flushed in std::mem::take(&mut self.flushing) {
-                        self.answer(self.appended, Answer::Flushed(flushed));
-                    }
-                }
                 self.release(&mut durable)?;
             }
             self.finish(durable).await
@@ -230,10 +202,11 @@ impl Coordinator {
             expect: Expect::Absent,
         };
         let appended = self.log.append(vec![put]).await;
-        self.appended = appended.map_err(|error| match error {
+        let appended = appended.map_err(|error| match error {
             AppendError::Failed(failure) => CoordinatorError::Log(failure),
             error => CoordinatorError::Append(error),
         })?;
+        self.outbox.appended_besides(appended);
         Ok(())
     }
 
@@ -242,7 +215,7 @@ impl Coordinator {
         mut self,
         mut durable: watch::Receiver<Durable>,
     ) -> Result<(), CoordinatorError> {
-        let target = self.appended;
+        let target = self.outbox.appended();
         // Whether it failed or closed is told by `release`, below.
         let _ = durable
             .wait_for(|state| state.seq >= target || state.failed.is_some())
@@ -256,56 +229,40 @@ impl Coordinator {
         appending: &mut FuturesUnordered<Appending>,
     ) -> Result<(), CoordinatorError> {
         let event = match command {
-            Command::Ask(asked, reply) => asked.into_event(self.expect_reply(reply)),
-            Command::Join(join, to_worker) => {
-                self.workers.insert(join.worker.clone(), to_worker);
-                Event::Join(join)
+            Command::Port(Message::Request(request, reply)) => Event::Request {
+                id: self.expect_reply(reply),
+                request,
+            },
+            Command::Port(Message::Attach(attachment)) => {
+                self.attach(attachment);
+                return Ok(());
             }
-            Command::Worker(event) => {
-                if let Event::Emitted { task, .. } = &event {
-                    self.unconfirmed
-                        .retain(|emission| emission.task.id != *task);
-                }
-                event
+            Command::Port(Message::Event(event)) => {
+                self.note(&event);
+                event.into()
             }
-            Command::Leave(worker) => {
-                self.workers.remove(&worker);
-                Event::Leave { worker }
+            Command::Port(Message::Query(query, answer)) => {
+                // Whoever asked may have gone.
+                let _ = answer.send(self.core.answer(query));
+                return Ok(());
             }
-            Command::HostJoin(join, to_host) => {
-                self.hosts.insert(join.host.clone(), to_host);
-                Event::HostJoin(join)
+            Command::LiveBlobs(answer) => {
+                // As above.
+                let _ = answer.send(self.core.live_blobs());
+                return Ok(());
             }
-            Command::HostLeave(host) => {
-                self.hosts.remove(&host);
-                Event::HostLeave { host }
-            }
-            Command::Inspect(look) => {
+            Command::Examine(look) => {
                 look(&self.core);
                 return Ok(());
             }
-            Command::SourceNext(source, reply) => {
-                // Whoever asked may have gone.
-                let _ = reply.send(self.core.source_next(&source));
-                return Ok(());
-            }
-            Command::Status(reply) => {
-                // As above.
-                let _ = reply.send(self.core.status());
-                return Ok(());
-            }
             Command::Flush(flushed) => {
-                self.flushing.push(flushed);
-                return Ok(());
-            }
-            Command::AttachSink(sink) => {
-                self.sink = Some(sink);
-                for emission in self.unconfirmed.drain(..).rev() {
-                    self.emissions.push_front((Seq(0), emission));
-                }
+                self.flushes.insert(self.next_flush, flushed);
+                self.outbox.flush(self.next_flush);
+                self.next_flush += 1;
                 return Ok(());
             }
             Command::Observe(observer) => {
+                self.outbox.observe();
                 self.observers.push(observer);
                 return Ok(());
             }
@@ -316,6 +273,37 @@ impl Coordinator {
             Command::Drain => Event::Drain,
         };
         self.handle(event, appending).await
+    }
+
+    fn attach(&mut self, attachment: Attachment) {
+        match attachment {
+            Attachment::Worker(worker, sender) => {
+                self.workers.insert(worker, sender);
+            }
+            Attachment::Host(host, sender) => {
+                self.hosts.insert(host, sender);
+            }
+            Attachment::Sink(sender) => {
+                self.sink = Some(sender);
+                self.outbox.attach_sink();
+            }
+        }
+    }
+
+    /// What an event means for the ways back, and for what the sink has not confirmed.
+    fn note(&mut self, event: &RoleEvent) {
+        match event {
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
+                self.workers.remove(worker);
+            }
+            RoleEvent::Host(HostEvent::Leave { host }) => {
+                self.hosts.remove(host);
+            }
+            RoleEvent::Sink(SinkEvent::Emitted { task: emitted, .. }) => {
+                self.outbox.confirmed(emitted);
+            }
+            _ => {}
+        }
     }
 
     fn expect_reply(&mut self, reply: oneshot::Sender<Reply>) -> RequestId {
@@ -344,8 +332,11 @@ impl Coordinator {
     ) -> Result<(), CoordinatorError> {
         let mut queue = VecDeque::from(actions);
         while let Some(action) = queue.pop_front() {
-            match action {
-                Action::Append { token, ops } => {
+            let Some(due) = self.outbox.take(action) else {
+                continue;
+            };
+            match due {
+                Due::Append { token, ops } => {
                     let log = self.log.clone();
                     let mut append: Appending =
                         Box::pin(async move { (token, log.append(ops).await) });
@@ -357,44 +348,17 @@ impl Coordinator {
                         std::task::Poll::Pending => appending.push(append),
                     }
                 }
-                Action::Assign {
-                    after,
-                    worker,
-                    leases,
-                } => match after {
-                    None => self.tell(&worker, ToWorker::Assign(leases)),
-                    Some(token) => {
-                        let waiting = self.assignments.entry(token).or_default();
-                        waiting.push((worker, leases));
-                    }
-                },
-                Action::Cancel { worker, lease } => self.tell(&worker, ToWorker::Cancel(lease)),
-                Action::Unknown { worker } => self.tell(&worker, ToWorker::Unknown),
-                Action::Host { host, message } => {
+                Due::Worker(worker, command) => self.tell(&worker, command),
+                Due::Host(host, command) => {
                     if let Some(sender) = self.hosts.get(&host) {
                         // If it is gone it owes verdicts, and loses its partitions.
-                        let _ = sender.send(message);
+                        let _ = sender.send(command);
                     }
                 }
-                Action::Reply {
-                    request,
-                    after,
-                    reply,
-                } => {
-                    self.answer(after, Answer::Reply(request, reply));
-                }
-                Action::Defect { why } => {
+                Due::Defect(why) => {
                     tracing::error!(why, "the coordinator cannot record something");
                 }
-                Action::Late { task, why, became } => tell_late(&task, &why, became),
-                Action::Settle { after, settled } => {
-                    if !self.observers.is_empty() {
-                        self.answer(after, Answer::Settled(settled));
-                    }
-                }
-                Action::Emit { after, task } => {
-                    self.emissions.push_back((after, Emission { task }));
-                }
+                Due::Late(task, why, became) => tell_late(&task, &why, became),
             }
         }
         Ok(())
@@ -407,16 +371,16 @@ impl Coordinator {
     ) -> Result<Event, CoordinatorError> {
         match result {
             Ok(seq) => {
-                self.appended = self.appended.max(seq);
-                for (worker, leases) in self.assignments.remove(&token).unwrap_or_default() {
-                    self.answer(seq, Answer::Assign(worker, leases));
-                }
+                self.outbox.accepted(token, seq);
                 Ok(Event::Accepted { token, seq })
             }
-            Err(AppendError::Conflict { key }) => Ok(Event::Conflicted {
-                token,
-                key: key.as_str().to_owned(),
-            }),
+            Err(AppendError::Conflict { key }) => {
+                self.outbox.refused(token);
+                Ok(Event::Conflicted {
+                    token,
+                    key: key.as_str().to_owned(),
+                })
+            }
             Err(AppendError::Failed(failure)) => Err(CoordinatorError::Log(failure)),
             Err(error) => Err(CoordinatorError::Append(error)),
         }
@@ -432,20 +396,15 @@ impl Coordinator {
         self.handle(event, appending).await
     }
 
-    fn tell(&mut self, worker: &WorkerId, message: ToWorker) {
+    fn tell(&mut self, worker: &WorkerId, command: WorkerCommand) {
         let gone = self
             .workers
             .get(worker)
-            .is_some_and(|sender| sender.send(message).is_err());
+            .is_some_and(|sender| sender.send(command).is_err());
         if gone {
             // Its leases end by themselves (T_ack), or when its Leave arrives.
             self.workers.remove(worker);
         }
-    }
-
-    fn answer(&mut self, after: Seq, answer: Answer) {
-        self.answers.insert((after, self.next_answer), answer);
-        self.next_answer += 1;
     }
 
     /// Lets out what is durable now.
@@ -454,46 +413,37 @@ impl Coordinator {
             let state = durable.borrow_and_update();
             (state.seq, state.failed.clone())
         };
-        while let Some(entry) = self.answers.first_entry() {
-            if entry.key().0 > watermark {
-                break;
-            }
-            match entry.remove() {
-                Answer::Reply(request, reply) => {
+        if self.sink.as_ref().is_some_and(mpsc::UnboundedSender::is_closed) {
+            self.sink = None;
+            self.outbox.detach_sink();
+        }
+        for released in self.outbox.release(watermark) {
+            match released {
+                Released::Reply(request, reply) => {
                     if let Some(sender) = self.replies.remove(&request) {
                         // Whoever asked may have gone; the record stands all the same.
                         let _ = sender.send(reply);
                     }
                 }
-                Answer::Flushed(flushed) => {
+                Released::Flushed(number) => {
                     // As above.
-                    let _ = flushed.send(());
+                    let _ = self.flushes.remove(&number).map(|flushed| flushed.send(()));
                 }
-                Answer::Assign(worker, leases) => self.tell(&worker, ToWorker::Assign(leases)),
-                Answer::Settled(settled) => {
+                Released::Worker(worker, command) => self.tell(&worker, command),
+                Released::Settled(settled) => {
                     self.observers
                         .retain(|observer| observer.send(settled.clone()).is_ok());
                 }
-            }
-        }
-        while let Some((after, _)) = self.emissions.front() {
-            let Some(sink) = self.sink.as_ref().filter(|_| *after <= watermark) else {
-                break;
-            };
-            if sink.is_closed() {
-                self.sink = None;
-                break;
-            }
-            if let Some((_, emission)) = self.emissions.pop_front() {
-                // Closed between the check and here: the next sink gets it.
-                let _ = sink.send(emission.clone());
-                self.unconfirmed.push_back(emission);
+                Released::Sink(command) => {
+                    // If it is closed since, the next sink gets it: it has not been confirmed.
+                    let _ = self.sink.as_ref().map(|sink| sink.send(command));
+                }
             }
         }
         if let Some(failure) = failed {
             return Err(CoordinatorError::Log(failure));
         }
-        if !self.waiters.is_empty() && watermark >= self.appended {
+        if !self.waiters.is_empty() && watermark >= self.outbox.appended() {
             let core = &self.core;
             let (held, waiting): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiters)
                 .into_iter()

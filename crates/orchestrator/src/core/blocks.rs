@@ -70,7 +70,7 @@ pub struct BlockSummary {
 }
 
 /// A live task of a block, and what it waits for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LiveStep {
     /// The task.
     pub task: TaskView,
@@ -79,7 +79,7 @@ pub struct LiveStep {
 }
 
 /// A block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlockView {
     /// In short.
     pub summary: BlockSummary,

@@ -12,9 +12,8 @@ use std::time::Duration;
 use super::event::Time;
 use super::options::Routing;
 use super::view::HostStatus;
-use crate::collector::{
-    Do, HostJoin, PARTITIONS, PartitionRef, Strategy, ToHost, Verdict, Verdicts, keeper,
-};
+use crate::collector::{PARTITIONS, PartitionRef, Strategy, keeper};
+use crate::conversation::{Do, HostCommand, HostJoin, Verdict, Verdicts};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
@@ -70,13 +69,13 @@ struct Host {
 }
 
 /// A message to a host.
-pub(super) type Told = (WorkerId, ToHost);
+pub(super) type HostMessage = (WorkerId, HostCommand);
 
-/// A host was asked for something.
+/// What follows from asking a host for something.
 #[derive(Default)]
-pub(super) struct Asked {
+pub(super) struct Outgoing {
     /// The message.
-    pub told: Option<Told>,
+    pub message: Option<HostMessage>,
     /// When its patience is to be looked at, if that is not timed already.
     pub timer: Option<(Time, WorkerId)>,
 }
@@ -225,14 +224,14 @@ impl Hosts {
     }
 
     /// Has the host that keeps a partition do something; for all but [`Do::Forget`] it owes a verdict.
-    pub(super) fn ask(&mut self, at: PartitionRef, what: Do, now: Time) -> Asked {
+    pub(super) fn ask(&mut self, at: PartitionRef, what: Do, now: Time) -> Outgoing {
         let Some(partition) = self.partition_mut(at) else {
-            return Asked::default();
+            return Outgoing::default();
         };
         let is_answered = !matches!(what, Do::Forget(_));
         partition.owes += usize::from(is_answered);
         let (name, epoch) = (partition.host.clone(), partition.epoch);
-        let told = self.tell(&name, at, epoch, what);
+        let message = self.tell(&name, at, epoch, what);
         let mut timer = None;
         if let Some(host) = self.hosts.get_mut(&name).filter(|_| is_answered) {
             host.owes += 1;
@@ -244,7 +243,7 @@ impl Hosts {
                 timer = Some((now.plus(PATIENCE), name));
             }
         }
-        Asked { told, timer }
+        Outgoing { message, timer }
     }
 
     /// The patience with a host has been timed.
@@ -334,7 +333,7 @@ impl Hosts {
     }
 
     /// Begins partitions of a collector anew, with those who are to keep them. Returns what hosts are told.
-    pub(super) fn begin(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) -> Vec<Told> {
+    pub(super) fn begin(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) -> Vec<HostMessage> {
         let mut told = Vec::new();
         for number in numbers {
             let at = PartitionRef {
@@ -411,10 +410,16 @@ impl Hosts {
         }
     }
 
-    fn tell(&mut self, name: &WorkerId, at: PartitionRef, epoch: u64, what: Do) -> Option<Told> {
+    fn tell(
+        &mut self,
+        name: &WorkerId,
+        at: PartitionRef,
+        epoch: u64,
+        what: Do,
+    ) -> Option<HostMessage> {
         let host = self.hosts.get_mut(name)?;
         host.told += 1;
-        let message = ToHost::Do {
+        let message = HostCommand::Do {
             session: host.session,
             number: host.told,
             at,
@@ -448,7 +453,8 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collector::{Judged, Member, Outcome, Overdue};
+    use crate::collector::{Member, Outcome, Overdue};
+    use crate::conversation::Judged;
     use crate::id::TaskId;
 
     const STAGE: StageIx = StageIx(0);
@@ -500,7 +506,7 @@ mod tests {
             number: 3,
         };
         let asked = hosts.ask(at, Do::Overdue("k".into()), Time(5));
-        assert!(asked.told.is_some() && asked.timer.is_some() && !hosts.owe_nothing());
+        assert!(asked.message.is_some() && asked.timer.is_some() && !hosts.owe_nothing());
         let epoch = 4;
         let verdict = |epoch| Verdict {
             at,

@@ -83,10 +83,7 @@ mod view;
 mod workers;
 
 pub use blocks::{BLOCKS_MAX, BlockState, BlockSummary, BlockView, DeadlineState, LiveStep};
-pub use event::{
-    Action, Complete, Edition, Event, Fail, Join, Lease, LeaseRef, Now, Output, PAUSE_REASON_MAX,
-    Reply, RequestId, Rewind, Settled, Submit, Target, Time, Timing, Token,
-};
+pub use event::{Action, Event, Now, RequestId, Settled, Time, Timing, Token};
 pub use history::HistoryOptions;
 pub use limits::TASK_MAX;
 pub use machine::{Core, GROUP_MAX, KEY_MAX, ReplayError};

@@ -2,28 +2,56 @@
 
 use std::collections::BTreeMap;
 
-use super::event::Submit;
+use super::event::RequestId;
+use crate::conversation::Submit;
 use crate::plan::QueueIx;
+
+/// A message that a producer has brought, and the request to reply to.
+pub(super) struct Submission {
+    request: RequestId,
+    submit: Submit,
+}
 
 /// Messages that producers have brought and nothing is recorded of yet.
 #[derive(Default)]
 pub(super) struct Submissions {
     /// Those that wait for room, by queue; of each, by first block and in the order in which they came.
-    parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submit>>,
+    parked: BTreeMap<QueueIx, BTreeMap<(u64, u64), Submission>>,
     next_park: u64,
     /// Those that wait for appends, in the order in which they came.
-    deferred: Vec<Submit>,
+    deferred: Vec<Submission>,
+}
+
+// === impl Submission ===
+
+impl Submission {
+    pub(super) fn new(request: RequestId, submit: Submit) -> Self {
+        Self { request, submit }
+    }
+
+    pub(super) fn request(&self) -> RequestId {
+        self.request
+    }
+
+    pub(super) fn submit(&self) -> &Submit {
+        &self.submit
+    }
+
+    pub(super) fn into_submit(self) -> Submit {
+        self.submit
+    }
 }
 
 // === impl Submissions ===
 
 impl Submissions {
     /// It waits for room in its queue.
-    pub(super) fn park(&mut self, submit: Submit) {
+    pub(super) fn park(&mut self, submission: Submission) {
+        let submit = &submission.submit;
         let key = (submit.message.first, self.next_park);
         self.next_park += 1;
         let queue = self.parked.entry(submit.queue).or_default();
-        queue.insert(key, submit);
+        queue.insert(key, submission);
     }
 
     /// Whether a message of a lower block, or an earlier one of the same, waits for room already.
@@ -43,43 +71,43 @@ impl Submissions {
     }
 
     /// Takes the message with that block out.
-    pub(super) fn pop_lowest(&mut self, queue: QueueIx) -> Option<Submit> {
+    pub(super) fn pop_lowest(&mut self, queue: QueueIx) -> Option<Submission> {
         let parked = self.parked.get_mut(&queue)?;
-        let (_, submit) = parked.pop_first()?;
+        let (_, submission) = parked.pop_first()?;
         if parked.is_empty() {
             self.parked.remove(&queue);
         }
-        Some(submit)
+        Some(submission)
     }
 
     /// It waits for the appends that are on their way.
-    pub(super) fn defer(&mut self, submit: Submit) {
-        self.deferred.push(submit);
+    pub(super) fn defer(&mut self, submission: Submission) {
+        self.deferred.push(submission);
     }
 
     /// Takes out those that wait for appends.
-    pub(super) fn take_deferred(&mut self) -> Vec<Submit> {
+    pub(super) fn take_deferred(&mut self) -> Vec<Submission> {
         std::mem::take(&mut self.deferred)
     }
 
     /// Takes out those that wait for room, queue by queue.
-    pub(super) fn take_parked(&mut self) -> impl Iterator<Item = Submit> + use<> {
+    pub(super) fn take_parked(&mut self) -> impl Iterator<Item = Submission> + use<> {
         let parked = std::mem::take(&mut self.parked);
         parked.into_values().flat_map(BTreeMap::into_values)
     }
 
     /// Takes out the messages of a producer about blocks from `from` on: first those that wait for room.
-    pub(super) fn take_from(&mut self, producer: &str, from: u64) -> Vec<Submit> {
+    pub(super) fn take_from(&mut self, producer: &str, from: u64) -> Vec<Submission> {
         let is_meant =
-            |submit: &Submit| &*submit.producer == producer && submit.message.last >= from;
+            |of: &Submission| &*of.submit.producer == producer && of.submit.message.last >= from;
         let mut taken = Vec::new();
         for parked in self.parked.values_mut() {
-            let meant = parked.iter().filter(|(_, submit)| is_meant(submit));
+            let meant = parked.iter().filter(|(_, of)| is_meant(of));
             let keys: Vec<_> = meant.map(|(key, _)| *key).collect();
             taken.extend(keys.iter().filter_map(|key| parked.remove(key)));
         }
         self.parked.retain(|_, parked| !parked.is_empty());
-        taken.extend(self.deferred.extract_if(.., |submit| is_meant(submit)));
+        taken.extend(self.deferred.extract_if(.., |of| is_meant(of)));
         taken
     }
 
@@ -87,11 +115,13 @@ impl Submissions {
     /// that, or a crash would lose it.
     pub(super) fn holds_back(&self, producer: &str, next: u64) -> bool {
         let mut waiting = self.iter();
-        waiting.any(|submit| &*submit.producer == producer && submit.message.first < next)
+        waiting.any(|Submission { submit, .. }| {
+            &*submit.producer == producer && submit.message.first < next
+        })
     }
 
     /// All of them: first those that wait for room.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Submit> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Submission> {
         let parked = self.parked.values().flat_map(BTreeMap::values);
         parked.chain(&self.deferred)
     }
@@ -110,7 +140,7 @@ impl Submissions {
     #[cfg(debug_assertions)]
     pub(super) fn check(&self) -> Result<(), String> {
         for (queue, parked) in &self.parked {
-            let is_filed = |((first, _), submit): (&(u64, u64), &Submit)| {
+            let is_filed = |((first, _), Submission { submit, .. }): (&(u64, u64), &Submission)| {
                 submit.queue == *queue && submit.message.first == *first
             };
             if parked.is_empty() || !parked.iter().all(is_filed) {
@@ -124,14 +154,13 @@ impl Submissions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::event::{Edition, RequestId};
+    use crate::conversation::Edition;
     use crate::id::Part;
     use crate::message::Message;
     use crate::payload::Payload;
 
-    fn submit(producer: &str, queue: usize, first: u64) -> Submit {
-        Submit {
-            request: RequestId(first),
+    fn submit(producer: &str, queue: usize, first: u64) -> Submission {
+        let submit = Submit {
             producer: producer.into(),
             queue: QueueIx(queue),
             message: Message {
@@ -144,7 +173,8 @@ mod tests {
             },
             edition: Edition::Any,
             source_next: None,
-        }
+        };
+        Submission::new(RequestId(first), submit)
     }
 
     #[test]
@@ -155,7 +185,7 @@ mod tests {
         waiting.defer(submit("a", 1, 2));
         assert!(waiting.is_behind(QueueIx(0), 5) && !waiting.is_behind(QueueIx(0), 4));
         assert!(waiting.holds_back("a", 3) && !waiting.holds_back("b", 5));
-        let lowest = waiting.pop_lowest(QueueIx(0)).map(|submit| submit.request);
+        let lowest = waiting.pop_lowest(QueueIx(0)).map(|of| of.request());
         assert_eq!(lowest, Some(RequestId(5)));
         let taken = waiting.take_from("a", 3);
         assert_eq!((taken.len(), waiting.check()), (1, Ok(())));

@@ -128,7 +128,7 @@ pub struct Status {
 }
 
 /// What a live task is doing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskPhase {
     /// Claimable.
@@ -146,7 +146,7 @@ pub enum TaskPhase {
 }
 
 /// A live task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TaskView {
     /// What was accepted.
     pub record: Arc<TaskRecord>,

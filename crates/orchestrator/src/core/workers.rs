@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::event::{Join, Time};
+use super::event::Time;
 use super::tasks::TaskNo;
+use crate::conversation::Join;
 use crate::id::WorkerId;
 
 /// The workers, by name.

@@ -9,7 +9,7 @@ use proofmill_bus::BlobStore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::core::PAUSE_REASON_MAX;
+use crate::conversation::PAUSE_REASON_MAX;
 use crate::executor::{Executor, Lack, MachineFailure};
 use crate::id::WorkerId;
 use crate::plan::StageIx;

@@ -9,12 +9,12 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use super::registry::{Registry, program_path};
-use crate::coordinator::Handle;
 use crate::dispatcher::{self, Dispatcher};
 use crate::executor::engine::EngineExecutor;
 use crate::executor::process::{ProcessExecutor, ProcessSpec};
 use crate::executor::{Executor, Program};
 use crate::plan::StageIx;
+use crate::port::Ports;
 use crate::source::{self, Pace, Source};
 
 /// A source and how to run it.
@@ -26,7 +26,8 @@ pub(crate) struct Roles<'a> {
     pub(crate) registry: &'a Registry,
     /// The directory for everything that is kept on this machine.
     pub(crate) state: &'a Path,
-    pub(crate) handle: &'a Handle,
+    /// The ports to the coordinator.
+    pub(crate) ports: &'a Ports,
     pub(crate) blobs: &'a Arc<BlobStore>,
 }
 
@@ -57,7 +58,7 @@ impl Roles<'_> {
         stages: Option<&BTreeSet<String>>,
         name: &dyn Fn(&str) -> String,
     ) -> Result<Vec<Dispatcher>, MillError> {
-        let plan = self.handle.plan();
+        let plan = self.ports.plan();
         let scratch = self.scratch();
         let mut executors: BTreeMap<String, BTreeMap<StageIx, Arc<dyn Executor>>> = BTreeMap::new();
         for stage in &self.workflow.dispatchers {
@@ -111,7 +112,7 @@ impl Roles<'_> {
                     options,
                     executors[&stage.group].clone(),
                     self.blobs.clone(),
-                    self.handle.clone(),
+                    self.ports.worker(),
                 ));
             }
         }
@@ -176,7 +177,7 @@ impl Roles<'_> {
                 }
             },
         };
-        let plan = self.handle.plan();
+        let plan = self.ports.plan();
         let outputs = stage
             .outputs
             .iter()

@@ -157,7 +157,7 @@ impl Mill {
             workflow: &self.workflow,
             registry: &self.registry,
             state: &self.options.state,
-            handle: &self.handle,
+            ports: self.handle.ports(),
             blobs: &self.blobs,
         };
         let dispatchers = roles.dispatchers(&self.options.workers, None, &str::to_owned)?;
@@ -178,8 +178,8 @@ impl Mill {
             stream: self.options.stream.take(),
         };
         let mut sink = tokio::spawn({
-            let (handle, blobs) = (self.handle.clone(), self.blobs.clone());
-            async move { sink::run(&mut sink_options, handle, blobs, sink_shutdown).await }
+            let (port, blobs) = (self.handle.sink(), self.blobs.clone());
+            async move { sink::run(&mut sink_options, port, blobs, sink_shutdown).await }
         });
         let mut sweeping = JoinSet::new();
         sweeping.spawn(sweep_blobs(
@@ -195,12 +195,12 @@ impl Mill {
         let mut sourcing = JoinSet::new();
         for (source, options) in sources {
             let name = options.name.to_string();
-            let (handle, blobs) = (self.handle.clone(), self.blobs.clone());
+            let (port, blobs) = (self.handle.source(), self.blobs.clone());
             let services = services.clone();
             sourcing.spawn(async move {
                 (
                     name,
-                    source::run(source, options, handle, blobs, services).await,
+                    source::run(source, options, port, blobs, services).await,
                 )
             });
         }
@@ -285,7 +285,7 @@ impl Mill {
         if self.store.is_alone() {
             sweep_at_end(&self.handle, &self.blobs, &*self.store.log()).await;
         }
-        let status = self.handle.status().await?;
+        let status = self.handle.operator().status().await?;
         stop_sink.raise(Level::Stop);
         match failure {
             Some(failure) => Err(failure),

@@ -1,500 +1,423 @@
-//! In a process of its own: a handle like that of a coordinator beside it.
+//! In a process of its own: ports like those to a coordinator beside it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt};
-use proofmill_bus::{BlobError, BlobStore, Connection, Held, Request, RequestError};
-use tokio::sync::{mpsc, oneshot, watch};
+use proofmill_bus as bus;
+use proofmill_bus::{BlobError, BlobStore, Connection, Held, RequestError};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::held::blobs_of;
 use super::seat::Seat;
-use super::wire::{
-    Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
-    encode,
+use super::session::{
+    CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, Unanswered,
 };
-use crate::collector::ToHost;
-use crate::coordinator::{Asked, Command, Emission, Handle, ToWorker};
-use crate::core::{Event, Reply, Status};
+use super::wire::{Answer, Call, Heard, Hello, Notice, RemoteError, Subjects, decode, encode};
+use crate::conversation::{
+    HostCommand, HostEvent, QueryAnswer, Reply, RoleCommand, RoleEvent, SinkCommand, SinkEvent,
+    WorkerCommand, WorkerEvent,
+};
+use crate::core::Time;
 use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
+use crate::port::{Attachment, Line, Message, Ports};
 
-/// Commands that may wait before their senders wait.
-const COMMANDS: usize = 4096;
+/// Messages of ports that may wait before their senders wait.
+const MESSAGES: usize = 4096;
 
-/// Things said in one call, at most.
-const SAID_MAX: usize = 256;
+/// Messages of ports that are taken at once.
+const TURN: usize = 256;
 
-/// How long the leader may take to answer a call before it is made again.
-const CALL_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A submission may wait for a full queue: asking again costs little.
-const ASK_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Once every handle is gone, how long that workers have left is tried to be said: who leads finds
-/// out by itself.
-const FAREWELL: Duration = Duration::from_secs(1);
-
-/// Between two calls while nobody leads.
-const NO_LEADER_PAUSE: Duration = Duration::from_millis(50);
-
-/// Carries what is said through a [`Handle`] to whichever process leads the workflow.
+/// Carries what is said through [`Ports`] to whichever process leads the workflow: the shell around a
+/// [`ClientSession`].
 pub struct Client {
-    caller: Caller,
-    commands: mpsc::Receiver<Command>,
-    notices: BoxStream<'static, Request>,
-    hellos: BoxStream<'static, Request>,
-    workers: HashMap<WorkerId, mpsc::UnboundedSender<ToWorker>>,
-    hosts: HashMap<WorkerId, mpsc::UnboundedSender<ToHost>>,
-    sink: Option<mpsc::UnboundedSender<Emission>>,
-    sink_term: u64,
-    /// What has not been said yet.
-    said: VecDeque<Said>,
-    /// The blobs that it names.
-    held: Held,
+    session: ClientSession,
+    epoch: Instant,
+    way: Way,
+    workflow: Arc<str>,
+    messages: mpsc::Receiver<Message>,
+    notices: BoxStream<'static, bus::Request>,
+    hellos: BoxStream<'static, bus::Request>,
+    workers: HashMap<WorkerId, mpsc::UnboundedSender<WorkerCommand>>,
+    hosts: HashMap<WorkerId, mpsc::UnboundedSender<HostCommand>>,
+    sink: Option<mpsc::UnboundedSender<SinkCommand>>,
+    next_ticket: u64,
+    waiting: HashMap<u64, Waiting>,
+    /// The notice that is being taken.
+    notice: Option<bus::Request>,
+    attempts: FuturesUnordered<BoxFuture<'static, Attempt>>,
+    /// The blobs that calls name.
+    called: HashMap<CallId, Arc<Held>>,
+    /// The blobs that events name which are in no call yet.
+    unsaid: Held,
 }
 
+/// The way to the leader.
 #[derive(Clone)]
-struct Caller {
+struct Way {
     connection: Connection,
     blobs: Arc<BlobStore>,
-    /// Where the leader is called.
-    leader: String,
-    name: Arc<str>,
-    plan: [u8; 16],
-    workflow: Arc<str>,
-    number: Arc<AtomicU64>,
-    /// The latest term of a leader that was heard of.
-    term: Arc<watch::Sender<u64>>,
+    /// The subject on which the leader is called.
+    leader: Arc<str>,
 }
 
-type Saying = BoxFuture<'static, Result<Answer, RemoteError>>;
-type Asking = BoxFuture<'static, Result<(), RemoteError>>;
+/// Whoever waits for the answer to a question.
+enum Waiting {
+    Reply(oneshot::Sender<Reply>),
+    Query(oneshot::Sender<QueryAnswer>),
+}
+
+/// What came of an attempt at a call.
+struct Attempt {
+    call: CallId,
+    attempt: u32,
+    outcome: Result<Result<Answer, Unanswered>, RemoteError>,
+}
+
+/// Whether a client goes on.
+enum Then {
+    GoOn,
+    End,
+}
 
 // === impl Client ===
 
 impl Client {
     /// A client on this seat, named `name` (unique among those alive; one token of a subject), and
-    /// the handle that speaks through it once [`Client::run`] runs.
-    ///
-    /// Looking into the core and waiting for it to be idle are not carried: such requests are
-    /// answered as if the coordinator were gone.
+    /// the ports that speak through it once [`Client::run`] runs. A leader takes what is for the role of
+    /// the seat to say, and refuses the rest.
     pub fn open(
         connection: Connection,
         blobs: Arc<BlobStore>,
         plan: Arc<Plan>,
         seat: Seat,
         name: &str,
-    ) -> BoxFuture<'_, Result<(Self, Handle), RemoteError>> {
+    ) -> BoxFuture<'_, Result<(Self, Ports), RemoteError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
             let subjects = Subjects::new(&connection, &plan.workflow);
             let name = format!("{seat}.{name}");
             let notices = connection.listen(&subjects.client(&name)).await?;
             let hellos = connection.listen(&subjects.hello).await?;
-            let (sender, commands) = mpsc::channel(COMMANDS);
+            let (sender, messages) = mpsc::channel(MESSAGES);
             let client = Self {
-                held: blobs.hold([]),
-                caller: Caller {
+                session: ClientSession::new(plan.digest(), name.into(), session_number()),
+                epoch: Instant::now(),
+                unsaid: blobs.hold([]),
+                way: Way {
                     connection,
                     blobs,
-                    leader: subjects.leader(&seat),
-                    name: name.into(),
-                    plan: plan.digest(),
-                    workflow: plan.workflow.clone(),
-                    // Another process of this name must not be taken for this one.
-                    number: Arc::new(AtomicU64::new(fresh_number())),
-                    term: Arc::default(),
+                    leader: subjects.leader(&seat).into(),
                 },
-                commands,
+                workflow: plan.workflow.clone(),
+                messages,
                 notices,
                 hellos,
                 workers: HashMap::new(),
                 hosts: HashMap::new(),
                 sink: None,
-                sink_term: 0,
-                said: VecDeque::new(),
+                next_ticket: 0,
+                waiting: HashMap::new(),
+                notice: None,
+                attempts: FuturesUnordered::new(),
+                called: HashMap::new(),
             };
-            Ok((
-                client,
-                Handle {
-                    commands: sender,
-                    plan,
-                },
-            ))
+            Ok((client, Ports::new(Line::Remote(sender), plan)))
         })
     }
 
     /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does
     /// not get it back.
     pub fn set_sink_term(&mut self, term: u64) {
-        self.sink_term = term;
+        self.session.set_sink_term(term);
     }
 
-    /// Carries until every handle is gone and all that matters has been heard.
+    /// Carries until every port is gone and all that matters has been heard.
     pub fn run(mut self) -> BoxFuture<'static, Result<(), RemoteError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
-            let mut saying: Option<Saying> = None;
-            let mut asking: FuturesUnordered<Asking> = FuturesUnordered::new();
-            let mut turn = Vec::with_capacity(SAID_MAX);
+            let mut turn = Vec::with_capacity(TURN);
             let mut open = true;
-            let mut farewell = None;
-            let mut saying_matters = false;
             loop {
-                if saying.is_none() && !self.said.is_empty() {
-                    let count = self.said.len().min(SAID_MAX);
-                    let events: Vec<Said> = self.said.drain(..count).collect();
-                    saying_matters = events.iter().any(Said::matters);
-                    let held = self.hold(events.iter());
-                    self.held = self.hold(self.said.iter());
-                    saying = Some(self.caller.clone().say(events, held).boxed());
-                }
-                if !open && asking.is_empty() {
-                    let matters =
-                        saying.is_some() && saying_matters || self.said.iter().any(Said::matters);
-                    let until = *farewell.get_or_insert_with(|| Instant::now() + FAREWELL);
-                    if saying.is_none() || (!matters && Instant::now() >= until) {
-                        return Ok(());
-                    }
-                }
-                tokio::select! {
-                    count = self.commands.recv_many(&mut turn, SAID_MAX), if open => {
+                let due = self.session.next_deadline();
+                let due = due.map(|time| self.epoch + Duration::from_micros(time.0));
+                let then = tokio::select! {
+                    count = self.messages.recv_many(&mut turn, TURN), if open => {
                         open = count > 0;
-                        for command in turn.drain(..) {
-                            self.command(command, &asking);
-                        }
+                        self.messages(&mut turn).await?
                     }
-                    answer = async { saying.as_mut().expect("guarded").await }, if saying.is_some() => {
-                        saying = None;
-                        self.heard(answer?);
+                    Some(attempt) = self.attempts.next(), if !self.attempts.is_empty() => {
+                        self.attempted(attempt).await?
                     }
-                    Some(asked) = asking.next(), if !asking.is_empty() => asked?,
-                    () = tokio::time::sleep(FAREWELL / 4), if !open => {}
                     notice = self.notices.next() => match notice {
-                        Some(request) => self.notice(request).await,
+                        Some(request) => self.notice(request).await?,
                         None => return Ok(()),
                     },
                     hello = self.hellos.next() => match hello {
-                        Some(hello) => match decode::<Hello>(&hello.payload, &self.caller.blobs).await {
-                            Ok(hello) => {
-                                self.leader(hello.term);
-                            }
-                            Err(error) => tracing::warn!(%error, "a hello is not understood"),
-                        },
+                        Some(hello) => self.hello(&hello).await?,
                         None => return Ok(()),
                     },
+                    () = sleep_until(due) => self.input(ClientInput::Tick).await?,
+                };
+                if matches!(then, Then::End) {
+                    return Ok(());
                 }
             }
         })
     }
 
-    fn command(&mut self, command: Command, asking: &FuturesUnordered<Asking>) {
-        match command {
-            Command::Ask(asked, reply) => {
-                asking.push(self.caller.clone().ask(asked, reply).boxed());
-            }
-            Command::SourceNext(source, reply) => {
-                asking.push(self.caller.clone().source_next(source, reply).boxed());
-            }
-            Command::Status(reply) => {
-                asking.push(self.caller.clone().status(reply).boxed());
-            }
-            Command::Join(join, to_worker) => {
-                self.workers.insert(join.worker.clone(), to_worker);
-                self.said.push_back(Said::Join(join));
-            }
-            Command::Leave(worker) => {
-                self.workers.remove(&worker);
-                self.said.push_back(Said::Leave(worker));
-            }
-            Command::HostJoin(join, to_host) => {
-                self.hosts.insert(join.host.clone(), to_host);
-                self.said.push_back(Said::HostJoin(join));
-            }
-            Command::HostLeave(host) => {
-                self.hosts.remove(&host);
-                self.said.push_back(Said::HostLeave(host));
-            }
-            Command::AttachSink(sink) => {
-                self.sink = Some(sink);
-                let attach = self.attach();
-                self.said.push_back(attach);
-            }
-            Command::Worker(event) => {
-                if let Some(said) = said(event) {
-                    self.say(said);
+    /// Messages of ports; none: every port is gone.
+    async fn messages(&mut self, turn: &mut Vec<Message>) -> Result<Then, RemoteError> {
+        if turn.is_empty() {
+            return self.input(ClientInput::Close).await;
+        }
+        for message in turn.drain(..) {
+            let input = match message {
+                Message::Request(request, reply) => {
+                    self.ask(Question::Request(request), Waiting::Reply(reply))
                 }
+                Message::Query(query, answer) => {
+                    self.ask(Question::Query(query), Waiting::Query(answer))
+                }
+                Message::Attach(Attachment::Worker(worker, sender)) => {
+                    self.workers.insert(worker, sender);
+                    continue;
+                }
+                Message::Attach(Attachment::Host(host, sender)) => {
+                    self.hosts.insert(host, sender);
+                    continue;
+                }
+                Message::Attach(Attachment::Sink(sender)) => {
+                    self.sink = Some(sender);
+                    // The session knows the term.
+                    ClientInput::Event(SinkEvent::Attach { term: 0 }.into())
+                }
+                Message::Event(event) => {
+                    self.note(&event);
+                    ClientInput::Event(event)
+                }
+            };
+            if let Then::End = self.input(input).await? {
+                return Ok(Then::End);
             }
-            // See `open`: dropping the sender tells whoever asked.
-            Command::Inspect(_)
-            | Command::Flush(_)
-            | Command::Observe(_)
-            | Command::When(..)
-            | Command::Drain => {}
         }
+        Ok(Then::GoOn)
     }
 
-    fn say(&mut self, said: Said) {
-        if let Some(who) = said.beats_for() {
-            // While nobody leads they would pile up; the newest says it all.
-            self.said.retain(|other| other.beats_for() != Some(who));
+    /// What an event means for the ways back, and the blobs that it names.
+    fn note(&mut self, event: &RoleEvent) {
+        match event {
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
+                self.workers.remove(worker);
+            }
+            RoleEvent::Host(HostEvent::Leave { host }) => {
+                self.hosts.remove(host);
+            }
+            _ => {}
         }
-        self.held.join(self.hold([&said]));
-        self.said.push_back(said);
+        self.unsaid.join(self.way.blobs.hold(blobs_of(event)));
     }
 
-    fn hold<'a>(&self, said: impl IntoIterator<Item = &'a Said>) -> Held {
-        let blobs = said.into_iter().flat_map(Said::blobs);
-        self.caller.blobs.hold(blobs)
+    fn ask(&mut self, question: Question, waiting: Waiting) -> ClientInput {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.waiting.insert(ticket, waiting);
+        ClientInput::Ask { ticket, question }
     }
 
-    fn heard(&mut self, answer: Answer) {
-        let Answer::Done {
-            unknown,
-            sink_unknown,
-        } = answer
-        else {
-            return;
+    async fn attempted(&mut self, attempt: Attempt) -> Result<Then, RemoteError> {
+        let Attempt {
+            call,
+            attempt,
+            outcome,
+        } = attempt;
+        let input = match outcome? {
+            Ok(answer) => ClientInput::Answered {
+                call,
+                attempt,
+                answer,
+            },
+            Err(why) => ClientInput::Unanswered { call, attempt, why },
         };
-        for who in unknown {
-            self.tell(&who, ToWorker::Unknown);
-            self.tell_host(&who, ToHost::Unknown);
-        }
-        if sink_unknown && self.sink.is_some() {
-            let attach = self.attach();
-            self.said.push_back(attach);
-        }
+        self.input(input).await
     }
 
-    fn attach(&self) -> Said {
-        let term = self.sink_term;
-        Said::AttachSink { term }
-    }
-
-    /// A leader of this term is there. Whether it is the latest that is known.
-    fn leader(&mut self, term: u64) -> bool {
-        let before = *self.caller.term.borrow();
-        if before < term {
-            self.caller.term.send_replace(term);
-            self.introduce();
-        }
-        before <= term
-    }
-
-    /// A new leader knows nobody.
-    fn introduce(&mut self) {
-        for worker in self.workers.values() {
-            // A dispatcher that has ended has said so.
-            let _ = worker.send(ToWorker::Unknown);
-        }
-        for host in self.hosts.values() {
-            // As above.
-            let _ = host.send(ToHost::Unknown);
-        }
-        if self.sink.is_some() {
-            let attach = self.attach();
-            self.said.push_back(attach);
-        }
-    }
-
-    fn tell(&self, worker: &WorkerId, message: ToWorker) {
-        if let Some(sender) = self.workers.get(worker) {
-            // As above.
-            let _ = sender.send(message);
-        }
-    }
-
-    fn tell_host(&self, host: &WorkerId, message: ToHost) {
-        if let Some(sender) = self.hosts.get(host) {
-            // As above.
-            let _ = sender.send(message);
-        }
-    }
-
-    async fn notice(&mut self, request: Request) {
-        let blobs = &self.caller.blobs;
-        let notice: Notice = match decode(&request.payload, blobs).await {
+    async fn notice(&mut self, request: bus::Request) -> Result<Then, RemoteError> {
+        let notice: Notice = match decode(&request.payload, &self.way.blobs).await {
             Ok(notice) => notice,
             Err(error) => {
                 // Not answered: it comes again. A leader of another release is noticed by what it
                 // answers.
                 tracing::warn!(%error, "a notice cannot be read");
-                return;
+                return Ok(Then::GoOn);
             }
         };
-        let heard = if self.leader(notice.term) {
-            if let Tell::All(told) = notice.tell {
-                self.take(told);
+        self.notice = Some(request);
+        let ticket = 0;
+        self.input(ClientInput::Notice { ticket, notice }).await
+    }
+
+    async fn hello(&mut self, hello: &bus::Request) -> Result<Then, RemoteError> {
+        match decode::<Hello>(&hello.payload, &self.way.blobs).await {
+            Ok(Hello { term }) => self.input(ClientInput::Hello { term }).await,
+            Err(error) => {
+                tracing::warn!(%error, "a hello is not understood");
+                Ok(Then::GoOn)
             }
-            Heard::Yes
-        } else {
-            Heard::NotFromYou
+        }
+    }
+
+    /// Tells the session, and does what it says.
+    async fn input(&mut self, input: ClientInput) -> Result<Then, RemoteError> {
+        let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
+        for action in self.session.handle(Time(micros), input) {
+            match action {
+                ClientAction::Send {
+                    call,
+                    attempt,
+                    message,
+                    timeout,
+                } => {
+                    let held = self.held(call, &message);
+                    let way = self.way.clone();
+                    let outcome = async move { way.call(message, held, timeout).await };
+                    let attempted = outcome.map(move |outcome| Attempt {
+                        call,
+                        attempt,
+                        outcome,
+                    });
+                    self.attempts.push(attempted.boxed());
+                }
+                // A record names its blobs now.
+                ClientAction::Ended { call } => drop(self.called.remove(&call)),
+                ClientAction::Deliver(command) => self.deliver(command),
+                ClientAction::Answer { ticket, answer } => self.answer(ticket, answer),
+                ClientAction::Hear { heard, .. } => self.hear(heard).await,
+                ClientAction::Fail(refusal) => return Err(self.refused(refusal)),
+                ClientAction::Finished => return Ok(Then::End),
+            }
+        }
+        Ok(Then::GoOn)
+    }
+
+    /// Holds the blobs that a call names, from its first attempt until it is answered.
+    fn held(&mut self, call: CallId, message: &Call) -> Arc<Held> {
+        if let Some(held) = self.called.get(&call) {
+            return held.clone();
+        }
+        let held = Arc::new(self.way.blobs.hold(message.body.blobs()));
+        self.called.insert(call, held.clone());
+        let unsaid = self.session.unsaid().flat_map(blobs_of);
+        self.unsaid = self.way.blobs.hold(unsaid);
+        held
+    }
+
+    fn deliver(&self, command: RoleCommand) {
+        // Whoever has ended has said so.
+        match command {
+            RoleCommand::Worker(worker, command) => {
+                let _ = self.workers.get(&worker).map(|to| to.send(command));
+            }
+            RoleCommand::Host(host, command) => {
+                let _ = self.hosts.get(&host).map(|to| to.send(command));
+            }
+            RoleCommand::Sink(command) => {
+                let _ = self.sink.as_ref().map(|to| to.send(command));
+            }
+        }
+    }
+
+    fn answer(&mut self, ticket: u64, answer: Answer) {
+        // Whoever asked may have gone; the record stands all the same.
+        match (self.waiting.remove(&ticket), answer) {
+            (Some(Waiting::Reply(sender)), Answer::Reply(reply)) => {
+                let _ = sender.send(reply);
+            }
+            (Some(Waiting::Query(sender)), Answer::Query(answer)) => {
+                let _ = sender.send(answer);
+            }
+            _ => {}
+        }
+    }
+
+    async fn hear(&mut self, heard: Heard) {
+        let Some(request) = self.notice.take() else {
+            return;
         };
-        match encode(&heard, &self.caller.connection, &self.caller.blobs).await {
+        match encode(&heard, &self.way.connection, &self.way.blobs).await {
             Ok(answer) => request.reply(answer).await,
             Err(error) => tracing::warn!(%error, "a notice is not answered"),
         }
     }
 
-    fn take(&mut self, told: Vec<Told>) {
-        for told in told {
-            match told {
-                Told::Worker(worker, message) => self.tell(&worker, message),
-                Told::Host(host, message) => self.tell_host(&host, message),
-                Told::Emit(task) => {
-                    if let Some(sink) = &self.sink {
-                        // As above.
-                        let _ = sink.send(Emission { task });
-                    }
-                }
+    fn refused(&self, refusal: Refusal) -> RemoteError {
+        let workflow = self.workflow.to_string();
+        let client = self.session.name().to_string();
+        match refusal {
+            Refusal::OtherPlan => RemoteError::OtherPlan(workflow),
+            Refusal::NotYours => RemoteError::NotYours { workflow, client },
+            Refusal::Invalid(why) => RemoteError::Invalid {
+                workflow,
+                client,
+                why,
+            },
+        }
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Differs between processes, and is higher for a later one of the same name, unless its clock was set back.
+fn session_number() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(0);
+    (micros << 8) | (fresh_number() & 0xff)
+}
+
+// === impl Way ===
+
+impl Way {
+    /// Makes one attempt at a call.
+    async fn call(
+        &self,
+        mut call: Call,
+        held: Arc<Held>,
+        timeout: Duration,
+    ) -> Result<Result<Answer, Unanswered>, RemoteError> {
+        match self.blobs.lost(&held).await {
+            Ok(lost) if lost.is_empty() || call.body.give_up(&lost) => {}
+            Ok(lost) => return Err(BlobError::Missing(lost[0]).into()),
+            Err(error) => {
+                tracing::warn!(%error, "a call has to wait");
+                return Ok(Err(Unanswered::Later));
             }
         }
-    }
-}
-
-/// What there is to say of an event at a worker.
-fn said(event: Event) -> Option<Said> {
-    Some(match event {
-        Event::Retire { worker } => Said::Retire(worker),
-        Event::Heartbeat {
-            worker,
-            running,
-            retired,
-            paused,
-        } => Said::Heartbeat {
-            worker,
-            running,
-            retired,
-            paused,
-        },
-        Event::Complete(complete) => Said::Complete(complete),
-        Event::Fail(fail) => Said::Fail(fail),
-        Event::Release { worker, lease } => Said::Release(worker, lease),
-        Event::HostBeat { host } => Said::HostBeat(host),
-        Event::Verdicts(verdicts) => Said::Verdicts(verdicts),
-        Event::Emitted { task, places } => Said::Emitted(task, places),
-        _ => return None,
-    })
-}
-
-// === impl Caller ===
-
-impl Caller {
-    fn next_number(&self) -> u64 {
-        // Wraps around.
-        self.number.fetch_add(1, Ordering::Relaxed)
-    }
-
-    async fn say(self, events: Vec<Said>, held: Held) -> Result<Answer, RemoteError> {
-        let number = self.next_number();
-        let answer = self.call(What::Events { number, events }, CALL_TIMEOUT);
-        let answer = answer.await;
-        // A record names them now.
-        drop(held);
-        answer
-    }
-
-    async fn ask(self, asked: Asked, reply: oneshot::Sender<Reply>) -> Result<(), RemoteError> {
-        let number = self.next_number();
-        let what = What::Ask { number, asked };
-        if let Answer::Reply(answer) = self.call(what, ASK_TIMEOUT).await? {
-            // Whoever asked may have gone; the record stands all the same.
-            let _ = reply.send(answer);
-        }
-        Ok(())
-    }
-
-    async fn source_next(
-        self,
-        source: Arc<str>,
-        reply: oneshot::Sender<Option<u64>>,
-    ) -> Result<(), RemoteError> {
-        let what = What::SourceNext(source);
-        if let Answer::SourceNext(next) = self.call(what, CALL_TIMEOUT).await? {
-            // As above.
-            let _ = reply.send(next);
-        }
-        Ok(())
-    }
-
-    async fn status(self, reply: oneshot::Sender<Status>) -> Result<(), RemoteError> {
-        if let Answer::Status(status) = self.call(What::Status, CALL_TIMEOUT).await? {
-            // As above.
-            let _ = reply.send(*status);
-        }
-        Ok(())
-    }
-
-    /// Calls until a leader answers.
-    async fn call(&self, what: What, timeout: Duration) -> Result<Answer, RemoteError> {
-        let mut call = Call {
-            plan: self.plan,
-            term: 0,
-            client: self.name.clone(),
-            session: 0,
-            open_from: 0,
-            what,
+        let bytes = match encode(&call, &self.connection, &self.blobs).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                tracing::warn!(%error, "a call has to wait");
+                return Ok(Err(Unanswered::Later));
+            }
         };
-        let held = self.blobs.hold(call.what.blobs());
-        let mut term = self.term.subscribe();
-        loop {
-            match self.blobs.lost(&held).await {
-                Ok(lost) if lost.is_empty() || call.what.give_up(&lost) => {}
-                Ok(lost) => return Err(BlobError::Missing(lost[0]).into()),
-                Err(error) => {
-                    tracing::warn!(%error, "a call has to wait");
-                    tokio::time::sleep(CALL_TIMEOUT).await;
-                    continue;
-                }
+        match self.connection.request(&self.leader, bytes, timeout).await {
+            Ok(answer) => Ok(Ok(decode(&answer, &self.blobs).await?)),
+            Err(RequestError::TimedOut(_)) => Ok(Err(Unanswered::TimedOut)),
+            Err(RequestError::NoResponders(_)) => Ok(Err(Unanswered::NoLeader)),
+            Err(error @ RequestError::Refused(_)) => Err(error.into()),
+            Err(error) => {
+                tracing::debug!(%error, "a call is made again");
+                Ok(Err(Unanswered::NoLeader))
             }
-            call.term = *term.borrow_and_update();
-            let bytes = match encode(&call, &self.connection, &self.blobs).await {
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    tracing::warn!(%error, "a call has to wait");
-                    tokio::time::sleep(CALL_TIMEOUT).await;
-                    continue;
-                }
-            };
-            let asked = self.connection.request(&self.leader, bytes, timeout);
-            let answer = tokio::select! {
-                answer = asked => answer,
-                // Whoever was asked leads no more, if it was known who leads. The sender lives in
-                // `self`.
-                _ = term.changed(), if call.term > 0 => continue,
-            };
-            match answer {
-                Ok(answer) => match decode::<Answer>(&answer, &self.blobs).await? {
-                    Answer::OtherPlan => {
-                        return Err(RemoteError::OtherPlan(self.workflow.to_string()));
-                    }
-                    Answer::NotYours => {
-                        return Err(RemoteError::NotYours {
-                            workflow: self.workflow.to_string(),
-                            client: self.name.to_string(),
-                        });
-                    }
-                    Answer::Invalid(why) => {
-                        return Err(RemoteError::Invalid {
-                            workflow: self.workflow.to_string(),
-                            client: self.name.to_string(),
-                            why,
-                        });
-                    }
-                    Answer::Stopping => {}
-                    answer => return Ok(answer),
-                },
-                Err(RequestError::TimedOut(_)) => continue,
-                Err(RequestError::NoResponders(_)) => {}
-                Err(error @ RequestError::Refused(_)) => return Err(error.into()),
-                Err(error) => tracing::debug!(%error, "a call is made again"),
-            }
-            tokio::time::sleep(NO_LEADER_PAUSE).await;
         }
     }
 }

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use proofmill_bus::{Key, Role};
 
 use super::seat::Seat;
-use super::wire::{Call, Said, What};
-use crate::coordinator::{Asked, SubmitRequest};
-use crate::core::{Complete, Join, LeaseRef, Output};
+use super::wire::{Call, CallBody};
+use crate::conversation::{
+    Complete, HostEvent, Join, LeaseRef, Output, Query, Request, RoleEvent, SinkEvent, Submit,
+    WorkerEvent,
+};
 use crate::message::{GROUPING_MAX, REASON_MAX};
 use crate::payload::{INLINE_LIMIT, Payload};
 use crate::plan::{Plan, QueueIx, StageIx};
@@ -69,16 +71,12 @@ pub fn admit(call: &Call, subject: &str, plan: &Plan) -> Result<Seat, Refused> {
         principal: seat.principal(),
         client: name,
     };
-    match &call.what {
-        What::Ask { asked, .. } => gate.asked(asked)?,
-        What::SourceNext(source) => {
-            gate.only(Role::Source)?;
-            check_name("the source's name", source)?;
-        }
-        What::Status => gate.only(Role::Source)?,
-        What::Events { events, .. } => {
+    match &call.body {
+        CallBody::Request { request, .. } => gate.request(request)?,
+        CallBody::Query(query) => gate.query(query)?,
+        CallBody::Events { events, .. } => {
             bounded("the events of a call", events.len(), EVENTS_MAX)?;
-            events.iter().try_for_each(|said| gate.said(said))?;
+            events.iter().try_for_each(|event| gate.event(event))?;
         }
     }
     Ok(seat)
@@ -128,33 +126,46 @@ impl Gate<'_> {
         )))
     }
 
-    fn said(&self, said: &Said) -> Result<(), Refused> {
-        match said {
-            Said::Join(join) => self.join(join),
-            Said::Retire(worker) | Said::Leave(worker) | Said::Release(worker, _) => {
-                self.own_worker(worker)
-            }
-            Said::Heartbeat {
-                worker, running, ..
-            } => {
-                self.own_worker(worker)?;
+    fn event(&self, event: &RoleEvent) -> Result<(), Refused> {
+        match event {
+            RoleEvent::Worker(event) => self.worker_event(event),
+            RoleEvent::Host(event) => self.host_event(event),
+            RoleEvent::Sink(event) => self.sink_event(event),
+        }
+    }
+
+    fn worker_event(&self, event: &WorkerEvent) -> Result<(), Refused> {
+        self.own_worker(event.worker())?;
+        match event {
+            WorkerEvent::Join(join) => self.join(join),
+            WorkerEvent::Heartbeat { running, .. } => {
                 bounded("the leases of a heartbeat", running.len(), RUNNING_MAX)
             }
-            Said::Complete(complete) => self.complete(complete),
-            Said::Fail(fail) => self.own_worker(&fail.worker),
-            Said::HostJoin(join) => {
-                self.own_host(&join.host)?;
-                join.stages.iter().try_for_each(|stage| self.stage(*stage))
-            }
-            Said::HostBeat(host) | Said::HostLeave(host) => self.own_host(host),
-            Said::Verdicts(verdicts) => {
-                self.own_host(&verdicts.host)?;
+            WorkerEvent::Complete(complete) => self.complete(complete),
+            WorkerEvent::Retire { .. }
+            | WorkerEvent::Leave { .. }
+            | WorkerEvent::Fail(_)
+            | WorkerEvent::Release { .. } => Ok(()),
+        }
+    }
+
+    fn host_event(&self, event: &HostEvent) -> Result<(), Refused> {
+        self.own_host(event.host())?;
+        match event {
+            HostEvent::Join(join) => join.stages.iter().try_for_each(|stage| self.stage(*stage)),
+            HostEvent::Verdicts(verdicts) => {
                 let mut stages = verdicts.verdicts.iter().map(|verdict| verdict.at.stage);
                 stages.try_for_each(|stage| self.stage(stage))
             }
-            Said::AttachSink { .. } => self.only(Role::Sequencer),
-            Said::Emitted(_, places) => {
-                self.only(Role::Sequencer)?;
+            HostEvent::Beat { .. } | HostEvent::Leave { .. } => Ok(()),
+        }
+    }
+
+    fn sink_event(&self, event: &SinkEvent) -> Result<(), Refused> {
+        self.only(Role::Sequencer)?;
+        match event {
+            SinkEvent::Attach { .. } => Ok(()),
+            SinkEvent::Emitted { places, .. } => {
                 bounded("the sinks of an emission", places.len(), SINKS_MAX)?;
                 let mut places = places.iter();
                 places.try_for_each(|place| bounded("the bytes of a sink", place.len(), SINK_MAX))
@@ -163,7 +174,6 @@ impl Gate<'_> {
     }
 
     fn join(&self, join: &Join) -> Result<(), Refused> {
-        self.own_worker(&join.worker)?;
         let principal = self.principal.as_ref();
         if !principal.is_some_and(|principal| principal.may_join(&join.group)) {
             check_name("the worker group", &join.group)?;
@@ -177,7 +187,6 @@ impl Gate<'_> {
     }
 
     fn complete(&self, complete: &Complete) -> Result<(), Refused> {
-        self.own_worker(&complete.worker)?;
         let readers = self.readers_after(&complete.lease);
         for output in &complete.outputs {
             self.output(output, &readers)?;
@@ -200,35 +209,48 @@ impl Gate<'_> {
         check_grouping(&output.grouping, readers)
     }
 
-    fn asked(&self, asked: &Asked) -> Result<(), Refused> {
-        match asked {
-            Asked::Submit(request) => {
+    fn request(&self, request: &Request) -> Result<(), Refused> {
+        match request {
+            Request::Submit(submit) => {
                 self.only(Role::Source)?;
-                self.submit(request)
+                self.submit(submit)
             }
-            Asked::Rewind { source, queues, .. } => {
+            Request::Rewind(rewind) => {
                 self.only(Role::Source)?;
-                check_token("the source's name", source)?;
-                queues.iter().try_for_each(|queue| self.entrance(*queue))
+                check_token("the source's name", &rewind.source)?;
+                let mut queues = rewind.queues.iter();
+                queues.try_for_each(|queue| self.entrance(*queue))
             }
-            Asked::RetryDead(_) | Asked::DropDead(_) | Asked::Cancel(_) => {
+            Request::RetryDead(_) | Request::DropDead(_) | Request::Cancel(_) => {
                 self.only(Role::Operator)
             }
         }
     }
 
-    fn submit(&self, request: &SubmitRequest) -> Result<(), Refused> {
-        self.entrance(request.queue)?;
-        check_name("the producer's name", &request.producer)?;
-        if request.source_next.is_some() {
-            check_token("the source's name", &request.producer)?;
+    /// What a source needs to know, and somebody who submits; an operator may know everything.
+    fn query(&self, query: &Query) -> Result<(), Refused> {
+        match query {
+            Query::SourceNext(source) => {
+                self.only(Role::Source)?;
+                check_name("the source's name", source)
+            }
+            Query::Status if self.role == Role::Source => Ok(()),
+            _ => self.only(Role::Operator),
         }
-        let message = &request.message;
+    }
+
+    fn submit(&self, submit: &Submit) -> Result<(), Refused> {
+        self.entrance(submit.queue)?;
+        check_name("the producer's name", &submit.producer)?;
+        if submit.source_next.is_some() {
+            check_token("the source's name", &submit.producer)?;
+        }
+        let message = &submit.message;
         check_payload(&message.payload)?;
         if let Some(needs) = &message.needs {
             check_labels(&needs.labels)?;
         }
-        let readers = &self.plan.queue(request.queue).readers;
+        let readers = &self.plan.queue(submit.queue).readers;
         check_grouping(&message.grouping, &readers.iter().copied().collect())
     }
 

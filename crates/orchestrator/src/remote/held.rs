@@ -2,39 +2,35 @@
 
 use proofmill_bus::Digest;
 
-use super::wire::{Said, What};
-use crate::coordinator::Asked;
+use super::wire::CallBody;
+use crate::conversation::{Request, RoleEvent, WorkerEvent};
 use crate::payload::Payload;
 
-// === impl Said ===
-
-impl Said {
-    /// The blobs that it names.
-    pub(super) fn blobs(&self) -> Vec<Digest> {
-        let Self::Complete(complete) = self else {
-            return Vec::new();
-        };
-        let mut blobs = Vec::new();
-        for output in &complete.outputs {
-            collect(&output.payload, &mut blobs);
-        }
-        blobs
+/// The blobs that an event names.
+pub(super) fn blobs_of(event: &RoleEvent) -> Vec<Digest> {
+    let RoleEvent::Worker(WorkerEvent::Complete(complete)) = event else {
+        return Vec::new();
+    };
+    let mut blobs = Vec::new();
+    for output in &complete.outputs {
+        collect(&output.payload, &mut blobs);
     }
+    blobs
 }
 
-// === impl What ===
+// === impl CallBody ===
 
-impl What {
+impl CallBody {
     /// The blobs that it names.
     pub(super) fn blobs(&self) -> Vec<Digest> {
         match self {
-            Self::Events { events, .. } => events.iter().flat_map(Said::blobs).collect(),
-            Self::Ask {
-                asked: Asked::Submit(request),
+            Self::Events { events, .. } => events.iter().flat_map(blobs_of).collect(),
+            Self::Request {
+                request: Request::Submit(submit),
                 ..
             } => {
                 let mut blobs = Vec::new();
-                collect(&request.message.payload, &mut blobs);
+                collect(&submit.message.payload, &mut blobs);
                 blobs
             }
             _ => Vec::new(),
@@ -48,10 +44,13 @@ impl What {
         let Self::Events { events, .. } = self else {
             return false;
         };
-        for said in events {
-            let is_lost = said.blobs().iter().any(|blob| lost.contains(blob));
-            if let (true, Said::Complete(complete)) = (is_lost, &*said) {
-                *said = Said::Release(complete.worker.clone(), complete.lease.clone());
+        for event in events {
+            let is_lost = blobs_of(event).iter().any(|blob| lost.contains(blob));
+            if let (true, RoleEvent::Worker(WorkerEvent::Complete(complete))) = (is_lost, &*event) {
+                *event = RoleEvent::Worker(WorkerEvent::Release {
+                    worker: complete.worker.clone(),
+                    lease: complete.lease.clone(),
+                });
             }
         }
         true

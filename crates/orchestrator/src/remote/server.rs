@@ -1,93 +1,73 @@
 //! Beside the coordinator: carries calls to it, and notices from it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::future::{BoxFuture, FutureExt, Shared};
-use proofmill_bus::{BlobStore, Connection, Request, RequestError};
+use futures_util::future::BoxFuture;
+use proofmill_bus as bus;
+use proofmill_bus::{BlobStore, Connection, RequestError};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::gate::{Refused, admit};
 use super::leadership::Leadership;
-use super::wire::{
-    Answer, Call, Heard, Hello, Notice, RemoteError, Said, Subjects, Tell, Told, What, decode,
-    encode,
+use super::session::{
+    Behind, CallerId, ClientRef, NoticeRef, ServerAction, ServerInput, ServerSession, Unheard,
 };
-use crate::coordinator::{CoordinatorGone, Emission, Handle};
-use crate::core::Reply;
-use crate::id::WorkerId;
+use super::wire::{Answer, Call, Heard, Hello, Notice, RemoteError, Subjects, decode, encode};
+use crate::conversation::{Query, RoleCommand};
+use crate::coordinator::{CoordinatorGone, Handle};
+use crate::core::Time;
+use crate::port::Attachment;
 use crate::shutdown::{Level, Shutdown};
 
-/// A client that has nothing to hear is asked so often whether it is there.
-const PING: Duration = Duration::from_millis(200);
+/// Callers that wait for an answer, at most. Those of late copies never get one.
+const CALLERS_MAX: usize = 1 << 16;
 
-/// How long a client may take to answer a notice before it is sent again.
-const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A client on whose subject nobody listens for so long is gone: a connection that is made anew
-/// takes less.
-const GONE_AFTER: Duration = Duration::from_millis(400);
-
-/// So long after this process has connected, clients may still be connecting: the server may have
-/// been away.
-const SETTLING: Duration = Duration::from_secs(3);
-
-/// A client that does not answer for so long is given up.
-const SILENT_AFTER: Duration = Duration::from_secs(20);
-
-/// Things told to a client in one notice, at most.
-const NOTICE_MAX: usize = 256;
-
-/// Characters of a client's name that are logged.
-const NAME_SHOWN: usize = 100;
-
-/// Replies that are remembered for each client, for those that ask again.
-const REPLIES: usize = 1024;
-
-/// Carries calls to a coordinator, and notices from it, while this process leads the workflow.
+/// Carries calls to a coordinator, and notices from it, while this process leads the workflow: the shell around a
+/// [`ServerSession`].
 pub struct Server {
+    session: ServerSession,
+    epoch: Instant,
+    way: Way,
+    leadership: Arc<Leadership>,
+    /// What the coordinator has for those behind clients.
+    commands: (
+        mpsc::UnboundedSender<ServerInput>,
+        mpsc::UnboundedReceiver<ServerInput>,
+    ),
+    /// Tasks that carry commands to a client.
+    forwarding: HashMap<ClientRef, Vec<AbortHandle>>,
+    working: JoinSet<Done>,
+    next_caller: u64,
+    callers: BTreeMap<CallerId, bus::Request>,
+}
+
+/// The way to the clients, and to the coordinator.
+#[derive(Clone)]
+struct Way {
     connection: Connection,
     blobs: Arc<BlobStore>,
     handle: Handle,
-    subjects: Subjects,
-    /// [`Plan::digest`](crate::plan::Plan::digest) of the workflow.
-    plan: [u8; 16],
-    clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
-    /// Of the sink.
-    sink_term: AtomicU64,
-    leadership: Arc<Leadership>,
+    subjects: Arc<Subjects>,
 }
 
-/// A call with events that was taken.
-struct Taken {
-    number: u64,
-    /// Whom it named that is not known.
-    unknown: Vec<WorkerId>,
-    sink_unknown: bool,
+/// What a task of the server has come to.
+enum Done {
+    /// A call was read.
+    Call(bus::Request, Box<Call>),
+    /// Something happened.
+    Input(ServerInput),
+    Nothing,
 }
 
-type PendingReply = Shared<BoxFuture<'static, Option<Reply>>>;
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Worker,
-    Host,
-}
-
-struct Client {
-    /// The last call with events. Held while its events are said: calls are taken one by one, and
-    /// none is answered before all of it has been said, however often it is made.
-    taken: Arc<tokio::sync::Mutex<Option<Taken>>>,
-    /// Its workers, then its hosts.
-    behind: BTreeSet<(Kind, WorkerId)>,
-    has_sink: bool,
-    tell: mpsc::UnboundedSender<Told>,
-    replies: BTreeMap<u64, PendingReply>,
+/// Reason for which the server ends.
+enum Ended {
+    CoordinatorGone,
+    /// Another process leads.
+    Lost,
 }
 
 // === impl Server ===
@@ -100,411 +80,301 @@ impl Server {
         handle: Handle,
         leadership: Leadership,
     ) -> Self {
-        let plan = handle.plan();
+        let plan = handle.plan().clone();
         Self {
-            subjects: Subjects::new(&connection, &plan.workflow),
-            plan: plan.digest(),
-            connection,
-            blobs,
-            handle,
-            clients: Arc::default(),
-            sink_term: AtomicU64::new(0),
+            epoch: Instant::now(),
+            way: Way {
+                subjects: Arc::new(Subjects::new(&connection, &plan.workflow)),
+                connection,
+                blobs,
+                handle,
+            },
+            session: ServerSession::new(plan, leadership.term()),
             leadership: Arc::new(leadership),
+            commands: mpsc::unbounded_channel(),
+            forwarding: HashMap::new(),
+            working: JoinSet::new(),
+            next_caller: 0,
+            callers: BTreeMap::new(),
         }
     }
 
     /// Takes calls until the coordinator or the connection is gone, another process leads, or
     /// `shutdown` says [`Level::Stop`].
-    pub fn run(self, mut shutdown: Shutdown) -> BoxFuture<'static, Result<(), RemoteError>> {
+    pub fn run(mut self, mut shutdown: Shutdown) -> BoxFuture<'static, Result<(), RemoteError>> {
         // Boxed: compiled here, and not again in every program that calls it.
         Box::pin(async move {
-            let mut calls = self.connection.listen(&self.subjects.calls()).await?;
-            let hello = Hello {
-                term: self.leadership.term(),
-            };
-            let hello = encode(&hello, &self.connection, &self.blobs).await?;
-            self.connection.tell(&self.subjects.hello, hello).await?;
-            let server = Arc::new(self);
-            let mut working = JoinSet::new();
-            let gone = server.handle.clone();
+            let subject = self.way.subjects.calls();
+            let mut calls = self.way.connection.listen(&subject).await?;
+            let gone = self.way.handle.clone();
+            let mut input = Some(ServerInput::Tick);
             loop {
+                if let Some(input) = input.take()
+                    && self.input(input).await.is_err()
+                {
+                    break;
+                }
                 tokio::select! {
                     call = calls.next() => match call {
-                        Some(request) => {
-                            let server = server.clone();
-                            working.spawn(async move { server.take(request).await });
-                        }
+                        Some(request) => self.read(request),
                         None => return Ok(()),
                     },
-                    Some(_) = working.join_next(), if !working.is_empty() => {}
-                    () = gone.gone() => return Ok(()),
-                    () = server.leadership.is_lost() => return Ok(()),
-                    () = shutdown.reached(Level::Stop) => return Ok(()),
+                    Some(done) = self.working.join_next(), if !self.working.is_empty() => {
+                        input = match done {
+                            Ok(done) => self.done(done),
+                            Err(error) => std::panic::resume_unwind(error.into_panic()),
+                        };
+                    }
+                    command = self.commands.1.recv() => input = command,
+                    () = sleep_until(self.epoch, self.session.next_deadline()) => {
+                        input = Some(ServerInput::Tick);
+                    }
+                    () = gone.gone() => break,
+                    () = shutdown.reached(Level::Stop) => break,
                 }
             }
+            self.stop().await;
+            Ok(())
         })
     }
 
-    async fn take(self: Arc<Self>, request: Request) {
-        let answer = match decode::<Call>(&request.payload, &self.blobs).await {
-            Ok(call) if call.plan != self.plan => Answer::OtherPlan,
-            Ok(call) => match admit(&call, &request.subject, self.handle.plan()) {
-                Err(refused) => refuse(&call, &request.subject, &refused),
-                Ok(_)
-                    if call.term > self.leadership.term()
-                        && !self.leadership.is_confirmed().await =>
-                {
+    /// Tells all callers to ask elsewhere.
+    async fn stop(mut self) {
+        for caller in std::mem::take(&mut self.callers).into_values() {
+            let way = self.way.clone();
+            self.working.spawn(way.answer(caller, Answer::Stopping));
+        }
+        for forwarding in self.forwarding.values().flatten() {
+            forwarding.abort();
+        }
+        let answered = async { while self.working.join_next().await.is_some() {} };
+        // A notice may be under way for longer.
+        let _ = tokio::time::timeout(Duration::from_millis(200), answered).await;
+    }
+
+    fn read(&mut self, request: bus::Request) {
+        let blobs = self.way.blobs.clone();
+        self.working.spawn(async move {
+            match decode::<Call>(&request.payload, &blobs).await {
+                Ok(call) => Done::Call(request, Box::new(call)),
+                Err(error) => {
+                    tracing::warn!(%error, "a call is not answered");
+                    Done::Nothing
+                }
+            }
+        });
+    }
+
+    fn done(&mut self, done: Done) -> Option<ServerInput> {
+        match done {
+            Done::Call(request, call) => {
+                let caller = CallerId(self.next_caller);
+                self.next_caller += 1;
+                let subject = request.subject.clone();
+                self.callers.insert(caller, request);
+                if self.callers.len() > CALLERS_MAX {
+                    self.callers.pop_first();
+                }
+                Some(ServerInput::Call {
+                    caller,
+                    subject,
+                    call: *call,
+                })
+            }
+            Done::Input(input) => Some(input),
+            Done::Nothing => None,
+        }
+    }
+
+    /// Tells the session, and does what it says.
+    async fn input(&mut self, input: ServerInput) -> Result<(), Ended> {
+        let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
+        for action in self.session.handle(Time(micros), input) {
+            let line = self.way.handle.line();
+            match action {
+                ServerAction::Hello { term } => {
+                    self.working.spawn(self.way.clone().greet(Hello { term }));
+                }
+                ServerAction::Attach { client, behind } => self.attach(client, behind).await?,
+                ServerAction::Event(event) => line.say(event).await?,
+                ServerAction::Flush(flush) => {
+                    let flushed = self.way.handle.flush_later().await?;
+                    self.working.spawn(async move {
+                        let flushed = flushed.await;
+                        flushed.map_or(Done::Nothing, |()| Done::Input(ServerInput::Flushed(flush)))
+                    });
+                }
+                ServerAction::Request {
+                    client,
+                    number,
+                    request,
+                } => {
+                    let reply = line.request_later(request).await?;
+                    self.working.spawn(async move {
+                        match reply.await {
+                            Ok(reply) => Done::Input(ServerInput::Replied {
+                                client,
+                                number,
+                                reply,
+                            }),
+                            Err(_) => Done::Nothing,
+                        }
+                    });
+                }
+                ServerAction::Query { caller, query } => {
+                    if let Some(caller) = self.callers.remove(&caller) {
+                        self.working.spawn(self.way.clone().query(caller, query));
+                    }
+                }
+                ServerAction::Answer { caller, answer } => {
+                    if let Some(caller) = self.callers.remove(&caller) {
+                        self.working.spawn(self.way.clone().answer(caller, answer));
+                    }
+                }
+                ServerAction::Notify {
+                    notice,
+                    message,
+                    timeout,
+                } => {
+                    let way = self.way.clone();
+                    self.working.spawn(way.notify(notice, message, timeout));
+                }
+                ServerAction::LookAtLease => {
+                    let leadership = self.leadership.clone();
+                    self.working.spawn(async move {
+                        let is_held = leadership.is_held().await;
+                        Done::Input(ServerInput::Looked { is_held })
+                    });
+                }
+                ServerAction::Lost => return Err(Ended::Lost),
+                ServerAction::Gone { client, why } => self.gone(&client, why),
+            }
+        }
+        Ok(())
+    }
+
+    async fn attach(&mut self, client: ClientRef, behind: Behind) -> Result<(), CoordinatorGone> {
+        let (attachment, forwarding) = match behind {
+            Behind::Worker(worker) => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let attachment = Attachment::Worker(worker.clone(), sender);
+                let command = move |command| RoleCommand::Worker(worker.clone(), command);
+                (attachment, self.forward(&client, receiver, command))
+            }
+            Behind::Host(host) => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let attachment = Attachment::Host(host.clone(), sender);
+                let command = move |command| RoleCommand::Host(host.clone(), command);
+                (attachment, self.forward(&client, receiver, command))
+            }
+            Behind::Sink => {
+                let (sender, receiver) = mpsc::unbounded_channel();
+                let forwarding = self.forward(&client, receiver, RoleCommand::Sink);
+                (Attachment::Sink(sender), forwarding)
+            }
+        };
+        let of_client = self.forwarding.entry(client).or_default();
+        of_client.retain(|forwarding| !forwarding.is_finished());
+        of_client.push(forwarding);
+        self.way.handle.line().attach(attachment).await
+    }
+
+    /// Has a client told what comes for one of those behind it, until the coordinator lets go.
+    fn forward<T: Send + 'static>(
+        &self,
+        client: &ClientRef,
+        mut from: mpsc::UnboundedReceiver<T>,
+        command: impl Fn(T) -> RoleCommand + Send + 'static,
+    ) -> AbortHandle {
+        let (to, client) = (self.commands.0.clone(), client.clone());
+        let forwarding = tokio::spawn(async move {
+            while let Some(message) = from.recv().await {
+                let tell = ServerInput::Tell {
+                    client: client.clone(),
+                    command: command(message),
+                };
+                if to.send(tell).is_err() {
                     return;
                 }
-                Ok(_) => match self.clone().answer(call).await {
-                    Ok(answer) => answer,
-                    Err(CoordinatorGone) => Answer::Stopping,
-                },
-            },
-            Err(error) => {
-                tracing::warn!(%error, "a call is not answered");
-                return;
             }
+        });
+        forwarding.abort_handle()
+    }
+
+    fn gone(&mut self, client: &ClientRef, why: &str) {
+        tracing::info!(client = %client.name, why, "a process is gone");
+        // What the sink was not told goes to another: its channel is closed with its task.
+        for forwarding in self.forwarding.remove(client).unwrap_or_default() {
+            forwarding.abort();
+        }
+    }
+}
+
+async fn sleep_until(epoch: Instant, time: Time) {
+    tokio::time::sleep_until(epoch + Duration::from_micros(time.0)).await;
+}
+
+// === impl Ended ===
+
+impl From<CoordinatorGone> for Ended {
+    fn from(CoordinatorGone: CoordinatorGone) -> Self {
+        Self::CoordinatorGone
+    }
+}
+
+// === impl Way ===
+
+impl Way {
+    async fn greet(self, hello: Hello) -> Done {
+        let greeted = async {
+            let hello = encode(&hello, &self.connection, &self.blobs).await?;
+            self.connection.tell(&self.subjects.hello, hello).await?;
+            Ok::<_, RemoteError>(())
         };
+        if let Err(error) = greeted.await {
+            tracing::debug!(%error, "clients do not hear of this leader now");
+        }
+        Done::Nothing
+    }
+
+    async fn query(self, caller: bus::Request, query: Query) -> Done {
+        let answer = self.handle.line().query(query).await;
+        let answer = answer.map_or(Answer::Stopping, Answer::Query);
+        self.answer(caller, answer).await
+    }
+
+    async fn answer(self, caller: bus::Request, answer: Answer) -> Done {
         match encode(&answer, &self.connection, &self.blobs).await {
-            Ok(bytes) => request.reply(bytes).await,
+            Ok(bytes) => caller.reply(bytes).await,
             Err(error) => tracing::warn!(%error, "a call is not answered"),
         }
+        Done::Nothing
     }
 
-    async fn answer(self: Arc<Self>, call: Call) -> Result<Answer, CoordinatorGone> {
-        match call.what {
-            What::Events { number, events } => self.events(call.client, number, events).await,
-            What::Ask { number, asked } => {
-                let pending = {
-                    let mut clients = self.lock();
-                    let client = self.client(&mut clients, &call.client);
-                    while client.replies.len() >= REPLIES {
-                        client.replies.pop_first();
-                    }
-                    let handle = self.handle.clone();
-                    client
-                        .replies
-                        .entry(number)
-                        .or_insert_with(|| {
-                            let replied = async move { handle.request(asked).await.ok() };
-                            replied.boxed().shared()
-                        })
-                        .clone()
-                };
-                match pending.await {
-                    Some(reply) => Ok(Answer::Reply(reply)),
-                    None => Err(CoordinatorGone),
-                }
-            }
-            What::SourceNext(source) => {
-                let next = self.handle.source_next(&source).await?;
-                Ok(Answer::SourceNext(next))
-            }
-            What::Status => {
-                let status = self.handle.status().await?;
-                Ok(Answer::Status(Box::new(status)))
-            }
-        }
-    }
-
-    async fn events(
-        self: &Arc<Self>,
-        name: Arc<str>,
-        number: u64,
-        events: Vec<Said>,
-    ) -> Result<Answer, CoordinatorGone> {
-        let taken = {
-            let mut clients = self.lock();
-            self.client(&mut clients, &name).taken.clone()
-        };
-        let mut taken = taken.lock().await;
-        let (unknown, sink_unknown) = match &*taken {
-            Some(taken) if taken.number == number => (taken.unknown.clone(), taken.sink_unknown),
-            _ => {
-                let mut unknown = Vec::new();
-                let mut sink_unknown = false;
-                for said in events {
-                    self.say(&name, said, &mut unknown, &mut sink_unknown)
-                        .await?;
-                }
-                *taken = Some(Taken {
-                    number,
-                    unknown: unknown.clone(),
-                    sink_unknown,
-                });
-                (unknown, sink_unknown)
+    /// Makes one attempt to send a notice.
+    async fn notify(self, notice: NoticeRef, message: Notice, timeout: Duration) -> Done {
+        let subject = self.subjects.client(&notice.client.name);
+        let unheard = |notice, why| Done::Input(ServerInput::Unheard { notice, why });
+        let bytes = match encode(&message, &self.connection, &self.blobs).await {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                tracing::warn!(%error, "a notice has to wait");
+                return unheard(notice, Unheard::NotSent);
             }
         };
-        drop(taken);
-        self.handle.flush().await?;
-        Ok(Answer::Done {
-            unknown,
-            sink_unknown,
-        })
-    }
-
-    /// Says one thing to the coordinator.
-    async fn say(
-        self: &Arc<Self>,
-        name: &Arc<str>,
-        said: Said,
-        unknown: &mut Vec<WorkerId>,
-        sink_unknown: &mut bool,
-    ) -> Result<(), CoordinatorGone> {
-        let handle = &self.handle;
-        match said {
-            Said::Join(join) => {
-                let (sender, receiver) = mpsc::unbounded_channel();
-                let tell = self.enlist(name, Kind::Worker, &join.worker);
-                let worker = join.worker.clone();
-                forward(receiver, tell, move |message| {
-                    Told::Worker(worker.clone(), message)
-                });
-                handle.join(join, sender).await
-            }
-            Said::Heartbeat { ref worker, .. } if !self.is_enlisted(name, Kind::Worker, worker) => {
-                unknown.push(worker.clone());
-                Ok(())
-            }
-            Said::HostBeat(host) if !self.is_enlisted(name, Kind::Host, &host) => {
-                unknown.push(host);
-                Ok(())
-            }
-            Said::Leave(worker) => {
-                self.strike_off(name, Kind::Worker, &worker);
-                handle.leave(worker).await
-            }
-            Said::HostJoin(join) => {
-                let (sender, receiver) = mpsc::unbounded_channel();
-                let tell = self.enlist(name, Kind::Host, &join.host);
-                let host = join.host.clone();
-                forward(receiver, tell, move |message| {
-                    Told::Host(host.clone(), message)
-                });
-                handle.host_join(join, sender).await
-            }
-            Said::HostLeave(host) => {
-                self.strike_off(name, Kind::Host, &host);
-                handle.host_leave(host).await
-            }
-            Said::AttachSink { term } => {
-                if self.sink_term.fetch_max(term, Ordering::SeqCst) > term {
-                    return Ok(());
-                }
-                let (sender, receiver) = mpsc::unbounded_channel();
-                let tell = {
-                    let mut clients = self.lock();
-                    // One at a time: the others' are closed, by the coordinator.
-                    for client in clients.values_mut() {
-                        client.has_sink = false;
-                    }
-                    let client = self.client(&mut clients, name);
-                    client.has_sink = true;
-                    client.tell.clone()
-                };
-                forward(receiver, tell, |emission: Emission| {
-                    Told::Emit(emission.task)
-                });
-                handle.attach_sink(sender).await
-            }
-            other => {
-                if matches!(other, Said::Emitted(..)) {
-                    let mut clients = self.lock();
-                    *sink_unknown |= !self.client(&mut clients, name).has_sink;
-                }
-                match other.into_event() {
-                    Some(event) => handle.hear(event).await,
-                    None => Ok(()),
-                }
-            }
-        }
-    }
-
-    /// A worker or host is behind a client. Returns the way to that.
-    fn enlist(&self, name: &Arc<str>, kind: Kind, who: &WorkerId) -> mpsc::UnboundedSender<Told> {
-        let mut clients = self.lock();
-        let client = self.client(&mut clients, name);
-        client.behind.insert((kind, who.clone()));
-        client.tell.clone()
-    }
-
-    fn is_enlisted(&self, name: &Arc<str>, kind: Kind, who: &WorkerId) -> bool {
-        let mut clients = self.lock();
-        let client = self.client(&mut clients, name);
-        client.behind.contains(&(kind, who.clone()))
-    }
-
-    fn strike_off(&self, name: &Arc<str>, kind: Kind, who: &WorkerId) {
-        let mut clients = self.lock();
-        let client = self.client(&mut clients, name);
-        client.behind.remove(&(kind, who.clone()));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Client>> {
-        // Nothing under this lock panics half-way through a change.
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn client<'a>(
-        &self,
-        clients: &'a mut HashMap<Arc<str>, Client>,
-        name: &Arc<str>,
-    ) -> &'a mut Client {
-        clients.entry(name.clone()).or_insert_with(|| {
-            let (tell, told) = mpsc::unbounded_channel();
-            let notices = Notices {
-                connection: self.connection.clone(),
-                blobs: self.blobs.clone(),
-                handle: self.handle.clone(),
-                subject: self.subjects.client(name),
-                name: name.clone(),
-                clients: self.clients.clone(),
-                leadership: self.leadership.clone(),
-            };
-            tokio::spawn(notices.run(told));
-            Client {
-                taken: Arc::default(),
-                behind: BTreeSet::new(),
-                has_sink: false,
-                tell,
-                replies: BTreeMap::new(),
-            }
-        })
-    }
-}
-
-/// A refusal, in the log and for the client.
-fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
-    let client: String = call.client.chars().take(NAME_SHOWN).collect();
-    tracing::warn!(?client, subject, "a call is refused: {refused}");
-    match (&call.what, refused) {
-        // Whoever asked on somebody's behalf passes it on, and goes on.
-        (What::Ask { .. }, refused) => Answer::Reply(Reply::Invalid {
-            why: refused.to_string(),
-        }),
-        (_, Refused::NotYours(_)) => Answer::NotYours,
-        (_, Refused::Invalid(why)) => Answer::Invalid(why.clone()),
-    }
-}
-
-/// Has a client told what comes for one of those behind it.
-fn forward<T: Send + 'static>(
-    mut from: mpsc::UnboundedReceiver<T>,
-    to: mpsc::UnboundedSender<Told>,
-    told: impl Fn(T) -> Told + Send + 'static,
-) {
-    tokio::spawn(async move {
-        while let Some(message) = from.recv().await {
-            if to.send(told(message)).is_err() {
-                return;
-            }
-        }
-    });
-}
-
-/// Tells one client what there is to tell, and notices when it is gone.
-struct Notices {
-    connection: Connection,
-    blobs: Arc<BlobStore>,
-    handle: Handle,
-    subject: String,
-    name: Arc<str>,
-    clients: Arc<Mutex<HashMap<Arc<str>, Client>>>,
-    leadership: Arc<Leadership>,
-}
-
-impl Notices {
-    async fn run(self, mut told: mpsc::UnboundedReceiver<Told>) {
-        let mut batch = Vec::new();
-        loop {
-            let tell = tokio::select! {
-                count = told.recv_many(&mut batch, NOTICE_MAX) => {
-                    if count == 0 {
-                        return;
-                    }
-                    Tell::All(std::mem::take(&mut batch))
-                }
-                () = tokio::time::sleep(PING) => Tell::Ping,
-                () = self.handle.gone() => return,
-            };
-            let notice = Notice {
-                term: self.leadership.term(),
-                session: 0,
-                incarnation: 0,
-                number: 0,
-                tell,
-            };
-            if let Err(why) = self.deliver(&notice).await {
-                tracing::info!(client = %self.name, why, "a process is gone");
-                self.forget().await;
-                return;
-            }
-        }
-    }
-
-    /// Sends a notice until it is answered.
-    async fn deliver(&self, notice: &Notice) -> Result<(), &'static str> {
-        let begun = Instant::now();
-        let mut nobody_since: Option<Instant> = None;
-        loop {
-            let bytes = match encode(notice, &self.connection, &self.blobs).await {
-                Ok(bytes) => bytes,
+        match self.connection.request(&subject, bytes, timeout).await {
+            Ok(answer) => match decode::<Heard>(&answer, &self.blobs).await {
+                Ok(heard) => Done::Input(ServerInput::Heard { notice, heard }),
                 Err(error) => {
-                    tracing::warn!(%error, "a notice has to wait");
-                    tokio::time::sleep(PING).await;
-                    continue;
+                    tracing::warn!(%error, "the answer to a notice cannot be read");
+                    unheard(notice, Unheard::NotSent)
                 }
-            };
-            let asked = self
-                .connection
-                .request(&self.subject, bytes, NOTICE_TIMEOUT)
-                .await;
-            match asked {
-                Ok(answer) => {
-                    if let Ok(Heard::NotFromYou) = decode(&answer, &self.blobs).await {
-                        self.leadership.is_confirmed().await;
-                    }
-                    return Ok(());
-                }
-                Err(RequestError::NoResponders(_)) => {
-                    if self.connection.connected_for() < SETTLING {
-                        nobody_since = None;
-                    }
-                    let since = *nobody_since.get_or_insert_with(Instant::now);
-                    if since.elapsed() >= GONE_AFTER {
-                        return Err("nobody listens");
-                    }
-                    tokio::time::sleep(PING / 4).await;
-                }
-                Err(_) => {
-                    nobody_since = None;
-                    if begun.elapsed() >= SILENT_AFTER {
-                        return Err("it does not answer");
-                    }
-                }
+            },
+            Err(RequestError::NoResponders(_)) => {
+                let connected_for = self.connection.connected_for();
+                unheard(notice, Unheard::NobodyListens { connected_for })
             }
-            if self.handle.is_gone() {
-                return Err("the coordinator has stopped");
-            }
-        }
-    }
-
-    /// The client is gone, and its workers and hosts with it.
-    async fn forget(&self) {
-        let client = {
-            let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-            clients.remove(&self.name)
-        };
-        let Some(client) = client else { return };
-        for (kind, who) in client.behind {
-            let left = match kind {
-                Kind::Worker => self.handle.leave(who).await,
-                Kind::Host => self.handle.host_leave(who).await,
-            };
-            if left.is_err() {
-                return;
-            }
+            Err(_) => unheard(notice, Unheard::Silent),
         }
     }
 }

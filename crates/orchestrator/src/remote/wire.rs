@@ -8,11 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::seat::Seat;
-use crate::collector::{HostJoin, ToHost, Verdicts};
-use crate::coordinator::{Asked, ToWorker};
-use crate::core::{Complete, Event, Fail, Join, LeaseRef, Reply, Status};
-use crate::id::{TaskId, WorkerId};
-use crate::record::TaskRecord;
+use crate::conversation::{Query, QueryAnswer, Reply, Request, RoleCommand, RoleEvent};
+use crate::id::WorkerId;
 
 /// The version of what follows.
 const VERSION: u8 = 6;
@@ -41,121 +38,28 @@ pub struct Call {
     /// The client has the answers to all calls of the session whose number is lower.
     pub open_from: u64,
     /// The content.
-    pub what: What,
+    pub body: CallBody,
 }
 
 /// The content of a [`Call`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum What {
+pub enum CallBody {
     /// Things that happened, in order; answered when what follows from them is durable.
     Events {
         /// Grows with each call of the session: the same number again is the same call again.
         number: u64,
         /// The events.
-        events: Vec<Said>,
+        events: Vec<RoleEvent>,
     },
     /// Something to be answered with a [`Reply`].
-    Ask {
+    Request {
         /// As for events, and of the same count.
         number: u64,
         /// The request.
-        asked: Asked,
+        request: Request,
     },
-    /// Where a source goes on.
-    SourceNext(Arc<str>),
-    /// The whole at this moment.
-    Status,
-}
-
-/// Something that happened at a client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Said {
-    /// See [`Event::Join`].
-    Join(Join),
-    /// See [`Event::Retire`].
-    Retire(WorkerId),
-    /// See [`Event::Leave`].
-    Leave(WorkerId),
-    /// See [`Event::Heartbeat`].
-    Heartbeat {
-        /// The worker.
-        worker: WorkerId,
-        /// The leases it holds.
-        running: Vec<LeaseRef>,
-        /// Whether it takes no new tasks.
-        retired: bool,
-        /// Reason for which the worker takes no new tasks for now; `None` if it takes them.
-        paused: Option<String>,
-    },
-    /// See [`Event::Complete`].
-    Complete(Complete),
-    /// See [`Event::Fail`].
-    Fail(Fail),
-    /// See [`Event::Release`].
-    Release(WorkerId, LeaseRef),
-    /// See [`Event::HostJoin`].
-    HostJoin(HostJoin),
-    /// See [`Event::HostBeat`].
-    HostBeat(WorkerId),
-    /// See [`Event::HostLeave`].
-    HostLeave(WorkerId),
-    /// See [`Event::Verdicts`].
-    Verdicts(Verdicts),
-    /// The client's sink is to get what is emitted, unless another of a later term does.
-    AttachSink {
-        /// The term of the sequencer's lease.
-        term: u64,
-    },
-    /// See [`Event::Emitted`]: the task, and the sinks that have it.
-    Emitted(TaskId, Vec<String>),
-}
-
-impl Said {
-    /// As the core hears it; `None` for what concerns the server alone.
-    pub fn into_event(self) -> Option<Event> {
-        Some(match self {
-            Self::Join(join) => Event::Join(join),
-            Self::Retire(worker) => Event::Retire { worker },
-            Self::Leave(worker) => Event::Leave { worker },
-            Self::Heartbeat {
-                worker,
-                running,
-                retired,
-                paused,
-            } => Event::Heartbeat {
-                worker,
-                running,
-                retired,
-                paused,
-            },
-            Self::Complete(complete) => Event::Complete(complete),
-            Self::Fail(fail) => Event::Fail(fail),
-            Self::Release(worker, lease) => Event::Release { worker, lease },
-            Self::HostJoin(join) => Event::HostJoin(join),
-            Self::HostBeat(host) => Event::HostBeat { host },
-            Self::HostLeave(host) => Event::HostLeave { host },
-            Self::Verdicts(verdicts) => Event::Verdicts(verdicts),
-            Self::Emitted(task, places) => Event::Emitted { task, places },
-            Self::AttachSink { .. } => return None,
-        })
-    }
-
-    /// Who says with this that it is alive, and no more.
-    pub(super) fn beats_for(&self) -> Option<&WorkerId> {
-        match self {
-            Self::Heartbeat { worker, .. } => Some(worker),
-            Self::HostBeat(host) => Some(host),
-            _ => None,
-        }
-    }
-
-    /// Whether something would be lost, if only work, were it not heard.
-    pub(super) fn matters(&self) -> bool {
-        matches!(
-            self,
-            Self::Complete(_) | Self::Fail(_) | Self::Release(..) | Self::Emitted(..)
-        )
-    }
+    /// Something to be answered with a [`QueryAnswer`].
+    Query(Query),
 }
 
 /// What the leader answers.
@@ -170,10 +74,8 @@ pub enum Answer {
     },
     /// To a request.
     Reply(Reply),
-    /// Where a source goes on.
-    SourceNext(Option<u64>),
-    /// The whole.
-    Status(Box<Status>),
+    /// To a query.
+    Query(QueryAnswer),
     /// The client runs another workflow.
     OtherPlan,
     /// Not carried out, and perhaps never: the leader is stopping.
@@ -184,7 +86,7 @@ pub enum Answer {
     Invalid(String),
 }
 
-/// A new leader is there.
+/// A leader is there, perhaps a new one.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) term: u64,
@@ -213,27 +115,16 @@ pub struct Notice {
     /// Grows with each notice of the incarnation: the same number again is the same notice again.
     pub number: u64,
     /// The content.
-    pub tell: Tell,
+    pub body: NoticeBody,
 }
 
 /// The content of a [`Notice`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Tell {
+pub enum NoticeBody {
     /// Asks for a sign of life.
     Ping,
     /// For workers, hosts and the sink, in order.
-    All(Vec<Told>),
-}
-
-/// Something for one of those behind a client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Told {
-    /// For a worker.
-    Worker(WorkerId, ToWorker),
-    /// For a host of collectors.
-    Host(WorkerId, ToHost),
-    /// For the sink.
-    Emit(Arc<TaskRecord>),
+    Commands(Vec<RoleCommand>),
 }
 
 /// Why something could not be said to, or understood from, another process.

@@ -13,11 +13,13 @@ use proofmill_workflow::Sequencer;
 use tokio::sync::mpsc;
 
 use super::check::{Checks, EmissionRefused, Examined, Then};
-use crate::coordinator::{CoordinatorGone, Emission, Handle};
+use crate::conversation::SinkCommand;
+use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
 use crate::id::Part;
 use crate::payload::Encoding;
 use crate::plan::Backoff;
+use crate::port::SinkPort;
 use crate::record::TaskRecord;
 use crate::shutdown::{Level, Shutdown};
 
@@ -116,27 +118,28 @@ type Ready = (Arc<TaskRecord>, Resolved);
 /// [`SinkStopped::Refused`] when a message is wrong: it has not left, and nothing after it.
 pub fn run(
     options: &mut Options,
-    coordinator: Handle,
+    coordinator: SinkPort,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'_, Result<(), SinkStopped>> {
     // Boxed: compiled here, and not again in every program that calls it.
     Box::pin(async move {
-        let (sender, mut emissions) = mpsc::unbounded_channel();
-        coordinator.attach_sink(sender).await?;
+        let (sender, mut commands) = mpsc::unbounded_channel();
+        coordinator.attach(sender).await?;
         let workflow = coordinator.plan().workflow.clone();
-        let mut waiting: VecDeque<Emission> = VecDeque::new();
+        let mut waiting: VecDeque<Arc<TaskRecord>> = VecDeque::new();
         loop {
             if waiting.is_empty() {
-                let emission = tokio::select! {
-                    emission = emissions.recv() => emission,
+                let command = tokio::select! {
+                    command = commands.recv() => command,
                     () = shutdown.reached(Level::Stop) => return Ok(()),
                 };
-                waiting.push_back(emission.ok_or(CoordinatorGone)?);
+                let SinkCommand::Emit(task) = command.ok_or(CoordinatorGone)?;
+                waiting.push_back(task);
             }
             if options.checks.is_some() {
-                while let Ok(emission) = emissions.try_recv() {
-                    waiting.push_back(emission);
+                while let Ok(SinkCommand::Emit(task)) = commands.try_recv() {
+                    waiting.push_back(task);
                 }
             }
             let (ready, then) = tokio::select! {
@@ -154,7 +157,7 @@ pub fn run(
                 Then::All => {}
                 Then::Refused(refused) => return Err(refused.into()),
                 Then::Later(why) => {
-                    let block = waiting.front().map(|emission| emission.task.id.block);
+                    let block = waiting.front().map(|task| task.id.block);
                     tracing::error!(
                         block,
                         "what is to be emitted cannot be checked now: {why}; tried again in {:?}, \
@@ -175,7 +178,7 @@ pub fn run(
 /// why the next may not.
 async fn next_batch(
     checks: Option<Arc<Mutex<Checks>>>,
-    waiting: &mut VecDeque<Emission>,
+    waiting: &mut VecDeque<Arc<TaskRecord>>,
     blobs: &BlobStore,
 ) -> (Vec<Ready>, Then) {
     let count = match &checks {
@@ -183,9 +186,9 @@ async fn next_batch(
         None => 1,
     };
     let mut batch = Vec::with_capacity(count);
-    for emission in waiting.iter().take(count) {
-        let resolved = resolve(emission, blobs).await;
-        batch.push((emission.task.clone(), resolved));
+    for task in waiting.iter().take(count) {
+        let resolved = resolve(task, blobs).await;
+        batch.push((task.clone(), resolved));
     }
     let Some(checks) = checks else {
         waiting.drain(..batch.len());
@@ -208,10 +211,10 @@ async fn next_batch(
 }
 
 /// Number of messages, from the first, that are checked together.
-fn size_of_batch(waiting: &VecDeque<Emission>) -> usize {
+fn size_of_batch(waiting: &VecDeque<Arc<TaskRecord>>) -> usize {
     let mut bytes = 0u64;
-    let fits = |emission: &&Emission| {
-        bytes = bytes.saturating_add(emission.task.payload.len());
+    let fits = |task: &&Arc<TaskRecord>| {
+        bytes = bytes.saturating_add(task.payload.len());
         bytes <= BATCH_BYTES
     };
     let fitting = waiting.iter().take(BATCH_MAX).take_while(fits).count();
@@ -251,8 +254,7 @@ async fn deliver(
 }
 
 /// Fetches what a message carries, again until it is there.
-async fn resolve(emission: &Emission, blobs: &BlobStore) -> Resolved {
-    let task = &emission.task;
+async fn resolve(task: &TaskRecord, blobs: &BlobStore) -> Resolved {
     let mut attempt = 0;
     loop {
         attempt += 1;

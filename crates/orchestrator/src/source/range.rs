@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 use super::service::{Brought, Source, SourceMessage};
-use crate::core::Edition;
+use crate::conversation::Edition;
 use crate::id::Part;
 use crate::payload::Encoding;
 

@@ -9,13 +9,14 @@ use proofmill_bus::{BlobError, BlobStore, Held};
 use tokio::sync::oneshot;
 
 use super::rate::Pace;
-use crate::coordinator::{CoordinatorGone, Handle, SubmitRequest};
-use crate::core::{Edition, Reply};
+use crate::conversation::{Edition, Reply, Submit};
+use crate::coordinator::CoordinatorGone;
 use crate::executor::Resolved;
 use crate::id::Part;
 use crate::message::{Message, grouping};
 use crate::payload::Encoding;
 use crate::plan::{Needs, QueueIx};
+use crate::port::SourcePort;
 use crate::shutdown::{Level, Shutdown};
 
 /// Messages submitted and not yet acknowledged, at most; one, where a message tells whether those
@@ -140,14 +141,14 @@ pub enum SourceError {
 pub fn run(
     mut source: Box<dyn Source>,
     options: Options,
-    coordinator: Handle,
+    coordinator: SourcePort,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<Summary, SourceError>> {
     // Boxed: compiled here, and not again in every program that calls it.
     Box::pin(async move {
         let name = options.name.clone();
-        let position = coordinator.source_next(&name).await?;
+        let position = coordinator.next_of(&name).await?;
         let failed = |why: String| SourceError::Source {
             name: name.to_string(),
             why,
@@ -241,9 +242,9 @@ pub(super) async fn request(
     producer: &Arc<str>,
     queue: QueueIx,
     message: SourceMessage,
-    coordinator: &Handle,
+    coordinator: &SourcePort,
     blobs: &BlobStore,
-) -> Result<(SubmitRequest, Option<Held>), BlobError> {
+) -> Result<(Submit, Option<Held>), BlobError> {
     let plan = coordinator.plan();
     let edition = message.edition;
     let json = (message.encoding == Encoding::Json).then_some(&*message.bytes);
@@ -251,7 +252,7 @@ pub(super) async fn request(
     let collected = plan.is_collected(queue);
     let stored = Resolved::store(message.encoding, message.bytes, collected, blobs).await?;
     let (payload, held) = stored;
-    let request = SubmitRequest {
+    let request = Submit {
         producer: producer.clone(),
         queue,
         message: Message {
@@ -360,7 +361,7 @@ impl Window {
     /// Takes back what was brought about the blocks from `from` on. Returns where the source goes on.
     async fn rewind(
         &mut self,
-        coordinator: &Handle,
+        coordinator: &SourcePort,
         name: &Arc<str>,
         outputs: &[QueueIx],
         mut from: u64,

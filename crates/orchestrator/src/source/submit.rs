@@ -6,10 +6,11 @@ use proofmill_bus::{BlobError, BlobStore};
 use serde::de::IgnoredAny;
 
 use super::service::{SourceMessage, request};
-use crate::coordinator::{CoordinatorGone, Handle};
-use crate::core::Reply;
+use crate::conversation::Reply;
+use crate::coordinator::CoordinatorGone;
 use crate::payload::Encoding;
 use crate::plan::QueueIx;
+use crate::port::SourcePort;
 
 /// Bytes of a submitted payload, at most.
 pub const PAYLOAD_MAX: usize = 64 * 1024 * 1024;
@@ -35,7 +36,7 @@ pub enum SubmitError {
 /// JSON and is not, is [`Reply::Invalid`], as is a queue that the workflow does not have.
 /// [`SourceMessage::next`] plays no part.
 pub async fn submit(
-    coordinator: &Handle,
+    coordinator: &SourcePort,
     blobs: &BlobStore,
     producer: &Arc<str>,
     queue: QueueIx,
@@ -52,7 +53,7 @@ pub async fn submit(
 }
 
 /// What is wrong with a message by itself, before anything of it is kept.
-fn fault(coordinator: &Handle, queue: QueueIx, message: &SourceMessage) -> Option<String> {
+fn fault(coordinator: &SourcePort, queue: QueueIx, message: &SourceMessage) -> Option<String> {
     if queue.0 >= coordinator.plan().queues.len() {
         return Some(format!("the workflow has no queue number {}", queue.0));
     }

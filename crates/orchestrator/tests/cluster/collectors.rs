@@ -12,7 +12,11 @@ use crate::support::{PATIENCE, Roles, emitted, proved, setup, site, wait_for};
 /// Processes that keep partitions, as the coordinator knows them.
 async fn hosts(leading: &Leading) -> usize {
     let handle = leading.leads("chain").await;
-    handle.status().await.map_or(0, |status| status.hosts.len())
+    handle
+        .operator()
+        .status()
+        .await
+        .map_or(0, |status| status.hosts.len())
 }
 
 /// Until there are so many.

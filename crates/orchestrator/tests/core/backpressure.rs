@@ -1,6 +1,6 @@
 //! Q_max: producers wait, stages wait, and the head of chain passes.
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::plan::DispatcherPlan;
 
 use crate::support::{Draft, dispatcher};

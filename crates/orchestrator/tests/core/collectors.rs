@@ -6,7 +6,7 @@ use std::time::Duration;
 use proofmill_orchestrator::collector::{
     Expected, Group, Match, Member, Outcome, Overdue, Range, Sequential, Strategy,
 };
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::id::{Part, TaskId};
 
 use crate::support::{Draft, Mill, id};

@@ -1,6 +1,7 @@
 //! Retries, the dead-letter queue, and what operators do with it.
 
-use proofmill_orchestrator::core::{Reply, TASK_MAX};
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::core::TASK_MAX;
 
 use crate::support::{Draft, Mill, dispatcher, id};
 
@@ -140,8 +141,8 @@ fn the_output_of_many_attempts_fits_beside_a_large_task() {
             ..Default::default()
         };
         let lease = mill.lease("w", "prove/0/0", attempt);
-        mill.tell(proofmill_orchestrator::core::Event::Fail(
-            proofmill_orchestrator::core::Fail {
+        mill.tell(proofmill_orchestrator::conversation::WorkerEvent::Fail(
+            proofmill_orchestrator::conversation::Fail {
                 worker: "w".into(),
                 lease,
                 failure,

@@ -19,7 +19,7 @@ fn a_block_is_in_time_if_it_is_emitted_within_its_slot() {
     mill.pass(900);
     mill.complete("a", "prove/0/0", 1);
     assert_eq!(counts(&mill), (0, 0), "it has not left yet");
-    mill.tell(proofmill_orchestrator::core::Event::Emitted {
+    mill.tell(proofmill_orchestrator::conversation::SinkEvent::Emitted {
         task: id("emit/0/0"),
         places: Vec::new(),
     });
@@ -32,7 +32,7 @@ fn a_block_is_in_time_if_it_is_emitted_within_its_slot() {
     assert_eq!(counts(&mill), (1, 1), "its time went on over the restart");
     mill.join("a", 1);
     mill.complete("a", "prove/1/0", 1);
-    mill.tell(proofmill_orchestrator::core::Event::Emitted {
+    mill.tell(proofmill_orchestrator::conversation::SinkEvent::Emitted {
         task: id("emit/1/0"),
         places: Vec::new(),
     });

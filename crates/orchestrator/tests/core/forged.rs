@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::core::{Complete, Event, Fail, LeaseRef, LeaseTag, Output};
+use proofmill_orchestrator::conversation::{Complete, Fail, LeaseRef, Output, WorkerEvent};
+use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct, Speculation};
 use proofmill_orchestrator::principal::worker_name;
@@ -21,8 +22,8 @@ fn mill() -> Mill {
     mill
 }
 
-fn result(worker: &str, lease: LeaseRef) -> Event {
-    Event::Complete(Complete {
+fn result(worker: &str, lease: LeaseRef) -> WorkerEvent {
+    WorkerEvent::Complete(Complete {
         worker: worker.into(),
         lease,
         outputs: vec![Output {
@@ -67,7 +68,7 @@ fn a_worker_completes_nothing_under_a_lease_of_another() {
     let lease = mill.lease("honest", "prove/0/0", 1);
     // What it has heard of another's lease is worth nothing to it.
     mill.tell(result("liar", lease.clone()));
-    mill.tell(Event::Fail(Fail {
+    mill.tell(WorkerEvent::Fail(Fail {
         worker: "liar".into(),
         lease: lease.clone(),
         failure: Failure {
@@ -75,11 +76,11 @@ fn a_worker_completes_nothing_under_a_lease_of_another() {
             ..Failure::default()
         },
     }));
-    mill.tell(Event::Release {
+    mill.tell(WorkerEvent::Release {
         worker: "liar".into(),
         lease: lease.clone(),
     });
-    mill.tell(Event::Heartbeat {
+    mill.tell(WorkerEvent::Heartbeat {
         worker: "liar".into(),
         running: vec![lease.clone()],
         retired: false,

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{Expected, Match};
+use proofmill_orchestrator::conversation::{Request, Rewind, SinkEvent, WorkerEvent};
 use proofmill_orchestrator::core::{
-    BLOCKS_MAX, BlockState, Counters, DeadlineState, Event, HistoryOptions, RequestId, Rewind,
+    BLOCKS_MAX, BlockState, Counters, DeadlineState, Event, HistoryOptions, RequestId,
 };
 use proofmill_orchestrator::plan::{Late, QueueIx};
 use proofmill_orchestrator::record::{Outcome, PLACE_MAX, PLACES_MAX, Past, Record, StepRecord};
@@ -12,7 +13,7 @@ use proofmill_orchestrator::record::{Outcome, PLACE_MAX, PLACES_MAX, Past, Recor
 use crate::support::{Draft, Mill, id};
 
 fn emit(mill: &mut Mill, task: &str, places: &[&str]) {
-    mill.tell(Event::Emitted {
+    mill.tell(SinkEvent::Emitted {
         task: id(task),
         places: places.iter().map(|place| (*place).to_owned()).collect(),
     });
@@ -67,7 +68,7 @@ fn a_block_tells_who_proved_it_how_long_it_took_and_where_it_went() {
     mill.join("v", 1);
     mill.pass(200);
     mill.fail("v", "prove/0/0", 1, false);
-    mill.tell(Event::Leave { worker: "v".into() });
+    mill.tell(WorkerEvent::Leave { worker: "v".into() });
     mill.join("w", 1);
     mill.pass(1_000);
     mill.pass(700);
@@ -325,12 +326,14 @@ fn blocks_that_a_source_has_taken_back_say_so_until_they_come_again() {
     mill.complete("w", "prove/1/0", 1);
     mill.block("in", 3);
     let rewind = |mill: &mut Mill, from| {
-        mill.tell(Event::Rewind(Rewind {
-            request: RequestId(1_000_000),
-            producer: "chain".into(),
-            queues: vec![QueueIx(0)],
-            from,
-        }));
+        mill.tell(Event::Request {
+            id: RequestId(1_000_000),
+            request: Request::Rewind(Rewind {
+                source: "chain".into(),
+                queues: vec![QueueIx(0)],
+                from,
+            }),
+        });
     };
     // Block 1 is with the sink, and stays.
     rewind(&mut mill, 1);

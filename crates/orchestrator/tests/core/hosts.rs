@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::collector::{Expected, Match, PARTITIONS, Sequential, ToHost};
-use proofmill_orchestrator::core::{Event, Reply};
+use proofmill_orchestrator::collector::{Expected, Match, PARTITIONS, Sequential};
+use proofmill_orchestrator::conversation::{HostCommand, Reply};
+use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::id::Part;
 
 use crate::support::{Draft, Mill};
@@ -109,7 +110,7 @@ fn a_host_that_owes_verdicts_for_too_long_loses_its_partitions() {
         mill.tell(said);
     }
     let is_unknown =
-        |(host, told): &(String, ToHost)| host == "a" && matches!(told, ToHost::Unknown);
+        |(host, told): &(String, HostCommand)| host == "a" && matches!(told, HostCommand::Unknown);
     assert!(!mill.told.is_empty() && mill.told.iter().all(is_unknown));
     assert_eq!(mill.tasks(), ["next/1/1 Waiting"]);
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::{Expected, Match, Range, Sequential};
-use proofmill_orchestrator::core::{Edition, Event, Reply};
+use proofmill_orchestrator::conversation::{Edition, Reply, SinkEvent};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::Late;
@@ -211,7 +211,7 @@ fn first_of_two(late: Late, between: bool) -> Mill {
         mill.complete("w", "wrap/0/fast:0", 1);
     }
     assert_eq!(mill.emitted, [id("emit/0/0")]);
-    mill.tell(Event::Emitted {
+    mill.tell(SinkEvent::Emitted {
         task: id("emit/0/0"),
         places: Vec::new(),
     });
@@ -306,7 +306,7 @@ fn a_dropped_block_is_taken_again_if_somebody_submits_it() {
     assert!(mill.core.status().gaps.is_empty());
     // What has left is not taken again, whoever wants it.
     for block in 0..3 {
-        mill.tell(Event::Emitted {
+        mill.tell(SinkEvent::Emitted {
             task: id(&format!("emit/{block}/0")),
             places: Vec::new(),
         });

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::Sequential;
-use proofmill_orchestrator::core::{Event, Reply};
+use proofmill_orchestrator::conversation::{Reply, WorkerEvent};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 
 use crate::support::{Draft, Mill, id};
@@ -111,9 +111,9 @@ fn what_is_handed_back_or_finished_is_no_lost_attempt() {
     mill.block("in", 1);
     mill.pass(BRIEF);
     assert!(mill.has_key("run.prove.0.0") && mill.has_key("run.prove.1.0"));
-    mill.tell(Event::Retire { worker: "w".into() });
+    mill.tell(WorkerEvent::Retire { worker: "w".into() });
     let (worker, lease) = ("w".into(), mill.lease("w", "prove/0/0", 1));
-    mill.tell(Event::Release { worker, lease });
+    mill.tell(WorkerEvent::Release { worker, lease });
     mill.complete("w", "prove/1/0", 1);
     assert!(!mill.has_key("run.prove.0.0") && !mill.has_key("run.prove.1.0"));
     mill.restart(Duration::ZERO);

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_orchestrator::collector::Sequential;
-use proofmill_orchestrator::core::{Edition, Event, Reply, RequestId, Rewind, Submit};
+use proofmill_orchestrator::conversation::{
+    Edition, Reply, Request, Rewind, SinkEvent, Submit, WorkerEvent,
+};
+use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::plan::QueueIx;
 
@@ -28,12 +31,14 @@ fn mill() -> Mill {
 }
 
 fn rewind(mill: &mut Mill, from: u64) -> Option<Reply> {
-    mill.tell(Event::Rewind(Rewind {
-        request: REQUEST,
-        producer: "chain".into(),
-        queues: vec![QueueIx(0)],
-        from,
-    }));
+    mill.tell(Event::Request {
+        id: REQUEST,
+        request: Request::Rewind(Rewind {
+            source: "chain".into(),
+            queues: vec![QueueIx(0)],
+            from,
+        }),
+    });
     mill.reply(REQUEST)
 }
 
@@ -41,14 +46,16 @@ fn rewind(mill: &mut Mill, from: u64) -> Option<Reply> {
 fn bring(mill: &mut Mill, block: u64, fork: char, edition: Edition) -> Option<Reply> {
     let mut message = Mill::message(block, block, &format!("[\"{fork}{block}\"]"));
     message.part = Part::new(&format!("{fork}{block}")).expect("a part");
-    mill.tell(Event::Submit(Submit {
-        request: RequestId(2_000_000 + block),
-        producer: "chain".into(),
-        queue: QueueIx(0),
-        message,
-        edition,
-        source_next: (edition == Edition::Only).then_some(block + 1),
-    }));
+    mill.tell(Event::Request {
+        id: RequestId(2_000_000 + block),
+        request: Request::Submit(Submit {
+            producer: "chain".into(),
+            queue: QueueIx(0),
+            message,
+            edition,
+            source_next: (edition == Edition::Only).then_some(block + 1),
+        }),
+    });
     mill.reply(RequestId(2_000_000 + block))
 }
 
@@ -65,7 +72,7 @@ fn prove(mill: &mut Mill, block: u64, fork: char) {
 }
 
 fn emitted(mill: &mut Mill, task: &str) {
-    mill.tell(Event::Emitted {
+    mill.tell(SinkEvent::Emitted {
         task: id(task),
         places: Vec::new(),
     });
@@ -114,13 +121,13 @@ fn everything_from_the_first_changed_block_on_is_dropped_and_comes_again() {
         prove(&mut mill, block, 'b');
     }
     // What an old worker makes of the old group does not count for the new one of the same id.
-    let late = proofmill_orchestrator::core::Complete {
+    let late = proofmill_orchestrator::conversation::Complete {
         worker: "old".into(),
         lease: old,
         outputs: Vec::new(),
         ran: Duration::ZERO,
     };
-    mill.tell(Event::Complete(late));
+    mill.tell(WorkerEvent::Complete(late));
     assert!(mill.emitted.len() == 1, "{:?}", mill.emitted);
     mill.complete("w", "agg/2/1", 1);
     mill.complete("w", "agg/4/2", 1);
@@ -245,13 +252,13 @@ fn a_late_result_of_what_was_replaced_does_not_count() {
     let other = Mill::message(0, 0, "[\"another\"]");
     assert_eq!(mill.send("in", other), Some(Reply::Accepted));
     mill.beat("w", &[]);
-    let late = proofmill_orchestrator::core::Complete {
+    let late = proofmill_orchestrator::conversation::Complete {
         worker: Arc::from("v"),
         lease: old,
         outputs: Vec::new(),
         ran: Duration::ZERO,
     };
-    mill.tell(Event::Complete(late));
+    mill.tell(WorkerEvent::Complete(late));
     assert_eq!(mill.core.status().stages[0].counters.stale_results, 1);
     assert_eq!(mill.core.status().live, 1);
 }
@@ -306,14 +313,16 @@ fn a_message_that_waits_of_a_block_that_goes_with_a_later_one_is_turned_away() {
     let mut message = Mill::message(2, 2, "[\"a2\"]");
     message.part = Part::new("a2").expect("a part");
     let request = RequestId(3_000_000);
-    mill.tell(Event::Submit(Submit {
-        request,
-        producer: "chain".into(),
-        queue: QueueIx(0),
-        message,
-        edition: Edition::Recalled,
-        source_next: Some(3),
-    }));
+    mill.tell(Event::Request {
+        id: request,
+        request: Request::Submit(Submit {
+            producer: "chain".into(),
+            queue: QueueIx(0),
+            message,
+            edition: Edition::Recalled,
+            source_next: Some(3),
+        }),
+    });
     assert_eq!(mill.reply(request), None, "it waits");
     assert_eq!(rewind(&mut mill, 3), Some(Reply::Rewound { from: 2 }));
     assert_eq!(mill.reply(request), Some(Reply::Rewound { from: 2 }));

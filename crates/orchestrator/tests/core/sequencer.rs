@@ -1,11 +1,11 @@
 //! Emission: in block order, once.
 
-use proofmill_orchestrator::core::{Event, Reply};
+use proofmill_orchestrator::conversation::{Reply, SinkEvent};
 
 use crate::support::{Draft, Mill, id};
 
 fn emitted(mill: &mut Mill, task: &str) {
-    mill.tell(Event::Emitted {
+    mill.tell(SinkEvent::Emitted {
         task: id(task),
         places: Vec::new(),
     });

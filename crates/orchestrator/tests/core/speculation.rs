@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use proofmill_orchestrator::core::{Event, Reply, RequestId, Target};
+use proofmill_orchestrator::conversation::{Reply, Request, Target};
+use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{DispatcherPlan, Distinct, Hedge, Speculation};
 
@@ -29,7 +30,10 @@ fn with(speculation: Speculation) -> Mill {
 
 fn cancel(mill: &mut Mill, target: Target) -> Option<Reply> {
     let request = RequestId(1_000_000);
-    mill.tell(Event::Cancel { request, target });
+    mill.tell(Event::Request {
+        id: request,
+        request: Request::Cancel(target),
+    });
     mill.reply(request)
 }
 

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proofmill_bus::{Expect, Op, Seq};
-use proofmill_orchestrator::collector::{Host, ToHost};
+use proofmill_orchestrator::collector::Host;
+use proofmill_orchestrator::conversation::{
+    Complete, Edition, Fail, HostCommand, HostEvent, Join, LeaseRef, Output, Reply, Request,
+    SinkCommand, Submit, Target, WorkerCommand, WorkerEvent,
+};
 use proofmill_orchestrator::core::{
-    Action, Complete, Core, CoreOptions, Edition, Event, Fail, HistoryOptions, Join, LeaseKey,
-    LeaseRef, LeaseTag, Now, Output, Reply, RequestId, Submit, Target, Time, Token,
+    Action, Core, CoreOptions, Event, HistoryOptions, LeaseKey, LeaseTag, Now, RequestId, Time,
+    Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::{Message, grouping};
@@ -39,7 +43,7 @@ pub(crate) struct Mill {
     pub(crate) late: Vec<(TaskId, Late)>,
     hosts: BTreeMap<String, Host>,
     /// What hosts have been told and have not looked at, with whom.
-    pub(crate) told: Vec<(String, ToHost)>,
+    pub(crate) told: Vec<(String, HostCommand)>,
     sessions: u64,
     replies: BTreeMap<RequestId, Reply>,
     /// From the next restart on.
@@ -94,12 +98,29 @@ impl Mill {
         }
     }
 
-    pub(crate) fn tell(&mut self, event: Event) {
-        let actions = self.core.handle(self.now(), event);
+    pub(crate) fn tell(&mut self, event: impl Into<Event>) {
+        let actions = self.core.handle(self.now(), event.into());
         self.perform(actions);
         #[cfg(debug_assertions)]
         if let Err(why) = self.core.check() {
             panic!("{why}");
+        }
+    }
+
+    fn take_command(&mut self, after: Option<Token>, worker: &str, command: WorkerCommand) {
+        match command {
+            WorkerCommand::Assign(leases) => {
+                self.batches.push(leases.len());
+                for lease in leases {
+                    let what = (worker.to_owned(), lease.task.id.clone(), lease.attempt);
+                    match after {
+                        None => self.assigned.push(what),
+                        Some(token) => self.waiting.push((token, what)),
+                    }
+                }
+            }
+            WorkerCommand::Cancel(lease) => self.cancelled.push((worker.to_owned(), lease)),
+            WorkerCommand::Unknown => self.unknown.push(worker.to_owned()),
         }
     }
 
@@ -111,29 +132,19 @@ impl Mill {
                     Some(on_the_way) => on_the_way.push((token, ops)),
                     None => answers.push(self.take(token, ops)),
                 },
-                Action::Assign {
+                Action::Worker {
                     after,
                     worker,
-                    leases,
-                } => {
-                    self.batches.push(leases.len());
-                    for lease in leases {
-                        let what = (worker.to_string(), lease.task.id.clone(), lease.attempt);
-                        match after {
-                            None => self.assigned.push(what),
-                            Some(token) => self.waiting.push((token, what)),
-                        }
-                    }
-                }
-                Action::Cancel { worker, lease } => {
-                    self.cancelled.push((worker.to_string(), lease));
-                }
-                Action::Unknown { worker } => self.unknown.push(worker.to_string()),
+                    command,
+                } => self.take_command(after, &worker, command),
                 Action::Reply { request, reply, .. } => {
                     self.replies.insert(request, reply);
                 }
-                Action::Emit { task, .. } => self.emitted.push(task.id.clone()),
-                Action::Host { host, message } => self.told.push((host.to_string(), message)),
+                Action::Sink {
+                    command: SinkCommand::Emit(task),
+                    ..
+                } => self.emitted.push(task.id.clone()),
+                Action::Host { host, command } => self.told.push((host.to_string(), command)),
                 Action::Late { task, became, .. } => self.late.push((task, became)),
                 Action::Settle { .. } => {}
                 Action::Defect { why } => panic!("{why}"),
@@ -271,7 +282,7 @@ impl Mill {
     pub(crate) fn join_with(&mut self, worker: &str, slots: usize, labels: &[&str], memory: u64) {
         let labels: BTreeSet<String> = labels.iter().map(|label| (*label).to_owned()).collect();
         let group = "g".into();
-        self.tell(Event::Join(Join {
+        self.tell(WorkerEvent::Join(Join {
             worker: worker.into(),
             group,
             labels,
@@ -289,12 +300,12 @@ impl Mill {
         let mut host = Host::new(self.plan.clone(), name.into(), stages);
         let join = host.join(self.sessions);
         self.hosts.insert(name.to_owned(), host);
-        self.tell(Event::HostJoin(join));
+        self.tell(HostEvent::Join(join));
     }
 
     pub(crate) fn host_leaves(&mut self, name: &str) {
         self.hosts.remove(name);
-        self.tell(Event::HostLeave { host: name.into() });
+        self.tell(HostEvent::Leave { host: name.into() });
     }
 
     /// The hosts do what they have been told until there is nothing left.
@@ -307,7 +318,7 @@ impl Mill {
     }
 
     /// What the hosts say of what they have been told.
-    pub(crate) fn verdicts(&mut self) -> Vec<Event> {
+    pub(crate) fn verdicts(&mut self) -> Vec<HostEvent> {
         let mut said = Vec::new();
         for (name, message) in std::mem::take(&mut self.told) {
             let Some(host) = self.hosts.get_mut(&name) else {
@@ -315,7 +326,7 @@ impl Mill {
             };
             let verdicts = host.take([message]).expect("it is known");
             if !verdicts.is_empty() {
-                said.push(Event::Verdicts(host.say(verdicts)));
+                said.push(HostEvent::Verdicts(host.say(verdicts)));
             }
         }
         said
@@ -342,7 +353,7 @@ impl Mill {
             .iter()
             .map(|(task, attempt)| self.lease(worker, task, *attempt))
             .collect();
-        self.tell(Event::Heartbeat {
+        self.tell(WorkerEvent::Heartbeat {
             worker: worker.into(),
             running,
             retired: false,
@@ -383,14 +394,16 @@ impl Mill {
         if let Payload::Inline { bytes, .. } = &message.payload {
             message.grouping = grouping(&self.plan, queue, Some(bytes));
         }
-        self.tell(Event::Submit(Submit {
-            request,
-            producer: "test".into(),
-            queue,
-            message,
-            edition,
-            source_next: None,
-        }));
+        self.tell(Event::Request {
+            id: request,
+            request: Request::Submit(Submit {
+                producer: "test".into(),
+                queue,
+                message,
+                edition,
+                source_next: None,
+            }),
+        });
         request
     }
 
@@ -409,9 +422,9 @@ impl Mill {
     pub(crate) fn retry(&mut self, task: &str) -> Option<Reply> {
         self.requests += 1;
         let request = RequestId(self.requests);
-        self.tell(Event::RetryDead {
-            request,
-            task: id(task),
+        self.tell(Event::Request {
+            id: request,
+            request: Request::RetryDead(id(task)),
         });
         self.replies.remove(&request)
     }
@@ -420,16 +433,19 @@ impl Mill {
         self.requests += 1;
         let request = RequestId(self.requests);
         let target = Target::Task(id(task));
-        self.tell(Event::Cancel { request, target });
+        self.tell(Event::Request {
+            id: request,
+            request: Request::Cancel(target),
+        });
         self.replies.remove(&request)
     }
 
     pub(crate) fn drop_dead(&mut self, task: &str) -> Option<Reply> {
         self.requests += 1;
         let request = RequestId(self.requests);
-        self.tell(Event::DropDead {
-            request,
-            task: id(task),
+        self.tell(Event::Request {
+            id: request,
+            request: Request::DropDead(id(task)),
         });
         self.replies.remove(&request)
     }
@@ -465,7 +481,7 @@ impl Mill {
             })
             .collect();
         let ran = Duration::ZERO;
-        self.tell(Event::Complete(Complete {
+        self.tell(WorkerEvent::Complete(Complete {
             worker: worker.into(),
             lease,
             outputs,
@@ -480,7 +496,7 @@ impl Mill {
             ..Failure::default()
         };
         let lease = self.lease(worker, task, attempt);
-        self.tell(Event::Fail(Fail {
+        self.tell(WorkerEvent::Fail(Fail {
             worker: worker.into(),
             lease,
             failure,

@@ -1,6 +1,6 @@
 //! Leases: who gets what, for how long, and how many at once.
 
-use proofmill_orchestrator::core::{Event, PAUSE_REASON_MAX};
+use proofmill_orchestrator::conversation::{PAUSE_REASON_MAX, WorkerEvent};
 use proofmill_orchestrator::plan::{DispatcherPlan, Needs};
 
 use crate::support::{Draft, Mill, dispatcher};
@@ -85,15 +85,15 @@ fn a_retired_worker_finishes_what_it_has() {
     let mut mill = mill();
     mill.join("a", 2);
     mill.block("in", 0);
-    mill.tell(Event::Retire { worker: "a".into() });
+    mill.tell(WorkerEvent::Retire { worker: "a".into() });
     mill.block("in", 1);
     assert_eq!(mill.news(), ["a prove/0/0#1"]);
     mill.complete("a", "prove/0/0", 1);
     mill.join("a", 2);
     assert_eq!(mill.news(), ["a prove/1/0#1"]);
     let lease = mill.lease("a", "prove/1/0", 1);
-    mill.tell(Event::Retire { worker: "a".into() });
-    mill.tell(Event::Release {
+    mill.tell(WorkerEvent::Retire { worker: "a".into() });
+    mill.tell(WorkerEvent::Release {
         worker: "a".into(),
         lease,
     });
@@ -105,7 +105,7 @@ fn a_retired_worker_finishes_what_it_has() {
 fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted() {
     let mut mill = mill();
     let paused = |mill: &mut Mill, paused: Option<String>| {
-        mill.tell(Event::Heartbeat {
+        mill.tell(WorkerEvent::Heartbeat {
             worker: "a".into(),
             running: Vec::new(),
             retired: false,
@@ -119,7 +119,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
     for _ in 0..50 {
         let lease = mill.lease("a", "prove/0/0", 1);
         paused(&mut mill, Some("no disk space: write".into()));
-        mill.tell(Event::Release {
+        mill.tell(WorkerEvent::Release {
             worker: "a".into(),
             lease,
         });
@@ -135,7 +135,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
         assert_eq!(mill.core.status().paused, []);
         assert_eq!(mill.news()[0], "a prove/0/0#1");
         let lease = mill.lease("a", "prove/1/0", 1);
-        mill.tell(Event::Release {
+        mill.tell(WorkerEvent::Release {
             worker: "a".into(),
             lease,
         });
@@ -157,7 +157,7 @@ fn a_paused_worker_gets_nothing_says_why_and_comes_back_with_no_attempt_counted(
     assert!(mill.core.status().paused[0].reason.len() <= PAUSE_REASON_MAX);
     let lease = mill.lease("a", "prove/0/0", 1);
     mill.join("b", 1);
-    mill.tell(Event::Release {
+    mill.tell(WorkerEvent::Release {
         worker: "a".into(),
         lease,
     });
@@ -245,7 +245,7 @@ fn tasks_of_a_group_without_workers_wait() {
 fn a_worker_whose_return_was_not_heard_is_given_work_after_its_heartbeat() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();
     mill.join("w", 1);
-    mill.tell(Event::Retire { worker: "w".into() });
+    mill.tell(WorkerEvent::Retire { worker: "w".into() });
     mill.block("in", 0);
     assert!(mill.news().is_empty());
     // It died and came back; its Join was lost on the way, its heartbeats are not.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::mill::BlobSweep;
 use proofmill_orchestrator::shutdown::Level;
 use serde_json::json;
@@ -53,12 +53,12 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
     let queue = mill.handle.plan().queue_named("blocks").expect("a queue");
     let mut waiting = tokio::task::JoinSet::new();
     for block in 0..20 {
-        let (handle, blobs) = (mill.handle.clone(), mill.mill_blobs.clone());
+        let (port, blobs) = (mill.handle.source(), mill.mill_blobs.clone());
         waiting.spawn(async move {
             let message = crate::support::message(block, payload(block).to_string());
             let producer = "test".into();
             let brought =
-                proofmill_orchestrator::source::submit(&handle, &blobs, &producer, queue, message);
+                proofmill_orchestrator::source::submit(&port, &blobs, &producer, queue, message);
             brought.await.expect("an answer")
         });
     }

@@ -1,6 +1,7 @@
 //! What an operator does with dead letters.
 
-use proofmill_orchestrator::core::{Core, Reply};
+use proofmill_orchestrator::conversation::Reply;
+use proofmill_orchestrator::core::Core;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::shutdown::Level;
@@ -44,7 +45,7 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
         .await;
     let (reason, attempts) = mill
         .handle
-        .inspect(|core| {
+        .examine(|core| {
             let dead = core.dead_letter(&task(1)).expect("block 1 is dead");
             (dead.reason.clone(), dead.attempts.clone())
         })
@@ -64,12 +65,20 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
     );
 
     assert_eq!(
-        mill.handle.retry_dead(task(2)).await.expect("an answer"),
+        mill.handle
+            .operator()
+            .retry_dead(task(2))
+            .await
+            .expect("an answer"),
         Reply::NotFound
     );
     script.curse(1, false);
     assert_eq!(
-        mill.handle.retry_dead(task(1)).await.expect("an answer"),
+        mill.handle
+            .operator()
+            .retry_dead(task(1))
+            .await
+            .expect("an answer"),
         Reply::Accepted
     );
     let mut next = mill.next().await.first;
@@ -80,11 +89,19 @@ async fn a_dead_letter_says_why_and_is_retried_or_dropped() {
     assert_eq!((next, mill.next().await.first), (1, 2));
 
     assert_eq!(
-        mill.handle.drop_dead(task(3)).await.expect("an answer"),
+        mill.handle
+            .operator()
+            .drop_dead(task(3))
+            .await
+            .expect("an answer"),
         Reply::Accepted
     );
     assert_eq!(
-        mill.handle.drop_dead(task(3)).await.expect("an answer"),
+        mill.handle
+            .operator()
+            .drop_dead(task(3))
+            .await
+            .expect("an answer"),
         Reply::NotFound
     );
     let again = mill.submit("blocks", 3, "{}").await;
@@ -127,7 +144,7 @@ async fn a_group_member_that_pretends_to_be_two_is_one_failure_and_not_two_membe
     for (block, payload) in [(0, "0"), (1, "1"), (2, "2"), (3, "3,4")] {
         let mut request = request(queue, block);
         request.message.payload = Payload::json(payload.as_bytes());
-        let reply = mill.handle.submit(request).await;
+        let reply = mill.handle.source().submit(request).await;
         assert_eq!(reply.expect("an answer"), Reply::Accepted);
     }
     let sound = mill.next().await;
@@ -139,7 +156,7 @@ async fn a_group_member_that_pretends_to_be_two_is_one_failure_and_not_two_membe
             .map(|dead| dead.reason.clone())
             .collect()
     };
-    let reasons: Vec<String> = mill.handle.inspect(reasons).await.expect("it runs");
+    let reasons: Vec<String> = mill.handle.examine(reasons).await.expect("it runs");
     let [reason] = &reasons[..] else {
         panic!("{reasons:?}");
     };

@@ -82,7 +82,7 @@ async fn blocks_are_brought_over_failures_and_brought_again_when_they_change() {
     for block in 10..14 {
         leaves(&mut mill, &node, block).await;
     }
-    let status = mill.handle.status().await.expect("a status");
+    let status = mill.handle.operator().status().await.expect("a status");
     assert_eq!(status.blocks_stale, 0);
     assert_eq!(status.dead, 0);
 
@@ -92,7 +92,7 @@ async fn blocks_are_brought_over_failures_and_brought_again_when_they_change() {
     for block in 14..16 {
         leaves(&mut mill, &node, block).await;
     }
-    let status = mill.handle.status().await.expect("a status");
+    let status = mill.handle.operator().status().await.expect("a status");
     assert_eq!(status.blocks_stale, 2);
     mill.until("all have left", |core| core.status().next_block == Some(16))
         .await;

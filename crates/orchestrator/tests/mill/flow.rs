@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use serde_json::{Value, json};
 
 use crate::support::{Background, Script, stage};
@@ -255,7 +255,7 @@ async fn producers_wait_while_a_queue_is_full() {
     .await;
     let position = mill
         .handle
-        .inspect(|core| core.source_next("blocks"))
+        .examine(|core| core.source_next("blocks"))
         .await
         .expect("an answer");
     assert!(

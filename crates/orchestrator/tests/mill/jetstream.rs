@@ -8,7 +8,7 @@ use async_nats::jetstream::stream::{Config, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::StreamExt as _;
 use proofmill_nats_server::NatsServer;
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, PATIENCE, Script};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, Script, stage};
@@ -35,7 +35,7 @@ fn large(block: u64) -> String {
 async fn is_paused(mill: &Background) {
     mill.until("a pause", |core| !core.status().paused.is_empty())
         .await;
-    let status = mill.handle.status().await.expect("it runs");
+    let status = mill.handle.operator().status().await.expect("it runs");
     let reason = &status.paused[0].reason;
     assert!(reason.starts_with("no blob store: cannot "), "{reason}");
     assert_eq!(stage(&status, "prove").counters.failed, 0);
@@ -81,7 +81,7 @@ async fn a_result_whose_blob_cannot_be_stored_is_kept_and_is_no_failed_attempt()
         "a result that could not be stored was made again: {:?}",
         script.begun()
     );
-    let status = mill.handle.status().await.expect("it runs");
+    let status = mill.handle.operator().status().await.expect("it runs");
     let counters = stage(&status, "prove").counters;
     assert_eq!(
         (counters.completed, counters.failed, status.dead),
@@ -125,7 +125,7 @@ async fn a_payload_that_cannot_be_fetched_is_no_failed_attempt() {
     for block in 2..6 {
         assert_eq!(mill.next().await.first, block);
     }
-    let status = mill.handle.status().await.expect("it runs");
+    let status = mill.handle.operator().status().await.expect("it runs");
     let counters = stage(&status, "prove").counters;
     assert_eq!(
         (counters.completed, counters.failed, status.dead),
@@ -161,7 +161,7 @@ async fn a_dispatcher_that_is_paused_drains_and_hands_everything_back() {
     for block in 0..4 {
         assert_eq!(again.next().await.first, block);
     }
-    let status = again.handle.status().await.expect("it runs");
+    let status = again.handle.operator().status().await.expect("it runs");
     assert_eq!(
         (stage(&status, "prove").counters.failed, status.dead),
         (0, 0)

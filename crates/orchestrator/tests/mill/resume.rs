@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 
 use crate::support::{Background, Script};
 
@@ -97,7 +97,7 @@ async fn a_source_goes_on_from_what_was_acknowledged() {
     let mill = Background::start(TEXT, &script, dir.path(), false).await;
     let (position, live) = mill
         .handle
-        .inspect(|core| {
+        .examine(|core| {
             (
                 core.source_next("blocks").unwrap_or(0),
                 core.tasks(|_| true),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, PATIENCE, Script, stage};
@@ -83,7 +83,7 @@ async fn a_stop_hands_back_what_is_under_way_without_counting_an_attempt() {
     }
     let tried = mill
         .handle
-        .inspect(|core| core.tasks(|_| true))
+        .examine(|core| core.tasks(|_| true))
         .await
         .expect("an answer");
     assert!(tried.iter().all(|task| task.attempts.is_empty()));
@@ -107,6 +107,7 @@ async fn a_drain_lets_waiting_producers_go() {
         let request = crate::support::request(queue, block);
         answers.push(
             mill.handle
+                .source()
                 .submit_later(request)
                 .await
                 .expect("the coordinator runs"),

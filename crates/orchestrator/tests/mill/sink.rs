@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 
 use crate::support::{Background, Script};
@@ -43,6 +43,7 @@ async fn emissions_wait_for_the_sink_and_then_leave_in_order() {
     assert!(early.is_err(), "nothing leaves without its file: {early:?}");
     let cursor = mill
         .handle
+        .operator()
         .status()
         .await
         .expect("the coordinator runs")

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use proofmill_bus::{BlobStore, MemoryLog};
+use proofmill_orchestrator::conversation::{Reply, Target};
 use proofmill_orchestrator::coordinator::{self, Coordinator};
-use proofmill_orchestrator::core::Reply;
 use proofmill_orchestrator::dispatcher::{self, Dispatcher};
 use proofmill_orchestrator::executor::{Execution, Executor, Product, Unfinished};
 use proofmill_orchestrator::id::{Part, TaskId};
@@ -90,7 +90,7 @@ async fn p99(settings: &str) -> Duration {
             heartbeat: Duration::from_secs(1),
         };
         let executors = Arc::new(BTreeMap::from([(StageIx(0), executor)]));
-        let dispatcher = Dispatcher::new(options, executors, blobs.clone(), handle.clone());
+        let dispatcher = Dispatcher::new(options, executors, blobs.clone(), handle.worker());
         crew.push(tokio::spawn(dispatcher.run(shutdown.clone())));
     }
     let (observer, mut settled) = mpsc::unbounded_channel();
@@ -98,7 +98,7 @@ async fn p99(settings: &str) -> Duration {
     let mut tick = tokio::time::interval(FAST + FAST / 2);
     for block in 0..WARM_UP + MEASURED {
         tick.tick().await;
-        let submitted = handle.submit(request(QueueIx(0), block)).await;
+        let submitted = handle.source().submit(request(QueueIx(0), block)).await;
         assert_eq!(submitted.expect("it runs"), Reply::Accepted);
     }
     let mut took = Vec::new();
@@ -199,7 +199,7 @@ async fn the_loser_of_a_race_is_killed_with_its_children() {
     let losers = pids(dir.path());
     assert_eq!(losers.len(), 2, "the shell and its child");
     until("the loser is gone", || !losers.iter().any(|pid| runs(pid))).await;
-    let status = mill.handle.status().await.expect("it runs");
+    let status = mill.handle.operator().status().await.expect("it runs");
     let counters = stage(&status, "prove").counters;
     assert_eq!(
         (counters.leased, counters.completed, counters.failed),
@@ -222,11 +222,19 @@ async fn a_cancelled_block_is_killed_and_can_be_retried() {
 
     let handle = &mill.handle;
     assert_eq!(
-        handle.cancel_block(7).await.expect("it runs"),
+        handle
+            .operator()
+            .cancel(Target::Block(7))
+            .await
+            .expect("it runs"),
         Reply::NotFound
     );
     assert_eq!(
-        handle.cancel_block(0).await.expect("it runs"),
+        handle
+            .operator()
+            .cancel(Target::Block(0))
+            .await
+            .expect("it runs"),
         Reply::Accepted
     );
     until("it is gone", || !sleepers.iter().any(|pid| runs(pid))).await;
@@ -237,19 +245,30 @@ async fn a_cancelled_block_is_killed_and_can_be_retried() {
     };
     let dead = task.clone();
     let reason = handle
-        .inspect(move |core| core.dead_letter(&dead).map(|dead| dead.reason.clone()))
+        .examine(move |core| core.dead_letter(&dead).map(|dead| dead.reason.clone()))
         .await
         .expect("it runs");
     assert_eq!(reason.as_deref(), Some("cancelled by an operator"));
     assert_eq!(
-        handle.cancel_task(task.clone()).await.expect("it runs"),
+        handle
+            .operator()
+            .cancel(Target::Task(task.clone()))
+            .await
+            .expect("it runs"),
         Reply::NotFound
     );
-    assert_eq!(handle.cancel_all().await.expect("it runs"), Reply::NotFound);
+    assert_eq!(
+        handle
+            .operator()
+            .cancel(Target::All)
+            .await
+            .expect("it runs"),
+        Reply::NotFound
+    );
 
     std::fs::remove_dir(dir.path().join("won")).expect("it is there");
     assert_eq!(
-        handle.retry_dead(task).await.expect("it runs"),
+        handle.operator().retry_dead(task).await.expect("it runs"),
         Reply::Accepted
     );
     assert_eq!(mill.next().await.first, 0);

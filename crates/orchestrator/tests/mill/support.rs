@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proofmill_bus::OpenError;
-use proofmill_orchestrator::coordinator::{Handle, SubmitRequest};
-use proofmill_orchestrator::core::{Core, Edition, Reply};
+use proofmill_orchestrator::conversation::{Edition, Reply, Submit};
+use proofmill_orchestrator::coordinator::Handle;
+use proofmill_orchestrator::core::Core;
 use proofmill_orchestrator::executor::{Context, Json, Prover, ProverError};
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::message::Message;
@@ -250,7 +251,7 @@ impl Background {
             .expect("a queue of the workflow");
         let message = message(block, json);
         source::submit(
-            &self.handle,
+            &self.handle.source(),
             &self.mill_blobs,
             &"test".into(),
             queue,
@@ -278,7 +279,7 @@ impl Background {
             let is = is.clone();
             if self
                 .handle
-                .inspect(move |core| is(core))
+                .examine(move |core| is(core))
                 .await
                 .expect("the coordinator runs")
             {
@@ -305,8 +306,8 @@ pub(crate) fn message(block: u64, json: impl Into<Bytes>) -> SourceMessage {
 }
 
 /// A message for `queue` with the payload `{}`.
-pub(crate) fn request(queue: QueueIx, block: u64) -> SubmitRequest {
-    SubmitRequest {
+pub(crate) fn request(queue: QueueIx, block: u64) -> Submit {
+    Submit {
         producer: "test".into(),
         queue,
         message: Message {

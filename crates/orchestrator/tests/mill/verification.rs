@@ -11,7 +11,7 @@ use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::shutdown;
 use proofmill_orchestrator::sink::{EmissionCheck, Emitted, Passed};
 use proofmill_orchestrator::source::{self, SourceMessage};
-use proofmill_orchestrator::{core::Edition, id::Part};
+use proofmill_orchestrator::{conversation::Edition, id::Part};
 use proofmill_workflow::{LocalHost, Workflow, render, validate};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
@@ -225,7 +225,8 @@ async fn what_is_submitted_behind_the_verifiers_does_not_leave() {
             .queue_named("verified")
             .expect("a queue");
         let (handle, blobs) = (mill.handle(), Arc::clone(mill.blobs()));
-        let submitted = source::submit(handle, &blobs, &"client".into(), queue, message).await;
+        let submitted =
+            source::submit(&handle.source(), &blobs, &"client".into(), queue, message).await;
         submitted.expect("an answer");
     }
     let (ran, left) = run(mill, emitted).await;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proofmill_nats_server::Authority;
-use proofmill_orchestrator::core::Reply;
+use proofmill_orchestrator::conversation::Reply;
 use proofmill_orchestrator::shutdown::Level;
 use ring::hmac;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::core::{Complete, Event, Fail, Join, Lease, LeaseRef, Output};
+use proofmill_orchestrator::conversation::{
+    Complete, Fail, Join, Lease, LeaseRef, Output, WorkerCommand, WorkerEvent,
+};
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::message::grouping;
 use proofmill_orchestrator::payload::Payload;
@@ -17,12 +19,12 @@ use crate::plans::{PROVER, PROVERS, Scene, Source};
 use crate::rng::Rng;
 use crate::world::{Ev, World};
 
+/// Something that a worker hears of.
 #[derive(Clone)]
-pub(crate) enum ToWorker {
-    Assign(Vec<Lease>),
-    Cancel(LeaseRef),
+pub(crate) enum Hears {
+    Command(WorkerCommand),
+    /// A task has ended, durably.
     Settled(TaskId),
-    Unknown,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,7 +47,7 @@ pub(crate) struct SimWorker {
     pub(crate) inc: u64,
     running: BTreeMap<LeaseRef, Lease>,
     /// Results that nobody has acknowledged.
-    results: BTreeMap<LeaseRef, Event>,
+    results: BTreeMap<LeaseRef, WorkerEvent>,
     /// When it last renewed the blobs that they name.
     renewed_ms: u64,
     pub(crate) asleep: Vec<Ev>,
@@ -139,8 +141,8 @@ impl SimWorker {
         self.results.keys().any(|lease| lease.task == *task)
     }
 
-    pub(crate) fn join(&self) -> Event {
-        Event::Join(Join {
+    pub(crate) fn join(&self) -> WorkerEvent {
+        WorkerEvent::Join(Join {
             worker: self.name.clone(),
             group: self.group.clone(),
             labels: self.labels.clone(),
@@ -149,18 +151,18 @@ impl SimWorker {
         })
     }
 
-    fn heartbeat(&self) -> Event {
+    fn heartbeat(&self) -> WorkerEvent {
         let done = self
             .results
             .iter()
-            .filter(|(_, event)| matches!(event, Event::Complete(_)));
+            .filter(|(_, event)| matches!(event, WorkerEvent::Complete(_)));
         let running = self
             .running
             .keys()
             .chain(done.map(|(lease, _)| lease))
             .cloned()
             .collect();
-        Event::Heartbeat {
+        WorkerEvent::Heartbeat {
             worker: self.name.clone(),
             running,
             retired: self.leaving,
@@ -212,16 +214,17 @@ impl World {
                 self.note(|| format!("worker {ix} has room again"));
                 self.workers[ix].full = false;
                 let beat = self.workers[ix].heartbeat();
-                self.lossy(|| Ev::ToCore(None, beat.clone()));
+                self.lossy(|| Ev::ToCore(None, beat.clone().into()));
             }
             (State::Up, Ev::WorkerGone(_, inc)) if inc == self.workers[ix].inc => {
                 let worker = self.workers[ix].name.clone();
                 self.lossy(|| {
                     Ev::ToCore(
                         None,
-                        Event::Leave {
+                        WorkerEvent::Leave {
                             worker: worker.clone(),
-                        },
+                        }
+                        .into(),
                     )
                 });
                 self.worker_dies(ix);
@@ -241,7 +244,7 @@ impl World {
         worker.asleep.clear();
         let (join, inc) = (worker.join(), worker.inc);
         self.note(|| format!("worker {ix} starts"));
-        self.lossy(|| Ev::ToCore(None, join.clone()));
+        self.lossy(|| Ev::ToCore(None, join.clone().into()));
         self.after(BEAT_MS, Ev::Beat(ix, inc));
     }
 
@@ -276,9 +279,10 @@ impl World {
             0,
             Ev::ToCore(
                 None,
-                Event::Retire {
+                WorkerEvent::Retire {
                     worker: worker.clone(),
-                },
+                }
+                .into(),
             ),
         );
         let running: Vec<LeaseRef> = self.workers[ix].running.keys().cloned().collect();
@@ -286,8 +290,8 @@ impl World {
             if self.rng.flip() {
                 self.workers[ix].running.remove(&lease);
                 let worker = worker.clone();
-                let release = Event::Release { worker, lease };
-                self.lossy(|| Ev::ToCore(None, release.clone()));
+                let release = WorkerEvent::Release { worker, lease };
+                self.lossy(|| Ev::ToCore(None, release.clone().into()));
             }
         }
         let inc = self.workers[ix].inc;
@@ -303,7 +307,7 @@ impl World {
         self.workers[ix].full = true;
         let running = std::mem::take(&mut self.workers[ix].running);
         let beat = self.workers[ix].heartbeat();
-        self.lossy(|| Ev::ToCore(None, beat.clone()));
+        self.lossy(|| Ev::ToCore(None, beat.clone().into()));
         for lease in running.into_keys() {
             self.hand_back(ix, lease);
         }
@@ -313,13 +317,13 @@ impl World {
 
     fn hand_back(&mut self, ix: usize, lease: LeaseRef) {
         let worker = self.workers[ix].name.clone();
-        let release = Event::Release { worker, lease };
-        self.lossy(|| Ev::ToCore(None, release.clone()));
+        let release = WorkerEvent::Release { worker, lease };
+        self.lossy(|| Ev::ToCore(None, release.clone().into()));
     }
 
-    fn worker_hears(&mut self, ix: usize, message: ToWorker) {
+    fn worker_hears(&mut self, ix: usize, message: Hears) {
         match message {
-            ToWorker::Assign(leases) => {
+            Hears::Command(WorkerCommand::Assign(leases)) => {
                 for lease in leases {
                     let of = lease.name();
                     if self.workers[ix].full {
@@ -342,21 +346,21 @@ impl World {
                     self.after(duration, Ev::Ran(ix, inc, of));
                 }
             }
-            ToWorker::Cancel(lease) => {
+            Hears::Command(WorkerCommand::Cancel(lease)) => {
                 self.workers[ix].running.remove(&lease);
                 self.workers[ix].results.remove(&lease);
             }
-            ToWorker::Settled(task) => {
+            Hears::Settled(task) => {
                 self.workers[ix]
                     .results
                     .retain(|lease, _| lease.task != task);
             }
-            ToWorker::Unknown => {
+            Hears::Command(WorkerCommand::Unknown) => {
                 if !self.workers[ix].leaving {
                     let join = self.workers[ix].join();
-                    self.lossy(|| Ev::ToCore(None, join.clone()));
+                    self.lossy(|| Ev::ToCore(None, join.clone().into()));
                     let beat = self.workers[ix].heartbeat();
-                    self.lossy(|| Ev::ToCore(None, beat.clone()));
+                    self.lossy(|| Ev::ToCore(None, beat.clone().into()));
                 }
             }
         }
@@ -365,7 +369,7 @@ impl World {
     fn worker_beats(&mut self, ix: usize) {
         let inc = self.workers[ix].inc;
         let beat = self.workers[ix].heartbeat();
-        self.lossy(|| Ev::ToCore(None, beat.clone()));
+        self.lossy(|| Ev::ToCore(None, beat.clone().into()));
         let age_ms = self.now_ms - self.workers[ix].renewed_ms;
         self.workers[ix].renewed_ms = self.now_ms;
         let results: Vec<_> = self.workers[ix].results.clone().into_iter().collect();
@@ -374,9 +378,9 @@ impl World {
                 // It was stopped for so long that what it had made is gone.
                 self.workers[ix].results.remove(&lease);
                 let worker = self.workers[ix].name.clone();
-                result = Event::Release { worker, lease };
+                result = WorkerEvent::Release { worker, lease };
             }
-            self.lossy(|| Ev::ToCore(None, result.clone()));
+            self.lossy(|| Ev::ToCore(None, result.clone().into()));
         }
         self.after(BEAT_MS, Ev::Beat(ix, inc));
     }
@@ -399,12 +403,12 @@ impl World {
             _ => None,
         };
         let result = match failure {
-            Some(failure) => Event::Fail(Fail {
+            Some(failure) => WorkerEvent::Fail(Fail {
                 worker: worker.clone(),
                 lease: of.clone(),
                 failure,
             }),
-            None => Event::Complete(Complete {
+            None => WorkerEvent::Complete(Complete {
                 worker: worker.clone(),
                 lease: of.clone(),
                 outputs: self.store_outputs(outputs(&self.scene, lease.stage, &lease.task)),
@@ -412,7 +416,7 @@ impl World {
             }),
         };
         self.workers[ix].results.insert(of.clone(), result.clone());
-        self.lossy(|| Ev::ToCore(None, result.clone()));
+        self.lossy(|| Ev::ToCore(None, result.clone().into()));
     }
 }
 

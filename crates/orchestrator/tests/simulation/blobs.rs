@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proofmill_bus::{Op, Seq, Sightings};
-use proofmill_orchestrator::core::{Event, Output};
+use proofmill_orchestrator::conversation::{Output, WorkerEvent};
 use proofmill_orchestrator::payload::{Encoding, Payload};
 use proofmill_orchestrator::record::Record;
 
@@ -48,8 +48,8 @@ impl SimBlobs {
     }
 
     /// Whether a worker's result can be said, `age_ms` after its blobs were last renewed.
-    pub(crate) fn renew(&mut self, result: &Event, age_ms: u64) -> bool {
-        let Event::Complete(complete) = result else {
+    pub(crate) fn renew(&mut self, result: &WorkerEvent, age_ms: u64) -> bool {
+        let WorkerEvent::Complete(complete) = result else {
             return true;
         };
         let mut named = Vec::new();

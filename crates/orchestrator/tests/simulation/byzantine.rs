@@ -22,15 +22,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use proofmill_bus::Op;
-use proofmill_orchestrator::collector::{PartitionRef, ToHost, Verdict};
-use proofmill_orchestrator::core::{
-    Action, Complete, Core, Event, Fail, Lease, LeaseRef, RequestId, Time, WorkerView,
+use proofmill_orchestrator::collector::PartitionRef;
+use proofmill_orchestrator::conversation::{
+    Complete, Fail, HostCommand, HostEvent, Lease, LeaseRef, Request, RoleEvent, SinkCommand,
+    SinkEvent, Verdict, WorkerCommand, WorkerEvent,
 };
+use proofmill_orchestrator::core::{Action, Core, Event, RequestId, Time, WorkerView};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::{INLINE_LIMIT, NESTING_MAX, Payload};
 use proofmill_orchestrator::plan::{Plan, QueueIx, StageIx};
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};
-use proofmill_orchestrator::remote::{Call, Said, What, admit, parse};
+use proofmill_orchestrator::remote::{Call, CallBody, admit, parse};
 
 use crate::actors::outputs;
 use crate::checks::ensure;
@@ -129,7 +131,11 @@ impl Liar {
     /// rest only the names.
     pub(crate) fn learns(&mut self, action: &Action) {
         match action {
-            Action::Assign { worker, leases, .. } => {
+            Action::Worker {
+                worker,
+                command: WorkerCommand::Assign(leases),
+                ..
+            } => {
                 let own = self.is_hers(worker);
                 for lease in leases {
                     if own {
@@ -142,7 +148,7 @@ impl Liar {
             }
             Action::Host {
                 host,
-                message: ToHost::Do { at, epoch, .. },
+                command: HostCommand::Do { at, epoch, .. },
             } => {
                 if **host == *USER {
                     self.kept.insert((*at, *epoch));
@@ -150,7 +156,10 @@ impl Liar {
                     remember(&mut self.partitions, (*at, *epoch));
                 }
             }
-            Action::Emit { task, .. } => {
+            Action::Sink {
+                command: SinkCommand::Emit(task),
+                ..
+            } => {
                 self.emitted.insert(task.id.clone());
             }
             _ => {}
@@ -166,23 +175,26 @@ impl Liar {
     /// Whether what she says is in the power of her seat, and left out.
     fn is_in_her_power(&self, scene: &Scene, event: &Event) -> bool {
         match event {
-            Event::Submit(_) | Event::Rewind(_) => true,
+            Event::Request {
+                request: Request::Submit(_) | Request::Rewind(_),
+                ..
+            } => true,
             // A name that was damaged may be one of hers still; the observer takes the labels of each
             // to be the same for ever.
-            Event::Join(join) => {
+            Event::Worker(WorkerEvent::Join(join)) => {
                 let own = (join.worker.clone(), join.labels.clone());
                 self.is_hers(&join.worker) && !self.workers.contains(&own)
             }
-            Event::Emitted { task, .. } => self.emitted.contains(task),
-            Event::Complete(Complete {
+            Event::Sink(SinkEvent::Emitted { task, .. }) => self.emitted.contains(task),
+            Event::Worker(WorkerEvent::Complete(Complete {
                 worker,
                 lease,
                 outputs: said,
                 ..
-            }) => self
+            })) => self
                 .lease_of(worker, lease)
                 .is_some_and(|lease| *said != outputs(scene, lease.stage, &lease.task)),
-            Event::Verdicts(said) => {
+            Event::Host(HostEvent::Verdicts(said)) => {
                 let of_kept = |verdict: &Verdict| self.kept.contains(&(verdict.at, verdict.epoch));
                 said.verdicts.iter().any(of_kept)
             }
@@ -191,15 +203,18 @@ impl Liar {
     }
 
     fn may(&self, event: &Event) -> May {
+        let Event::Worker(event) = event else {
+            return May::Nothing;
+        };
         match event {
-            Event::Complete(Complete { worker, lease, .. })
-            | Event::Fail(Fail { worker, lease, .. })
-            | Event::Release { worker, lease }
+            WorkerEvent::Complete(Complete { worker, lease, .. })
+            | WorkerEvent::Fail(Fail { worker, lease, .. })
+            | WorkerEvent::Release { worker, lease }
                 if self.lease_of(worker, lease).is_some() =>
             {
                 May::End(lease.task.clone())
             }
-            Event::Leave { worker } if self.is_hers(worker) => May::EndAll,
+            WorkerEvent::Leave { worker } if self.is_hers(worker) => May::EndAll,
             _ => May::Nothing,
         }
     }
@@ -245,13 +260,17 @@ impl World {
             return Ok(());
         };
         let own = liar.workers.iter();
-        let leave = own.map(|(worker, _)| Said::Leave(worker.clone())).collect();
+        let leave = own.map(|(worker, _)| WorkerEvent::Leave {
+            worker: worker.clone(),
+        });
+        let leave = leave.map(RoleEvent::from).collect();
         let (subject, bytes) = liar.own_call("dispatcher", leave);
         self.hear_call(&subject, &bytes)?;
         let Some(liar) = &self.liar else {
             return Ok(());
         };
-        let (subject, bytes) = liar.own_call("collector", vec![Said::HostLeave(USER.into())]);
+        let leave = HostEvent::Leave { host: USER.into() };
+        let (subject, bytes) = liar.own_call("collector", vec![leave.into()]);
         self.hear_call(&subject, &bytes)
     }
 
@@ -278,14 +297,19 @@ impl World {
             "(o) client {} was heard on {subject}",
             call.client
         );
-        let events: Vec<Event> = match call.what {
-            What::Events { events, .. } => {
-                events.into_iter().filter_map(Said::into_event).collect()
+        let events: Vec<Event> = match call.body {
+            CallBody::Events { events, .. } => events.into_iter().map(Event::from).collect(),
+            CallBody::Request { request, number } => {
+                let id = RequestId(u64::MAX - number);
+                vec![Event::Request { id, request }]
             }
-            What::Ask { asked, number } => vec![asked.into_event(RequestId(u64::MAX - number))],
-            What::SourceNext(_) | What::Status => Vec::new(),
+            CallBody::Query(_) => Vec::new(),
         };
         for event in events {
+            // The server deals with it by itself.
+            if matches!(event, Event::Sink(SinkEvent::Attach { .. })) {
+                continue;
+            }
             check_valid(&self.scene, &event)
                 .map_err(|why| format!("(o) admitted on {subject}: {why}: {event:?}"))?;
             self.hear_liar(event)?;
@@ -297,7 +321,10 @@ impl World {
         let Some(liar) = &self.liar else {
             return Ok(());
         };
-        let begins = matches!(event, Event::Join(_) | Event::HostJoin(_));
+        let begins = matches!(
+            event,
+            Event::Worker(WorkerEvent::Join(_)) | Event::Host(HostEvent::Join(_))
+        );
         if liar.is_in_her_power(&self.scene, &event) || (self.calm && begins) {
             return Ok(());
         }
@@ -430,15 +457,14 @@ fn is_worked_on(scene: &Scene, id: &TaskId) -> bool {
 }
 
 fn payloads(call: &Call) -> Vec<&Payload> {
-    use proofmill_orchestrator::coordinator::Asked;
-    match &call.what {
-        What::Ask {
-            asked: Asked::Submit(submit),
+    match &call.body {
+        CallBody::Request {
+            request: Request::Submit(submit),
             ..
         } => vec![&submit.message.payload],
-        What::Events { events, .. } => {
-            let results = events.iter().filter_map(|said| match said {
-                Said::Complete(complete) => Some(&complete.outputs),
+        CallBody::Events { events, .. } => {
+            let results = events.iter().filter_map(|event| match event {
+                RoleEvent::Worker(WorkerEvent::Complete(complete)) => Some(&complete.outputs),
                 _ => None,
             });
             results.flatten().map(|output| &output.payload).collect()
@@ -458,30 +484,32 @@ fn check_nesting(call: &Call) -> Checked {
 
 /// Checks that an event has only values that the core may be given, whoever says it.
 fn check_valid(scene: &Scene, event: &Event) -> Checked {
-    let plan = &scene.plan;
     match event {
-        Event::Join(join) => {
-            check_name(&join.worker)?;
+        Event::Worker(event) => check_worker_event(&scene.plan, event),
+        Event::Host(event) => check_host_event(&scene.plan, event),
+        Event::Sink(SinkEvent::Emitted { task, .. }) => check_task(task),
+        Event::Request { request, .. } => check_request(scene, request),
+        _ => Err("it is not for her to say".to_owned()),
+    }
+}
+
+fn check_worker_event(plan: &Plan, event: &WorkerEvent) -> Checked {
+    check_name(event.worker())?;
+    match event {
+        WorkerEvent::Join(join) => {
             ensure!(
                 join.labels.len() <= 256 && join.slots <= 1 << 16,
                 "too much"
             );
         }
-        Event::Retire { worker } | Event::Leave { worker } => check_name(worker)?,
-        Event::Heartbeat {
-            worker, running, ..
-        } => {
-            check_name(worker)?;
-            running
-                .iter()
-                .try_for_each(|lease| check_task(&lease.task))?;
+        WorkerEvent::Heartbeat { running, .. } => {
+            let mut running = running.iter();
+            running.try_for_each(|lease| check_task(&lease.task))?;
         }
-        Event::Fail(Fail { worker, lease, .. }) | Event::Release { worker, lease } => {
-            check_name(worker)?;
+        WorkerEvent::Fail(Fail { lease, .. }) | WorkerEvent::Release { lease, .. } => {
             check_task(&lease.task)?;
         }
-        Event::Complete(complete) => {
-            check_name(&complete.worker)?;
+        WorkerEvent::Complete(complete) => {
             check_task(&complete.lease.task)?;
             let stage = plan.stage_named(&complete.lease.task.stage);
             let queues = stage.map_or(&[][..], |stage| &plan.stage(stage).outputs);
@@ -489,19 +517,30 @@ fn check_valid(scene: &Scene, event: &Event) -> Checked {
                 check_message(plan, queues, &output.payload, &output.grouping)?;
             }
         }
-        Event::HostJoin(join) => {
-            check_name(&join.host)?;
-            join.stages
-                .iter()
-                .try_for_each(|stage| check_stage(plan, *stage))?;
+        _ => {}
+    }
+    Ok(())
+}
+
+fn check_host_event(plan: &Plan, event: &HostEvent) -> Checked {
+    check_name(event.host())?;
+    match event {
+        HostEvent::Join(join) => {
+            let mut stages = join.stages.iter();
+            stages.try_for_each(|stage| check_stage(plan, *stage))
         }
-        Event::HostBeat { host } | Event::HostLeave { host } => check_name(host)?,
-        Event::Verdicts(said) => {
-            check_name(&said.host)?;
+        HostEvent::Verdicts(said) => {
             let mut verdicts = said.verdicts.iter();
-            verdicts.try_for_each(|verdict| check_stage(plan, verdict.at.stage))?;
+            verdicts.try_for_each(|verdict| check_stage(plan, verdict.at.stage))
         }
-        Event::Submit(submit) => {
+        _ => Ok(()),
+    }
+}
+
+fn check_request(scene: &Scene, request: &Request) -> Checked {
+    let plan = &scene.plan;
+    match request {
+        Request::Submit(submit) => {
             check_name(&submit.producer)?;
             check_entrance(scene, submit.queue)?;
             ensure!(
@@ -513,17 +552,15 @@ fn check_valid(scene: &Scene, event: &Event) -> Checked {
                 "the part is none"
             );
             let message = &submit.message;
-            check_message(plan, &[submit.queue], &message.payload, &message.grouping)?;
+            check_message(plan, &[submit.queue], &message.payload, &message.grouping)
         }
-        Event::Rewind(rewind) => {
-            check_name(&rewind.producer)?;
+        Request::Rewind(rewind) => {
+            check_name(&rewind.source)?;
             let mut queues = rewind.queues.iter();
-            queues.try_for_each(|queue| check_entrance(scene, *queue))?;
+            queues.try_for_each(|queue| check_entrance(scene, *queue))
         }
-        Event::Emitted { task, .. } => check_task(task)?,
-        _ => return Err("it is not for her to say".to_owned()),
+        _ => Err("it is not for her to say".to_owned()),
     }
-    Ok(())
 }
 
 fn check_name(name: &str) -> Checked {

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use proofmill_orchestrator::core::{Edition, Event, Reply, RequestId, Rewind};
+use proofmill_orchestrator::conversation::{Edition, Reply, Request, Rewind};
+use proofmill_orchestrator::core::RequestId;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::record::TaskRecord;
@@ -177,14 +178,14 @@ impl World {
                 .expect("the scene has it"),
         ];
         let asker = Asker::Rewinder { from };
-        let event = self.ask(asker, |request| {
-            Event::Rewind(Rewind {
-                request,
-                producer,
+        let event = self.ask(
+            asker,
+            Request::Rewind(Rewind {
+                source: producer,
                 queues,
                 from,
-            })
-        });
+            }),
+        );
         self.chain.asked = Some(Asked {
             at: now,
             epoch,

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proofmill_bus::Op;
-use proofmill_orchestrator::core::{Action, Core, Event, Lease, TaskPhase, TaskView};
+use proofmill_orchestrator::conversation::{Lease, Request, WorkerCommand, WorkerEvent};
+use proofmill_orchestrator::core::{Action, Core, Event, TaskPhase, TaskView};
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::plan::{Needs, Speculation, StageIx, StageKind};
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};
@@ -209,8 +210,16 @@ impl Monitor {
 
     /// What the core is about to hear, so that its choice of workers can be judged.
     pub(crate) fn hears(&mut self, event: &Event, now_ms: u64) {
+        let event = match event {
+            Event::Request {
+                request: Request::Rewind(rewind),
+                ..
+            } => return self.hears_rewind(rewind.from),
+            Event::Worker(event) => event,
+            _ => return,
+        };
         match event {
-            Event::Join(join) => {
+            WorkerEvent::Join(join) => {
                 let known = Known {
                     group: join.group.clone(),
                     labels: join.labels.clone(),
@@ -223,17 +232,16 @@ impl Monitor {
                 };
                 self.workers.insert(join.worker.clone(), known);
             }
-            Event::Retire { worker } => {
+            WorkerEvent::Retire { worker } => {
                 if let Some(known) = self.workers.get_mut(worker) {
                     known.retired = true;
                 }
             }
-            Event::Leave { worker } => {
+            WorkerEvent::Leave { worker } => {
                 self.workers.remove(worker);
             }
-            Event::Rewind(rewind) => self.hears_rewind(rewind.from),
-            Event::Complete(complete) => self.passed.hears(complete),
-            Event::Heartbeat {
+            WorkerEvent::Complete(complete) => self.passed.hears(complete),
+            WorkerEvent::Heartbeat {
                 worker,
                 retired,
                 paused,
@@ -261,7 +269,11 @@ impl Monitor {
         let assigns: Vec<(&Arc<str>, &Vec<Lease>)> = actions
             .iter()
             .filter_map(|action| match action {
-                Action::Assign { worker, leases, .. } => Some((worker, leases)),
+                Action::Worker {
+                    worker,
+                    command: WorkerCommand::Assign(leases),
+                    ..
+                } => Some((worker, leases)),
                 _ => None,
             })
             .collect();

@@ -8,6 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proofmill_bus::{Expect, Op, Seq};
+use proofmill_orchestrator::conversation::{SinkCommand, WorkerCommand};
 use proofmill_orchestrator::core::{Action, Timing};
 use proofmill_orchestrator::plan::Late;
 use serde::Serialize;
@@ -55,29 +56,15 @@ impl ActionDigest {
                 self.number(ops.len() as u64);
                 ops.iter().for_each(|op| self.op(op));
             }
-            Action::Assign {
+            Action::Worker {
                 after,
                 worker,
-                leases,
-            } => {
-                self.kind(2);
-                self.option(after.map(|token| token.0));
-                self.bytes(worker.as_bytes());
-                self.serialised(leases);
-            }
-            Action::Cancel { worker, lease } => {
-                self.kind(3);
-                self.bytes(worker.as_bytes());
-                self.serialised(lease);
-            }
-            Action::Unknown { worker } => {
-                self.kind(4);
-                self.bytes(worker.as_bytes());
-            }
-            Action::Host { host, message } => {
+                command,
+            } => self.worker_command(after.map(|token| token.0), worker, command),
+            Action::Host { host, command } => {
                 self.kind(5);
                 self.bytes(host.as_bytes());
-                self.serialised(message);
+                self.serialised(command);
             }
             Action::Reply {
                 request,
@@ -89,7 +76,10 @@ impl ActionDigest {
                 self.seq(*after);
                 self.serialised(reply);
             }
-            Action::Emit { after, task } => {
+            Action::Sink {
+                after,
+                command: SinkCommand::Emit(task),
+            } => {
                 self.kind(7);
                 self.seq(*after);
                 self.serialised(task);
@@ -115,6 +105,27 @@ impl ActionDigest {
                 self.kind(u8::from(settled.completed));
                 self.kind(u8::from(settled.timing.is_some()));
                 settled.timing.iter().for_each(|timing| self.timing(timing));
+            }
+        }
+    }
+
+    /// Each command has a kind of its own; only an assignment may have to wait.
+    fn worker_command(&mut self, after: Option<u64>, worker: &str, command: &WorkerCommand) {
+        match command {
+            WorkerCommand::Assign(leases) => {
+                self.kind(2);
+                self.option(after);
+                self.bytes(worker.as_bytes());
+                self.serialised(leases);
+            }
+            WorkerCommand::Cancel(lease) => {
+                self.kind(3);
+                self.bytes(worker.as_bytes());
+                self.serialised(lease);
+            }
+            WorkerCommand::Unknown => {
+                self.kind(4);
+                self.bytes(worker.as_bytes());
             }
         }
     }

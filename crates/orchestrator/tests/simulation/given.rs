@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proofmill_orchestrator::core::Lease;
+use proofmill_orchestrator::conversation::Lease;
 use proofmill_orchestrator::id::TaskId;
 use proofmill_orchestrator::principal::voter;
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proofmill_orchestrator::collector::{Host, Judged, Outcome, ToHost};
+use proofmill_orchestrator::collector::{Host, Outcome};
+use proofmill_orchestrator::conversation::{HostCommand, HostEvent, Judged};
 use proofmill_orchestrator::core::Event;
 use proofmill_orchestrator::plan::StageIx;
 
@@ -84,14 +85,14 @@ impl World {
                     Some(verdicts) if verdicts.is_empty() => {}
                     Some(verdicts) => {
                         let said = self.hosts[ix].host.say(verdicts);
-                        self.host_says(ix, Event::Verdicts(said));
+                        self.host_says(ix, HostEvent::Verdicts(said));
                     }
                     None => self.host_joins(ix),
                 }
             }
             (State::Up, Ev::HostBeat(_, inc)) if inc == self.hosts[ix].inc => {
                 let host = self.hosts[ix].name.clone();
-                self.host_says(ix, Event::HostBeat { host });
+                self.host_says(ix, HostEvent::Beat { host });
                 self.after(BEAT_MS, Ev::HostBeat(ix, inc));
             }
             _ => {}
@@ -101,20 +102,20 @@ impl World {
     fn host_joins(&mut self, ix: usize) {
         self.next_session += 1;
         let join = self.hosts[ix].host.join(self.next_session);
-        self.host_says(ix, Event::HostJoin(join));
+        self.host_says(ix, HostEvent::Join(join));
     }
 
-    fn host_says(&mut self, ix: usize, event: Event) {
+    fn host_says(&mut self, ix: usize, event: HostEvent) {
         let until = self.host_delay(self.hosts[ix].to_core_until);
         self.hosts[ix].to_core_until = until;
         let (wait, epoch) = (until - self.now_ms, self.epoch);
         for _ in 0..self.host_copies() {
-            self.after(wait, Ev::ToCore(Some(epoch), event.clone()));
+            self.after(wait, Ev::ToCore(Some(epoch), event.clone().into()));
         }
     }
 
     /// The core tells a host.
-    pub(crate) fn tell_host(&mut self, name: &str, message: &ToHost) {
+    pub(crate) fn tell_host(&mut self, name: &str, message: &HostCommand) {
         let Some(ix) = self.hosts.iter().position(|host| &*host.name == name) else {
             return;
         };
@@ -143,7 +144,7 @@ impl World {
     pub(crate) fn hosts_hear_of_a_coordinator(&mut self) {
         for ix in 0..self.hosts.len() {
             let name = self.hosts[ix].name.clone();
-            self.tell_host(&name, &ToHost::Unknown);
+            self.tell_host(&name, &HostCommand::Unknown);
         }
     }
 
@@ -171,7 +172,10 @@ impl World {
         if self.rng.per_mille(700) {
             let host = self.hosts[ix].name.clone();
             let (delay, epoch) = (self.rng.within(1, 600), self.epoch);
-            self.after(delay, Ev::ToCore(Some(epoch), Event::HostLeave { host }));
+            self.after(
+                delay,
+                Ev::ToCore(Some(epoch), HostEvent::Leave { host }.into()),
+            );
         }
     }
 
@@ -188,7 +192,7 @@ impl World {
 
 /// How many groups the verdicts of an event finish.
 pub(crate) fn finished_groups(event: &Event) -> u64 {
-    let Event::Verdicts(said) = event else {
+    let Event::Host(HostEvent::Verdicts(said)) = event else {
         return 0;
     };
     let finished = said.verdicts.iter().map(|verdict| match &verdict.what {

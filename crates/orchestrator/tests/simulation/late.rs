@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proofmill_orchestrator::core::Complete;
+use proofmill_orchestrator::conversation::Complete;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::plan::StagePlan;
 use proofmill_orchestrator::record::{Finish, Record, RecordKey};

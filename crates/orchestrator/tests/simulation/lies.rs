@@ -4,23 +4,24 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{
-    Group, HostJoin, Judged, Outcome, Overdue, PartitionRef, Verdict, Verdicts,
+use proofmill_orchestrator::collector::{Group, Outcome, Overdue, PartitionRef};
+use proofmill_orchestrator::conversation::{
+    Complete, Edition, Fail, HostEvent, HostJoin, Join, Judged, Lease, LeaseRef, Output, Query,
+    Request, Rewind, RoleEvent, SinkEvent, Submit, Target, Verdict, Verdicts, WorkerEvent,
 };
-use proofmill_orchestrator::coordinator::{Asked, SubmitRequest};
-use proofmill_orchestrator::core::{
-    Complete, Edition, Fail, Join, Lease, LeaseRef, LeaseTag, Output, Target,
-};
+use proofmill_orchestrator::core::LeaseTag;
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::{INLINE_LIMIT, Payload};
 use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::principal::worker_name;
 use proofmill_orchestrator::record::Failure;
-use proofmill_orchestrator::remote::{Call, Said, What};
+use proofmill_orchestrator::remote::{Call, CallBody};
+use serde::Serialize;
 
 use crate::actors::outputs;
 use crate::byzantine::{Liar, USER};
+use crate::damage::Flat;
 use crate::given::is_entrance;
 use crate::plans::{PROVER, PROVERS, Scene};
 use crate::rng::Rng;
@@ -68,14 +69,14 @@ impl Liar {
     }
 
     /// Call that the liar makes in her own name, about herself.
-    pub(crate) fn own_call(&self, role: &str, events: Vec<Said>) -> (String, Vec<u8>) {
+    pub(crate) fn own_call(&self, role: &str, events: Vec<RoleEvent>) -> (String, Vec<u8>) {
         let call = Call {
             plan: self.digest,
             term: 1,
             client: format!("{}.{USER}", self.seat(role)).into(),
             session: 1,
             open_from: 0,
-            what: What::Events { number: 1, events },
+            body: CallBody::Events { number: 1, events },
         };
         (self.subject(role), encoded(&call))
     }
@@ -103,19 +104,19 @@ impl Liar {
             client: self.client(role),
             session: 1,
             open_from: 0,
-            what: self.what(role, scene, &names),
+            body: self.body(role, scene, &names),
         };
-        let mut bytes = encoded(&call);
-        replace(&mut bytes, PART.as_bytes(), NO_PART);
         let deep = if self.rng.per_mille(100) { 10_000 } else { 3 };
-        replace(&mut bytes, &inline(NESTED), &nested(deep));
+        let mut flat = forged(&call, deep);
         if self.rng.per_mille(60) {
-            self.damage(&mut bytes);
+            self.damage(flat.bytes_mut());
         }
         if self.said.len() == CALLS {
             self.said.pop_front();
         }
-        if bytes.len() < 4096 {
+        let is_remembered = flat.len() < 4096;
+        let bytes = flat.into_bytes();
+        if is_remembered {
             self.said.push_back((self.subject(role), bytes.clone()));
         }
         (self.subject(role), bytes)
@@ -144,31 +145,34 @@ impl Liar {
         }
     }
 
-    fn what(&mut self, role: &str, scene: &Scene, names: &Names) -> What {
+    fn body(&mut self, role: &str, scene: &Scene, names: &Names) -> CallBody {
         let number = self.rng.within(0, 1 << 40);
         match (role, self.rng.within(0, 99)) {
-            (_, 0) => What::Status,
-            (_, 1) => What::SourceNext("headers".into()),
-            ("source", 2..75) | (_, 2..6) => What::Ask {
+            (_, 0) => CallBody::Query(Query::Status),
+            (_, 1) => CallBody::Query(Query::SourceNext("headers".into())),
+            ("source", 2..75) | (_, 2..6) => CallBody::Request {
                 number,
-                asked: self.asked(scene),
+                request: self.request(scene),
             },
             ("dispatcher", 2..16) => {
-                let events = self.votes_twice(scene);
-                What::Events { number, events }
+                let votes = self.votes_twice(scene);
+                let events = votes.into_iter().map(RoleEvent::from).collect();
+                CallBody::Events { number, events }
             }
             _ => {
-                let mut said = Vec::new();
+                let mut events = Vec::new();
                 for _ in 0..self.rng.within(1, 3) {
-                    said.push(match (role, self.rng.within(0, 9)) {
-                        ("dispatcher", 0..9) | (_, 0) => self.of_workers(scene, names),
-                        ("sequencer", 1..8) => Said::Emitted(self.task(), vec!["file".to_owned()]),
-                        ("collector", _) | ("dispatcher", _) => self.of_hosts(scene, names),
-                        _ => Said::AttachSink { term: u64::MAX },
+                    events.push(match (role, self.rng.within(0, 9)) {
+                        ("dispatcher", 0..9) | (_, 0) => self.of_workers(scene, names).into(),
+                        ("sequencer", 1..8) => RoleEvent::Sink(SinkEvent::Emitted {
+                            task: self.task(),
+                            places: vec!["file".to_owned()],
+                        }),
+                        ("collector", _) | ("dispatcher", _) => self.of_hosts(scene, names).into(),
+                        _ => RoleEvent::Sink(SinkEvent::Attach { term: u64::MAX }),
                     });
                 }
-                let events = said;
-                What::Events { number, events }
+                CallBody::Events { number, events }
             }
         }
     }
@@ -248,10 +252,10 @@ impl Liar {
         }
     }
 
-    fn of_workers(&mut self, scene: &Scene, names: &Names) -> Said {
+    fn of_workers(&mut self, scene: &Scene, names: &Names) -> WorkerEvent {
         let mut worker = self.worker(names);
         match self.rng.within(0, 99) {
-            0..18 => Said::Join(self.join(worker, scene)),
+            0..18 => WorkerEvent::Join(self.join(worker, scene)),
             18..34 => {
                 let mut running = Vec::new();
                 for _ in 0..self.rng.within(0, 3) {
@@ -265,7 +269,7 @@ impl Liar {
                     });
                 }
                 let retired = self.rng.per_mille(150);
-                Said::Heartbeat {
+                WorkerEvent::Heartbeat {
                     worker,
                     running,
                     retired,
@@ -281,7 +285,7 @@ impl Liar {
                     reason: "a lie".to_owned(),
                     ..Failure::default()
                 };
-                Said::Fail(Fail {
+                WorkerEvent::Fail(Fail {
                     worker: holder,
                     lease,
                     failure,
@@ -289,10 +293,13 @@ impl Liar {
             }
             80..92 => {
                 let (holder, lease) = self.some_lease(&worker);
-                Said::Release(holder, lease)
+                WorkerEvent::Release {
+                    worker: holder,
+                    lease,
+                }
             }
-            92..96 => Said::Retire(worker),
-            _ => Said::Leave(worker),
+            92..96 => WorkerEvent::Retire { worker },
+            _ => WorkerEvent::Leave { worker },
         }
     }
 
@@ -337,7 +344,7 @@ impl Liar {
     }
 
     /// Right results of two of her workers for one task, or what may make it go from one to another.
-    fn votes_twice(&mut self, scene: &Scene) -> Vec<Said> {
+    fn votes_twice(&mut self, scene: &Scene) -> Vec<WorkerEvent> {
         let Some((worker, lease)) = self.own_lease() else {
             return Vec::new();
         };
@@ -345,10 +352,14 @@ impl Liar {
         let again = given.find(|(by, of)| *by != worker && of.task.id == lease.task.id);
         let Some((other, later)) = again else {
             let name = lease.name();
-            return vec![Said::Release(worker.clone(), name), Said::Retire(worker)];
+            let release = WorkerEvent::Release {
+                worker: worker.clone(),
+                lease: name,
+            };
+            return vec![release, WorkerEvent::Retire { worker }];
         };
         let right = |worker: &Arc<str>, lease: &Lease| {
-            Said::Complete(Complete {
+            WorkerEvent::Complete(Complete {
                 worker: worker.clone(),
                 lease: lease.name(),
                 outputs: outputs(scene, lease.stage, &lease.task),
@@ -359,15 +370,15 @@ impl Liar {
     }
 
     /// Result that an honest worker would report, or one with invalid values.
-    fn own_result(&mut self, scene: &Scene, worker: Arc<str>) -> Said {
+    fn own_result(&mut self, scene: &Scene, worker: Arc<str>) -> WorkerEvent {
         let Some((worker, lease)) = self.own_lease() else {
-            return Said::Leave(worker);
+            return WorkerEvent::Leave { worker };
         };
         let mut outputs = outputs(scene, lease.stage, &lease.task);
         if self.rng.per_mille(300) {
             self.spoil(&mut outputs);
         }
-        Said::Complete(Complete {
+        WorkerEvent::Complete(Complete {
             worker,
             lease: lease.name(),
             outputs,
@@ -387,7 +398,7 @@ impl Liar {
         }
     }
 
-    fn forged_result(&mut self, scene: &Scene, worker: Arc<str>) -> Said {
+    fn forged_result(&mut self, scene: &Scene, worker: Arc<str>) -> WorkerEvent {
         let (holder, lease) = self.forged_lease();
         let holder = holder.filter(|_| self.rng.per_mille(300));
         let worker = holder.unwrap_or(worker);
@@ -397,7 +408,7 @@ impl Liar {
             payload: Payload::json("\"forged\""),
             grouping: Vec::new(),
         });
-        Said::Complete(Complete {
+        WorkerEvent::Complete(Complete {
             worker,
             lease,
             outputs: outputs.collect(),
@@ -425,7 +436,7 @@ impl Liar {
 
     // === Other seats ===
 
-    fn of_hosts(&mut self, scene: &Scene, names: &Names) -> Said {
+    fn of_hosts(&mut self, scene: &Scene, names: &Names) -> HostEvent {
         let honest = match names.hosts.is_empty() || self.rng.flip() {
             true => None,
             false => Some(one_of(&mut self.rng, &names.hosts)),
@@ -445,17 +456,17 @@ impl Liar {
                 if self.rng.per_mille(150) {
                     stages.insert(StageIx(99));
                 }
-                Said::HostJoin(HostJoin {
+                HostEvent::Join(HostJoin {
                     host,
                     session: self.session | 1 << 40,
                     stages,
                 })
             }
-            3..5 => Said::HostLeave(host),
-            5..6 => Said::HostBeat(host),
+            3..5 => HostEvent::Leave { host },
+            5..6 => HostEvent::Beat { host },
             _ => {
                 self.verdicts += 1;
-                Said::Verdicts(Verdicts {
+                HostEvent::Verdicts(Verdicts {
                     host,
                     session: self.session | 1 << 40,
                     number: self.verdicts,
@@ -499,17 +510,17 @@ impl Liar {
         Verdict { at, epoch, what }
     }
 
-    fn asked(&mut self, scene: &Scene) -> Asked {
+    fn request(&mut self, scene: &Scene) -> Request {
         match self.rng.within(0, 9) {
-            0 => Asked::Cancel(Target::All),
-            1 => Asked::RetryDead(self.task()),
-            2 => Asked::DropDead(self.task()),
-            3 => Asked::Rewind {
+            0 => Request::Cancel(Target::All),
+            1 => Request::RetryDead(self.task()),
+            2 => Request::DropDead(self.task()),
+            3 => Request::Rewind(Rewind {
                 source: one_of(&mut self.rng, &["headers".into(), "a.b".into(), "".into()]),
                 queues: vec![self.queue(scene, false)],
                 from: self.rng.within(0, 9),
-            },
-            _ => Asked::Submit(self.submission(scene)),
+            }),
+            _ => Request::Submit(self.submission(scene)),
         }
     }
 
@@ -530,10 +541,10 @@ impl Liar {
     }
 
     /// A message that is no source's to bring, or has one value that is none.
-    fn submission(&mut self, scene: &Scene) -> SubmitRequest {
+    fn submission(&mut self, scene: &Scene) -> Submit {
         let block = self.rng.within(0, 20);
         let wrong = self.rng.within(0, 9);
-        let mut request = SubmitRequest {
+        let mut request = Submit {
             producer: "headers".into(),
             queue: self.queue(scene, wrong < 6),
             message: Message {
@@ -575,8 +586,40 @@ fn one_of_queue<T: Clone>(rng: &mut Rng, these: &std::collections::VecDeque<T>) 
     (!these.is_empty()).then(|| these[rng.below(these.len())].clone())
 }
 
-fn encoded(call: &Call) -> Vec<u8> {
-    postcard::to_stdvec(call).expect("it can be encoded")
+fn encoded(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(value).expect("it can be encoded")
+}
+
+/// The bytes of a call, with what no program of ours can say in them.
+fn forged(call: &Call, deep: usize) -> Flat {
+    let forge = |mut bytes: Vec<u8>| {
+        replace(&mut bytes, PART.as_bytes(), NO_PART);
+        replace(&mut bytes, &inline(NESTED), &nested(deep));
+        bytes
+    };
+    let bytes = forge(encoded(call));
+    let (number, events) = match &call.body {
+        CallBody::Events { number, events } => (number, events),
+        CallBody::Request { .. } => return Flat::of(&bytes, bytes.len(), &[]),
+        // It began with one byte as well.
+        CallBody::Query(_) => {
+            let body = encoded(&call.body).len();
+            return Flat::of(&bytes, bytes.len() - body, &[body]);
+        }
+    };
+    let lengths: Vec<usize> = events
+        .iter()
+        .map(|event| forge(encoded(event)).len())
+        .collect();
+    // The number of events is one byte, of few as of none.
+    let before = Call {
+        body: CallBody::Events {
+            number: *number,
+            events: Vec::new(),
+        },
+        ..call.clone()
+    };
+    Flat::of(&bytes, encoded(&before).len(), &lengths)
 }
 
 /// An inline binary payload, as it is encoded.

@@ -19,6 +19,7 @@ mod blobs;
 mod byzantine;
 mod chain;
 mod checks;
+mod damage;
 mod digest;
 mod given;
 mod hosts;

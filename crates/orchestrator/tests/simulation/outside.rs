@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use proofmill_orchestrator::core::{Edition, Event, Reply, RequestId, Submit, Target};
+use proofmill_orchestrator::conversation::{Edition, Reply, Request, SinkEvent, Submit, Target};
+use proofmill_orchestrator::core::{Event, RequestId};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
@@ -89,12 +90,7 @@ impl World {
                     message: at,
                     part: submit.message.part.clone(),
                 };
-                let event = self.ask(asker, |request| {
-                    Event::Submit(Submit {
-                        request,
-                        ..submit.clone()
-                    })
-                });
+                let event = self.ask(asker, Request::Submit(submit));
                 self.in_order(ix, event);
             }
         }
@@ -126,7 +122,6 @@ impl World {
         let payload = self.store(Payload::json(content));
         let source = &self.scene.sources[ix];
         Submit {
-            request: RequestId(0),
             producer: source.name.into(),
             queue: self
                 .scene
@@ -149,11 +144,11 @@ impl World {
         }
     }
 
-    pub(crate) fn ask(&mut self, asker: Asker, make: impl FnOnce(RequestId) -> Event) -> Event {
+    pub(crate) fn ask(&mut self, asker: Asker, request: Request) -> Event {
         self.next_request += 1;
-        let request = RequestId(self.next_request);
-        self.requests.insert(request, asker);
-        make(request)
+        let id = RequestId(self.next_request);
+        self.requests.insert(id, asker);
+        Event::Request { id, request }
     }
 
     /// A reply leaves the coordinator: what it promises must be durable.
@@ -270,10 +265,13 @@ impl World {
             false => vec![dead[self.rng.below(dead.len())].clone()],
         };
         for task in chosen {
-            let event = self.ask(Asker::Operator, |request| match drop_one {
-                true => Event::DropDead { request, task },
-                false => Event::RetryDead { request, task },
-            });
+            let event = self.ask(
+                Asker::Operator,
+                match drop_one {
+                    true => Request::DropDead(task),
+                    false => Request::RetryDead(task),
+                },
+            );
             self.lossy(|| Ev::ToCore(None, event.clone()));
         }
     }
@@ -297,10 +295,7 @@ impl World {
             1..4 => Target::Block(one.block),
             _ => Target::Task(one),
         };
-        let event = self.ask(Asker::Operator, |request| Event::Cancel {
-            request,
-            target: target.clone(),
-        });
+        let event = self.ask(Asker::Operator, Request::Cancel(target));
         self.lossy(|| Ev::ToCore(None, event.clone()));
     }
 
@@ -334,12 +329,7 @@ impl World {
             submit.message.part = Part::from_text("junk");
             asker = Asker::Operator;
         }
-        let event = self.ask(asker, |request| {
-            Event::Submit(Submit {
-                request,
-                ..submit.clone()
-            })
-        });
+        let event = self.ask(asker, Request::Submit(submit));
         self.lossy(|| Ev::ToCore(None, event.clone()));
     }
 
@@ -399,7 +389,7 @@ impl World {
             return Ok(());
         }
         self.sink.inbox.pop_front();
-        let confirm = Event::Emitted {
+        let confirm = SinkEvent::Emitted {
             task: task.id.clone(),
             places: vec![format!("file {}", task.id.block)],
         };
@@ -408,7 +398,7 @@ impl World {
             // Confirmations overtake one another, but none is lost while the coordinator lives.
             let delay = self.rng.within(0, 60);
             let epoch = self.epoch;
-            self.after(delay, Ev::ToCore(Some(epoch), confirm.clone()));
+            self.after(delay, Ev::ToCore(Some(epoch), confirm.clone().into()));
         }
         self.sink_starts();
         Ok(())

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proofmill_bus::Seq;
-use proofmill_orchestrator::collector::ToHost;
+use proofmill_orchestrator::conversation::{
+    HostCommand, Lease, LeaseRef, Reply, Request, SinkCommand, WorkerCommand, WorkerEvent,
+};
 use proofmill_orchestrator::core::{
-    Action, Core, CoreOptions, Event, HistoryOptions, LEASE_KEY_BYTES, Lease, LeaseRef, Now, Reply,
-    RequestId, Time, Token,
+    Action, Core, CoreOptions, Event, HistoryOptions, LEASE_KEY_BYTES, Now, RequestId, Time, Token,
 };
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::record::TaskRecord;
 
-use crate::actors::{Producer, SimWorker, Sink, ToWorker};
+use crate::actors::{Hears, Producer, SimWorker, Sink};
 use crate::blobs::SimBlobs;
 use crate::byzantine::Liar;
 use crate::chain::Chain;
@@ -36,7 +37,7 @@ pub(crate) enum Ev {
     Answer(u64, Event),
     ToCore(Option<u64>, Event),
     Tick(u64),
-    ToWorker(usize, u64, ToWorker),
+    ToWorker(usize, u64, Hears),
     Beat(usize, u64),
     Ran(usize, u64, LeaseRef),
     Reply(RequestId, Reply),
@@ -48,7 +49,7 @@ pub(crate) enum Ev {
     WorkerResumes(usize),
     WorkerGone(usize, u64),
     WorkerHasRoom(usize, u64),
-    ToHost(usize, u64, ToHost),
+    ToHost(usize, u64, HostCommand),
     HostBeat(usize, u64),
     HostUp(usize),
     HostResumes(usize),
@@ -417,8 +418,10 @@ impl World {
     pub(crate) fn hear(&mut self, event: Event) -> Option<Vec<Action>> {
         let dull = match &event {
             Event::Tick => true,
-            Event::HostBeat { .. } => true,
-            Event::Heartbeat { running, .. } => running.is_empty() || self.calm,
+            Event::Host(event) => event.is_beat(),
+            Event::Worker(WorkerEvent::Heartbeat { running, .. }) => {
+                running.is_empty() || self.calm
+            }
             _ => false,
         };
         if !dull {
@@ -498,10 +501,10 @@ impl World {
                         self.after(wait, Ev::Answer(epoch, answer));
                     }
                 }
-                Action::Assign {
+                Action::Worker {
                     after,
                     worker,
-                    leases,
+                    command: WorkerCommand::Assign(leases),
                 } => {
                     let ids: Vec<String> = leases
                         .iter()
@@ -509,17 +512,16 @@ impl World {
                         .collect();
                     self.note(|| format!("assign {worker} {ids:?}"));
                     match after {
-                        None => self.post(&worker, &ToWorker::Assign(leases)),
+                        None => self.post(&worker, WorkerCommand::Assign(leases)),
                         Some(token) => assigned.push((token, worker, leases)),
                     }
                 }
-                Action::Cancel { worker, lease } => {
-                    self.post(&worker, &ToWorker::Cancel(lease));
-                }
-                Action::Unknown { worker } => self.post(&worker, &ToWorker::Unknown),
-                Action::Host { host, message } => {
-                    self.note(|| format!("tell {host} {message:?}"));
-                    self.tell_host(&host, &message);
+                Action::Worker {
+                    worker, command, ..
+                } => self.post(&worker, command),
+                Action::Host { host, command } => {
+                    self.note(|| format!("tell {host} {command:?}"));
+                    self.tell_host(&host, &command);
                 }
                 Action::Reply {
                     request,
@@ -536,7 +538,10 @@ impl World {
                 Action::Settle { after, settled } => {
                     self.shown.push((after, Shown::Settled(settled.task)));
                 }
-                Action::Emit { after, task } => {
+                Action::Sink {
+                    after,
+                    command: SinkCommand::Emit(task),
+                } => {
                     self.note(|| format!("emit {} after {}", task.id, after.0));
                     self.emissions.push_back((after, task));
                 }
@@ -551,10 +556,10 @@ impl World {
         Ok(())
     }
 
-    fn post(&mut self, name: &str, message: &ToWorker) {
+    fn post(&mut self, name: &str, command: WorkerCommand) {
         if let Some(ix) = self.workers.iter().position(|worker| &*worker.name == name) {
             let inc = self.workers[ix].inc;
-            self.lossy(|| Ev::ToWorker(ix, inc, message.clone()));
+            self.lossy(|| Ev::ToWorker(ix, inc, Hears::Command(command.clone())));
         }
     }
 
@@ -592,13 +597,13 @@ impl World {
             match shown {
                 Shown::Reply(request, reply) => self.show_reply(request, reply)?,
                 Shown::Assign(worker, leases) => {
-                    self.post(&worker, &ToWorker::Assign(leases));
+                    self.post(&worker, WorkerCommand::Assign(leases));
                 }
                 Shown::Settled(task) => {
                     for ix in 0..self.workers.len() {
                         let inc = self.workers[ix].inc;
                         if self.workers[ix].waits_for(&task) {
-                            self.lossy(|| Ev::ToWorker(ix, inc, ToWorker::Settled(task.clone())));
+                            self.lossy(|| Ev::ToWorker(ix, inc, Hears::Settled(task.clone())));
                         }
                     }
                 }
@@ -620,25 +625,24 @@ impl World {
 
 fn short(event: &Event) -> String {
     match event {
-        Event::Submit(submit) => format!(
+        Event::Request {
+            id,
+            request: Request::Submit(submit),
+        } => format!(
             "submit {} {}/{}..={} as {}",
-            submit.producer,
-            submit.queue.0,
-            submit.message.first,
-            submit.message.last,
-            submit.request.0
+            submit.producer, submit.queue.0, submit.message.first, submit.message.last, id.0
         ),
-        Event::Complete(complete) => format!(
+        Event::Worker(WorkerEvent::Complete(complete)) => format!(
             "complete {} {}#{}",
             complete.worker, complete.lease.task, complete.lease.attempt
         ),
-        Event::Fail(fail) => {
+        Event::Worker(WorkerEvent::Fail(fail)) => {
             format!(
                 "fail {} {}#{}",
                 fail.worker, fail.lease.task, fail.lease.attempt
             )
         }
-        Event::Join(join) => format!("join {}", join.worker),
+        Event::Worker(WorkerEvent::Join(join)) => format!("join {}", join.worker),
         other => format!("{other:?}"),
     }
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::fail::reason;
 use super::task::forget_parts;
 use super::{Core, Then};
+use crate::conversation::{Complete, LeaseRef, Output, WorkerCommand};
 use crate::core::change::Change;
-use crate::core::event::{Action, Complete, LeaseRef, Output, Timing};
+use crate::core::event::Timing;
 use crate::core::limits::{excess, excess_of_part};
 use crate::core::tasks::{Held, Phase, TaskNo};
 use crate::id::Part;
@@ -203,7 +204,7 @@ impl Core {
         if let Some(stage) = self.layout.stage_of(&lease.task) {
             self.counts.add(stage, |of| &mut of.stale_results);
         }
-        self.actions.push(Action::Cancel { worker, lease });
+        self.tell_worker(&worker, WorkerCommand::Cancel(lease));
     }
 
     fn result_is_wrong(&mut self, no: TaskNo, complete: &Complete, why: &str) {

@@ -3,9 +3,10 @@
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq};
 
 use super::{Core, Then};
+use crate::conversation::Reply;
 use crate::core::change::Change;
 use crate::core::counts::{WRITE_AFTER, Writing};
-use crate::core::event::{Action, Reply, RequestId, Settled, Timing, Token};
+use crate::core::event::{Action, RequestId, Settled, Timing, Token};
 use crate::core::timers::Timer;
 use crate::id::TaskId;
 use crate::record::{Record, RecordKey};

@@ -1,7 +1,8 @@
 //! An operator stops live tasks.
 
 use super::{Core, Then};
-use crate::core::event::{Reply, RequestId, Target};
+use crate::conversation::{Reply, Target};
+use crate::core::event::RequestId;
 use crate::core::tasks::{Task, TaskNo};
 use crate::record::TaskRecord;
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Core, Then};
-use crate::collector::{Do, Member, Outcome, Overdue};
+use crate::collector::{Member, Outcome, Overdue};
+use crate::conversation::Do;
 use crate::core::change::Change;
 use crate::core::event::Time;
 use crate::core::limits::{REASON_MAX, truncate};

@@ -1,8 +1,9 @@
 //! What an operator does with dead letters.
 
 use super::{Core, Then};
+use crate::conversation::Reply;
 use crate::core::change::Change;
-use crate::core::event::{Reply, RequestId};
+use crate::core::event::RequestId;
 use crate::id::TaskId;
 use crate::plan::{Late, StageIx};
 use crate::record::{Finish, Record, RecordKey, TaskRecord};

@@ -1,6 +1,7 @@
 //! Emission: messages go to the sink in the order of their blocks, and the cursor follows.
 
 use super::{Core, Then};
+use crate::conversation::SinkCommand;
 use crate::core::change::Change;
 use crate::core::event::Action;
 use crate::core::tasks::{Phase, TaskNo};
@@ -28,9 +29,9 @@ impl Core {
             }
             self.sequencer.emit(no, record.last);
             self.set_phase(no, Phase::Emitting);
-            self.actions.push(Action::Emit {
+            self.actions.push(Action::Sink {
                 after: seq,
-                task: record,
+                command: SinkCommand::Emit(record),
             });
         }
     }

@@ -1,8 +1,8 @@
 //! Failed attempts: they are recorded, then the task is tried again or dies.
 
 use super::{Core, Then};
+use crate::conversation::{Fail, WorkerCommand};
 use crate::core::change::Change;
-use crate::core::event::{Action, Fail};
 use crate::core::limits::fit;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
@@ -17,10 +17,7 @@ impl Core {
             let attempt = fail.lease.attempt;
             self.tasks.note_reported(no, &fail.worker, attempt);
         } else {
-            self.actions.push(Action::Cancel {
-                worker: fail.worker,
-                lease: fail.lease,
-            });
+            self.tell_worker(&fail.worker, WorkerCommand::Cancel(fail.lease));
         }
     }
 

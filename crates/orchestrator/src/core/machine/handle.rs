@@ -1,45 +1,65 @@
 //! The dispatch of events to the code for each.
 
 use super::Core;
-use crate::core::event::{Event, Reply};
+use crate::conversation::{HostEvent, Reply, Request, SinkEvent, WorkerEvent};
+use crate::core::event::{Event, RequestId};
+use crate::core::submissions::Submission;
 use crate::core::timers::Timer;
 
 impl Core {
     pub(super) fn dispatch(&mut self, event: Event) {
         match event {
-            Event::Submit(submit) => self.submit(submit),
-            Event::Join(join) => self.join(join),
-            Event::Retire { worker } => self.workers.retire(&worker),
-            Event::Leave { worker } => self.leave(&worker),
-            Event::Heartbeat {
+            Event::Worker(event) => self.hear_worker(event),
+            Event::Host(event) => self.hear_host(event),
+            Event::Sink(SinkEvent::Emitted { task, places }) => self.emitted(&task, places),
+            Event::Sink(SinkEvent::Attach { .. }) | Event::Tick => {}
+            Event::Request { id, request } => self.hear_request(id, request),
+            Event::Accepted { token, seq } => self.accepted(token, seq),
+            Event::Conflicted { token, key } => self.conflicted(token, &key),
+            Event::Drain => self.drain(),
+        }
+    }
+
+    fn hear_worker(&mut self, event: WorkerEvent) {
+        match event {
+            WorkerEvent::Join(join) => self.join(join),
+            WorkerEvent::Retire { worker } => self.workers.retire(&worker),
+            WorkerEvent::Leave { worker } => self.leave(&worker),
+            WorkerEvent::Heartbeat {
                 worker,
                 running,
                 retired,
                 paused,
             } => self.heartbeat(&worker, running, retired, paused),
-            Event::Complete(complete) => self.complete(complete),
-            Event::Fail(fail) => self.fail(fail),
-            Event::Release { worker, lease } => self.release(&worker, &lease),
-            Event::HostJoin(join) => self.host_join(join),
-            Event::HostBeat { host } => self.host_beat(&host),
-            Event::HostLeave { host } => self.host_leave(&host),
-            Event::Verdicts(verdicts) => self.verdicts(verdicts),
-            Event::Accepted { token, seq } => self.accepted(token, seq),
-            Event::Conflicted { token, key } => self.conflicted(token, &key),
-            Event::Emitted { task, places } => self.emitted(&task, places),
-            Event::RetryDead { request, task } => self.retry_dead(request, &task),
-            Event::DropDead { request, task } => self.drop_dead(request, &task),
-            Event::Cancel { request, target } => self.cancel(request, target),
-            Event::Rewind(rewind) => self.rewind(rewind),
-            Event::Drain => self.drain(),
-            Event::Tick => {}
+            WorkerEvent::Complete(complete) => self.complete(complete),
+            WorkerEvent::Fail(fail) => self.fail(fail),
+            WorkerEvent::Release { worker, lease } => self.release(&worker, &lease),
+        }
+    }
+
+    fn hear_host(&mut self, event: HostEvent) {
+        match event {
+            HostEvent::Join(join) => self.host_join(join),
+            HostEvent::Beat { host } => self.host_beat(&host),
+            HostEvent::Leave { host } => self.host_leave(&host),
+            HostEvent::Verdicts(verdicts) => self.verdicts(verdicts),
+        }
+    }
+
+    fn hear_request(&mut self, id: RequestId, request: Request) {
+        match request {
+            Request::Submit(submit) => self.submit(Submission::new(id, submit)),
+            Request::RetryDead(task) => self.retry_dead(id, &task),
+            Request::DropDead(task) => self.drop_dead(id, &task),
+            Request::Cancel(target) => self.cancel(id, target),
+            Request::Rewind(rewind) => self.rewind(id, rewind),
         }
     }
 
     fn drain(&mut self) {
         self.draining = true;
-        for submit in self.submissions.take_parked() {
-            self.reply(submit.request, self.applied, Reply::Draining);
+        for submission in self.submissions.take_parked() {
+            self.reply(submission.request(), self.applied, Reply::Draining);
         }
         self.resume_deferred();
         self.flush_counts();

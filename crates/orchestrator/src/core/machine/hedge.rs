@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Core;
-use crate::core::event::{Lease, Time};
+use crate::conversation::Lease;
+use crate::core::event::Time;
 use crate::core::tasks::{Class, Task, TaskNo};
 use crate::core::timers::Timer;
 use crate::core::workers::Worker;

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use super::Core;
 use super::collect::member_of;
-use crate::collector::{
-    Do, HostJoin, Judged, PartitionRef, ToHost, Verdict, Verdicts, partition_of,
-};
+use crate::collector::{PartitionRef, partition_of};
+use crate::conversation::{Do, HostCommand, HostJoin, Judged, Verdict, Verdicts};
 use crate::core::event::Action;
-use crate::core::hosts::{Assignment, Hearing, Patience, Told};
+use crate::core::hosts::{Assignment, Hearing, HostMessage, Patience};
 use crate::core::options::Routing;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
@@ -35,11 +34,11 @@ impl Core {
     }
 
     fn host_unknown(&mut self, name: &WorkerId) {
-        self.tell_host((name.clone(), ToHost::Unknown));
+        self.tell_host((name.clone(), HostCommand::Unknown));
     }
 
-    fn tell_host(&mut self, (host, message): Told) {
-        self.actions.push(Action::Host { host, message });
+    fn tell_host(&mut self, (host, command): HostMessage) {
+        self.actions.push(Action::Host { host, command });
     }
 
     /// It does not do what it should.
@@ -104,8 +103,8 @@ impl Core {
             return;
         };
         let asked = self.hosts.ask(at, what, self.now.mono);
-        if let Some(told) = asked.told {
-            self.tell_host(told);
+        if let Some(message) = asked.message {
+            self.tell_host(message);
         }
         if let Some((due, name)) = asked.timer {
             self.timers.set(due, Timer::Host(name));

@@ -1,9 +1,9 @@
 //! What is known of a task: that it is live, dead, or finished and how.
 
 use super::Core;
+use crate::conversation::{Edition, Reply};
 use crate::core::change::Change;
 use crate::core::ending::course;
-use crate::core::event::{Edition, Reply};
 use crate::core::marks::beginning;
 use crate::core::tasks::Task;
 use crate::id::TaskId;

@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::fail::reason;
-use crate::core::event::{Action, LeaseRef};
+use crate::conversation::{LeaseRef, WorkerCommand};
 use crate::core::tag::LeaseTag;
 use crate::core::tasks::{Task, TaskNo};
 use crate::core::timers::Timer;
@@ -39,10 +39,7 @@ impl Core {
             if let Some(no) = self.leased_task(worker, lease).map(|task| task.no()) {
                 self.tasks.found_again(no, worker, lease.attempt);
             }
-            self.actions.push(Action::Cancel {
-                worker: worker.clone(),
-                lease: lease.clone(),
-            });
+            self.tell_worker(worker, WorkerCommand::Cancel(lease.clone()));
         }
     }
 

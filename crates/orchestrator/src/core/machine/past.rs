@@ -1,9 +1,9 @@
 //! Entries of the history, and questions about it.
 
 use super::{Core, Then};
+use crate::conversation::Complete;
 use crate::core::change::Change;
 use crate::core::ending::{Ending, died_step};
-use crate::core::event::Complete;
 use crate::core::tasks::{TaskNo, TaskTable};
 use crate::record::{Past, Record, RecordKey};
 

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use super::fail::{draw, reason};
 use super::{Core, Then};
+use crate::conversation::{Lease, WorkerCommand};
 use crate::core::change::Change;
 use crate::core::collectors::GroupNote;
-use crate::core::event::{Action, Lease, Time};
+use crate::core::event::{Action, Time};
 use crate::core::limits::FORGET_MAX;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
@@ -42,11 +43,7 @@ impl Core {
         if in_doubt || leases.iter().any(is_old) {
             self.progress.wait_for_record(self.actions.len());
         }
-        self.actions.push(Action::Assign {
-            after: None,
-            worker: worker.clone(),
-            leases,
-        });
+        self.tell_worker(worker, WorkerCommand::Assign(leases));
     }
 
     /// Appends what has changed of the work under way.
@@ -75,7 +72,7 @@ impl Core {
         }
         let token = self.append(changes, Then::Nothing);
         for at in self.progress.take_waiting() {
-            if let Some(Action::Assign { after, .. }) = self.actions.get_mut(at) {
+            if let Some(Action::Worker { after, .. }) = self.actions.get_mut(at) {
                 *after = Some(token);
             }
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::task::forget_parts;
 use super::{Core, Then};
+use crate::conversation::{Reply, Rewind};
 use crate::core::change::Change;
-use crate::core::event::{Reply, RequestId, Rewind};
+use crate::core::event::RequestId;
 use crate::core::limits::FORGET_MAX;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::id::TaskId;
@@ -53,16 +54,15 @@ impl Core {
         }
     }
 
-    pub(super) fn rewind(&mut self, rewind: Rewind) {
+    pub(super) fn rewind(&mut self, request: RequestId, rewind: Rewind) {
         let Rewind {
-            request,
-            producer,
+            source,
             queues,
             from,
         } = rewind;
         self.begin_rewind(Rewinding {
             request: Some(request),
-            producer,
+            producer: source,
             queues,
             from,
         });
@@ -173,8 +173,8 @@ impl Core {
     /// Answers the source's messages that wait at a door.
     fn turn_away(&mut self, rewind: &Rewinding) {
         let from = rewind.from;
-        for submit in self.submissions.take_from(&rewind.producer, from) {
-            self.reply(submit.request, self.applied, Reply::Rewound { from });
+        for submission in self.submissions.take_from(&rewind.producer, from) {
+            self.reply(submission.request(), self.applied, Reply::Rewound { from });
         }
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Core;
-use crate::core::event::{Lease, Time};
+use crate::conversation::Lease;
+use crate::core::event::Time;
 use crate::core::tag::LeaseTag;
 use crate::core::tasks::{Class, Held, Priority, Task, TaskNo};
 use crate::core::timers::Timer;

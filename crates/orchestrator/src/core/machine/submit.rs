@@ -1,9 +1,10 @@
 //! Messages from producers: idempotent, and made to wait when a queue is full.
 
 use super::{Core, Then};
+use crate::conversation::{Edition, Reply, Submit};
 use crate::core::change::Change;
-use crate::core::event::{Edition, Reply, Submit};
 use crate::core::limits::excess_of_task;
+use crate::core::submissions::Submission;
 use crate::id::TaskId;
 use crate::message::tasks_of;
 use crate::origin::submitted;
@@ -19,20 +20,21 @@ struct Admission {
 }
 
 impl Core {
-    pub(super) fn submit(&mut self, submit: Submit) {
+    pub(super) fn submit(&mut self, submission: Submission) {
+        let (request, submit) = (submission.request(), submission.submit());
         let (queue, first) = (submit.queue, submit.message.first);
         if self.draining {
-            self.reply(submit.request, self.applied, Reply::Draining);
+            self.reply(request, self.applied, Reply::Draining);
         } else if submit.message.last < first {
             let why = format!(
                 "its last block {} is before its first, {first}",
                 submit.message.last
             );
-            self.reply(submit.request, self.applied, Reply::Invalid { why });
+            self.reply(request, self.applied, Reply::Invalid { why });
         } else if self.is_full(queue, first, false) || self.submissions.is_behind(queue, first) {
-            self.submissions.park(submit);
+            self.submissions.park(submission);
         } else {
-            self.admit(submit);
+            self.admit(submission);
         }
     }
 
@@ -43,8 +45,8 @@ impl Core {
                 if self.is_full(queue, lowest, false) {
                     break;
                 }
-                if let Some(submit) = self.submissions.pop_lowest(queue) {
-                    self.admit(submit);
+                if let Some(submission) = self.submissions.pop_lowest(queue) {
+                    self.admit(submission);
                 }
             }
         }
@@ -52,13 +54,14 @@ impl Core {
 
     /// Takes up again what waited for appends that have now been accepted, or refused.
     pub(super) fn resume_deferred(&mut self) {
-        for submit in self.submissions.take_deferred() {
-            self.submit(submit);
+        for submission in self.submissions.take_deferred() {
+            self.submit(submission);
         }
     }
 
     /// Records a message, or finds that there is nothing to record.
-    fn admit(&mut self, submit: Submit) {
+    fn admit(&mut self, submission: Submission) {
+        let (request, submit) = (submission.request(), submission.submit());
         let message = &submit.message;
         let tasks = tasks_of(
             &self.plan,
@@ -78,17 +81,16 @@ impl Core {
                 .sources
                 .is_rewound(&submit.producer, submit.message.last)
         {
-            self.submissions.defer(submit);
+            self.submissions.defer(submission);
             return;
         }
         let (first, last) = (submit.message.first, submit.message.last);
         let Submit {
-            request,
             producer,
             edition,
             source_next,
             ..
-        } = submit;
+        } = submission.into_submit();
         let mut admission = Admission::default();
         for (reader, task) in tasks {
             if let Err(refused) = self.admit_task(edition, reader, task, &mut admission) {

@@ -1,8 +1,8 @@
 //! How tasks move between their phases, and what other parts have to hear of it.
 
 use super::{Core, Then};
+use crate::conversation::{LeaseRef, WorkerCommand};
 use crate::core::change::Change;
-use crate::core::event::{Action, LeaseRef};
 use crate::core::limits::{REASON_MAX, truncate};
 use crate::core::tasks::{Held, Phase, Task, TaskNo};
 use crate::id::{Part, TaskId, WorkerId};
@@ -84,14 +84,12 @@ impl Core {
 
     /// Tells a worker that its copy of a task is not wanted any more.
     pub(super) fn cancel_copy(&mut self, held: &Held, id: &TaskId) {
-        self.actions.push(Action::Cancel {
-            worker: held.worker().clone(),
-            lease: LeaseRef {
-                task: id.clone(),
-                attempt: held.attempt(),
-                tag: held.tag(),
-            },
-        });
+        let lease = LeaseRef {
+            task: id.clone(),
+            attempt: held.attempt(),
+            tag: held.tag(),
+        };
+        self.tell_worker(held.worker(), WorkerCommand::Cancel(lease));
     }
 
     /// After a copy has ended: claimable for what is missing, unless something else is awaited.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::Core;
 use crate::core::change::Change;
-use crate::core::tasks::{Phase, Task};
+use crate::core::tasks::{Held, Phase, Task};
 use crate::core::view::{
     GAPS_MAX, PausedWorker, StageStatus, Status, TaskPhase, TaskView, WorkerView,
 };
 use crate::core::workers::Worker;
-use crate::id::TaskId;
+use crate::id::{TaskId, WorkerId};
 use crate::plan::{StageIx, StageKind};
 use crate::record::{DeadRecord, TaskRecord};
 
@@ -19,11 +19,8 @@ impl Core {
     /// The workers that have joined, by name.
     pub fn workers(&self) -> Vec<WorkerView> {
         let view = |(name, worker): (&Arc<str>, &Worker)| {
-            let held = worker.tasks().filter_map(|no| self.tasks.get(no));
-            let held = held.flat_map(|task| {
-                let copies = task.copies().iter().filter(|held| held.worker() == name);
-                copies.map(|held| (task.id().clone(), held.attempt(), held.expires()))
-            });
+            let held = self.leases_of(name, worker);
+            let held = held.map(|(task, held)| (task.id().clone(), held.attempt(), held.expires()));
             WorkerView {
                 worker: name.clone(),
                 group: self.layout.groups()[worker.group()].clone(),
@@ -36,6 +33,22 @@ impl Core {
             }
         };
         self.workers.iter().map(view).collect()
+    }
+
+    /// The leases that a worker holds.
+    pub(super) fn leases_of<'a>(
+        &'a self,
+        name: &'a WorkerId,
+        worker: &'a Worker,
+    ) -> impl Iterator<Item = (&'a Task, &'a Held)> {
+        let tasks = worker.tasks().filter_map(|no| self.tasks.get(no));
+        tasks.flat_map(move |task| {
+            let copies = task
+                .copies()
+                .iter()
+                .filter(move |held| held.worker() == name);
+            copies.map(move |held| (task, held))
+        })
     }
 
     /// The hosts that have joined, and the session of each.
@@ -188,7 +201,7 @@ impl Core {
         let results = self.tasks.iter().flat_map(|task| task.results().values());
         let results = results.map(|result| &result.payload);
         let brought = self.submissions.iter();
-        let brought = brought.map(|submit| &submit.message.payload);
+        let brought = brought.map(|submission| &submission.submit().message.payload);
         let coming = self.appends.changes();
         let coming = coming.filter_map(|(_, change)| match change {
             Change::Put { record, .. } => record.payload(),
@@ -204,6 +217,21 @@ impl Core {
     }
 }
 
+/// What a live task is doing.
+pub(super) fn phase_of(task: &Task) -> TaskPhase {
+    match task.phase() {
+        Phase::Ready | Phase::Delayed { .. } | Phase::Recording if !task.copies().is_empty() => {
+            TaskPhase::Leased
+        }
+        Phase::New | Phase::Ready => TaskPhase::Waiting,
+        Phase::Delayed { .. } => TaskPhase::Delayed,
+        Phase::Leased => TaskPhase::Leased,
+        Phase::Held => TaskPhase::Held,
+        Phase::Queued | Phase::Emitting => TaskPhase::Queued,
+        Phase::Recording | Phase::Finishing => TaskPhase::Recording,
+    }
+}
+
 pub(super) fn task_view(task: &Task) -> TaskView {
     let copies = task.copies();
     let workers = copies
@@ -213,17 +241,7 @@ pub(super) fn task_view(task: &Task) -> TaskView {
     let result_workers = results.values().map(|part| part.worker.clone());
     TaskView {
         record: task.record().clone(),
-        phase: match task.phase() {
-            Phase::Ready | Phase::Delayed { .. } | Phase::Recording if !copies.is_empty() => {
-                TaskPhase::Leased
-            }
-            Phase::New | Phase::Ready => TaskPhase::Waiting,
-            Phase::Delayed { .. } => TaskPhase::Delayed,
-            Phase::Leased => TaskPhase::Leased,
-            Phase::Held => TaskPhase::Held,
-            Phase::Queued | Phase::Emitting => TaskPhase::Queued,
-            Phase::Recording | Phase::Finishing => TaskPhase::Recording,
-        },
+        phase: phase_of(task),
         worker: copies.first().map(|held| held.worker().clone()),
         workers: workers.collect(),
         results: results.keys().cloned().collect(),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::Core;
 use super::fail::reason;
-use crate::core::event::{Action, Join, LeaseRef, PAUSE_REASON_MAX};
+use crate::conversation::{Join, LeaseRef, PAUSE_REASON_MAX, WorkerCommand};
+use crate::core::event::Action;
 use crate::core::limits::truncate;
 use crate::core::tasks::{Phase, TaskNo};
 use crate::core::timers::Timer;
@@ -23,6 +24,14 @@ impl Core {
         let due = self.now.mono.plus(self.silence_of(group));
         self.timers.set(due, Timer::Silent(join.worker.clone()));
         self.workers.join(join, group, self.now.mono);
+    }
+
+    pub(super) fn tell_worker(&mut self, worker: &WorkerId, command: WorkerCommand) {
+        self.actions.push(Action::Worker {
+            after: None,
+            worker: worker.clone(),
+            command,
+        });
     }
 
     /// The longest silence of a worker of this group, after which it is forgotten.
@@ -84,17 +93,12 @@ impl Core {
             Arc::from(reason)
         });
         if !self.workers.beat(name, self.now.mono, retired, paused) {
-            self.actions.push(Action::Unknown {
-                worker: name.clone(),
-            });
+            self.tell_worker(name, WorkerCommand::Unknown);
             return;
         }
         for lease in running {
             if !self.keep_lease(name, &lease) {
-                self.actions.push(Action::Cancel {
-                    worker: name.clone(),
-                    lease,
-                });
+                self.tell_worker(name, WorkerCommand::Cancel(lease));
             }
         }
     }

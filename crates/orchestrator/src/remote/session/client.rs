@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::wire::{Answer, Call, Heard, Notice, Said, Tell, Told, What};
+use super::super::wire::{Answer, Call, CallBody, Heard, Notice, NoticeBody};
 use super::client_call::OpenCall;
-use crate::collector::ToHost;
-use crate::coordinator::{Asked, ToWorker};
+use crate::conversation::{
+    HostCommand, HostEvent, Query, Request, RoleCommand, RoleEvent, SinkEvent, WorkerCommand,
+    WorkerEvent,
+};
 use crate::core::Time;
 use crate::id::WorkerId;
 
@@ -42,19 +44,17 @@ pub enum Unanswered {
 /// Something that a role wants to know.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// A request that the core answers.
-    Request(Asked),
-    /// Where a source goes on.
-    SourceNext(Arc<str>),
-    /// The whole at this moment.
-    Status,
+    /// A request that the core replies to.
+    Request(Request),
+    /// A query, which changes nothing.
+    Query(Query),
 }
 
 /// Something that happened at a client.
 #[derive(Debug)]
 pub enum ClientInput {
     /// A role says something.
-    Event(Said),
+    Event(RoleEvent),
     /// A role asks something; the answer comes as [`ClientAction::Answer`] with its ticket.
     Ask {
         /// Drawn by the caller; different for each question.
@@ -129,7 +129,7 @@ pub enum ClientAction {
         call: CallId,
     },
     /// Hand something to a role.
-    Deliver(Told),
+    Deliver(RoleCommand),
     /// Answer a role's question.
     Answer {
         /// The question's.
@@ -159,7 +159,7 @@ pub struct ClientSession {
     term: u64,
     next_number: u64,
     /// Events that are in no call yet, in order.
-    unsaid: VecDeque<Said>,
+    unsaid: VecDeque<RoleEvent>,
     /// The call with events that is under way.
     saying: Option<CallId>,
     calls: BTreeMap<CallId, OpenCall>,
@@ -216,7 +216,7 @@ impl ClientSession {
     }
 
     /// Events that are in no call yet.
-    pub fn unsaid(&self) -> impl Iterator<Item = &Said> {
+    pub fn unsaid(&self) -> impl Iterator<Item = &RoleEvent> {
         self.unsaid.iter()
     }
 
@@ -224,7 +224,7 @@ impl ClientSession {
     pub fn handle(&mut self, now: Time, input: ClientInput) -> Vec<ClientAction> {
         let mut actions = Vec::new();
         match input {
-            ClientInput::Event(said) => self.event(said),
+            ClientInput::Event(event) => self.event(event),
             ClientInput::Ask { ticket, question } => self.ask(ticket, question),
             ClientInput::Answered {
                 call,
@@ -261,49 +261,49 @@ impl ClientSession {
         attempts.chain(farewell).min()
     }
 
-    fn event(&mut self, said: Said) {
-        match &said {
-            Said::Join(join) => {
+    fn event(&mut self, event: RoleEvent) {
+        match &event {
+            RoleEvent::Worker(WorkerEvent::Join(join)) => {
                 self.workers.insert(join.worker.clone());
             }
-            Said::Leave(worker) => {
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
                 self.workers.remove(worker);
             }
-            Said::HostJoin(join) => {
+            RoleEvent::Host(HostEvent::Join(join)) => {
                 self.hosts.insert(join.host.clone());
             }
-            Said::HostLeave(host) => {
+            RoleEvent::Host(HostEvent::Leave { host }) => {
                 self.hosts.remove(host);
             }
-            Said::AttachSink { .. } => {
+            // Under the term that the session knows.
+            RoleEvent::Sink(SinkEvent::Attach { .. }) => {
                 self.has_sink = true;
                 self.attach_sink();
                 return;
             }
             _ => {}
         }
-        if let Some(who) = said.beats_for() {
+        if let Some(who) = event.beat_of() {
             // While nobody leads they would pile up; the newest says it all.
-            self.unsaid.retain(|other| other.beats_for() != Some(who));
+            self.unsaid.retain(|other| other.beat_of() != Some(who));
         }
-        self.unsaid.push_back(said);
+        self.unsaid.push_back(event);
     }
 
     fn ask(&mut self, ticket: u64, question: Question) {
         let number = self.next_number;
-        let (what, timeout) = match question {
-            Question::Request(asked) => (What::Ask { number, asked }, REQUEST_TIMEOUT),
-            Question::SourceNext(source) => (What::SourceNext(source), CALL_TIMEOUT),
-            Question::Status => (What::Status, CALL_TIMEOUT),
+        let (body, timeout) = match question {
+            Question::Request(request) => (CallBody::Request { number, request }, REQUEST_TIMEOUT),
+            Question::Query(query) => (CallBody::Query(query), CALL_TIMEOUT),
         };
-        let call = self.open_call(what, timeout);
+        let call = self.open_call(body, timeout);
         self.tickets.insert(call, ticket);
     }
 
-    fn open_call(&mut self, what: What, timeout: Duration) -> CallId {
+    fn open_call(&mut self, body: CallBody, timeout: Duration) -> CallId {
         let call = CallId(self.next_number);
         self.next_number += 1;
-        self.calls.insert(call, OpenCall::new(what, timeout));
+        self.calls.insert(call, OpenCall::new(body, timeout));
         call
     }
 
@@ -357,11 +357,11 @@ impl ClientSession {
         };
         for who in unknown {
             if self.workers.contains(&who) {
-                let unknown = Told::Worker(who.clone(), ToWorker::Unknown);
+                let unknown = RoleCommand::Worker(who.clone(), WorkerCommand::Unknown);
                 actions.push(ClientAction::Deliver(unknown));
             }
             if self.hosts.contains(&who) {
-                actions.push(ClientAction::Deliver(Told::Host(who, ToHost::Unknown)));
+                actions.push(ClientAction::Deliver(RoleCommand::Host(who, HostCommand::Unknown)));
             }
         }
         if sink_unknown && self.has_sink {
@@ -371,7 +371,7 @@ impl ClientSession {
 
     fn attach_sink(&mut self) {
         let term = self.sink_term;
-        self.unsaid.push_back(Said::AttachSink { term });
+        self.unsaid.push_back(SinkEvent::Attach { term }.into());
     }
 
     /// A leader of this term is there. A new one knows nobody, and has none of the calls.
@@ -384,11 +384,11 @@ impl ClientSession {
             open.leader_changed(now);
         }
         for worker in &self.workers {
-            let unknown = Told::Worker(worker.clone(), ToWorker::Unknown);
+            let unknown = RoleCommand::Worker(worker.clone(), WorkerCommand::Unknown);
             actions.push(ClientAction::Deliver(unknown));
         }
         for host in &self.hosts {
-            let unknown = Told::Host(host.clone(), ToHost::Unknown);
+            let unknown = RoleCommand::Host(host.clone(), HostCommand::Unknown);
             actions.push(ClientAction::Deliver(unknown));
         }
         if self.has_sink {
@@ -410,21 +410,18 @@ impl ClientSession {
             return Heard::Yes;
         }
         self.last_notice = Some(place);
-        if let Tell::All(all) = notice.tell {
-            for told in all {
-                if self.is_here(&told) {
-                    actions.push(ClientAction::Deliver(told));
-                }
-            }
+        if let NoticeBody::Commands(commands) = notice.body {
+            let here = commands.into_iter().filter(|command| self.is_here(command));
+            actions.extend(here.map(ClientAction::Deliver));
         }
         Heard::Yes
     }
 
-    fn is_here(&self, told: &Told) -> bool {
-        match told {
-            Told::Worker(worker, _) => self.workers.contains(worker),
-            Told::Host(host, _) => self.hosts.contains(host),
-            Told::Emit(_) => self.has_sink,
+    fn is_here(&self, command: &RoleCommand) -> bool {
+        match command {
+            RoleCommand::Worker(worker, _) => self.workers.contains(worker),
+            RoleCommand::Host(host, _) => self.hosts.contains(host),
+            RoleCommand::Sink(_) => self.has_sink,
         }
     }
 
@@ -434,7 +431,7 @@ impl ClientSession {
             let count = self.unsaid.len().min(EVENTS_MAX);
             let events = self.unsaid.drain(..count).collect();
             let number = self.next_number;
-            let call = self.open_call(What::Events { number, events }, CALL_TIMEOUT);
+            let call = self.open_call(CallBody::Events { number, events }, CALL_TIMEOUT);
             self.saying = Some(call);
         }
         let Some((&CallId(open_from), _)) = self.calls.first_key_value() else {
@@ -451,7 +448,7 @@ impl ClientSession {
                 client: self.name.clone(),
                 session: self.session,
                 open_from,
-                what: open.what().clone(),
+                body: open.body().clone(),
             };
             actions.push(ClientAction::Send {
                 call,
@@ -470,11 +467,11 @@ impl ClientSession {
         let Some(saying) = self.saying.and_then(|call| self.calls.get(&call)) else {
             return true;
         };
-        let matters = match saying.what() {
-            What::Events { events, .. } => events.iter().any(Said::matters),
+        let matters = match saying.body() {
+            CallBody::Events { events, .. } => events.iter().any(RoleEvent::matters),
             _ => false,
         };
-        let matters = matters || self.unsaid.iter().any(Said::matters);
+        let matters = matters || self.unsaid.iter().any(RoleEvent::matters);
         !matters && self.is_overdue
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::wire::What;
+use super::super::wire::CallBody;
 use crate::core::Time;
 
 /// Pause between two calls while nobody leads.
@@ -13,7 +13,7 @@ const LATER_PAUSE: Duration = Duration::from_secs(2);
 
 /// A call that has no answer yet.
 pub(super) struct OpenCall {
-    what: What,
+    body: CallBody,
     timeout: Duration,
     /// Attempts begun so far; the number of the current one.
     attempt: u32,
@@ -29,9 +29,9 @@ pub(super) struct OpenCall {
 
 impl OpenCall {
     /// A call whose attempts may take `timeout` each. The first is due at once.
-    pub(super) fn new(what: What, timeout: Duration) -> Self {
+    pub(super) fn new(body: CallBody, timeout: Duration) -> Self {
         Self {
-            what,
+            body,
             timeout,
             attempt: 0,
             term: 0,
@@ -40,8 +40,8 @@ impl OpenCall {
         }
     }
 
-    pub(super) fn what(&self) -> &What {
-        &self.what
+    pub(super) fn body(&self) -> &CallBody {
+        &self.body
     }
 
     pub(super) fn timeout(&self) -> Duration {

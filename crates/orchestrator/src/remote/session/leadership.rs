@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::server::CallerId;
 use super::super::wire::Call;
+use super::server::CallerId;
 use crate::core::Time;
 
 /// A leader that has just made sure of its lease does not look at it again so soon, however often it is doubted.

@@ -29,5 +29,5 @@ mod server_client;
 pub use client::{CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, Unanswered};
 pub use notices::Unheard;
 pub use server::{
-    CallerId, ClientRef, Deed, FlushId, NoticeRef, Query, ServerAction, ServerInput, ServerSession,
+    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput, ServerSession,
 };

@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::super::wire::{Tell, Told};
+use super::super::wire::NoticeBody;
+use crate::conversation::RoleCommand;
 use crate::core::Time;
 
 /// A client that has nothing to hear is asked so often whether it is there.
@@ -40,7 +41,7 @@ pub enum Unheard {
 
 /// What the client is told, and whether it hears.
 pub(super) struct Notices {
-    queue: VecDeque<Told>,
+    queue: VecDeque<RoleCommand>,
     /// Of the notice that is under way, or of the last one.
     number: u64,
     current: Option<Current>,
@@ -50,7 +51,7 @@ pub(super) struct Notices {
 
 /// A notice that is not answered yet.
 struct Current {
-    told: Option<Vec<Told>>,
+    commands: Option<Vec<RoleCommand>>,
     begun: Time,
     attempt: u32,
     under_way: bool,
@@ -62,7 +63,7 @@ struct Current {
 pub(super) struct Attempt {
     pub(super) number: u64,
     pub(super) attempt: u32,
-    pub(super) tell: Tell,
+    pub(super) body: NoticeBody,
 }
 
 // === impl Notices ===
@@ -78,9 +79,9 @@ impl Notices {
         }
     }
 
-    pub(super) fn tell(&mut self, told: Told) {
+    pub(super) fn tell(&mut self, command: RoleCommand) {
         if !self.has_ended {
-            self.queue.push_back(told);
+            self.queue.push_back(command);
         }
     }
 
@@ -126,7 +127,7 @@ impl Notices {
             *number += 1;
             let count = queue.len().min(NOTICE_MAX);
             Current {
-                told: (count > 0).then(|| queue.drain(..count).collect()),
+                commands: (count > 0).then(|| queue.drain(..count).collect()),
                 begun: now,
                 attempt: 0,
                 under_way: false,
@@ -140,7 +141,10 @@ impl Notices {
         Some(Attempt {
             number: *number,
             attempt: current.attempt,
-            tell: current.told.clone().map_or(Tell::Ping, Tell::All),
+            body: current
+                .commands
+                .clone()
+                .map_or(NoticeBody::Ping, NoticeBody::Commands),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::server::CallerId;
-use crate::core::Reply;
+use crate::conversation::Reply;
 
 /// Requests of one client that are kept, at most: those beyond are not taken until the client has its earlier replies.
 const REQUESTS_MAX: usize = 4096;
@@ -24,7 +24,7 @@ enum Request {
 pub(super) struct Replies(BTreeMap<u64, Request>);
 
 /// What to do with a request.
-pub(super) enum Asked {
+pub(super) enum Taken {
     /// It is new: the core is to answer it.
     New,
     /// It was answered.
@@ -41,21 +41,21 @@ impl Replies {
         self.0 = self.0.split_off(&number);
     }
 
-    pub(super) fn ask(&mut self, number: u64, caller: CallerId) -> Asked {
+    pub(super) fn ask(&mut self, number: u64, caller: CallerId) -> Taken {
         let is_full = self.0.len() >= REQUESTS_MAX;
         match self.0.get_mut(&number) {
-            Some(Request::Replied(reply)) => Asked::Replied(reply.clone()),
+            Some(Request::Replied(reply)) => Taken::Replied(reply.clone()),
             Some(Request::Open(callers)) => {
                 if callers.len() == CALLERS_MAX {
                     callers.remove(0);
                 }
                 callers.push(caller);
-                Asked::Waits
+                Taken::Waits
             }
-            None if is_full => Asked::Waits,
+            None if is_full => Taken::Waits,
             None => {
                 self.0.insert(number, Request::Open(vec![caller]));
-                Asked::New
+                Taken::New
             }
         }
     }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::gate::{Refused, admit};
-use super::super::wire::{Answer, Call, Heard, Notice, Said, Told, What};
+use super::super::wire::{Answer, Call, CallBody, Heard, Notice};
 use super::leadership::{Doubt, Leadership};
 use super::notices::{NOTICE_TIMEOUT, Unheard};
 use super::replies;
 use super::server_client::{Client, Kind, Number};
-use crate::collector::HostJoin;
-use crate::coordinator::Asked;
-use crate::core::{Event, Join, Reply, Time};
+use crate::conversation::{
+    HostEvent, Query, Reply, Request, RoleCommand, RoleEvent, SinkEvent, WorkerEvent,
+};
+use crate::core::Time;
 use crate::id::WorkerId;
 use crate::plan::Plan;
 
@@ -66,8 +67,8 @@ pub enum ServerInput {
     Tell {
         /// The client.
         client: ClientRef,
-        /// The message.
-        told: Told,
+        /// The command.
+        command: RoleCommand,
     },
     /// See [`ServerAction::Flush`].
     Flushed(FlushId),
@@ -103,30 +104,15 @@ pub enum ServerInput {
     Tick,
 }
 
-/// Something for the coordinator.
-#[derive(Debug)]
-pub enum Deed {
-    /// A worker offers itself; what the coordinator has for it is [`Told::Worker`] for the client.
-    Join(ClientRef, Join),
-    /// A host offers itself; what the coordinator has for it is [`Told::Host`] for the client.
-    HostJoin(ClientRef, HostJoin),
-    /// The client's sink takes what is emitted, as [`Told::Emit`].
-    AttachSink(ClientRef),
-    /// A worker is gone.
-    Leave(WorkerId),
-    /// A host is gone.
-    HostLeave(WorkerId),
-    /// Anything else.
-    Hear(Event),
-}
-
-/// A question that is answered from the state at this moment.
+/// What is behind a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Query {
-    /// Where a source goes on.
-    SourceNext(Arc<str>),
-    /// The whole.
-    Status,
+pub enum Behind {
+    /// A worker: what the coordinator has for it is [`RoleCommand::Worker`] for the client.
+    Worker(WorkerId),
+    /// A host: what the coordinator has for it is [`RoleCommand::Host`] for the client.
+    Host(WorkerId),
+    /// The sink, in the place of any other: what the coordinator has for it is [`RoleCommand::Sink`] for the client.
+    Sink,
 }
 
 /// Something to do for the leader.
@@ -137,8 +123,15 @@ pub enum ServerAction {
         /// The term.
         term: u64,
     },
+    /// From now on the way to this worker, host or sink is by the client.
+    Attach {
+        /// The client.
+        client: ClientRef,
+        /// What is behind it.
+        behind: Behind,
+    },
     /// Tell the coordinator.
-    Do(Deed),
+    Event(RoleEvent),
     /// Report [`ServerInput::Flushed`] once what follows from all that the coordinator was told is durable.
     Flush(FlushId),
     /// Have the core answer a request, and report [`ServerInput::Replied`].
@@ -148,7 +141,7 @@ pub enum ServerAction {
         /// The request's number.
         number: u64,
         /// The request.
-        asked: Asked,
+        request: Request,
     },
     /// Answer a caller from the core's state.
     Query {
@@ -243,9 +236,9 @@ impl ServerSession {
                 subject,
                 call,
             } => self.call(now, caller, subject, call, &mut actions),
-            ServerInput::Tell { client, told } => {
+            ServerInput::Tell { client, command } => {
                 if let Some(client) = self.client(&client) {
-                    client.notices.tell(told);
+                    client.notices.tell(command);
                     let due = client.notices.next_deadline();
                     self.notify_at(due);
                 }
@@ -324,12 +317,7 @@ impl ServerSession {
 
     /// Takes a call that is admitted, as the leader.
     fn take(&mut self, now: Time, caller: CallerId, call: Call, actions: &mut Vec<ServerAction>) {
-        let query = match &call.what {
-            What::SourceNext(source) => Some(Query::SourceNext(source.clone())),
-            What::Status => Some(Query::Status),
-            What::Events { .. } | What::Ask { .. } => None,
-        };
-        if let Some(query) = query {
+        if let CallBody::Query(query) = call.body {
             actions.push(ServerAction::Query { caller, query });
             return;
         }
@@ -340,35 +328,35 @@ impl ServerSession {
             return;
         };
         client.has_answers_before(call.open_from);
-        let is_late = match &call.what {
-            What::Events { number, .. } => matches!(client.number(*number), Number::Late),
-            What::Ask { number, .. } => client.has_answer_to(*number),
-            What::SourceNext(_) | What::Status => true,
+        let is_late = match &call.body {
+            CallBody::Events { number, .. } => matches!(client.number(*number), Number::Late),
+            CallBody::Request { number, .. } => client.has_answer_to(*number),
+            CallBody::Query(_) => true,
         };
         if is_late {
             return;
         }
         client.is_heard_of(now);
         let due = client.notices.next_deadline();
-        match call.what {
-            What::Events { number, events } => {
+        match call.body {
+            CallBody::Events { number, events } => {
                 self.events(&name, number, events, caller, actions);
             }
-            What::Ask { number, asked } => {
+            CallBody::Request { number, request } => {
                 match client.replies.ask(number, caller) {
-                    replies::Asked::New => actions.push(ServerAction::Request {
+                    replies::Taken::New => actions.push(ServerAction::Request {
                         client: client.refer(&name),
                         number,
-                        asked,
+                        request,
                     }),
-                    replies::Asked::Replied(reply) => actions.push(ServerAction::Answer {
+                    replies::Taken::Replied(reply) => actions.push(ServerAction::Answer {
                         caller,
                         answer: Answer::Reply(reply),
                     }),
-                    replies::Asked::Waits => {}
+                    replies::Taken::Waits => {}
                 }
             }
-            What::SourceNext(_) | What::Status => {}
+            CallBody::Query(_) => {}
         }
         self.notify_at(due);
     }
@@ -412,7 +400,7 @@ impl ServerSession {
         &mut self,
         name: &Arc<str>,
         number: u64,
-        events: Vec<Said>,
+        events: Vec<RoleEvent>,
         caller: CallerId,
         actions: &mut Vec<ServerAction>,
     ) {
@@ -429,8 +417,8 @@ impl ServerSession {
             }
             Number::New => {
                 let (mut unknown, mut sink_unknown) = (Vec::new(), false);
-                for said in events {
-                    self.said(name, said, &mut unknown, &mut sink_unknown, actions);
+                for event in events {
+                    self.event(name, event, &mut unknown, &mut sink_unknown, actions);
                 }
                 let flush = FlushId(self.next_flush);
                 self.next_flush += 1;
@@ -443,56 +431,54 @@ impl ServerSession {
         }
     }
 
-    /// Passes on one thing that a client says.
-    fn said(
+    /// Passes on one event of a client.
+    fn event(
         &mut self,
         name: &Arc<str>,
-        said: Said,
+        event: RoleEvent,
         unknown: &mut Vec<WorkerId>,
         sink_unknown: &mut bool,
         actions: &mut Vec<ServerAction>,
     ) {
-        if let Said::AttachSink { term } = said {
+        if let RoleEvent::Sink(SinkEvent::Attach { term }) = event {
             self.attach_sink(name, term, actions);
             return;
         }
         let Some(client) = self.clients.get_mut(name) else {
             return;
         };
-        let deed = match said {
-            Said::Join(join) => {
+        let mut attach = None;
+        match &event {
+            RoleEvent::Worker(WorkerEvent::Join(join)) => {
                 client.enlist(Kind::Worker, join.worker.clone());
-                Deed::Join(client.refer(name), join)
+                attach = Some(Behind::Worker(join.worker.clone()));
             }
-            Said::HostJoin(join) => {
+            RoleEvent::Host(HostEvent::Join(join)) => {
                 client.enlist(Kind::Host, join.host.clone());
-                Deed::HostJoin(client.refer(name), join)
+                attach = Some(Behind::Host(join.host.clone()));
             }
-            Said::Heartbeat { worker, .. } if !client.is_enlisted(Kind::Worker, &worker) => {
-                unknown.push(worker);
+            RoleEvent::Worker(WorkerEvent::Heartbeat { worker, .. })
+                if !client.is_enlisted(Kind::Worker, worker) =>
+            {
+                unknown.push(worker.clone());
                 return;
             }
-            Said::HostBeat(host) if !client.is_enlisted(Kind::Host, &host) => {
-                unknown.push(host);
+            RoleEvent::Host(HostEvent::Beat { host }) if !client.is_enlisted(Kind::Host, host) => {
+                unknown.push(host.clone());
                 return;
             }
-            Said::Leave(worker) => {
-                client.strike_off(Kind::Worker, &worker);
-                Deed::Leave(worker)
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
+                client.strike_off(Kind::Worker, worker);
             }
-            Said::HostLeave(host) => {
-                client.strike_off(Kind::Host, &host);
-                Deed::HostLeave(host)
-            }
-            said => {
-                *sink_unknown |= matches!(said, Said::Emitted(..)) && !client.has_sink;
-                match said.into_event() {
-                    Some(event) => Deed::Hear(event),
-                    None => return,
-                }
-            }
-        };
-        actions.push(ServerAction::Do(deed));
+            RoleEvent::Host(HostEvent::Leave { host }) => client.strike_off(Kind::Host, host),
+            RoleEvent::Sink(SinkEvent::Emitted { .. }) => *sink_unknown |= !client.has_sink,
+            _ => {}
+        }
+        actions.extend(attach.map(|behind| ServerAction::Attach {
+            client: client.refer(name),
+            behind,
+        }));
+        actions.push(ServerAction::Event(event));
     }
 
     /// One sink at a time, and none of an earlier term than another.
@@ -506,8 +492,10 @@ impl ServerSession {
         }
         if let Some(client) = self.clients.get_mut(name) {
             client.has_sink = true;
-            let attach = Deed::AttachSink(client.refer(name));
-            actions.push(ServerAction::Do(attach));
+            actions.push(ServerAction::Attach {
+                client: client.refer(name),
+                behind: Behind::Sink,
+            });
         }
     }
 
@@ -596,9 +584,9 @@ impl ServerSession {
             why,
         });
         for (kind, who) in client.leave(is_over) {
-            actions.push(ServerAction::Do(match kind {
-                Kind::Worker => Deed::Leave(who),
-                Kind::Host => Deed::HostLeave(who),
+            actions.push(ServerAction::Event(match kind {
+                Kind::Worker => WorkerEvent::Leave { worker: who }.into(),
+                Kind::Host => HostEvent::Leave { host: who }.into(),
             }));
         }
     }
@@ -626,7 +614,7 @@ impl ServerSession {
                 session: client.session,
                 incarnation: client.incarnation,
                 number: attempt.number,
-                tell: attempt.tell,
+                body: attempt.body,
             };
             let notice = NoticeRef {
                 client: client.refer(name),
@@ -658,9 +646,9 @@ fn done(client: &Client) -> Answer {
 fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
     let client: String = call.client.chars().take(NAME_SHOWN).collect();
     tracing::warn!(?client, subject, "a call is refused: {refused}");
-    match (&call.what, refused) {
+    match (&call.body, refused) {
         // Whoever asked on somebody's behalf passes it on, and goes on.
-        (What::Ask { .. }, refused) => Answer::Reply(Reply::Invalid {
+        (CallBody::Request { .. }, refused) => Answer::Reply(Reply::Invalid {
             why: refused.to_string(),
         }),
         (_, Refused::NotYours(_)) => Answer::NotYours,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::chain::Chain;
 use super::rpc::{Block, Rpc, RpcError, quantity};
-use crate::core::Edition;
+use crate::conversation::Edition;
 use crate::http::HttpError;
 use crate::id::Part;
 use crate::payload::Encoding;

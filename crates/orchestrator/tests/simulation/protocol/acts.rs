@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proofmill_orchestrator::coordinator::{Asked, SubmitRequest};
-use proofmill_orchestrator::core::{Edition, Reply, Target};
+use proofmill_orchestrator::conversation::{
+    Edition, QueryAnswer, Reply, Request, Rewind, SinkEvent, Submit, Target,
+};
 use proofmill_orchestrator::id::{Part, TaskId};
 use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{Needs, QueueIx};
 use proofmill_orchestrator::record::{RecordKey, TaskRecord};
 use proofmill_orchestrator::remote::session::Question;
-use proofmill_orchestrator::remote::{Answer, Said};
+use proofmill_orchestrator::remote::Answer;
 
 use super::network::End;
 use super::roles::{Bringer, Brings, Role};
@@ -63,17 +64,17 @@ impl Protocol {
         bringer.sent[at] = true;
         bringer.tickets.insert(ticket, Brings::Message(at));
         let request = self.message(ix, at);
-        self.ask(ix, ticket, Question::Request(Asked::Submit(request)))
+        self.ask(ix, ticket, Question::Request(Request::Submit(request)))
     }
 
-    fn message(&mut self, ix: usize, at: usize) -> SubmitRequest {
+    fn message(&mut self, ix: usize, at: usize) -> Submit {
         let (number, source_next) = match &self.processes[ix].role {
             Role::Source(bringer) => (bringer.number, bringer.next(&self.scene)),
             _ => (0, None),
         };
         let source = &self.scene.sources[number];
         let (first, last) = source.spans[at];
-        SubmitRequest {
+        Submit {
             producer: source.name.into(),
             queue: self.queue_of(number),
             message: Message {
@@ -103,11 +104,11 @@ impl Protocol {
         let number = bringer.number;
         let at = known[self.rng.below(known.len())];
         let source = &self.scene.sources[number];
-        let asked = Asked::Rewind {
+        let asked = Request::Rewind(Rewind {
             source: source.name.into(),
             queues: vec![self.queue_of(number)],
             from: source.spans[at].0,
-        };
+        });
         self.note(|| format!("process {ix}: {asked:?}"));
         self.ask(ix, ticket, Question::Request(asked))
     }
@@ -123,7 +124,7 @@ impl Protocol {
             return Ok(());
         };
         match (bringer.tickets.remove(&ticket), answer) {
-            (Some(Brings::Next), Answer::SourceNext(next)) => {
+            (Some(Brings::Next), Answer::Query(QueryAnswer::SourceNext(next))) => {
                 let next = next.unwrap_or(0);
                 bringer.known = spans.iter().map(|(first, _)| *first < next).collect();
                 bringer.begun = true;
@@ -171,14 +172,14 @@ impl Protocol {
             dead.truncate(1);
             if !live.is_empty() && self.rng.per_mille(100) {
                 let at = self.rng.below(live.len());
-                let cancel = Asked::Cancel(Target::Task(live.swap_remove(at)));
+                let cancel = Request::Cancel(Target::Task(live.swap_remove(at)));
                 let ticket = self.fresh();
                 self.ask(ix, ticket, Question::Request(cancel))?;
             }
         }
         for task in dead {
             let ticket = self.fresh();
-            let retry = Asked::RetryDead(task);
+            let retry = Request::RetryDead(task);
             self.ask(ix, ticket, Question::Request(retry))?;
         }
         Ok(())
@@ -228,7 +229,7 @@ impl Protocol {
         self.note(|| format!("process {ix} emits, term {term}"));
         self.processes[ix].set_sink_term(term);
         self.after(LEASE_MS / 4, Ev::Process(ix, life, ProcessEv::RenewSink));
-        self.say(ix, Said::AttachSink { term })
+        self.say(ix, SinkEvent::Attach { term }.into())
     }
 
     pub(super) fn writes(&mut self, ix: usize) -> Checked {
@@ -244,7 +245,7 @@ impl Protocol {
         self.after(delay, Ev::Process(ix, life, ProcessEv::SinkWrites));
         self.write(ix, &task)?;
         let places = vec![format!("file {}", task.id.block)];
-        self.say(ix, Said::Emitted(task.id.clone(), places))
+        self.say(ix, SinkEvent::Emitted { task: task.id.clone(), places }.into())
     }
 
     fn write(&mut self, ix: usize, task: &Arc<TaskRecord>) -> Checked {

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use proofmill_orchestrator::core::{Action, Event};
-use proofmill_orchestrator::remote::session::{ClientRef, Deed};
+use proofmill_orchestrator::conversation::{RoleEvent, WorkerCommand};
+use proofmill_orchestrator::core::Action;
+use proofmill_orchestrator::remote::session::ClientRef;
 
-use super::roles::{mark_of_complete, mark_of_fail};
+use super::roles::mark_of;
 use super::world::Protocol;
 use crate::checks::{Monitor, ensure};
 use crate::world::Checked;
@@ -23,7 +24,12 @@ pub(crate) struct Witness {
 
 impl Witness {
     pub(crate) fn note_assignment(&mut self, monitor: &mut Monitor, action: &Action) {
-        if let Action::Assign { worker, leases, .. } = action {
+        if let Action::Worker {
+            worker,
+            command: WorkerCommand::Assign(leases),
+            ..
+        } = action
+        {
             for lease in leases {
                 monitor.given.note(worker, lease);
             }
@@ -31,13 +37,8 @@ impl Witness {
     }
 
     /// (2) A coordinator hears a result once.
-    pub(crate) fn deed(&mut self, leadership: u64, deed: &Deed) -> Checked {
-        let mark = match deed {
-            Deed::Hear(Event::Complete(complete)) => mark_of_complete(complete),
-            Deed::Hear(Event::Fail(fail)) => mark_of_fail(fail),
-            _ => None,
-        };
-        if let Some(mark) = mark {
+    pub(crate) fn event(&mut self, leadership: u64, event: &RoleEvent) -> Checked {
+        if let Some(mark) = mark_of(event) {
             let is_first = self.results.insert((leadership, mark));
             ensure!(is_first, "(2) a coordinator has heard result {mark} twice");
         }

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use proofmill_bus::{Op, Seq};
 use proofmill_orchestrator::coordinator::outbox::{Due, Outbox, Released};
+use proofmill_orchestrator::conversation::{
+    HostEvent, RoleCommand, RoleEvent, SinkEvent, WorkerEvent,
+};
 use proofmill_orchestrator::core::{
     Core, CoreOptions, Event, LEASE_KEY_BYTES, RequestId, Token,
 };
 use proofmill_orchestrator::remote::session::{
-    CallerId, ClientRef, Deed, FlushId, NoticeRef, Query, ServerAction, ServerInput, ServerSession,
+    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput, ServerSession,
     Unheard,
 };
-use proofmill_orchestrator::remote::{Answer, Notice, Told};
+use proofmill_orchestrator::remote::{Answer, Notice};
 
 use super::clock::Clock;
 use super::network::End;
@@ -345,14 +348,14 @@ impl Protocol {
                     let client = leader.workers.get(&worker).cloned();
                     inputs.extend(client.map(|client| ServerInput::Tell {
                         client,
-                        told: Told::Worker(worker, message),
+                        command: RoleCommand::Worker(worker, message),
                     }));
                 }
                 Due::Host(host, message) => {
                     let client = leader.hosts.get(&host).cloned();
                     inputs.extend(client.map(|client| ServerInput::Tell {
                         client,
-                        told: Told::Host(host, message),
+                        command: RoleCommand::Host(host, message),
                     }));
                 }
                 Due::Defect(why) => return Err(format!("(g) {why}")),
@@ -497,22 +500,21 @@ impl Protocol {
             };
             match action {
                 ServerAction::Hello { term } => self.greet(ix, term),
-                ServerAction::Do(deed) => {
-                    self.witness.deed(leader.life, &deed)?;
-                    if let Deed::AttachSink(ClientRef { name, .. }) = &deed {
+                ServerAction::Attach { client, behind } => {
+                    if behind == Behind::Sink {
                         let all = &self.processes;
                         let of = leader.taking.map(|taking| (&all[taking.process], taking.life));
                         let of = of.filter(|(of, life)| of.life == *life).map(|(of, _)| of);
                         leader.check_sink(of)?;
-                        let name = name.clone();
-                        self.note(|| format!("coordinator {ix}: the sink is {name}"));
                     }
-                    let Some(leader) = &mut self.nodes[ix].leader else {
-                        return Ok(());
-                    };
-                    if let Some(event) = leader.does(deed) {
-                        self.core_hears(ix, event, inputs)?;
-                    }
+                    leader.attach(client.clone(), behind.clone());
+                    let name = client.name;
+                    self.note(|| format!("coordinator {ix}: {behind:?} is behind {name}"));
+                }
+                ServerAction::Event(event) => {
+                    self.witness.event(leader.life, &event)?;
+                    leader.note(&event);
+                    self.core_hears(ix, event.into(), inputs)?;
                 }
                 ServerAction::Flush(flush) => {
                     leader.outbox.flush(flush.0);
@@ -524,7 +526,7 @@ impl Protocol {
                 ServerAction::Request {
                     client,
                     number,
-                    asked,
+                    request: asked,
                 } => {
                     self.witness.request(leader.life, &client, number)?;
                     let name = client.name.clone();
@@ -535,15 +537,14 @@ impl Protocol {
                     let request = RequestId(leader.next_request);
                     leader.next_request += 1;
                     leader.requests.insert(request, (client, number));
-                    self.core_hears(ix, asked.into_event(request), inputs)?;
+                    let request = Event::Request {
+                        id: request,
+                        request: asked,
+                    };
+                    self.core_hears(ix, request, inputs)?;
                 }
                 ServerAction::Query { caller, query } => {
-                    let answer = match query {
-                        Query::SourceNext(source) => {
-                            Answer::SourceNext(leader.core.source_next(&source))
-                        }
-                        Query::Status => Answer::Status(Box::new(leader.core.status())),
-                    };
+                    let answer = Answer::Query(leader.core.answer(query));
                     self.answer(ix, caller, &answer)?;
                 }
                 ServerAction::Answer { caller, answer } => self.answer(ix, caller, &answer)?,
@@ -662,37 +663,29 @@ impl Protocol {
 // === impl Leader ===
 
 impl Leader {
-    /// What the core hears of a deed, if it does.
-    fn does(&mut self, deed: Deed) -> Option<Event> {
-        Some(match deed {
-            Deed::Join(client, join) => {
-                self.workers.insert(join.worker.clone(), client);
-                Event::Join(join)
-            }
-            Deed::HostJoin(client, join) => {
-                self.hosts.insert(join.host.clone(), client);
-                Event::HostJoin(join)
-            }
-            Deed::AttachSink(client) => {
+    fn attach(&mut self, client: ClientRef, behind: Behind) {
+        match behind {
+            Behind::Worker(worker) => drop(self.workers.insert(worker, client)),
+            Behind::Host(host) => drop(self.hosts.insert(host, client)),
+            Behind::Sink => {
                 self.sink = Some(client);
                 self.outbox.attach_sink();
-                return None;
             }
-            Deed::Leave(worker) => {
-                self.workers.remove(&worker);
-                Event::Leave { worker }
+        }
+    }
+
+    /// As the coordinator does with an event that comes by a port.
+    fn note(&mut self, event: &RoleEvent) {
+        match event {
+            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
+                self.workers.remove(worker);
             }
-            Deed::HostLeave(host) => {
-                self.hosts.remove(&host);
-                Event::HostLeave { host }
+            RoleEvent::Host(HostEvent::Leave { host }) => {
+                self.hosts.remove(host);
             }
-            Deed::Hear(event) => {
-                if let Event::Emitted { task, .. } = &event {
-                    self.outbox.confirmed(task);
-                }
-                event
-            }
-        })
+            RoleEvent::Sink(SinkEvent::Emitted { task, .. }) => self.outbox.confirmed(task),
+            _ => {}
+        }
     }
 
     /// What the clients' sessions hear of something that may be let out.
@@ -707,15 +700,15 @@ impl Leader {
                 })
             }
             Released::Flushed(number) => Some(ServerInput::Flushed(FlushId(number))),
-            Released::Worker(worker, message) => {
+            Released::Worker(worker, command) => {
                 let client = self.workers.get(&worker)?.clone();
-                let told = Told::Worker(worker, message);
-                Some(ServerInput::Tell { client, told })
+                let command = RoleCommand::Worker(worker, command);
+                Some(ServerInput::Tell { client, command })
             }
-            Released::Emit(task) => {
+            Released::Sink(command) => {
                 let client = self.sink.clone()?;
-                let told = Told::Emit(task);
-                Some(ServerInput::Tell { client, told })
+                let command = RoleCommand::Sink(command);
+                Some(ServerInput::Tell { client, command })
             }
             Released::Settled(_) => None,
         }

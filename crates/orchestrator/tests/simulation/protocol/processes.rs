@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proofmill_bus::Role as Seated;
+use proofmill_orchestrator::conversation::{
+    HostCommand, RoleCommand, RoleEvent, WorkerCommand,
+};
 use proofmill_orchestrator::remote::session::{
     CallId, ClientAction, ClientInput, ClientSession, Unanswered,
 };
-use proofmill_orchestrator::remote::{Answer, Call, Heard, Said, Seat, Told, What};
+use proofmill_orchestrator::remote::{Answer, Call, CallBody, Heard, Seat};
 
 use super::clock::Clock;
 use super::network::End;
@@ -267,13 +270,13 @@ impl Protocol {
         let term = place.0;
         let is_introduction = term > process.heard_term;
         let hands = |action: &ClientAction| match action {
-            ClientAction::Deliver(Told::Worker(
+            ClientAction::Deliver(RoleCommand::Worker(
                 _,
-                proofmill_orchestrator::coordinator::ToWorker::Unknown,
+                WorkerCommand::Unknown,
             )) => false,
-            ClientAction::Deliver(Told::Host(
+            ClientAction::Deliver(RoleCommand::Host(
                 _,
-                proofmill_orchestrator::collector::ToHost::Unknown,
+                HostCommand::Unknown,
             )) => !is_introduction,
             ClientAction::Deliver(_) => true,
             _ => false,
@@ -329,7 +332,7 @@ impl Protocol {
     }
 
     /// Something happened at the role.
-    pub(crate) fn say(&mut self, ix: usize, said: Said) -> Checked {
+    pub(crate) fn say(&mut self, ix: usize, said: RoleEvent) -> Checked {
         self.tell_session(ix, ClientInput::Event(said))
     }
 
@@ -353,7 +356,7 @@ impl Protocol {
                     message,
                     ..
                 } => self.call(ix, call, attempt, &message),
-                ClientAction::Deliver(told) => self.role_hears(ix, told)?,
+                ClientAction::Deliver(command) => self.role_hears(ix, command)?,
                 ClientAction::Answer { ticket, answer } => {
                     self.role_is_answered(ix, ticket, answer)?;
                 }
@@ -375,7 +378,7 @@ impl Protocol {
     fn call(&mut self, ix: usize, call: CallId, attempt: u32, message: &Call) {
         self.lived.attempts_again += u64::from(attempt > 1);
         let process = &mut self.processes[ix];
-        if let What::Events { events, .. } = &message.what {
+        if let CallBody::Events { events, .. } = &message.body {
             let brought = events.iter().filter_map(roles::mark_of).collect();
             process.brought.insert(call, brought);
         }

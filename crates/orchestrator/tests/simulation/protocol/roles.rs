@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_orchestrator::collector::{Host, ToHost};
-use proofmill_orchestrator::coordinator::ToWorker;
-use proofmill_orchestrator::core::{Complete, Event, Fail, Join, Lease, LeaseRef};
+use proofmill_orchestrator::collector::Host;
+use proofmill_orchestrator::conversation::{
+    Complete, Fail, HostCommand, HostEvent, Join, Lease, LeaseRef, Query, RoleCommand, RoleEvent,
+    SinkCommand, WorkerCommand, WorkerEvent,
+};
 use proofmill_orchestrator::plan::{Plan, StageIx};
 use proofmill_orchestrator::record::{Failure, TaskRecord};
 use proofmill_orchestrator::remote::session::{ClientInput, Question};
-use proofmill_orchestrator::remote::{Said, Told};
 
 use super::world::{Ev, ProcessEv, Protocol};
 use crate::actors::{SimWorker, outputs};
@@ -76,7 +77,7 @@ pub(crate) fn crews(scene: &Scene, rng: &mut Rng) -> Vec<(Arc<str>, String, Role
     let crew = SimWorker::crew(scene, rng);
     crew.iter()
         .filter_map(|worker| {
-            let Event::Join(join) = worker.join() else {
+            let WorkerEvent::Join(join) = worker.join() else {
                 return None;
             };
             let user = worker.name.split('.').nth(1)?.to_owned();
@@ -106,20 +107,14 @@ pub(crate) fn hosts(scene: &Scene, rng: &mut Rng) -> Vec<Role> {
 }
 
 /// The number that a result carries.
-pub(crate) fn mark_of(said: &Said) -> Option<u64> {
+pub(crate) fn mark_of(said: &RoleEvent) -> Option<u64> {
     match said {
-        Said::Complete(complete) => mark_of_complete(complete),
-        Said::Fail(fail) => mark_of_fail(fail),
+        RoleEvent::Worker(WorkerEvent::Complete(complete)) => {
+            u64::try_from(complete.ran.as_micros()).ok()
+        }
+        RoleEvent::Worker(WorkerEvent::Fail(fail)) => fail.failure.stderr.parse().ok(),
         _ => None,
     }
-}
-
-pub(crate) fn mark_of_complete(complete: &Complete) -> Option<u64> {
-    u64::try_from(complete.ran.as_micros()).ok()
-}
-
-pub(crate) fn mark_of_fail(fail: &Fail) -> Option<u64> {
-    fail.failure.stderr.parse().ok()
 }
 
 // === impl Role ===
@@ -180,13 +175,13 @@ impl Keeper {
 }
 
 impl Worker {
-    fn heartbeat(&self, retired: bool) -> Said {
-        Said::Heartbeat {
+    fn heartbeat(&self, retired: bool) -> RoleEvent {
+        RoleEvent::Worker(WorkerEvent::Heartbeat {
             worker: self.join.worker.clone(),
             running: self.running.keys().cloned().collect(),
             retired,
             paused: None,
-        }
+        })
     }
 }
 
@@ -211,21 +206,21 @@ impl Protocol {
             Role::Crew(workers) => {
                 let joins: Vec<Join> = workers.iter().map(|worker| worker.join.clone()).collect();
                 for join in joins {
-                    self.say(ix, Said::Join(join))?;
+                    self.say(ix, RoleEvent::Worker(WorkerEvent::Join(join)))?;
                 }
                 self.after(BEAT_MS, Ev::Process(ix, life, ProcessEv::Beat));
             }
             Role::Host(keeper) => {
                 let join = keeper.host.as_mut().map(|host| host.join(number));
                 if let Some(join) = join {
-                    self.say(ix, Said::HostJoin(join))?;
+                    self.say(ix, RoleEvent::Host(HostEvent::Join(join)))?;
                 }
                 self.after(2 * BEAT_MS, Ev::Process(ix, life, ProcessEv::Beat));
             }
             Role::Source(bringer) => {
                 bringer.tickets.insert(number, Brings::Next);
                 let name = self.scene.sources[bringer.number].name.into();
-                self.ask(ix, number, Question::SourceNext(name))?;
+                self.ask(ix, number, Question::Query(Query::SourceNext(name)))?;
                 self.after(1, Ev::Process(ix, life, ProcessEv::Produce));
             }
             Role::Sequencer(_) => self.after(1, Ev::Process(ix, life, ProcessEv::TryToEmit)),
@@ -262,19 +257,19 @@ impl Protocol {
     fn beats(&mut self, ix: usize) -> Checked {
         let process = &self.processes[ix];
         let (life, leaving) = (process.life, process.leaving);
-        let beats: Vec<Said> = match &process.role {
+        let beats: Vec<RoleEvent> = match &process.role {
             Role::Crew(workers) if leaving => {
                 let all = workers.iter().flat_map(|worker| {
                     let name = &worker.join.worker;
                     let running = worker.running.keys();
-                    let back = running.map(|lease| Said::Release(name.clone(), lease.clone()));
-                    back.chain([Said::Leave(name.clone())])
+                    let back = running.map(|lease| RoleEvent::from(WorkerEvent::Release { worker: name.clone(), lease: lease.clone() }));
+                    back.chain([WorkerEvent::Leave { worker: name.clone() }.into()])
                 });
                 all.collect()
             }
             Role::Crew(workers) => workers.iter().map(|worker| worker.heartbeat(false)).collect(),
-            Role::Host(keeper) if leaving => vec![Said::HostLeave(keeper.name.clone())],
-            Role::Host(keeper) => vec![Said::HostBeat(keeper.name.clone())],
+            Role::Host(keeper) if leaving => vec![HostEvent::Leave { host: keeper.name.clone() }.into()],
+            Role::Host(keeper) => vec![HostEvent::Beat { host: keeper.name.clone() }.into()],
             _ => Vec::new(),
         };
         for said in beats {
@@ -288,37 +283,37 @@ impl Protocol {
     }
 
     /// Something comes from the coordinator.
-    pub(crate) fn role_hears(&mut self, ix: usize, told: Told) -> Checked {
+    pub(crate) fn role_hears(&mut self, ix: usize, command: RoleCommand) -> Checked {
         let number = self.fresh();
         let process = &mut self.processes[ix];
         let (life, leaving) = (process.life, process.leaving);
-        match (told, &mut process.role) {
-            (Told::Worker(name, message), Role::Crew(workers)) => {
+        match (command, &mut process.role) {
+            (RoleCommand::Worker(name, message), Role::Crew(workers)) => {
                 let mut at = workers.iter();
                 let Some(at) = at.position(|worker| worker.join.worker == name) else {
                     return Ok(());
                 };
                 self.worker_hears(ix, at, message)
             }
-            (Told::Host(_, message), Role::Host(keeper)) => {
+            (RoleCommand::Host(_, message), Role::Host(keeper)) => {
                 let Some(host) = &mut keeper.host else {
                     return Ok(());
                 };
-                let is_unknown = matches!(message, ToHost::Unknown);
+                let is_unknown = matches!(message, HostCommand::Unknown);
                 match host.take([message]) {
                     _ if leaving && is_unknown => Ok(()),
                     Some(verdicts) if verdicts.is_empty() => Ok(()),
                     Some(verdicts) => {
                         let verdicts = host.say(verdicts);
-                        self.say(ix, Said::Verdicts(verdicts))
+                        self.say(ix, RoleEvent::Host(HostEvent::Verdicts(verdicts)))
                     }
                     None => {
                         let join = host.join(number);
-                        self.say(ix, Said::HostJoin(join))
+                        self.say(ix, RoleEvent::Host(HostEvent::Join(join)))
                     }
                 }
             }
-            (Told::Emit(task), Role::Sequencer(emitter)) => {
+            (RoleCommand::Sink(SinkCommand::Emit(task)), Role::Sequencer(emitter)) => {
                 emitter.inbox.push_back(task);
                 if !std::mem::replace(&mut emitter.busy, true) {
                     let delay = self.rng.within(1, 30);
@@ -330,7 +325,7 @@ impl Protocol {
         }
     }
 
-    fn worker_hears(&mut self, ix: usize, at: usize, message: ToWorker) -> Checked {
+    fn worker_hears(&mut self, ix: usize, at: usize, message: WorkerCommand) -> Checked {
         let process = &mut self.processes[ix];
         let (life, leaving) = (process.life, process.leaving);
         let Role::Crew(workers) = &mut process.role else {
@@ -338,7 +333,7 @@ impl Protocol {
         };
         let worker = &mut workers[at];
         match message {
-            ToWorker::Assign(leases) => {
+            WorkerCommand::Assign(leases) => {
                 let names: Vec<LeaseRef> = leases.iter().map(Lease::name).collect();
                 worker.running.extend(names.iter().cloned().zip(leases));
                 for name in names {
@@ -352,14 +347,14 @@ impl Protocol {
                 }
                 Ok(())
             }
-            ToWorker::Cancel(lease) => {
+            WorkerCommand::Cancel(lease) => {
                 worker.running.remove(&lease);
                 Ok(())
             }
-            ToWorker::Unknown if leaving => Ok(()),
-            ToWorker::Unknown => {
+            WorkerCommand::Unknown if leaving => Ok(()),
+            WorkerCommand::Unknown => {
                 let (join, beat) = (worker.join.clone(), worker.heartbeat(false));
-                self.say(ix, Said::Join(join))?;
+                self.say(ix, RoleEvent::Worker(WorkerEvent::Join(join)))?;
                 self.say(ix, beat)
             }
         }
@@ -378,7 +373,7 @@ impl Protocol {
         };
         let by = worker.join.worker.clone();
         let said = if !self.calm && self.rng.per_mille(100) {
-            Said::Fail(Fail {
+            RoleEvent::Worker(WorkerEvent::Fail(Fail {
                 worker: by,
                 lease: name.clone(),
                 failure: Failure {
@@ -386,14 +381,14 @@ impl Protocol {
                     stderr: mark.to_string(),
                     ..Failure::default()
                 },
-            })
+            }))
         } else {
-            Said::Complete(Complete {
+            RoleEvent::Worker(WorkerEvent::Complete(Complete {
                 worker: by,
                 lease: name.clone(),
                 outputs: outputs(&self.scene, lease.stage, &lease.task),
                 ran: Duration::from_micros(mark),
-            })
+            }))
         };
         self.say(ix, said)
     }

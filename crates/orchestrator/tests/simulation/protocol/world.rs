@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proofmill_bus::Op;
-use proofmill_orchestrator::core::{LeaseRef, Token};
+use proofmill_orchestrator::conversation::LeaseRef;
+use proofmill_orchestrator::core::Token;
 use proofmill_orchestrator::remote::session::{CallId, NoticeRef, Unheard};
 use proofmill_orchestrator::remote::{Answer, Call, Heard, Notice};
 

@@ -1,0 +1,84 @@
+//! The way from a port to the coordinator: a channel in this process, or a client of another.
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::conversation::{
+    HostCommand, Query, QueryAnswer, Reply, Request, RoleEvent, SinkCommand, WorkerCommand,
+};
+use crate::coordinator::{Command, CoordinatorGone};
+use crate::id::WorkerId;
+
+/// What a port says, whichever way it goes.
+pub(crate) enum Message {
+    Attach(Attachment),
+    /// Something that happened. A worker or host that joins has been attached before.
+    Event(RoleEvent),
+    Request(Request, oneshot::Sender<Reply>),
+    Query(Query, oneshot::Sender<QueryAnswer>),
+}
+
+/// Way back from the coordinator to one of those that it tells something.
+pub(crate) enum Attachment {
+    Worker(WorkerId, mpsc::UnboundedSender<WorkerCommand>),
+    Host(WorkerId, mpsc::UnboundedSender<HostCommand>),
+    /// Takes the place of an earlier one.
+    Sink(mpsc::UnboundedSender<SinkCommand>),
+}
+
+/// The way from a port to the coordinator.
+#[derive(Clone)]
+pub(crate) enum Line {
+    /// The coordinator is in this process.
+    Here(mpsc::Sender<Command>),
+    /// A client in this process carries what is said to whoever leads.
+    Remote(mpsc::Sender<Message>),
+}
+
+// === impl Line ===
+
+impl Line {
+    async fn send(&self, message: Message) -> Result<(), CoordinatorGone> {
+        let sent = match self {
+            Self::Here(commands) => commands.send(Command::Port(message)).await.is_ok(),
+            Self::Remote(messages) => messages.send(message).await.is_ok(),
+        };
+        if sent { Ok(()) } else { Err(CoordinatorGone) }
+    }
+
+    pub(crate) async fn attach(&self, attachment: Attachment) -> Result<(), CoordinatorGone> {
+        self.send(Message::Attach(attachment)).await
+    }
+
+    pub(crate) async fn say(&self, event: impl Into<RoleEvent>) -> Result<(), CoordinatorGone> {
+        self.send(Message::Event(event.into())).await
+    }
+
+    /// Returns as soon as the request is on its way; requests of one caller are taken in order.
+    pub(crate) async fn request_later(
+        &self,
+        request: Request,
+    ) -> Result<oneshot::Receiver<Reply>, CoordinatorGone> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Message::Request(request, sender)).await?;
+        Ok(receiver)
+    }
+
+    pub(crate) async fn request(&self, request: Request) -> Result<Reply, CoordinatorGone> {
+        let reply = self.request_later(request).await?;
+        reply.await.map_err(|_| CoordinatorGone)
+    }
+
+    pub(crate) async fn query(&self, query: Query) -> Result<QueryAnswer, CoordinatorGone> {
+        let (sender, receiver) = oneshot::channel();
+        self.send(Message::Query(query, sender)).await?;
+        receiver.await.map_err(|_| CoordinatorGone)
+    }
+
+    /// Waits until nobody takes what is said any more.
+    pub(crate) async fn gone(&self) {
+        match self {
+            Self::Here(commands) => commands.closed().await,
+            Self::Remote(messages) => messages.closed().await,
+        }
+    }
+}

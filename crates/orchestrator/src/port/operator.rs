@@ -1,0 +1,162 @@
+//! What an operator may ask for.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::line::Line;
+use crate::conversation::{
+    DeadRow, Page, Query, QueryAnswer, QueueRow, Reply, Request, Target, TaskRow, TaskSelection,
+    WorkerRow,
+};
+use crate::coordinator::CoordinatorGone;
+use crate::core::{BlockSummary, BlockView, Status};
+use crate::id::{TaskId, WorkerId};
+use crate::plan::Plan;
+use crate::record::DeadRecord;
+
+/// An operator's way to the coordinator; cheap to clone.
+#[derive(Clone)]
+pub struct OperatorPort {
+    line: Line,
+    plan: Arc<Plan>,
+}
+
+/// Asks, and takes the answer of the query's kind; a leader gives no other.
+macro_rules! ask {
+    ($port:expr, $query:expr, $answer:path) => {
+        match $port.line.query($query).await? {
+            $answer(answer) => Ok(answer),
+            _ => Err(CoordinatorGone),
+        }
+    };
+}
+
+// === impl OperatorPort ===
+
+impl OperatorPort {
+    pub(super) fn new(line: Line, plan: Arc<Plan>) -> Self {
+        Self { line, plan }
+    }
+
+    /// The workflow.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// Puts a dead letter back into its queue.
+    pub async fn retry_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
+        self.line.request(Request::RetryDead(task)).await
+    }
+
+    /// Gives a dead letter up for good.
+    pub async fn drop_dead(&self, task: TaskId) -> Result<Reply, CoordinatorGone> {
+        self.line.request(Request::DropDead(task)).await
+    }
+
+    /// Stops live tasks and moves them to the dead-letter queue, from where
+    /// [`OperatorPort::retry_dead`] brings them back. [`Reply::Accepted`] once that is durable,
+    /// [`Reply::NotFound`] if there is no such live task.
+    pub async fn cancel(&self, target: Target) -> Result<Reply, CoordinatorGone> {
+        self.line.request(Request::Cancel(target)).await
+    }
+
+    /// The whole at this moment.
+    pub async fn status(&self) -> Result<Status, CoordinatorGone> {
+        let status: Result<_, CoordinatorGone> = ask!(self, Query::Status, QueryAnswer::Status);
+        status.map(|status| *status)
+    }
+
+    /// The queues, in the order of the plan.
+    pub async fn queues(&self) -> Result<Vec<QueueRow>, CoordinatorGone> {
+        ask!(self, Query::Queues, QueryAnswer::Queues)
+    }
+
+    /// Workers that have joined, by name, after `after`; `limit` at most, and
+    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX).
+    pub async fn workers(
+        &self,
+        after: Option<WorkerId>,
+        limit: usize,
+    ) -> Result<Page<WorkerRow, WorkerId>, CoordinatorGone> {
+        let query = Query::Workers { after, limit };
+        ask!(self, query, QueryAnswer::Workers)
+    }
+
+    /// Live tasks by stage, block and part, after `after`; `limit` at most, and
+    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX).
+    pub async fn tasks(
+        &self,
+        of: TaskSelection,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Page<TaskRow, TaskId>, CoordinatorGone> {
+        let query = Query::Tasks { of, after, limit };
+        ask!(self, query, QueryAnswer::Tasks)
+    }
+
+    /// Live tasks by stage, block and part, `limit` at most, asked for page by page: some may have ended
+    /// and others come between two pages.
+    pub async fn tasks_up_to(
+        &self,
+        of: TaskSelection,
+        limit: usize,
+    ) -> Result<Vec<TaskRow>, CoordinatorGone> {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.tasks(of.clone(), after, limit - rows.len()).await?;
+            rows.extend(page.rows);
+            after = page.next;
+            if after.is_none() || rows.len() >= limit {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// Dead letters by stage, block and part, after `after`; `limit` at most, and
+    /// [`PAGE_MAX`](crate::conversation::PAGE_MAX).
+    pub async fn dead_letters(
+        &self,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Page<DeadRow, TaskId>, CoordinatorGone> {
+        let query = Query::DeadLetters { after, limit };
+        ask!(self, query, QueryAnswer::DeadLetters)
+    }
+
+    /// Every dead letter, asked for page by page: some may have gone and others come between two pages.
+    pub async fn all_dead_letters(&self) -> Result<Vec<DeadRow>, CoordinatorGone> {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.dead_letters(after, usize::MAX).await?;
+            rows.extend(page.rows);
+            after = page.next;
+            if after.is_none() {
+                return Ok(rows);
+            }
+        }
+    }
+
+    /// The dead letter of a task.
+    pub async fn dead_letter(&self, task: TaskId) -> Result<Option<DeadRecord>, CoordinatorGone> {
+        let letter: Result<_, CoordinatorGone> =
+            ask!(self, Query::DeadLetter(task), QueryAnswer::DeadLetter);
+        letter.map(|letter| letter.map(|letter| *letter))
+    }
+
+    /// The state of a block; [`PAGE_MAX`](crate::conversation::PAGE_MAX) of its live tasks, its dead
+    /// letters and the last entries of its history, at most.
+    pub async fn block(&self, block: u64) -> Result<BlockView, CoordinatorGone> {
+        let view: Result<_, CoordinatorGone> = ask!(self, Query::Block(block), QueryAnswer::Block);
+        view.map(|view| *view)
+    }
+
+    /// What became of these blocks, in short;
+    /// [`BLOCKS_MAX`](crate::core::BLOCKS_MAX) at most.
+    pub async fn blocks(
+        &self,
+        blocks: RangeInclusive<u64>,
+    ) -> Result<Vec<BlockSummary>, CoordinatorGone> {
+        let (first, last) = blocks.into_inner();
+        ask!(self, Query::Blocks { first, last }, QueryAnswer::Blocks)
+    }
+}
