@@ -21,6 +21,7 @@ mod chain;
 mod checks;
 mod damage;
 mod digest;
+mod forgery;
 mod given;
 mod hosts;
 mod late;
@@ -31,6 +32,7 @@ mod plans;
 mod replay;
 mod rng;
 mod several;
+mod valid;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
