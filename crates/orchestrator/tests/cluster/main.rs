@@ -9,6 +9,7 @@ mod chaos;
 mod collectors;
 mod emitted;
 mod failover;
+mod ports;
 mod roles;
 mod spread;
 mod support;

@@ -10,6 +10,7 @@ mod history;
 mod hosts;
 mod late;
 mod origins;
+mod queries;
 mod restart;
 mod rewind;
 mod sequencer;

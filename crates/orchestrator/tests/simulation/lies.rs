@@ -17,22 +17,14 @@ use proofmill_orchestrator::plan::{Needs, QueueIx, StageIx};
 use proofmill_orchestrator::principal::worker_name;
 use proofmill_orchestrator::record::Failure;
 use proofmill_orchestrator::remote::{Call, CallBody};
-use serde::Serialize;
 
 use crate::actors::outputs;
 use crate::byzantine::{Liar, USER};
-use crate::damage::Flat;
+use crate::forgery::{NESTED, PART, encoded, forged};
 use crate::given::is_entrance;
 use crate::plans::{PROVER, PROVERS, Scene};
 use crate::rng::Rng;
 use crate::world::World;
-
-/// Stands for a part that no program of ours can say, until it is bytes.
-const PART: &str = "0-part-that-is-none-0";
-const NO_PART: &[u8; PART.len()] = b"a.b.c.d e.* > f.g.h.i";
-
-/// Stands for groups within groups, until it is bytes: an inline payload.
-const NESTED: &[u8] = b"groups within groups";
 
 /// Earlier calls that she remembers.
 const CALLS: usize = 32;
@@ -584,65 +576,4 @@ fn one_of<T: Clone>(rng: &mut Rng, these: &[T]) -> T {
 
 fn one_of_queue<T: Clone>(rng: &mut Rng, these: &std::collections::VecDeque<T>) -> Option<T> {
     (!these.is_empty()).then(|| these[rng.below(these.len())].clone())
-}
-
-fn encoded(value: &impl Serialize) -> Vec<u8> {
-    postcard::to_stdvec(value).expect("it can be encoded")
-}
-
-/// The bytes of a call, with what no program of ours can say in them.
-fn forged(call: &Call, deep: usize) -> Flat {
-    let forge = |mut bytes: Vec<u8>| {
-        replace(&mut bytes, PART.as_bytes(), NO_PART);
-        replace(&mut bytes, &inline(NESTED), &nested(deep));
-        bytes
-    };
-    let bytes = forge(encoded(call));
-    let (number, events) = match &call.body {
-        CallBody::Events { number, events } => (number, events),
-        CallBody::Request { .. } => return Flat::of(&bytes, bytes.len(), &[]),
-        // It began with one byte as well.
-        CallBody::Query(_) => {
-            let body = encoded(&call.body).len();
-            return Flat::of(&bytes, bytes.len() - body, &[body]);
-        }
-    };
-    let lengths: Vec<usize> = events
-        .iter()
-        .map(|event| forge(encoded(event)).len())
-        .collect();
-    // The number of events is one byte, of few as of none.
-    let before = Call {
-        body: CallBody::Events {
-            number: *number,
-            events: Vec::new(),
-        },
-        ..call.clone()
-    };
-    Flat::of(&bytes, encoded(&before).len(), &lengths)
-}
-
-/// An inline binary payload, as it is encoded.
-fn inline(content: &[u8]) -> Vec<u8> {
-    postcard::to_stdvec(&Payload::binary(content.to_vec())).expect("it can be encoded")
-}
-
-/// Groups within groups, as they would be encoded: each of one member of no name.
-fn nested(depth: usize) -> Vec<u8> {
-    let mut bytes = [2, 0, 1, 0].repeat(depth - 1);
-    bytes.extend([2, 0, 0]);
-    bytes
-}
-
-/// Puts other bytes in the place of these, everywhere.
-fn replace(bytes: &mut Vec<u8>, these: &[u8], others: &[u8]) {
-    let mut from = 0;
-    while let Some(at) = bytes[from..]
-        .windows(these.len())
-        .position(|window| window == these)
-    {
-        let at = from + at;
-        bytes.splice(at..at + these.len(), others.iter().copied());
-        from = at + others.len();
-    }
 }

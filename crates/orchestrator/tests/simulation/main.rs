@@ -21,6 +21,7 @@ mod chain;
 mod checks;
 mod damage;
 mod digest;
+mod forgery;
 mod given;
 mod hosts;
 mod late;
@@ -32,6 +33,7 @@ mod protocol;
 mod replay;
 mod rng;
 mod several;
+mod valid;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
