@@ -308,14 +308,13 @@ impl Lease {
 // === impl LeaseView ===
 
 impl LeaseView {
-    /// Whether the lease is still that process's. One that has ended and that nobody has taken is.
+    /// Whether the lease is still that process's. One that has ended is not: another may have had it since.
     ///
     /// # Errors
     /// The server does not answer.
     pub async fn is_held(&self) -> Result<bool, LeaseError> {
         let entry = self.entries.last(&self.key).await?;
-        let other = entry.filter(|entry| !entry.holder.is_empty() && entry.holder != self.holder);
-        Ok(other.is_none())
+        Ok(entry.is_some_and(|entry| entry.holder == self.holder))
     }
 }
 

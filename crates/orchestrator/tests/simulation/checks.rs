@@ -154,9 +154,8 @@ impl Monitor {
                 }
                 (RecordKey::Tries(id), Record::Tries(tries)) => {
                     let before = self.tries.insert(id.clone(), tries.len()).unwrap_or(0);
-                    // Of a task whose record is on its way to the log several may end meanwhile.
                     ensure!(
-                        tries.len() > before,
+                        tries.len() == before + 1,
                         "(h) task {id} had {before} attempts and now {}",
                         tries.len()
                     );

@@ -8,7 +8,7 @@ use proofmill_orchestrator::record::{Record, RecordKey};
 
 type Live = BTreeMap<String, (Seq, Bytes)>;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct SimLog {
     live: Live,
     stable: Live,

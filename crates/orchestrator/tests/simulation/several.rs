@@ -105,9 +105,8 @@ impl Monitor {
                 .iter()
                 .filter(|key| matches!(key, RecordKey::Part(of, _) if of == id))
                 .count();
-            // One that was on its way to the log may be deleted before it is there.
             ensure!(
-                deleted >= parts.len(),
+                deleted == parts.len(),
                 "(k) results of {id} were left behind"
             );
             let stage = scene
@@ -179,10 +178,9 @@ impl Monitor {
                 continue;
             };
             let new = self.slots.insert(*first);
-            // What has missed its deadline on the way to the log is opened and missed at once.
             ensure!(
-                new || slot.missed,
-                "(l) the slot of block {first} was opened twice"
+                new != slot.missed,
+                "(l) the slot of block {first} was opened twice, or missed unopened"
             );
             self.missed += u64::from(slot.missed);
         }

@@ -139,12 +139,13 @@ impl Core {
         self.tasks.note_reported(no, &complete.worker, attempt);
         // Known from now on: the same result again is none.
         self.tasks.add_result(no, part.clone());
-        self.rest(no);
         let key = RecordKey::Part(record.id.clone(), Part::from_text(&name));
         self.append(
             vec![(key, Change::put_new(Record::Part(part)))],
             Then::Nothing,
         );
+        // After its record: what ends the task here removes that too.
+        self.rest(no);
     }
 
     /// Completes a task: `messages` go on, and whoever else has it is told to stop.

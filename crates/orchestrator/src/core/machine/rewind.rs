@@ -107,8 +107,9 @@ impl Core {
         }
         let mut dropped = Vec::with_capacity(found.tasks.len());
         let mut changes = vec![self.rewind_record(&rewind)];
-        // First, so that a source that is started anew in between goes on from there.
-        if position.is_some_and(|next| next > rewind.from) {
+        // First, so that a source that is started anew in between goes on from there; also where it has none yet, so that
+        // the same rewind once more, whose answer was lost, is answered with what the first has taken back.
+        if position.is_none_or(|next| next > rewind.from) {
             let key = RecordKey::Source(rewind.producer.clone());
             changes.push((key, Change::put(Record::Source(rewind.from))));
         }

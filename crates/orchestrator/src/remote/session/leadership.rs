@@ -27,8 +27,10 @@ pub(super) struct Leadership {
     /// The highest term that had been heard of when the present look began.
     look_term: u64,
     lost: bool,
-    /// Calls of clients that know of a later leader.
+    /// Calls that wait for the present look.
     doubting: Vec<(CallerId, Call)>,
+    /// Calls that came after it had begun: they wait for the next.
+    doubting_next: Vec<(CallerId, Call)>,
 }
 
 /// Whether to take a call.
@@ -54,6 +56,7 @@ impl Leadership {
             look_term: 0,
             lost: false,
             doubting: Vec::new(),
+            doubting_next: Vec::new(),
         }
     }
 
@@ -65,18 +68,23 @@ impl Leadership {
         self.lost
     }
 
-    /// A call that is admitted comes from a client that knows of a leader of `call.term`.
-    pub(super) fn doubt(&mut self, now: Time, caller: CallerId, call: Call) -> Doubt {
+    /// A call that is admitted comes from a client that knows of a leader of `call.term`. `always`: its answer must not be
+    /// what an earlier leader knows, whatever the client knows.
+    pub(super) fn doubt(&mut self, now: Time, caller: CallerId, call: Call, always: bool) -> Doubt {
         if self.lost {
             return Doubt::Lost;
         }
         self.heard_term = self.heard_term.max(call.term);
         let is_confirmed = now < self.confirmed_until && call.term <= self.confirmed_term;
-        if call.term <= self.term || is_confirmed {
+        if !always && (call.term <= self.term || is_confirmed) {
             return Doubt::None(call);
         }
-        if self.doubting.len() < DOUBTING_MAX {
-            self.doubting.push((caller, call));
+        let waiting = match self.looking {
+            true => &mut self.doubting_next,
+            false => &mut self.doubting,
+        };
+        if waiting.len() < DOUBTING_MAX {
+            waiting.push((caller, call));
         }
         Doubt::Waits { look: self.begin_look() }
     }
@@ -94,11 +102,17 @@ impl Leadership {
         true
     }
 
+    /// Whether calls wait for a look that has not begun.
+    pub(super) fn looks_again(&mut self) -> bool {
+        !self.lost && !self.doubting.is_empty() && self.begin_look()
+    }
+
     /// The lease was looked at; `None`: that was not possible. Returns the calls that are taken now, of those that waited
     /// for it: the others are made again by their clients.
     pub(super) fn looked(&mut self, now: Time, is_held: Option<bool>) -> Vec<(CallerId, Call)> {
         self.looking = false;
-        let doubting = std::mem::take(&mut self.doubting);
+        let next = std::mem::take(&mut self.doubting_next);
+        let doubting = std::mem::replace(&mut self.doubting, next);
         match is_held {
             // Whoever knows of a later leader is answered by that one. This one goes on: the log refuses its appends, if
             // there is another.

@@ -263,6 +263,9 @@ impl ServerSession {
                 for (caller, call) in waited {
                     self.take(now, caller, call, &mut actions);
                 }
+                if self.leadership.looks_again() {
+                    actions.push(ServerAction::LookAtLease);
+                }
             }
             ServerInput::Tick => {}
         }
@@ -308,7 +311,9 @@ impl ServerSession {
             actions.push(ServerAction::Answer { caller, answer });
             return;
         }
-        match self.leadership.doubt(now, caller, call) {
+        // A source that went on where an earlier leader thinks that it is would leave out what it has taken back since.
+        let always = matches!(&call.body, CallBody::Query(Query::SourceNext(_)));
+        match self.leadership.doubt(now, caller, call, always) {
             Doubt::None(call) => self.take(now, caller, call, actions),
             Doubt::Waits { look: true } => actions.push(ServerAction::LookAtLease),
             Doubt::Waits { look: false } | Doubt::Lost => {}
@@ -371,9 +376,9 @@ impl ServerSession {
     ) {
         let incarnation = self.next_incarnation;
         let client = match self.clients.get(name) {
-            Some(client) if client.session == session || client.is_over(session) => return,
-            // A late copy, most likely. If the earlier session is over, whoever has its name says so.
-            Some(client) if session < client.session && client.is_there() => return,
+            Some(client) if client.session == session => return,
+            // Should it be the later one, whoever has the name says so when the client is pinged.
+            Some(client) if client.keeps_out(session) => return,
             Some(client) => client.succeeded_by(now, session, incarnation),
             None => Client::new(now, session, incarnation),
         };

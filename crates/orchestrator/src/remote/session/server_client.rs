@@ -100,9 +100,10 @@ impl Client {
         }
     }
 
-    /// Whether nothing is taken from this session any more.
-    pub(super) fn is_over(&self, session: u64) -> bool {
-        self.former.contains(&session) || (self.session == session && self.has_ended())
+    /// Whether another session must wait until this one is known to be gone: an earlier one, from which only late copies
+    /// come, most likely.
+    pub(super) fn keeps_out(&self, session: u64) -> bool {
+        self.is_there() && (session < self.session || self.former.contains(&session))
     }
 
     /// Whether calls of this session are taken.

@@ -1,6 +1,6 @@
 //! What the protocol promises, as an observer of both sides sees it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proofmill_orchestrator::conversation::{RoleEvent, WorkerCommand};
@@ -17,6 +17,8 @@ use crate::world::Checked;
 pub(crate) struct Witness {
     /// Results, each by a leadership and the result's own number.
     results: BTreeSet<(u64, u64)>,
+    /// The process that has made each result, and its life.
+    made: BTreeMap<u64, (usize, u64)>,
     requests: BTreeSet<(u64, ClientRef, u64)>,
 }
 
@@ -36,11 +38,26 @@ impl Witness {
         }
     }
 
-    /// (2) A coordinator hears a result once.
-    pub(crate) fn event(&mut self, leadership: u64, event: &RoleEvent) -> Checked {
+    pub(crate) fn makes(&mut self, process: usize, life: u64, mark: u64) {
+        self.made.insert(mark, (process, life));
+    }
+
+    /// (2) A coordinator hears a result once. Of a process that has ended, and whose successor is gone too, it may hear
+    /// a late copy.
+    pub(crate) fn event(
+        &mut self,
+        leadership: u64,
+        event: &RoleEvent,
+        lives: impl Fn(usize) -> u64,
+    ) -> Checked {
         if let Some(mark) = mark_of(event) {
             let is_first = self.results.insert((leadership, mark));
-            ensure!(is_first, "(2) a coordinator has heard result {mark} twice");
+            let made = self.made.get(&mark);
+            let has_ended = made.is_some_and(|(process, life)| lives(*process) != *life);
+            ensure!(
+                is_first || has_ended,
+                "(2) a coordinator has heard result {mark} twice"
+            );
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ use super::shared_log::{Appended, LEASE_MS};
 use super::world::{Ev, NodeEv, ProcessEv, Protocol};
 use crate::actors::State;
 use crate::checks::ensure;
+use crate::log::SimLog;
 use crate::rng::Rng;
 use crate::world::{Checked, HISTORY};
 
@@ -47,6 +48,9 @@ pub(crate) struct Leader {
     pub(crate) term: u64,
     pub(crate) core: Core,
     outbox: Outbox,
+    /// What the log has accepted, if it accepts at once, before it is durable: as the logs do that there are. None: an
+    /// append is accepted when it is durable.
+    accepted: Option<SimLog>,
     session: ServerSession,
     durable: Seq,
     append_at_ms: u64,
@@ -58,6 +62,8 @@ pub(crate) struct Leader {
     /// The flush that each call with events waits for, and the appends that had been begun then.
     flush_of: BTreeMap<Caller, FlushId>,
     flushes: BTreeMap<FlushId, BTreeSet<Token>>,
+    /// Whether there was a flush for a call that had waited until the lease was looked at.
+    has_loose_flush: bool,
     /// The highest term of a sink that was attached.
     sink_term: u64,
     next_request: u64,
@@ -258,25 +264,30 @@ impl Protocol {
             ..CoreOptions::default()
         };
         let mut core = Core::new(self.scene.plan.clone(), options);
-        for (seq, key, value) in self.log.open(life)? {
+        let log = self.log.open(life)?;
+        for (seq, key, value) in log.replay() {
             let replayed = core.replay(&key, &value, seq);
             replayed.map_err(|error| error.to_string())?;
         }
+        let last = log.last();
+        let accepted = self.rng.flip().then_some(log);
         let node = &mut self.nodes[ix];
         let actions = core.start(node.clock.now(self.now_ms));
         node.leader = Some(Leader {
             life,
             term,
             core,
-            outbox: Outbox::new(self.log.last()),
+            outbox: Outbox::new(last),
+            accepted,
             session: ServerSession::new(self.scene.plan.clone(), term),
-            durable: self.log.last(),
+            durable: last,
             append_at_ms: 0,
             answer_at_ms: 0,
             next_caller: 0,
             callers: BTreeMap::new(),
             taking: None,
             flush_of: BTreeMap::new(),
+            has_loose_flush: false,
             sink_term: 0,
             next_request: 0,
             requests: BTreeMap::new(),
@@ -334,16 +345,28 @@ impl Protocol {
         actions: Vec<proofmill_orchestrator::core::Action>,
         inputs: &mut VecDeque<ServerInput>,
     ) -> Checked {
-        for action in actions {
+        let mut actions = VecDeque::from(actions);
+        while let Some(action) = actions.pop_front() {
             self.witness.note_assignment(&mut self.monitor, &action);
-            let Some(leader) = &mut self.nodes[ix].leader else {
+            let node = &mut self.nodes[ix];
+            let now = node.clock.now(self.now_ms);
+            let Some(leader) = &mut node.leader else {
                 return Ok(());
             };
             let Some(due) = leader.outbox.take(action) else {
                 continue;
             };
             match due {
-                Due::Append { token, ops } => self.append(ix, token, ops),
+                Due::Append { token, ops } => {
+                    let answer = leader.accept(token, &ops);
+                    let is_refused = matches!(answer, Some(Event::Conflicted { .. }));
+                    if let Some(event) = answer {
+                        actions.extend(leader.core.handle(now, event));
+                    }
+                    if !is_refused {
+                        self.append(ix, token, ops);
+                    }
+                }
                 Due::Worker(worker, message) => {
                     let client = leader.workers.get(&worker).cloned();
                     inputs.extend(client.map(|client| ServerInput::Tell {
@@ -371,7 +394,9 @@ impl Protocol {
         let Some(leader) = &mut self.nodes[ix].leader else {
             return;
         };
-        leader.begun.insert(token);
+        if !ops.is_empty() {
+            leader.begun.insert(token);
+        }
         let leadership = leader.life;
         match delay {
             Some(delay) => {
@@ -388,6 +413,7 @@ impl Protocol {
                 );
             }
             None => {
+                self.log.lose(leadership);
                 let failed = NodeEv::Appended(token, Appended::Failed);
                 self.after(5_000, Ev::Node(ix, leadership, failed));
             }
@@ -435,7 +461,9 @@ impl Protocol {
         let event = match answer {
             Appended::At(seq) => {
                 leader.durable = leader.durable.max(seq);
-                leader.outbox.accepted(token, seq);
+                if leader.accepted.is_none() {
+                    leader.outbox.accepted(token, seq);
+                }
                 Event::Accepted { token, seq }
             }
             Appended::Conflict(key) => {
@@ -451,6 +479,9 @@ impl Protocol {
         leader.begun.remove(&token);
         for flush in leader.flushes.values_mut() {
             flush.remove(&token);
+        }
+        if leader.accepted.is_some() {
+            return self.serve(ix, VecDeque::new());
         }
         self.tell_core(ix, event)
     }
@@ -512,15 +543,19 @@ impl Protocol {
                     self.note(|| format!("coordinator {ix}: {behind:?} is behind {name}"));
                 }
                 ServerAction::Event(event) => {
-                    self.witness.event(leader.life, &event)?;
+                    let lives = |process: usize| self.processes[process].life;
+                    self.witness.event(leader.life, &event, lives)?;
                     leader.note(&event);
                     self.core_hears(ix, event.into(), inputs)?;
                 }
                 ServerAction::Flush(flush) => {
                     leader.outbox.flush(flush.0);
                     leader.flushes.insert(flush, leader.begun.clone());
-                    if let Some(taking) = leader.taking {
-                        leader.flush_of.insert(taking.of_any_attempt(), flush);
+                    match leader.taking {
+                        Some(taking) => {
+                            leader.flush_of.insert(taking.of_any_attempt(), flush);
+                        }
+                        None => leader.has_loose_flush = true,
                     }
                 }
                 ServerAction::Request {
@@ -663,6 +698,20 @@ impl Protocol {
 // === impl Leader ===
 
 impl Leader {
+    /// What the core hears of an append at once, if the log accepts at once.
+    fn accept(&mut self, token: Token, ops: &[Op]) -> Option<Event> {
+        Some(match self.accepted.as_mut()?.append(ops.to_vec()) {
+            Ok(seq) => {
+                self.outbox.accepted(token, seq);
+                Event::Accepted { token, seq }
+            }
+            Err(key) => {
+                self.outbox.refused(token);
+                Event::Conflicted { token, key }
+            }
+        })
+    }
+
     fn attach(&mut self, client: ClientRef, behind: Behind) {
         match behind {
             Behind::Worker(worker) => drop(self.workers.insert(worker, client)),
@@ -741,7 +790,7 @@ impl Leader {
         if let (Answer::Done { .. }, false) = (answer, is_doubted) {
             let flush = self.flush_of.get(&to.of_any_attempt());
             let open = flush.and_then(|flush| self.flushes.get(flush));
-            let durable = open.is_some_and(BTreeSet::is_empty);
+            let durable = open.map_or(self.has_loose_flush, BTreeSet::is_empty);
             ensure!(durable, "(1) {to:?} was answered before it was durable: {open:?}");
         }
         Ok(())

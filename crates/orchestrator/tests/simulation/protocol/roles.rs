@@ -363,6 +363,7 @@ impl Protocol {
     /// An assignment's end; its result is said once.
     fn ran(&mut self, ix: usize, at: usize, name: &LeaseRef) -> Checked {
         let mark = self.fresh();
+        self.witness.makes(ix, self.processes[ix].life, mark);
         let leaving = self.processes[ix].leaving;
         let Role::Crew(workers) = &mut self.processes[ix].role else {
             return Ok(());

@@ -1,7 +1,5 @@
 //! The log that all coordinators share, and the leases.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use proofmill_bus::{Op, Seq};
 
@@ -16,29 +14,28 @@ pub(crate) enum Appended {
     Failed,
 }
 
-/// A log that takes an append only from whoever knows its last record.
+/// A log that is written by one coordinator at a time: opening it shuts every earlier one out, and an append is taken if
+/// those before it were.
 #[derive(Default)]
 pub(crate) struct SharedLog {
     log: SimLog,
-    /// The place after which each coordinator's next append is to come.
-    positions: BTreeMap<u64, Seq>,
+    writer: Option<u64>,
 }
 
 impl SharedLog {
-    /// A coordinator reads the whole log.
-    pub(crate) fn open(&mut self, coordinator: u64) -> Result<Vec<(Seq, String, Bytes)>, String> {
+    /// A coordinator reads the whole log, and is the only one that writes it from now on.
+    pub(crate) fn open(&mut self, coordinator: u64) -> Result<SimLog, String> {
         self.log.keep_lease_key(1)?;
-        self.positions.insert(coordinator, self.log.last());
-        Ok(self.log.replay())
+        self.writer = Some(coordinator);
+        Ok(self.log.clone())
     }
 
     pub(crate) fn append(&mut self, coordinator: u64, ops: Vec<Op>) -> Appended {
-        if self.positions.get(&coordinator) != Some(&self.log.last()) {
+        if self.writer != Some(coordinator) {
             return Appended::Failed;
         }
         match self.log.append(ops) {
             Ok(seq) => {
-                self.positions.insert(coordinator, seq);
                 self.log.flush(usize::MAX);
                 Appended::At(seq)
             }
@@ -46,8 +43,11 @@ impl SharedLog {
         }
     }
 
-    pub(crate) fn last(&self) -> Seq {
-        self.log.last()
+    /// An append of a coordinator is lost on its way: those that follow it name a record that is not there.
+    pub(crate) fn lose(&mut self, coordinator: u64) {
+        if self.writer == Some(coordinator) {
+            self.writer = None;
+        }
     }
 
     pub(crate) fn replay(&self) -> Vec<(Seq, String, Bytes)> {
@@ -77,16 +77,16 @@ impl LeaseCell {
 
     /// Whether it is still whose it was; renewed then. One that has ended is lost: another may have had it since.
     pub(crate) fn renew(&mut self, who: u64, now_ms: u64) -> bool {
-        let is_held = self.holder == Some(who) && now_ms < self.until_ms;
+        let is_held = self.is_held(who, now_ms);
         if is_held {
             self.write(Some(who), now_ms);
         }
         is_held
     }
 
-    /// Whether no other has it.
+    /// Whether it is still whose it was.
     pub(crate) fn is_held(&self, who: u64, now_ms: u64) -> bool {
-        now_ms >= self.until_ms || self.holder.is_none_or(|holder| holder == who)
+        self.holder == Some(who) && now_ms < self.until_ms
     }
 
     pub(crate) fn give_back(&mut self, who: u64, now_ms: u64) {
