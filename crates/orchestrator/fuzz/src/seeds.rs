@@ -314,13 +314,16 @@ pub fn notices() -> Vec<Vec<u8>> {
     ];
     [NoticeBody::Ping, NoticeBody::Commands(all)]
         .into_iter()
-        .map(|body| postcard::to_stdvec(&Notice {
+        .map(|body| {
+            postcard::to_stdvec(&Notice {
                 term: 7,
                 session: 1,
                 incarnation: 1,
                 number: 1,
                 body,
-            }).expect("it can be encoded"))
+            })
+            .expect("it can be encoded")
+        })
         .collect()
 }
 

@@ -191,12 +191,16 @@ impl Outbox {
             }
             released.push(entry.remove());
         }
-        let is_due = |(after, _): &mut (Seq, SinkCommand)| *after <= durable;
         while self.has_sink
-            && let Some((_, command)) = self.to_sink.pop_front_if(is_due)
+            && self
+                .to_sink
+                .front()
+                .is_some_and(|(after, _)| *after <= durable)
         {
-            self.unconfirmed.push_back(command.clone());
-            released.push(Released::Sink(command));
+            if let Some((_, command)) = self.to_sink.pop_front() {
+                self.unconfirmed.push_back(command.clone());
+                released.push(Released::Sink(command));
+            }
         }
         released
     }

@@ -413,7 +413,11 @@ impl Coordinator {
             let state = durable.borrow_and_update();
             (state.seq, state.failed.clone())
         };
-        if self.sink.as_ref().is_some_and(mpsc::UnboundedSender::is_closed) {
+        if self
+            .sink
+            .as_ref()
+            .is_some_and(mpsc::UnboundedSender::is_closed)
+        {
             self.sink = None;
             self.outbox.detach_sink();
         }

@@ -318,17 +318,10 @@ impl Client {
     }
 
     fn deliver(&self, command: RoleCommand) {
-        // Whoever has ended has said so.
         match command {
-            RoleCommand::Worker(worker, command) => {
-                let _ = self.workers.get(&worker).map(|to| to.send(command));
-            }
-            RoleCommand::Host(host, command) => {
-                let _ = self.hosts.get(&host).map(|to| to.send(command));
-            }
-            RoleCommand::Sink(command) => {
-                let _ = self.sink.as_ref().map(|to| to.send(command));
-            }
+            RoleCommand::Worker(worker, command) => tell(self.workers.get(&worker), command),
+            RoleCommand::Host(host, command) => tell(self.hosts.get(&host), command),
+            RoleCommand::Sink(command) => tell(self.sink.as_ref(), command),
         }
     }
 
@@ -367,6 +360,13 @@ impl Client {
                 why,
             },
         }
+    }
+}
+
+fn tell<T>(to: Option<&mpsc::UnboundedSender<T>>, command: T) {
+    if let Some(to) = to {
+        // Whoever has ended has said so.
+        let _ = to.send(command);
     }
 }
 

@@ -20,11 +20,11 @@ use crate::{live, number};
 const PINNED: [(u64, &str); 2] = [
     (
         100,
-        "1494b0f0baba6a3b1c83298c4718092c2282bd7f1fd2a0f93c5ffb02d2831081",
+        "677572fc26f1dd6150a856839f83d359bdce197016c8d3149acc6e2538196020",
     ),
     (
         1_000,
-        "59d4918502bf987391150dfe092304e6833d536a003a21674972004d687e35ea",
+        "6a9940436a7a30a968edc1e8f075057b96eb1ad637833127cb2a0f0c039169b5",
     ),
 ];
 

@@ -1,10 +1,8 @@
 //! The bytes of a liar's call, with what no program of ours can say in them.
 
 use proofmill_orchestrator::payload::Payload;
-use proofmill_orchestrator::remote::{Call, CallBody};
+use proofmill_orchestrator::remote::Call;
 use serde::Serialize;
-
-use crate::damage::Flat;
 
 /// Stands for a part that no program of ours can say, until it is bytes.
 pub(crate) const PART: &str = "0-part-that-is-none-0";
@@ -18,35 +16,11 @@ pub(crate) fn encoded(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// The bytes of a call, with what no program of ours can say in them.
-pub(crate) fn forged(call: &Call, deep: usize) -> Flat {
-    let forge = |mut bytes: Vec<u8>| {
-        replace(&mut bytes, PART.as_bytes(), NO_PART);
-        replace(&mut bytes, &inline(NESTED), &nested(deep));
-        bytes
-    };
-    let bytes = forge(encoded(call));
-    let (number, events) = match &call.body {
-        CallBody::Events { number, events } => (number, events),
-        CallBody::Request { .. } => return Flat::of(&bytes, bytes.len(), &[]),
-        // It began with one byte as well.
-        CallBody::Query(_) => {
-            let body = encoded(&call.body).len();
-            return Flat::of(&bytes, bytes.len() - body, &[body]);
-        }
-    };
-    let lengths: Vec<usize> = events
-        .iter()
-        .map(|event| forge(encoded(event)).len())
-        .collect();
-    // The number of events is one byte, of few as of none.
-    let before = Call {
-        body: CallBody::Events {
-            number: *number,
-            events: Vec::new(),
-        },
-        ..call.clone()
-    };
-    Flat::of(&bytes, encoded(&before).len(), &lengths)
+pub(crate) fn forged(call: &Call, deep: usize) -> Vec<u8> {
+    let mut bytes = encoded(call);
+    replace(&mut bytes, PART.as_bytes(), NO_PART);
+    replace(&mut bytes, &inline(NESTED), &nested(deep));
+    bytes
 }
 
 /// An inline binary payload, as it is encoded.

@@ -99,16 +99,14 @@ impl Liar {
             body: self.body(role, scene, &names),
         };
         let deep = if self.rng.per_mille(100) { 10_000 } else { 3 };
-        let mut flat = forged(&call, deep);
+        let mut bytes = forged(&call, deep);
         if self.rng.per_mille(60) {
-            self.damage(flat.bytes_mut());
+            self.damage(&mut bytes);
         }
         if self.said.len() == CALLS {
             self.said.pop_front();
         }
-        let is_remembered = flat.len() < 4096;
-        let bytes = flat.into_bytes();
-        if is_remembered {
+        if bytes.len() < 4096 {
             self.said.push_back((self.subject(role), bytes.clone()));
         }
         (self.subject(role), bytes)

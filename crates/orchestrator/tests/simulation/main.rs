@@ -19,7 +19,6 @@ mod blobs;
 mod byzantine;
 mod chain;
 mod checks;
-mod damage;
 mod digest;
 mod forgery;
 mod given;

@@ -361,7 +361,10 @@ impl ClientSession {
                 actions.push(ClientAction::Deliver(unknown));
             }
             if self.hosts.contains(&who) {
-                actions.push(ClientAction::Deliver(RoleCommand::Host(who, HostCommand::Unknown)));
+                actions.push(ClientAction::Deliver(RoleCommand::Host(
+                    who,
+                    HostCommand::Unknown,
+                )));
             }
         }
         if sink_unknown && self.has_sink {

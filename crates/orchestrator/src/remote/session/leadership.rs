@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::wire::Call;
-use super::server::CallerId;
+use super::server_events::CallerId;
 use crate::core::Time;
 
 /// A leader that has just made sure of its lease does not look at it again so soon, however often it is doubted.
@@ -36,7 +36,7 @@ pub(super) struct Leadership {
 /// Whether to take a call.
 pub(super) enum Doubt {
     /// It is taken now.
-    None(Call),
+    None(Box<Call>),
     /// It waits until the lease was looked at; whether that look is to begin now.
     Waits { look: bool },
     /// It is not taken: another process leads.
@@ -77,7 +77,7 @@ impl Leadership {
         self.heard_term = self.heard_term.max(call.term);
         let is_confirmed = now < self.confirmed_until && call.term <= self.confirmed_term;
         if !always && (call.term <= self.term || is_confirmed) {
-            return Doubt::None(call);
+            return Doubt::None(Box::new(call));
         }
         let waiting = match self.looking {
             true => &mut self.doubting_next,
@@ -86,7 +86,9 @@ impl Leadership {
         if waiting.len() < DOUBTING_MAX {
             waiting.push((caller, call));
         }
-        Doubt::Waits { look: self.begin_look() }
+        Doubt::Waits {
+            look: self.begin_look(),
+        }
     }
 
     /// Somebody says that there is a later leader. Whether to look at the lease now.
@@ -125,7 +127,9 @@ impl Leadership {
                 self.confirmed_until = now.plus(CONFIRMED_FOR);
                 self.confirmed_term = self.look_term;
                 let known = doubting.into_iter();
-                known.filter(|(_, call)| call.term <= self.confirmed_term).collect()
+                known
+                    .filter(|(_, call)| call.term <= self.confirmed_term)
+                    .collect()
             }
         }
     }

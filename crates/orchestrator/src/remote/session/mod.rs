@@ -25,9 +25,11 @@ mod notices;
 mod replies;
 mod server;
 mod server_client;
+mod server_events;
 
 pub use client::{CallId, ClientAction, ClientInput, ClientSession, Question, Refusal, Unanswered};
 pub use notices::Unheard;
-pub use server::{
-    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput, ServerSession,
+pub use server::ServerSession;
+pub use server_events::{
+    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput,
 };

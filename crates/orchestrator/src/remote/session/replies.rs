@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::server::CallerId;
+use super::server_events::CallerId;
 use crate::conversation::Reply;
 
 /// Requests of one client that are kept, at most: those beyond are not taken until the client has its earlier replies.

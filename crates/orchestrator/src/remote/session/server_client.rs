@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::notices::Notices;
 use super::replies::{CALLERS_MAX, Replies};
-use super::server::{CallerId, ClientRef, FlushId};
+use super::server_events::{CallerId, ClientRef, FlushId};
 use crate::core::Time;
 use crate::id::WorkerId;
 

@@ -11,8 +11,8 @@ use proofmill_orchestrator::message::Message;
 use proofmill_orchestrator::payload::Payload;
 use proofmill_orchestrator::plan::{Needs, QueueIx};
 use proofmill_orchestrator::record::{RecordKey, TaskRecord};
-use proofmill_orchestrator::remote::session::Question;
 use proofmill_orchestrator::remote::Answer;
+use proofmill_orchestrator::remote::session::Question;
 
 use super::network::End;
 use super::roles::{Bringer, Brings, Role};
@@ -245,7 +245,14 @@ impl Protocol {
         self.after(delay, Ev::Process(ix, life, ProcessEv::SinkWrites));
         self.write(ix, &task)?;
         let places = vec![format!("file {}", task.id.block)];
-        self.say(ix, SinkEvent::Emitted { task: task.id.clone(), places }.into())
+        self.say(
+            ix,
+            SinkEvent::Emitted {
+                task: task.id.clone(),
+                places,
+            }
+            .into(),
+        )
     }
 
     fn write(&mut self, ix: usize, task: &Arc<TaskRecord>) -> Checked {

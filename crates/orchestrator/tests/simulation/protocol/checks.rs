@@ -100,7 +100,11 @@ impl Protocol {
                 .map(|view| format!("{} {:?}", view.record.id, view.phase).into());
             lines.collect()
         };
-        ensure!(core.is_idle(), "(liveness) not idle at the end: {:?}", rest());
+        ensure!(
+            core.is_idle(),
+            "(liveness) not idle at the end: {:?}",
+            rest()
+        );
         // Late ones stay until somebody drops them.
         let dead = core.dead_letters().filter(|dead| !dead.late).count();
         let unsequenced = self.scene.plan.sequencer().is_none();

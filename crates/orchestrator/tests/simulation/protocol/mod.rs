@@ -22,6 +22,7 @@
 mod acts;
 mod checks;
 mod clock;
+mod leader;
 mod network;
 mod nodes;
 mod processes;
@@ -41,7 +42,11 @@ fn live(seed: u64, print: bool) -> world::Lived {
     let mut world = Protocol::new(seed, print);
     match world.live() {
         Ok(lived) => lived,
-        Err(why) => panic!("{}\nSEED={seed} ({}): {why}", world.story(), world.scene_name()),
+        Err(why) => panic!(
+            "{}\nSEED={seed} ({}): {why}",
+            world.story(),
+            world.scene_name()
+        ),
     }
 }
 
@@ -68,7 +73,11 @@ fn the_protocol_keeps_the_invariants() {
         let running: Vec<_> = (0..threads.min(count)).map(|_| scope.spawn(run)).collect();
         running
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .collect()
     });
     let mut lived = world::Lived::default();

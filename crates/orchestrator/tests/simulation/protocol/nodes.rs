@@ -1,36 +1,25 @@
 //! Coordinators: each a process that competes for the lead.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use proofmill_bus::{Op, Seq};
-use proofmill_orchestrator::coordinator::outbox::{Due, Outbox, Released};
-use proofmill_orchestrator::conversation::{
-    HostEvent, RoleCommand, RoleEvent, SinkEvent, WorkerEvent,
-};
-use proofmill_orchestrator::core::{
-    Core, CoreOptions, Event, LEASE_KEY_BYTES, RequestId, Token,
-};
+use proofmill_bus::Op;
+use proofmill_orchestrator::conversation::RoleCommand;
+use proofmill_orchestrator::coordinator::outbox::Due;
+use proofmill_orchestrator::core::{Core, CoreOptions, Event, LEASE_KEY_BYTES, RequestId, Token};
 use proofmill_orchestrator::remote::session::{
-    Behind, CallerId, ClientRef, FlushId, NoticeRef, ServerAction, ServerInput, ServerSession,
-    Unheard,
+    Behind, CallerId, NoticeRef, ServerAction, ServerInput, ServerSession, Unheard,
 };
 use proofmill_orchestrator::remote::{Answer, Notice};
 
 use super::clock::Clock;
+use super::leader::{Asking, Leader};
 use super::network::End;
-use super::processes::{Caller, Process};
 use super::shared_log::{Appended, LEASE_MS};
 use super::world::{Ev, NodeEv, ProcessEv, Protocol};
 use crate::actors::State;
-use crate::checks::ensure;
-use crate::log::SimLog;
 use crate::rng::Rng;
 use crate::world::{Checked, HISTORY};
-
-/// A coordinator that has looked at its lease need not look again for so long, by its own clock.
-const LOOKED_FOR_MS: u64 = 300;
 
 pub(crate) struct Node {
     pub(crate) state: State,
@@ -39,52 +28,6 @@ pub(crate) struct Node {
     clock: Clock,
     pub(crate) leader: Option<Leader>,
     asleep: VecDeque<Ev>,
-}
-
-/// A node's leadership.
-pub(crate) struct Leader {
-    /// Of this leadership; events of others are not for it.
-    pub(crate) life: u64,
-    pub(crate) term: u64,
-    pub(crate) core: Core,
-    outbox: Outbox,
-    /// What the log has accepted, if it accepts at once, before it is durable: as the logs do that there are. None: an
-    /// append is accepted when it is durable.
-    accepted: Option<SimLog>,
-    session: ServerSession,
-    durable: Seq,
-    append_at_ms: u64,
-    answer_at_ms: u64,
-    next_caller: u64,
-    callers: BTreeMap<CallerId, Asking>,
-    /// The call that is being taken.
-    taking: Option<Caller>,
-    /// The flush that each call with events waits for, and the appends that had been begun then.
-    flush_of: BTreeMap<Caller, FlushId>,
-    flushes: BTreeMap<FlushId, BTreeSet<Token>>,
-    /// Whether there was a flush for a call that had waited until the lease was looked at.
-    has_loose_flush: bool,
-    /// The highest term of a sink that was attached.
-    sink_term: u64,
-    next_request: u64,
-    requests: BTreeMap<RequestId, (ClientRef, u64)>,
-    workers: BTreeMap<Arc<str>, ClientRef>,
-    hosts: BTreeMap<Arc<str>, ClientRef>,
-    sink: Option<ClientRef>,
-    tick_at: Option<u64>,
-    /// Appends that have no answer yet.
-    begun: BTreeSet<Token>,
-    /// Time of the world at which the lease was last seen to be held.
-    looked_ms: Option<u64>,
-}
-
-/// Whoever waits for an answer.
-#[derive(Clone, Copy)]
-struct Asking {
-    caller: Caller,
-    /// The latest term that it knows of.
-    known_term: u64,
-    since_ms: u64,
 }
 
 // === impl Node ===
@@ -202,7 +145,7 @@ impl Protocol {
                 ServerInput::Call {
                     caller,
                     subject,
-                    call,
+                    call: *call,
                 }
             }
             NodeEv::Heard(notice, heard) => ServerInput::Heard { notice, heard },
@@ -213,7 +156,11 @@ impl Protocol {
                     return Ok(());
                 };
                 leader.tick_at = None;
-                if leader.core.next_deadline().is_some_and(|due| due <= time.mono) {
+                if leader
+                    .core
+                    .next_deadline()
+                    .is_some_and(|due| due <= time.mono)
+                {
                     return self.tell_core(ix, Event::Tick);
                 }
                 ServerInput::Tick
@@ -273,32 +220,8 @@ impl Protocol {
         let accepted = self.rng.flip().then_some(log);
         let node = &mut self.nodes[ix];
         let actions = core.start(node.clock.now(self.now_ms));
-        node.leader = Some(Leader {
-            life,
-            term,
-            core,
-            outbox: Outbox::new(last),
-            accepted,
-            session: ServerSession::new(self.scene.plan.clone(), term),
-            durable: last,
-            append_at_ms: 0,
-            answer_at_ms: 0,
-            next_caller: 0,
-            callers: BTreeMap::new(),
-            taking: None,
-            flush_of: BTreeMap::new(),
-            has_loose_flush: false,
-            sink_term: 0,
-            next_request: 0,
-            requests: BTreeMap::new(),
-            workers: BTreeMap::new(),
-            hosts: BTreeMap::new(),
-            sink: None,
-            tick_at: None,
-            begun: BTreeSet::new(),
-            flushes: BTreeMap::new(),
-            looked_ms: None,
-        });
+        let session = ServerSession::new(self.scene.plan.clone(), term);
+        node.leader = Some(Leader::new(life, term, core, session, last, accepted));
         self.after(LEASE_MS / 4, Ev::Node(ix, life, NodeEv::Renew));
         let mut inputs = VecDeque::from([ServerInput::Tick]);
         self.core_acts(ix, actions, &mut inputs)?;
@@ -311,7 +234,12 @@ impl Protocol {
             return;
         };
         let life = node.life;
-        self.note(|| format!("coordinator {ix} leads no more, term {}: {why}", leader.term));
+        self.note(|| {
+            format!(
+                "coordinator {ix} leads no more, term {}: {why}",
+                leader.term
+            )
+        });
         if !self.network.is_cut(End::Node(ix), End::Store) {
             self.lead.give_back(life, self.now_ms);
         }
@@ -534,7 +462,9 @@ impl Protocol {
                 ServerAction::Attach { client, behind } => {
                     if behind == Behind::Sink {
                         let all = &self.processes;
-                        let of = leader.taking.map(|taking| (&all[taking.process], taking.life));
+                        let of = leader
+                            .taking
+                            .map(|taking| (&all[taking.process], taking.life));
                         let of = of.filter(|(of, life)| of.life == *life).map(|(of, _)| of);
                         leader.check_sink(of)?;
                     }
@@ -692,121 +622,5 @@ impl Protocol {
             let life = leader.life;
             self.after(at - now_ms, Ev::Node(ix, life, NodeEv::Tick));
         }
-    }
-}
-
-// === impl Leader ===
-
-impl Leader {
-    /// What the core hears of an append at once, if the log accepts at once.
-    fn accept(&mut self, token: Token, ops: &[Op]) -> Option<Event> {
-        Some(match self.accepted.as_mut()?.append(ops.to_vec()) {
-            Ok(seq) => {
-                self.outbox.accepted(token, seq);
-                Event::Accepted { token, seq }
-            }
-            Err(key) => {
-                self.outbox.refused(token);
-                Event::Conflicted { token, key }
-            }
-        })
-    }
-
-    fn attach(&mut self, client: ClientRef, behind: Behind) {
-        match behind {
-            Behind::Worker(worker) => drop(self.workers.insert(worker, client)),
-            Behind::Host(host) => drop(self.hosts.insert(host, client)),
-            Behind::Sink => {
-                self.sink = Some(client);
-                self.outbox.attach_sink();
-            }
-        }
-    }
-
-    /// As the coordinator does with an event that comes by a port.
-    fn note(&mut self, event: &RoleEvent) {
-        match event {
-            RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
-                self.workers.remove(worker);
-            }
-            RoleEvent::Host(HostEvent::Leave { host }) => {
-                self.hosts.remove(host);
-            }
-            RoleEvent::Sink(SinkEvent::Emitted { task, .. }) => self.outbox.confirmed(task),
-            _ => {}
-        }
-    }
-
-    /// What the clients' sessions hear of something that may be let out.
-    fn let_out(&mut self, released: Released) -> Option<ServerInput> {
-        match released {
-            Released::Reply(request, reply) => {
-                let (client, number) = self.requests.remove(&request)?;
-                Some(ServerInput::Replied {
-                    client,
-                    number,
-                    reply,
-                })
-            }
-            Released::Flushed(number) => Some(ServerInput::Flushed(FlushId(number))),
-            Released::Worker(worker, command) => {
-                let client = self.workers.get(&worker)?.clone();
-                let command = RoleCommand::Worker(worker, command);
-                Some(ServerInput::Tell { client, command })
-            }
-            Released::Sink(command) => {
-                let client = self.sink.clone()?;
-                let command = RoleCommand::Sink(command);
-                Some(ServerInput::Tell { client, command })
-            }
-            Released::Settled(_) => None,
-        }
-    }
-
-    /// A client is gone: nothing more goes to it.
-    fn forget(&mut self, client: &ClientRef) {
-        self.workers.retain(|_, of| of != client);
-        self.hosts.retain(|_, of| of != client);
-        if self.sink.as_ref() == Some(client) {
-            self.sink = None;
-            self.outbox.detach_sink();
-        }
-    }
-
-    /// What an answer promises.
-    fn check_answer(&self, asking: &Asking, answer: &Answer) -> Checked {
-        let to = asking.caller;
-        if asking.known_term > self.term {
-            let looked = self.looked_ms.is_some_and(|at| at + LOOKED_FOR_MS >= asking.since_ms);
-            ensure!(
-                looked,
-                "(3) {to:?} knows of term {}, and is answered under {}",
-                asking.known_term,
-                self.term
-            );
-        }
-        // What waits until the lease is looked at is not taken when it comes.
-        let is_doubted = asking.known_term > self.term;
-        if let (Answer::Done { .. }, false) = (answer, is_doubted) {
-            let flush = self.flush_of.get(&to.of_any_attempt());
-            let open = flush.and_then(|flush| self.flushes.get(flush));
-            let durable = open.map_or(self.has_loose_flush, BTreeSet::is_empty);
-            ensure!(durable, "(1) {to:?} was answered before it was durable: {open:?}");
-        }
-        Ok(())
-    }
-
-    /// (6) No sink takes the place of one of a later term.
-    fn check_sink(&mut self, of: Option<&Process>) -> Checked {
-        let Some(term) = of.and_then(Process::sink_term) else {
-            return Ok(());
-        };
-        ensure!(
-            term >= self.sink_term,
-            "(6) a sink of term {term} takes the place of one of {}",
-            self.sink_term
-        );
-        self.sink_term = term;
-        Ok(())
     }
 }

@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use proofmill_bus::Role as Seated;
-use proofmill_orchestrator::conversation::{
-    HostCommand, RoleCommand, RoleEvent, WorkerCommand,
-};
+use proofmill_orchestrator::conversation::{HostCommand, RoleCommand, RoleEvent, WorkerCommand};
 use proofmill_orchestrator::remote::session::{
     CallId, ClientAction, ClientInput, ClientSession, Unanswered,
 };
@@ -270,23 +268,16 @@ impl Protocol {
         let term = place.0;
         let is_introduction = term > process.heard_term;
         let hands = |action: &ClientAction| match action {
-            ClientAction::Deliver(RoleCommand::Worker(
-                _,
-                WorkerCommand::Unknown,
-            )) => false,
-            ClientAction::Deliver(RoleCommand::Host(
-                _,
-                HostCommand::Unknown,
-            )) => !is_introduction,
+            ClientAction::Deliver(RoleCommand::Worker(_, WorkerCommand::Unknown)) => false,
+            ClientAction::Deliver(RoleCommand::Host(_, HostCommand::Unknown)) => !is_introduction,
             ClientAction::Deliver(_) => true,
             _ => false,
         };
         if !actions.iter().any(hands) {
-            process.heard_term = process.heard_term.max(if session == process.number {
-                term
-            } else {
-                0
-            });
+            process.heard_term =
+                process
+                    .heard_term
+                    .max(if session == process.number { term } else { 0 });
             return Ok(());
         }
         ensure!(
@@ -404,7 +395,7 @@ impl Protocol {
                 let call = NodeEv::Call {
                     from,
                     subject: subject.clone(),
-                    call: message.clone(),
+                    call: Box::new(message.clone()),
                 };
                 Ev::Node(node, leadership, call)
             });

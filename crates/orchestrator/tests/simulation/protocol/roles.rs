@@ -156,9 +156,7 @@ impl Role {
     /// As in a process that has just started.
     pub(crate) fn reset(&mut self, scene: &Scene) {
         match self {
-            Self::Crew(workers) => workers
-                .iter_mut()
-                .for_each(|worker| worker.running.clear()),
+            Self::Crew(workers) => workers.iter_mut().for_each(|worker| worker.running.clear()),
             Self::Host(keeper) => keeper.start(&scene.plan),
             Self::Source(bringer) => *self = Self::source(scene, bringer.number),
             Self::Sequencer(_) => *self = Self::sequencer(),
@@ -262,14 +260,35 @@ impl Protocol {
                 let all = workers.iter().flat_map(|worker| {
                     let name = &worker.join.worker;
                     let running = worker.running.keys();
-                    let back = running.map(|lease| RoleEvent::from(WorkerEvent::Release { worker: name.clone(), lease: lease.clone() }));
-                    back.chain([WorkerEvent::Leave { worker: name.clone() }.into()])
+                    let back = running.map(|lease| {
+                        RoleEvent::from(WorkerEvent::Release {
+                            worker: name.clone(),
+                            lease: lease.clone(),
+                        })
+                    });
+                    back.chain([WorkerEvent::Leave {
+                        worker: name.clone(),
+                    }
+                    .into()])
                 });
                 all.collect()
             }
-            Role::Crew(workers) => workers.iter().map(|worker| worker.heartbeat(false)).collect(),
-            Role::Host(keeper) if leaving => vec![HostEvent::Leave { host: keeper.name.clone() }.into()],
-            Role::Host(keeper) => vec![HostEvent::Beat { host: keeper.name.clone() }.into()],
+            Role::Crew(workers) => workers
+                .iter()
+                .map(|worker| worker.heartbeat(false))
+                .collect(),
+            Role::Host(keeper) if leaving => vec![
+                HostEvent::Leave {
+                    host: keeper.name.clone(),
+                }
+                .into(),
+            ],
+            Role::Host(keeper) => vec![
+                HostEvent::Beat {
+                    host: keeper.name.clone(),
+                }
+                .into(),
+            ],
             _ => Vec::new(),
         };
         for said in beats {

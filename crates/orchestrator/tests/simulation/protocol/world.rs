@@ -41,11 +41,17 @@ pub(crate) enum Ev {
 
 pub(crate) enum NodeEv {
     TryToLead,
-    Leads { term: u64 },
+    Leads {
+        term: u64,
+    },
     Renew,
     Renewed(bool),
     Looked(Option<bool>),
-    Call { from: Caller, subject: String, call: Call },
+    Call {
+        from: Caller,
+        subject: String,
+        call: Box<Call>,
+    },
     Heard(NoticeRef, Heard),
     Unheard(NoticeRef, Unheard),
     Appended(Token, Appended),
@@ -53,17 +59,34 @@ pub(crate) enum NodeEv {
 }
 
 pub(crate) enum ProcessEv {
-    Answer { call: CallId, attempt: u32, answer: Answer, by: u64 },
-    NoLeader { call: CallId, attempt: u32 },
-    Notice { node: usize, leadership: u64, of: NoticeRef, notice: Notice },
-    Hello { term: u64 },
+    Answer {
+        call: CallId,
+        attempt: u32,
+        answer: Answer,
+        by: u64,
+    },
+    NoLeader {
+        call: CallId,
+        attempt: u32,
+    },
+    Notice {
+        node: usize,
+        leadership: u64,
+        of: NoticeRef,
+        notice: Notice,
+    },
+    Hello {
+        term: u64,
+    },
     Tick,
     Beat,
     Ran(usize, LeaseRef),
     Produce,
     Operate,
     TryToEmit,
-    Emits { term: u64 },
+    Emits {
+        term: u64,
+    },
     RenewSink,
     SinkRenewed(bool),
     SinkWrites,
