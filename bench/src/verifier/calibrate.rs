@@ -110,12 +110,17 @@ impl Constants {
             let one = |run: usize| _ = black_box(kind.check_each(groups[run % groups.len()]));
             each.push((size, pool.install(|| milliseconds(one))));
         }
-        let weights = kind.draw_weights(claims.valid.len())?;
-        let weighted: Vec<_> = claims.valid.iter().zip(weights).collect();
         let mut sums = Vec::new();
         for size in SIZES {
-            let batches: Vec<_> = weighted.chunks_exact(size).collect();
-            let one = |run: usize| _ = black_box(kind.value(batches[run % batches.len()]));
+            // A sum is the first one under its weights: later ones may take less.
+            let mut batches = Vec::new();
+            for run in 0..=RUNS {
+                let batch = references.chunks_exact(size).cycle().nth(run);
+                let weights = kind.draw_weights(size)?;
+                let batch = batch.into_iter().flatten().copied();
+                batches.push(batch.zip(weights).collect::<Vec<_>>());
+            }
+            let one = |run: usize| _ = black_box(kind.value(&batches[run]));
             let ms = pool.install(|| milliseconds(one));
             sums.push((size, ms));
         }

@@ -73,7 +73,7 @@ pub(crate) fn read_compressed_each<A: PointGroup>(
         .collect();
     keep_subgroup(&mut points);
     for (point, bytes) in points.iter_mut().zip(encoded) {
-        point.take_if(|point| !is_encoding(point, bytes));
+        point.take_if(|point| !is_encoding(point, bytes, Compress::Yes));
     }
     points
 }
@@ -105,16 +105,17 @@ fn keep_subgroup<A: PointGroup>(points: &mut [Option<A>]) {
 }
 
 /// Whether these bytes are what the point is written as.
-fn is_encoding<A: AffineRepr>(point: &A, bytes: &[u8]) -> bool {
+fn is_encoding<A: AffineRepr>(point: &A, bytes: &[u8], compress: Compress) -> bool {
     let mut again = Vec::with_capacity(bytes.len());
-    point.serialize_compressed(&mut again).is_ok() && again == bytes
+    point.serialize_with_mode(&mut again, compress).is_ok() && again == bytes
 }
 
 /// Uncompressed points, one after the other; nothing if one is malformed or, with `validate`, off
-/// its curve or outside the subgroup. Of `mapped`, whose bytes they may be, what was read is released.
+/// its curve, outside the subgroup or written otherwise than [`write_points`] does. Of `mapped`, whose bytes they may be, what was read is released.
 ///
 /// The check is made apart from decoding: for uncompressed points of BLS12-381 arkworks' own
-/// validation tests the subgroup on the assumption that the point is on the curve.
+/// validation tests the subgroup on the assumption that the point is on the curve. Nor does arkworks compare the flags of
+/// an uncompressed point, which tell the larger y and infinity, with its coordinates.
 pub(crate) fn read_points<A: PointGroup>(
     bytes: &[u8],
     validate: bool,
@@ -135,7 +136,9 @@ pub(crate) fn read_points<A: PointGroup>(
                         *point = decoded;
                         true
                     });
-                    sound && (!validate || point.on_curve())
+                    sound
+                        && (!validate
+                            || point.on_curve() && is_encoding(point, bytes, Compress::No))
                 })
             });
         if !sound {

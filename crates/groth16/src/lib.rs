@@ -54,7 +54,7 @@ pub use setup::{SetupError, setup, setup_with_progress};
 pub use stages::{Prover, Stage, StageReport};
 pub use subgroup::TESTED_TOGETHER;
 pub use verify::{
-    KeyedProof, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify, verify_batch,
-    verify_each, weighted_product, weighted_product_each,
+    KeyedProof, Multiples, PreparedVerifyingKey, VerifyError, Weight, WeightedProof, verify,
+    verify_batch, verify_each, weighted_product, weighted_product_each,
 };
 pub use weakness::{InsecureKey, KeyElement, Weakness};

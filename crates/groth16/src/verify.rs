@@ -5,7 +5,7 @@ mod weighted;
 
 pub use each::{KeyedProof, verify_each, weighted_product_each};
 pub(crate) use weighted::weighted_terms;
-pub use weighted::{Weight, WeightedProof, weighted_product};
+pub use weighted::{Multiples, Weight, WeightedProof, weighted_product};
 
 use ark_ec::pairing::PairingOutput;
 use ark_ec::{AffineRepr, CurveGroup};
@@ -201,6 +201,7 @@ fn all_hold<E: Engine>(
             inputs: proofs[*index].0,
             proof: proofs[*index].1,
             weight: Weight::draw(rng),
+            multiples: None,
         })
         .collect();
     weighted_product(&weighted).is_some_and(|product| product.is_zero())

@@ -300,13 +300,13 @@ mod tests {
     /// As Groth16's, eight alone in the time of three.
     const SIDE_BY_SIDE: Points = Points {
         costs: Costs {
-            fixed: 22.0,
+            fixed: 14.0,
             each: 1.0,
         },
         alone: LoneCosts {
             one: 7.5,
             lanes: 8,
-            of_lanes: 23.0,
+            of_lanes: 21.5,
         },
         has_screen: false,
     };

@@ -112,6 +112,7 @@ impl Handle {
         let mut state = self.shared.state();
         let found = state.scheduler.cancel(&full_source(client, source), id);
         self.shared.advance(&mut state);
+        self.shared.hand_out(state);
         found
     }
 
@@ -120,6 +121,7 @@ impl Handle {
         let mut state = self.shared.state();
         let found = state.scheduler.cancel_source(&full_source(client, source));
         self.shared.advance(&mut state);
+        self.shared.hand_out(state);
         found
     }
 
@@ -243,7 +245,7 @@ impl Handle {
             .extend(sender.take());
         self.shared.advance(&mut state);
         let is_awaited = state.is_awaited(now);
-        drop(state);
+        self.shared.hand_out(state);
         if is_awaited {
             self.shared.wake();
         }

@@ -52,11 +52,22 @@ pub(crate) struct State {
     pub(crate) scheduler: Scheduler,
     pub(crate) work: HashMap<Ticket, Work>,
     pub(crate) waiting: HashMap<Ticket, Vec<oneshot::Sender<Verdict>>>,
+    /// Verdicts that are not handed out yet.
+    outgoing: Vec<Outgoing>,
     /// Jobs in each lane.
     running: [usize; 2],
     /// The time at which [`Service::run`] looks at the state by itself, if it sleeps until then.
     looks_at: Option<Micros>,
     pub(crate) figures: BTreeMap<usize, KindFigures>,
+}
+
+/// A verdict that is not handed out yet.
+struct Outgoing {
+    verdict: Verdict,
+    /// Those who wait for it.
+    waiting: Vec<oneshot::Sender<Verdict>>,
+    /// What is of no more use, and is given back to the allocator with the rest.
+    _work: Option<Work>,
 }
 
 /// A request's proof, or the claim that it was reduced to.
@@ -87,6 +98,7 @@ impl Service {
                 scheduler: Scheduler::new(options.limits, threads),
                 work: HashMap::new(),
                 waiting: HashMap::new(),
+                outgoing: Vec::new(),
                 running: [0; 2],
                 looks_at: None,
                 figures: BTreeMap::new(),
@@ -104,8 +116,9 @@ impl Service {
     /// Works until `shutdown` says [`Level::Stop`], when requests under way are answered as unavailable;
     /// or until all that was accepted is answered, once it says [`Level::Drain`].
     ///
-    /// Proofs are verified while this is polled: requests expire in here, and sources whose proofs were false
-    /// get their turns from here. A runtime that blocks its only thread holds both up.
+    /// Proofs are verified while this is polled: requests expire in here, sources whose proofs were false
+    /// get their turns from here, and verdicts are handed out here while all threads are at work. A runtime that blocks
+    /// its only thread holds all of that up.
     pub async fn run(self, mut shutdown: Shutdown) {
         let mut level = Level::Run;
         loop {
@@ -123,11 +136,12 @@ impl Service {
                 self.shared.advance(&mut state);
                 // What a job still works on has its answer.
                 let is_done = state.scheduler.is_idle() || level == Level::Stop;
+                let deadline = state.next_event(now);
+                state.looks_at = deadline;
+                self.shared.hand_out(state);
                 if level > Level::Run && is_done {
                     break;
                 }
-                let deadline = state.next_event(now);
-                state.looks_at = deadline;
                 deadline.map(|deadline| Duration::from_micros(deadline.since(now)))
             };
             let next = if level == Level::Run {
@@ -206,9 +220,10 @@ impl Shared {
         self.pools[Lane::Common as usize].spawn(work);
     }
 
-    /// Hands out verdicts, and starts jobs on threads that are free.
+    /// Collects verdicts, which [`hand_out`](Self::hand_out) gives to those who wait, and starts jobs on threads that are
+    /// free.
     pub(crate) fn advance(self: &Arc<Self>, state: &mut State) {
-        self.deliver(state);
+        self.collect(state);
         for lane in Lane::ALL {
             let pool = &self.pools[lane as usize];
             let most = pool.current_num_threads() * jobs_of_thread(lane);
@@ -245,29 +260,53 @@ impl Shared {
         let now = self.now();
         state.scheduler.ended(now, lane, taken_us);
         self.advance(&mut state);
+        // Each of those who wait has to be woken, which together takes as long as work on several proofs: while there is
+        // work for all threads another one does it.
+        let common = Lane::Common as usize;
+        let has_work = state.running[common] >= self.pools[common].current_num_threads();
+        let is_left = has_work && !state.outgoing.is_empty();
         // It may have been the last one.
-        if state.scheduler.is_closed() || state.is_awaited(now) {
+        if is_left || state.scheduler.is_closed() || state.is_awaited(now) {
             self.wake();
+        }
+        if !has_work {
+            self.hand_out(state);
         }
     }
 
-    fn deliver(&self, state: &mut State) {
+    fn collect(&self, state: &mut State) {
         let verdicts = state.scheduler.take_verdicts();
         if verdicts.is_empty() {
             return;
         }
         for (ticket, verdict) in verdicts {
-            state.work.remove(&ticket);
-            for waiter in state.waiting.remove(&ticket).into_iter().flatten() {
-                // Whoever asked has gone: the verdict is remembered for a while.
-                let _ = waiter.send(verdict.clone());
-            }
+            let outgoing = Outgoing {
+                verdict,
+                waiting: state.waiting.remove(&ticket).unwrap_or_default(),
+                _work: state.work.remove(&ticket),
+            };
+            state.outgoing.push(outgoing);
         }
-        self.room.notify_waiters();
         if state.scheduler.is_closed() {
             // It may have been the last one.
             self.wake();
         }
+    }
+
+    /// Gives the verdicts there are to those who wait for them, once the state is free: whoever wakes up asks for it.
+    pub(crate) fn hand_out(&self, mut state: MutexGuard<'_, State>) {
+        let verdicts = std::mem::take(&mut state.outgoing);
+        drop(state);
+        if verdicts.is_empty() {
+            return;
+        }
+        for outgoing in verdicts {
+            for waiter in outgoing.waiting {
+                // Whoever asked has gone: the verdict is remembered for a while.
+                let _ = waiter.send(outgoing.verdict.clone());
+            }
+        }
+        self.room.notify_waiters();
     }
 
     /// Wakes [`Service::run`].

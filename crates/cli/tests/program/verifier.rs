@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proofmill_api::verifier::{
     Answer, AnswerBody, Ask, AskBody, MAX_FRAME_BYTES, VERSION, VerificationResult,
@@ -16,6 +16,10 @@ use crate::operate::get_as;
 use crate::support::{Running, folder, proofmill, repository, url};
 
 pub(crate) const KIND: &str = "groth16-bn254";
+
+/// By how much a verifier's memory may grow after a tenth of many frames, KiB: what is kept for each is more than this
+/// after a million of them.
+const GROWTH_MAX_KIB: u64 = 100_000;
 
 /// A client on the verifier's socket.
 pub(crate) struct Client<S> {
@@ -264,6 +268,46 @@ fn a_stop_answers_everything_that_was_accepted() {
     verifier.end().1.succeeded();
 }
 
+/// Sends a frame changed by chance, 5,000 times or as often as `FRAMES` says; each is answered, and after a tenth of them
+/// the verifier's memory grows no more by much.
+fn bend(verifier: &Running, client: &mut Client<UnixStream>, whole: &[u8]) {
+    let rng = &mut StdRng::seed_from_u64(3);
+    let frames = std::env::var("FRAMES").map(|frames| frames.parse().expect("a number"));
+    let frames: u32 = frames.unwrap_or(5000);
+    let (began, mut early) = (Instant::now(), None);
+    for number in 0..frames {
+        if number == frames / 10 {
+            early = resident_kib(verifier);
+        }
+        let mut content = whole.to_vec();
+        for _ in 0..rng.random_range(1..4) {
+            let place = rng.random_range(0..content.len());
+            content[place] = rng.random();
+        }
+        content.truncate(rng.random_range(0..=content.len() * 2));
+        client.frame(&content);
+        assert!(client.answer().is_some());
+    }
+    let (took, late) = (began.elapsed().as_secs_f64(), resident_kib(verifier));
+    println!(
+        "{frames} frames in {took:.1} s, {early:?} KiB after a tenth of them, {late:?} KiB at the end"
+    );
+    if let (Some(early), Some(late)) = (early, late) {
+        assert!(
+            late < early + GROWTH_MAX_KIB,
+            "grown from {early} to {late} KiB"
+        );
+    }
+}
+
+/// Memory that a verifier has in use; none where the system does not tell.
+fn resident_kib(verifier: &Running) -> Option<u64> {
+    let process = verifier.pid().as_raw_nonzero();
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Garbage, frames that are too long, clients that vanish: whoever comes afterwards is served.
 #[test]
 fn whatever_is_sent_the_next_client_is_served() {
@@ -305,20 +349,7 @@ fn whatever_is_sent_the_next_client_is_served() {
         },
     };
     let whole = rmp_serde::to_vec_named(&ask).expect("encoded");
-    let rng = &mut StdRng::seed_from_u64(3);
-    let frames = std::env::var("FRAMES").ok().and_then(|it| it.parse().ok());
-    let mut bent = connect(folder.path());
-    let frames: u32 = frames.unwrap_or(5000);
-    for _ in 0..frames {
-        let mut content = whole.clone();
-        for _ in 0..rng.random_range(1..4) {
-            let place = rng.random_range(0..content.len());
-            content[place] = rng.random();
-        }
-        content.truncate(rng.random_range(0..=content.len() * 2));
-        bent.frame(&content);
-        assert!(bent.answer().is_some());
-    }
+    bend(&verifier, &mut connect(folder.path()), &whole);
 
     // Clients that go in the middle of a frame, and before their answers.
     for cut in [1, 3, 4, 100] {

@@ -233,6 +233,7 @@ pub fn weighted_product<E: Engine>(
             inputs,
             proof: claim.proof,
             weight: *weight,
+            multiples: None,
         })
         .collect();
     let mut product = weighted_terms(&proofs);

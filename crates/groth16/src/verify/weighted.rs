@@ -1,11 +1,13 @@
 //! Products of many proofs' equations, each to the power of its weight.
 
-use ark_ec::CurveGroup;
+use std::sync::OnceLock;
+
 use ark_ec::pairing::{Pairing, PairingOutput};
+use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::Zero;
 use ark_std::rand::RngCore;
 use proofmill_kernels::pairing::{Product, multi_power};
-use proofmill_kernels::{msm, multiply_each};
+use proofmill_kernels::{msm, multiply_each, scale_each};
 
 use super::{PreparedVerifyingKey, quotient};
 use crate::{Engine, Proof};
@@ -30,6 +32,21 @@ pub struct WeightedProof<'a, E: Engine> {
     pub proof: &'a Proof<E>,
     /// Its power in the product.
     pub weight: Weight,
+    /// Where multiples of its points are kept for further products; none if there are no further ones.
+    pub multiples: Option<&'a Multiples<E>>,
+}
+
+/// A proof's points in the first group times the random part of its weight, once a product has computed them. Products
+/// of the same proof under this weight times any factor start from them.
+#[derive(Debug)]
+pub struct Multiples<E: Engine>(OnceLock<Kept<E>>);
+
+/// The multiples, with what they are of: under another weight, or of another proof, they are of no use.
+#[derive(Debug)]
+struct Kept<E: Engine> {
+    random: u128,
+    points: [E::G1Affine; 2],
+    multiples: [E::G1Affine; 2],
 }
 
 /// The sum over the proofs under one key.
@@ -40,11 +57,9 @@ struct KeySum<'a, E: Engine> {
     c: E::G1,
 }
 
-/// A proof's points in the first group, each times its weight.
-struct Multiples<E: Engine> {
-    a: E::G1Affine,
-    c: E::G1Affine,
-}
+/// Points for inputs of a key from which on their own combination costs less than multiples side by side with those of
+/// other keys.
+const POINTS_FOR_COMBINATION: usize = 12;
 
 /// The product over all proofs of `(e(A, B) / (e(α, β)·e(Σ xⱼ·instanceⱼ, γ)·e(C, δ)))^weight`, which is
 /// one if all of them hold; with weights that were drawn after the proofs were fixed, by a chance of
@@ -64,18 +79,11 @@ pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<Pa
 pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> Product<'a, E> {
     let mut product = Product::new();
     let multiples = multiples(proofs);
-    for (multiples, weighted) in multiples.iter().zip(proofs) {
-        product.multiply(multiples.a, weighted.proof.b);
+    for ([a, _], weighted) in multiples.iter().zip(proofs) {
+        product.multiply(*a, weighted.proof.b);
     }
     let sums = by_key(proofs, &multiples);
-    let mut points = Vec::with_capacity(3 * sums.len());
-    for sum in &sums {
-        points.push(msm::<E::G1>(&[sum.key.vk.alpha_g1], &[-sum.weights]));
-        points.push(msm::<E::G1>(&sum.key.vk.instance, &sum.instance));
-        points.push(sum.c);
-    }
-    let points = E::G1::normalize_batch(&points);
-    for (points, sum) in points.chunks_exact(3).zip(&sums) {
+    for (points, sum) in points_of_keys(&sums).chunks_exact(3).zip(&sums) {
         let key = sum.key;
         for (point, fixed) in points
             .iter()
@@ -85,6 +93,33 @@ pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> 
         }
     }
     product
+}
+
+/// Of each key three points: `−Σ weights·α`, the combination of its points for inputs, and `Σ weight·C`.
+fn points_of_keys<E: Engine>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
+    // One key has too few points to fill the lanes of a vector.
+    let is_short = |sum: &KeySum<'_, E>| sum.instance.len() < POINTS_FOR_COMBINATION;
+    let (mut points, mut scalars) = (Vec::new(), Vec::new());
+    for sum in sums {
+        points.push(sum.key.vk.alpha_g1);
+        scalars.push(-sum.weights);
+        if is_short(sum) {
+            points.extend_from_slice(&sum.key.vk.instance);
+            scalars.extend_from_slice(&sum.instance);
+        }
+    }
+    let mut multiples = scale_each::<E::G1>(&points, &scalars).into_iter();
+    let mut points = Vec::with_capacity(3 * sums.len());
+    for sum in sums {
+        let alpha = multiples.next().expect("one for each key");
+        points.push(alpha.into_group());
+        points.push(match is_short(sum) {
+            true => multiples.by_ref().take(sum.instance.len()).sum(),
+            false => msm::<E::G1>(&sum.key.vk.instance, &sum.instance),
+        });
+        points.push(sum.c);
+    }
+    E::G1::normalize_batch(&points)
 }
 
 /// The product over one proof, to its power afterwards: that e(α, β) is known saves a Miller loop and four
@@ -101,34 +136,48 @@ fn power<E: Engine>(weighted: &WeightedProof<'_, E>) -> Option<PairingOutput<E>>
 }
 
 /// `weight·A` and `weight·C` for each proof.
-fn multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<Multiples<E>> {
-    let points: Vec<_> = proofs
-        .iter()
-        .flat_map(|weighted| [weighted.proof.a, weighted.proof.c])
-        .collect();
-    let numbers = |number: fn(&Weight) -> u128| -> Vec<u128> {
-        let numbers = proofs.iter().map(|weighted| number(&weighted.weight));
-        numbers.flat_map(|number| [number; 2]).collect()
-    };
-    let mut multiples = multiply_each::<E::G1>(&points, &numbers(|weight| weight.random));
+fn multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
+    let mut multiples = random_multiples(proofs);
     if proofs.iter().any(|weighted| weighted.weight.factor != 1) {
-        multiples = multiply_each::<E::G1>(&multiples, &numbers(|weight| weight.factor));
+        let factors = proofs.iter().map(|weighted| weighted.weight.factor);
+        multiples = multiply_pairs::<E>(&multiples, factors);
     }
-    let pairs = multiples.chunks_exact(2);
-    pairs
-        .map(|pair| Multiples {
-            a: pair[0],
-            c: pair[1],
+    multiples
+}
+
+/// `random·A` and `random·C` for each proof, those that were kept and the others computed together.
+fn random_multiples<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Vec<[E::G1Affine; 2]> {
+    let kept: Vec<_> = proofs.iter().map(WeightedProof::kept).collect();
+    let new = || proofs.iter().zip(&kept).filter(|(_, kept)| kept.is_none());
+    let points: Vec<_> = new().map(|(weighted, _)| weighted.points()).collect();
+    let randoms = new().map(|(weighted, _)| weighted.weight.random);
+    let mut computed = multiply_pairs::<E>(&points, randoms).into_iter();
+    let all = proofs.iter().zip(kept).map(|(weighted, kept)| {
+        kept.unwrap_or_else(|| {
+            let multiples = computed.next().expect("one for each that was not kept");
+            weighted.keep(multiples);
+            multiples
         })
-        .collect()
+    });
+    all.collect()
+}
+
+/// Both points of each pair times the pair's number.
+fn multiply_pairs<E: Engine>(
+    pairs: &[[E::G1Affine; 2]],
+    numbers: impl Iterator<Item = u128>,
+) -> Vec<[E::G1Affine; 2]> {
+    let numbers: Vec<u128> = numbers.flat_map(|number| [number; 2]).collect();
+    let multiples = multiply_each::<E::G1>(pairs.as_flattened(), &numbers);
+    multiples.as_chunks().0.to_vec()
 }
 
 fn by_key<'a, E: Engine>(
     proofs: &[WeightedProof<'a, E>],
-    multiples: &[Multiples<E>],
+    multiples: &[[E::G1Affine; 2]],
 ) -> Vec<KeySum<'a, E>> {
     let mut sums: Vec<KeySum<'a, E>> = Vec::new();
-    for (weighted, multiples) in proofs.iter().zip(multiples) {
+    for (weighted, [_, c]) in proofs.iter().zip(multiples) {
         // Few keys have many proofs; that two are the same one is a matter of their place alone.
         let place = sums
             .iter()
@@ -137,9 +186,50 @@ fn by_key<'a, E: Engine>(
                 sums.push(KeySum::new(weighted.key));
                 sums.len() - 1
             });
-        sums[place].add(weighted, multiples.c);
+        sums[place].add(weighted, *c);
     }
     sums
+}
+
+// === impl WeightedProof ===
+
+impl<E: Engine> WeightedProof<'_, E> {
+    const fn points(&self) -> [E::G1Affine; 2] {
+        [self.proof.a, self.proof.c]
+    }
+
+    /// What an earlier product left of this proof under this weight's random part.
+    fn kept(&self) -> Option<[E::G1Affine; 2]> {
+        let kept = self.multiples?.0.get()?;
+        let is_of_this = kept.random == self.weight.random && kept.points == self.points();
+        is_of_this.then_some(kept.multiples)
+    }
+
+    fn keep(&self, multiples: [E::G1Affine; 2]) {
+        if let Some(place) = self.multiples {
+            // What another proof or weight left there stays.
+            let _ = place.0.set(Kept {
+                random: self.weight.random,
+                points: self.points(),
+                multiples,
+            });
+        }
+    }
+}
+
+// === impl Multiples ===
+
+impl<E: Engine> Multiples<E> {
+    /// None so far.
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<E: Engine> Default for Multiples<E> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 // === impl KeySum ===

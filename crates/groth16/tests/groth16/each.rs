@@ -105,6 +105,7 @@ fn each_is_as_one_by_one<E: Engine>() {
             inputs: proof.inputs,
             proof: proof.proof,
             weight: Weight::draw(rng).checked_mul(3).unwrap(),
+            multiples: None,
         })
         .collect();
     let one_by_one: Vec<_> = weighted

@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use ark_bls12_381::{Bls12_381, Fr, G1Affine};
 use ark_ff::One;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
-use proofmill_groth16::{Check, Curve, KeyError, ProvingKey, ProvingKeyInfo, VerifyingKey, setup};
+use proofmill_groth16::{
+    Bn254, Check, Curve, KeyError, ProvingKey, ProvingKeyInfo, VerifyingKey, setup,
+};
 use proofmill_r1cs::R1cs;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
@@ -27,6 +29,33 @@ fn reseal(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = Sha256::digest(&bytes[..end]);
     bytes[end..].copy_from_slice(&checksum);
     bytes
+}
+
+/// Arkworks reads an uncompressed point whatever its flags say of y, and takes a flag for infinity whatever the
+/// coordinates are.
+#[test]
+fn a_point_has_one_encoding() {
+    let one = ark_bn254::Fr::one();
+    let row = |column| vec![vec![(one, column)]];
+    let system = R1cs::from_rows(2, 1, [row(2), row(2), row(1)]).unwrap();
+    let key = setup::<Bn254>(&system, &mut StdRng::seed_from_u64(1)).unwrap();
+    let bytes = key.vk.to_bytes();
+    // Last bytes of alpha, beta, and the second of the instance's points.
+    for (place, section) in [
+        (64, "alpha"),
+        (64 + 128, "beta"),
+        (64 + 3 * 128 + 2 * 64, "instance"),
+    ] {
+        for flag in [0x40, 0x80] {
+            let mut changed = bytes.clone();
+            changed[112 + place - 1] ^= flag;
+            let error = VerifyingKey::<Bn254>::from_bytes(&reseal(changed)).unwrap_err();
+            assert!(
+                matches!(error, KeyError::Point { section: found } if found == section),
+                "{error}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -8,8 +8,8 @@ use ark_serialize::CanonicalDeserialize;
 use ark_snark::SNARK;
 use ark_std::rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use proofmill_groth16::{
-    Bn254, Engine, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey, VerifyError,
-    Weight, WeightedProof, prove, setup, verify, verify_batch, weighted_product,
+    Bn254, Engine, Multiples, PreparedVerifyingKey, Proof, ProofError, ProveError, ProvingKey,
+    VerifyError, Weight, WeightedProof, prove, setup, verify, verify_batch, weighted_product,
 };
 use proofmill_r1cs::{Assignment, R1cs};
 use proptest::prelude::*;
@@ -305,6 +305,7 @@ fn a_weighted_product_is_that_of_its_parts() {
         inputs,
         proof,
         weight: Weight::draw(rng).checked_mul(factor).unwrap(),
+        multiples: None,
     };
     for factor in [1, 3, u64::MAX] {
         let parts = [
@@ -314,6 +315,46 @@ fn a_weighted_product_is_that_of_its_parts() {
         let [good, bad] = parts.map(|part| weighted_product(&[part]).unwrap());
         assert!(good.is_zero() && !bad.is_zero());
         assert_eq!(weighted_product(&parts).unwrap(), good + bad);
+    }
+}
+
+/// What one product keeps for the next is used under multiples of its weight, and under no other weight and for no other
+/// proof.
+#[test]
+fn kept_multiples_are_of_one_proof_under_one_weight() {
+    let case = case(16, 1, 5);
+    let rng = &mut StdRng::seed_from_u64(24);
+    let mut forged = case.proof;
+    forged.c = G1Projective::rand(rng).into_affine();
+    let (kept, weights) = (
+        [Multiples::new(), Multiples::new()],
+        [(); 2].map(|()| Weight::draw(rng)),
+    );
+    let other = Weight::draw(rng);
+    let product = |proofs: [&Proof<Bls12_381>; 2], weights: [Weight; 2], keeps: bool| {
+        let [first, second] = [0, 1].map(|i| WeightedProof {
+            key: &case.verifier,
+            inputs: case.assignment.inputs(),
+            proof: proofs[i],
+            weight: weights[i],
+            multiples: keeps.then_some(&kept[i]),
+        });
+        weighted_product(&[first, second]).unwrap()
+    };
+    let pair = [&case.proof, &forged];
+    let times = |factors: [u64; 2]| [0, 1].map(|i| weights[i].checked_mul(factors[i]).unwrap());
+    for (proofs, weights) in [
+        (pair, times([1, 1])),
+        (pair, times([1, 1])),
+        (pair, times([0, 63])),
+        (pair, times([7, u64::MAX])),
+        (pair, [weights[0], other]),
+        ([&forged, &case.proof], times([2, 3])),
+        ([&forged, &forged], times([2, 3])),
+    ] {
+        let expected = product(proofs, weights, false);
+        assert!(!expected.is_zero());
+        assert_eq!(product(proofs, weights, true), expected);
     }
 }
 

@@ -85,17 +85,23 @@ pub(crate) fn by_halves<P: SWCurveConfig<BaseField: Invertible>>(
     let Some(endomorphism) = Endomorphism::<P>::of_curve() else {
         return scaled(points, scalars);
     };
-    let mut halves = [(); 2].map(|()| (Vec::with_capacity(points.len()), Vec::new()));
-    for (point, scalar) in points.iter().zip(scalars) {
+    // All first halves and then all second ones: together they fill more lanes than each for themselves.
+    let mut halves = vec![Affine::identity(); 2 * points.len()];
+    let mut numbers = vec![0; 2 * points.len()];
+    for (i, (point, scalar)) in points.iter().zip(scalars).enumerate() {
         let mut image = *point;
         image.x *= endomorphism.beta;
-        let numbers = endomorphism.split(scalar.into_bigint().as_ref());
-        for ((half, number), point) in halves.iter_mut().zip(numbers).zip([*point, image]) {
-            half.0.push(if number.negative { -point } else { point });
-            half.1.push(number.magnitude);
+        let split = endomorphism.split(scalar.into_bigint().as_ref());
+        for (place, (number, point)) in [i, points.len() + i]
+            .into_iter()
+            .zip(split.into_iter().zip([*point, image]))
+        {
+            halves[place] = if number.negative { -point } else { point };
+            numbers[place] = number.magnitude;
         }
     }
-    let [mut left, right] = halves.map(|(points, numbers)| multiply(&points, &numbers));
+    let mut left = multiply(&halves, &numbers);
+    let right = left.split_off(points.len());
     batch_add_assign(&mut left, &right);
     left
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use proofmill_partition_fuzz::seeds;
 
 fn main() -> std::io::Result<()> {
-    let targets: [(&str, Vec<Vec<u8>>); 5] = [
+    let targets: [(&str, Vec<Vec<u8>>); 6] = [
         ("decode", seeds::decode()),
         ("proof", seeds::proof()),
         ("journal", seeds::journal()),
         ("keys", seeds::keys()),
+        ("share", seeds::share()),
         ("statement", seeds::statement()),
     ];
     for (target, inputs) in targets {

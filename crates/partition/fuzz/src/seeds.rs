@@ -14,7 +14,8 @@ use proofmill_groth16::{Bn254, Residency};
 use proofmill_partition::proof::{
     ClassKeys, Index, Journal, PartitionProof, Prover, Step, VerifyingKey,
 };
-use proofmill_partition::{Part, Partition, PartitionError, PartitionedCircuit};
+use proofmill_partition::tree::{Leaf, Tree};
+use proofmill_partition::{Part, PartTrace, Partition, PartitionError, PartitionedCircuit};
 use proofmill_r1cs::{R1cs, write_precompiled};
 use sha2::{Digest, Sha256};
 
@@ -31,10 +32,13 @@ pub struct Proved {
 }
 
 /// The modulus of BN254's scalar field, little-endian.
-const MODULUS: [u8; 32] = [
+pub const MODULUS: [u8; 32] = [
     0x01, 0x00, 0x00, 0xf0, 0x93, 0xf5, 0xe1, 0x43, 0x91, 0x70, 0xb9, 0x79, 0x48, 0xe8, 0x33, 0x28,
     0x5d, 0x58, 0x81, 0x81, 0xb6, 0x45, 0x50, 0xb8, 0x29, 0xa0, 0x31, 0xe1, 0x72, 0x4e, 0x64, 0x30,
 ];
+
+/// Position of the leaf whose path is among the shares of parts.
+pub const POSITION: usize = 2;
 
 /// Each part squares what the part before made, and adds it and a constant to a cell; the public
 /// input is the first part's.
@@ -154,6 +158,27 @@ pub fn statement() -> Vec<Vec<u8>> {
     let json = json.map(|text| text.as_bytes().to_vec());
     let bytes = VerifyingKey::<Bn254>::encode_statement(&[Fr::from(3u64)]);
     json.into_iter().chain([bytes]).collect()
+}
+
+/// What processes send one another of a part: shares of the traces with and without entries, and a path.
+pub fn share() -> Vec<Vec<u8>> {
+    let trace = |entries: u64| PartTrace::<Fr> {
+        by_part: (0..entries).map(Fr::from).collect(),
+        by_address: (0..entries).map(|i| Fr::from(1000 + i)).collect(),
+    };
+    let path = Tree::new(&leaves()).path(POSITION).to_bytes();
+    vec![trace(0).to_bytes(), trace(3).to_bytes(), path]
+}
+
+/// States between parts.
+pub fn leaves() -> Vec<Leaf<Fr>> {
+    let leaf = |i: u64| Leaf {
+        salt: Fr::from(10 * i),
+        value: Fr::from(10 * i + 1),
+        by_part: Fr::from(10 * i + 2),
+        by_address: Fr::from(10 * i + 3),
+    };
+    (0..6).map(leaf).collect()
 }
 
 /// Keys of a small system, the same at every call.

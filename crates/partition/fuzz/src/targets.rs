@@ -10,11 +10,12 @@ use proofmill_groth16::mirage::{self, ProvingKey, ProvingKeyInfo, ResidentKey};
 use proofmill_groth16::snarkjs::{inputs_from_json, inputs_to_json};
 use proofmill_groth16::{Bn254, Check, Residency};
 use proofmill_partition::proof::{Journal, PartitionProof, VerifyingKey};
-use proofmill_partition::{Challenges, Partition};
+use proofmill_partition::tree::{Path, Tree, depth};
+use proofmill_partition::{Challenges, PartTrace, Partition};
 use proofmill_r1cs::R1cs;
 use sha2::{Digest, Sha256};
 
-use super::seeds::{Proved, Squares, smallest_system, temporary};
+use super::seeds::{POSITION, Proved, Squares, leaves, smallest_system, temporary};
 
 const CHECKSUM_BYTES: usize = 32;
 
@@ -25,6 +26,7 @@ const PROOF_BYTES: usize = 149;
 
 static PROVED: LazyLock<Proved> = LazyLock::new(Proved::new);
 static SYSTEM: LazyLock<Arc<R1cs<Fr>>> = LazyLock::new(|| Arc::new(smallest_system()));
+static TREE: LazyLock<Tree<Fr>> = LazyLock::new(|| Tree::new(&leaves()));
 /// Inputs that are read from files.
 static JOURNAL: LazyLock<PathBuf> = LazyLock::new(|| temporary("journal"));
 static KEY: LazyLock<PathBuf> = LazyLock::new(|| temporary("key"));
@@ -78,6 +80,21 @@ pub fn statement(bytes: &[u8]) {
     if let Ok(inputs) = key.decode_statement(bytes) {
         assert!(VerifyingKey::<Bn254>::encode_statement(&inputs) == bytes);
         assert_eq!(inputs.len(), PROVED.public_inputs.len());
+    }
+}
+
+/// Bytes as what other processes send of a part: its share of the traces, and a path of a leaf. What is read is written
+/// again as it was.
+pub fn share(bytes: &[u8]) {
+    if let Ok(trace) = PartTrace::<Fr>::from_bytes(bytes) {
+        assert!(trace.to_bytes() == bytes, "one encoding");
+        assert_eq!(trace.by_part.len(), trace.by_address.len());
+    }
+    if let Ok(path) = Path::<Fr>::from_bytes(bytes) {
+        assert!(path.to_bytes() == bytes, "one encoding");
+        let leaf = &leaves()[POSITION];
+        let leads = path.leads(leaf, POSITION, depth(leaves().len()), TREE.root());
+        assert_eq!(leads, path == TREE.path(POSITION));
     }
 }
 

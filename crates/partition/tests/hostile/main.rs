@@ -64,3 +64,12 @@ fn no_public_inputs_are_read_with_a_panic() {
         .inputs(20_000)
         .run("statement", targets::statement);
 }
+
+#[test]
+fn no_share_of_a_part_is_read_with_a_panic() {
+    let seeds = seeds::share();
+    Mutation::of(&seeds)
+        .with_words(&[&seeds::MODULUS])
+        .inputs(20_000)
+        .run("share", targets::share);
+}

@@ -9,7 +9,7 @@ mod list;
 mod partition;
 mod whole;
 
-pub use groth16::{Groth16, Groth16Claim};
+pub use groth16::{Groth16, Groth16Claim, Groth16Weight};
 pub use groth16_aggregate::{Groth16Aggregate, OfGroth16};
 pub use grumpkin_ipa::GrumpkinIpa;
 pub use halo2::{Halo2, Orchard};
