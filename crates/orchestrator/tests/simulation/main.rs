@@ -12,7 +12,8 @@
 //! bounded.
 //!
 //! `SEED=n cargo test --test simulation` tells one history; `SEEDS=n` runs more of them. `digest` pins what
-//! the core does in the first of them.
+//! the core does in the first of them. `protocol` is another world, of several processes: what they say to
+//! each other, and who leads.
 
 mod actors;
 mod blobs;
