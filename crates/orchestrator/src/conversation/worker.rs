@@ -105,7 +105,7 @@ pub struct Output {
     pub element: Option<usize>,
     /// What goes on.
     pub payload: Payload,
-    /// See [`Message::grouping`], for the readers of every output queue.
+    /// See [`Message::grouping`](crate::message::Message::grouping), for the readers of every output queue.
     pub grouping: Vec<(StageIx, Result<Arc<str>, String>)>,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proofmill_bus::{BlobStore, check_private_directory, make_private_directory};
 use proofmill_workflow as file;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 
 use super::checks::checks;
 use super::emitted;
@@ -162,25 +162,9 @@ impl Mill {
         };
         let dispatchers = roles.dispatchers(&self.options.workers, None, &str::to_owned)?;
         roles.sweep_programs().await?;
-        let sources = if self.options.run_sources {
-            roles.sources()?
-        } else {
-            Vec::new()
-        };
-        let (state, bus) = (&self.options.state, self.options.bus.as_ref());
-        sweep_sink_programs(&self.workflow, state).await?;
-        let mut sinks = sinks(&self.workflow, state, bus).await?;
-        sinks.append(&mut self.options.sinks);
-
-        let mut sink_options = sink::Options {
-            sinks,
-            checks: checks(&self.workflow, &self.registry, state)?,
-            stream: self.options.stream.take(),
-        };
-        let mut sink = tokio::spawn({
-            let (port, blobs) = (self.handle.sink(), self.blobs.clone());
-            async move { sink::run(&mut sink_options, port, blobs, sink_shutdown).await }
-        });
+        let sources = self.options.run_sources.then(|| roles.sources());
+        let sources = sources.transpose()?.unwrap_or_default();
+        let mut sink = self.begin_sink(sink_shutdown).await?;
         let mut sweeping = JoinSet::new();
         sweeping.spawn(sweep_blobs(
             self.handle.clone(),
@@ -192,39 +176,12 @@ impl Mill {
         for dispatcher in dispatchers {
             working.spawn(dispatcher.run(services.clone()));
         }
-        let mut sourcing = JoinSet::new();
-        for (source, options) in sources {
-            let name = options.name.to_string();
-            let (port, blobs) = (self.handle.source(), self.blobs.clone());
-            let services = services.clone();
-            sourcing.spawn(async move {
-                (
-                    name,
-                    source::run(source, options, port, blobs, services).await,
-                )
-            });
-        }
-
+        let mut sourcing = self.begin_sources(sources, &services);
         let mut summaries = BTreeMap::new();
         let mut failure: Option<MillError> = None;
-        let idle = self.handle.clone();
         let gone = self.handle.clone();
-        let stay = self.options.stay;
-        let ended = async {
-            while let Some(joined) = sourcing.join_next().await {
-                match joined {
-                    Ok((name, Ok(summary))) => {
-                        summaries.insert(name, SourceSummary::from(summary));
-                    }
-                    Ok((_, Err(error))) => return Err(MillError::from(error)),
-                    Err(error) => return Err(MillError::Panicked(error.to_string())),
-                }
-            }
-            if stay {
-                std::future::pending::<()>().await;
-            }
-            idle.when_idle().await.map_err(MillError::from)
-        };
+        let (idle, stay) = (self.handle.clone(), self.options.stay);
+        let ended = until_idle(idle, stay, &mut sourcing, &mut summaries);
         tokio::select! {
             result = ended => failure = result.err(),
             () = gone.gone() => return Err(CoordinatorGone.into()),
@@ -238,44 +195,21 @@ impl Mill {
             () = shutdown.reached(Level::Drain) => {}
         }
         let interrupted = shutdown.level() > Level::Run;
-
         self.handle.drain().await?;
         stop_services.raise(Level::Drain);
-        let mut drained = true;
-        loop {
-            tokio::select! {
-                joined = working.join_next() => match joined {
-                    None => break,
-                    Some(Err(error)) => failure = Some(MillError::Panicked(error.to_string())),
-                    Some(Ok(_)) => {}
-                },
-                () = shutdown.reached(Level::Stop), if drained => {
-                    drained = false;
-                    stop_services.raise(Level::Stop);
-                }
-            }
-        }
-        // A source that was told to finish has its last acknowledgements to take.
-        loop {
-            let joined = tokio::select! {
-                joined = sourcing.join_next() => joined,
-                () = shutdown.reached(Level::Stop) => break,
-            };
-            match joined {
-                None => break,
-                Some(Ok((name, Ok(summary)))) => {
-                    summaries.insert(name, SourceSummary::from(summary));
-                }
-                Some(Ok((_, Err(error)))) => {
-                    failure.get_or_insert(error.into());
-                }
-                Some(Err(error)) => {
-                    failure.get_or_insert(MillError::Panicked(error.to_string()));
-                }
-            }
-        }
+        let mut draining = Draining {
+            stop_services,
+            working,
+            sourcing,
+            summaries,
+            failure,
+        };
+        let is_hurried = draining.finish(&mut shutdown).await;
+        let Draining {
+            summaries, failure, ..
+        } = draining;
         // What is complete by now still leaves, unless there is a hurry.
-        if drained && failure.is_none() {
+        if !is_hurried && failure.is_none() {
             tokio::select! {
                 drained = self.handle.when_drained() => drained?,
                 () = shutdown.reached(Level::Stop) => {}
@@ -297,6 +231,41 @@ impl Mill {
         }
     }
 
+    fn begin_sources(
+        &self,
+        sources: Vec<(Box<dyn source::Source>, source::Options)>,
+        services: &Shutdown,
+    ) -> JoinSet<Sourced> {
+        let mut sourcing = JoinSet::new();
+        for (source, options) in sources {
+            let name = options.name.to_string();
+            let (port, blobs) = (self.handle.source(), self.blobs.clone());
+            let ran = source::run(source, options, port, blobs, services.clone());
+            sourcing.spawn(async move { (name, ran.await) });
+        }
+        sourcing
+    }
+
+    /// Hands what the sequencer emits to the workflow's sinks, and those of the options.
+    async fn begin_sink(
+        &mut self,
+        shutdown: Shutdown,
+    ) -> Result<JoinHandle<Result<(), SinkStopped>>, MillError> {
+        let (state, bus) = (&self.options.state, self.options.bus.as_ref());
+        sweep_sink_programs(&self.workflow, state).await?;
+        let mut sinks = sinks(&self.workflow, state, bus).await?;
+        sinks.append(&mut self.options.sinks);
+        let mut options = sink::Options {
+            sinks,
+            checks: checks(&self.workflow, &self.registry, state)?,
+            stream: self.options.stream.take(),
+        };
+        let (port, blobs) = (self.handle.sink(), self.blobs.clone());
+        Ok(tokio::spawn(async move {
+            sink::run(&mut options, port, blobs, shutdown).await
+        }))
+    }
+
     /// Stops the coordinator and closes the log: what was accepted is durable when this returns.
     pub fn close(self) -> BoxFuture<'static, Result<(), MillError>> {
         // Boxed: compiled here, and not again in every program that calls it.
@@ -310,6 +279,84 @@ impl Mill {
             stopped?;
             closed.map_err(|failure| CoordinatorError::Log(failure).into())
         })
+    }
+}
+
+/// What a source has come to, by its name.
+type Sourced = (String, Result<source::Summary, source::SourceError>);
+
+/// The roles of a mill that finish what they have.
+struct Draining {
+    stop_services: Trigger,
+    working: JoinSet<Result<(), CoordinatorGone>>,
+    sourcing: JoinSet<Sourced>,
+    summaries: BTreeMap<String, SourceSummary>,
+    /// The first reason for which the mill fails.
+    failure: Option<MillError>,
+}
+
+// === impl Draining ===
+
+impl Draining {
+    /// Waits for dispatchers, and for sources, which have their last acknowledgements to take. Whether there is a hurry.
+    async fn finish(&mut self, shutdown: &mut Shutdown) -> bool {
+        let mut is_hurried = false;
+        loop {
+            tokio::select! {
+                joined = self.working.join_next() => match joined {
+                    None => break,
+                    Some(Err(error)) => {
+                        self.failure = Some(MillError::Panicked(error.to_string()));
+                    }
+                    Some(Ok(_)) => {}
+                },
+                () = shutdown.reached(Level::Stop), if !is_hurried => {
+                    is_hurried = true;
+                    self.stop_services.raise(Level::Stop);
+                }
+            }
+        }
+        loop {
+            let joined = tokio::select! {
+                joined = self.sourcing.join_next() => joined,
+                () = shutdown.reached(Level::Stop) => break,
+            };
+            let Some(joined) = joined else { break };
+            if let Err(error) = note_source(joined, &mut self.summaries) {
+                self.failure.get_or_insert(error);
+            }
+        }
+        is_hurried
+    }
+}
+
+/// Waits until the sources have ended and nothing moves; for ever, if the mill is to stay.
+async fn until_idle(
+    handle: Handle,
+    stay: bool,
+    sourcing: &mut JoinSet<Sourced>,
+    summaries: &mut BTreeMap<String, SourceSummary>,
+) -> Result<(), MillError> {
+    while let Some(joined) = sourcing.join_next().await {
+        note_source(joined, summaries)?;
+    }
+    if stay {
+        std::future::pending::<()>().await;
+    }
+    handle.when_idle().await.map_err(MillError::from)
+}
+
+/// Notes what a source has come to.
+fn note_source(
+    joined: Result<Sourced, JoinError>,
+    summaries: &mut BTreeMap<String, SourceSummary>,
+) -> Result<(), MillError> {
+    match joined {
+        Ok((name, summary)) => {
+            summaries.insert(name, SourceSummary::from(summary?));
+            Ok(())
+        }
+        Err(error) => Err(MillError::Panicked(error.to_string())),
     }
 }
 

@@ -140,7 +140,7 @@ pub enum SourceError {
 /// Submits what `source` brings, from where it left off, until its end or `shutdown`.
 pub fn run(
     mut source: Box<dyn Source>,
-    options: Options,
+    mut options: Options,
     coordinator: SourcePort,
     blobs: Arc<BlobStore>,
     mut shutdown: Shutdown,
@@ -162,7 +162,7 @@ pub fn run(
             changed: None,
             summary: Summary::default(),
         };
-        let mut pace = options.pace;
+        let mut pace = options.pace.take();
         loop {
             if let Some(pace) = &mut pace {
                 tokio::select! {
@@ -195,44 +195,11 @@ pub fn run(
                     continue;
                 }
             };
-            let (block, next, edition) = (message.first, message.next, message.edition);
-            // Only between messages: a message counts as acknowledged when all its queues have it.
-            let most = if edition == Edition::Any { WINDOW } else { 1 };
-            while window.pending.len() >= most {
-                window.settle_one(&name).await?;
-            }
-            window.settle_ready(&name)?;
-            if window.changed.is_some() {
-                // What follows a block that has changed is brought again.
-                continue;
-            }
-            for queue in &options.outputs {
-                let request = request(&name, *queue, message.clone(), &coordinator, &blobs).await;
-                let (mut request, _held) = request.map_err(|source| SourceError::Store {
-                    name: name.to_string(),
-                    block,
-                    source: Box::new(source),
-                })?;
-                request.source_next = window.acknowledged;
-                let reply = coordinator.submit_later(request).await?;
-                window.pending.push_back(Pending {
-                    block,
-                    next,
-                    edition,
-                    reply,
-                });
-            }
+            window
+                .bring(message, &options, &coordinator, &blobs)
+                .await?;
         }
-        while !window.pending.is_empty() {
-            tokio::select! {
-                settled = window.settle_one(&name) => settled?,
-                // Producers that wait for a full queue are let go by the coordinator's own drain.
-                () = shutdown.reached(Level::Stop) => {
-                    window.summary.ended = false;
-                    break;
-                }
-            }
-        }
+        window.finish(&name, &mut shutdown).await?;
         Ok(window.summary)
     })
 }
@@ -323,6 +290,64 @@ impl SourceMessage {
 // === impl Window ===
 
 impl Window {
+    /// Submits a message to every queue, once there is room for it; nothing if an earlier block has changed, as what
+    /// follows it is brought again.
+    async fn bring(
+        &mut self,
+        message: SourceMessage,
+        options: &Options,
+        coordinator: &SourcePort,
+        blobs: &BlobStore,
+    ) -> Result<(), SourceError> {
+        let name = &options.name;
+        let (block, next, edition) = (message.first, message.next, message.edition);
+        // Only between messages: a message counts as acknowledged when all its queues have it.
+        let most = if edition == Edition::Any { WINDOW } else { 1 };
+        while self.pending.len() >= most {
+            self.settle_one(name).await?;
+        }
+        self.settle_ready(name)?;
+        if self.changed.is_some() {
+            return Ok(());
+        }
+        for queue in &options.outputs {
+            let request = request(name, *queue, message.clone(), coordinator, blobs).await;
+            let (mut request, _held) = request.map_err(|source| SourceError::Store {
+                name: name.to_string(),
+                block,
+                source: Box::new(source),
+            })?;
+            request.source_next = self.acknowledged;
+            let reply = coordinator.submit_later(request).await?;
+            self.pending.push_back(Pending {
+                block,
+                next,
+                edition,
+                reply,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes the acknowledgements that are still to come, unless there is a hurry.
+    async fn finish(
+        &mut self,
+        name: &Arc<str>,
+        shutdown: &mut Shutdown,
+    ) -> Result<(), SourceError> {
+        while !self.pending.is_empty() {
+            tokio::select! {
+                settled = self.settle_one(name) => settled?,
+                // Producers that wait for a full queue are let go by the coordinator's own drain.
+                () = shutdown.reached(Level::Stop) => {
+                    self.summary.ended = false;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Waits for the oldest acknowledgement. May be dropped and called again.
     async fn settle_one(&mut self, name: &Arc<str>) -> Result<(), SourceError> {
         let Some(pending) = self.pending.front_mut() else {

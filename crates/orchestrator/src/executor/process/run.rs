@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::attempt::{Attempt, Outcome, TaskContext};
-use super::capture::Capture;
+use super::capture::{Capture, Captured};
 use super::confined::Confined;
 use super::group::{Group, gone};
 use super::marked::kill_marked;
@@ -53,6 +53,14 @@ enum End {
     Cancelled,
 }
 
+/// What a run that has ended has come to.
+struct Judged {
+    status: Option<ExitStatus>,
+    outcome: Outcome,
+    /// What the machine lacked for it, if anything.
+    starved: Option<MachineFailure>,
+}
+
 /// What starting a program gave.
 struct Started {
     running: Running,
@@ -68,6 +76,19 @@ struct Running {
     group: Option<Group>,
     grace: Duration,
     runtime: Handle,
+}
+
+// === impl End ===
+
+impl End {
+    /// The outcome of a run that was ended early.
+    fn early(self) -> Option<Outcome> {
+        match self {
+            Self::Exited => None,
+            Self::TimedOut => Some(Outcome::TimedOut),
+            Self::Cancelled => Some(Outcome::Cancelled),
+        }
+    }
 }
 
 // === impl ProcessExecutor ===
@@ -157,10 +178,8 @@ impl ProcessExecutor {
             Ok(started) => started,
             Err(outcome) => return Attempt::not_started(outcome, began.elapsed()),
         };
-        let deadline = self
-            .spec
-            .time_limit
-            .and_then(|limit| started.checked_add(limit));
+        let limit = self.spec.time_limit;
+        let deadline = limit.and_then(|limit| started.checked_add(limit));
         let group = running.group();
         let mut memory = MemoryWatch::new(group.id(), self.spec.memory_limit);
         let mut kept_stdout = Capture::new(self.spec.capture_limit);
@@ -199,42 +218,12 @@ impl ProcessExecutor {
         memory.note_killed(running.group().killed_for_memory());
         let reaped = running.reap(end == End::Exited).await;
         let (stdout, stderr) = (kept_stdout.finish(), kept_stderr.finish());
-        let mut starved = None;
-        let (status, outcome) = match reaped {
-            Some((status, scratch)) => {
-                if end == End::Exited {
-                    starved = starvation(&scratch, status.success());
-                }
-                let outcome = match end {
-                    End::Cancelled => Outcome::Cancelled,
-                    End::TimedOut => Outcome::TimedOut,
-                    End::Exited if status.success() => match self.spec.handing {
-                        Handing::Files => {
-                            let output = scratch.read_output(self.spec.output_limit).await;
-                            verdict::of_output(output, starved.as_ref())
-                        }
-                        Handing::Stdin | Handing::LastArgument => Outcome::Succeeded(Bytes::new()),
-                    },
-                    End::Exited => {
-                        verdict::of_failure(status, &stdout, &stderr, &memory, starved.as_ref())
-                    }
-                };
-                scratch.close().await;
-                (Some(status), outcome)
-            }
-            None => {
-                let outcome = match end {
-                    End::Cancelled => Outcome::Cancelled,
-                    End::TimedOut => Outcome::TimedOut,
-                    End::Exited => Outcome::Failed {
-                        reason: "its exit status was lost: something else in this process waits \
-                                 for, or ignores, every child"
-                            .to_owned(),
-                    },
-                };
-                (None, outcome)
-            }
-        };
+        let printed = (&stdout, &stderr);
+        let Judged {
+            status,
+            outcome,
+            starved,
+        } = self.judge(end, reaped, printed, &memory).await;
         Attempt {
             outcome,
             exit: status.and_then(|status| status.code()),
@@ -244,6 +233,49 @@ impl ProcessExecutor {
             wall,
             spawned_after: started - began,
             peak_rss: memory.peak_rss(),
+            starved,
+        }
+    }
+
+    /// What a run that has ended has come to. Its scratch folder, if it was reaped, is removed.
+    async fn judge(
+        &self,
+        end: End,
+        reaped: Option<(ExitStatus, Scratch)>,
+        (stdout, stderr): (&Captured, &Captured),
+        memory: &MemoryWatch,
+    ) -> Judged {
+        let Some((status, scratch)) = reaped else {
+            let lost = || Outcome::Failed {
+                reason: "its exit status was lost: something else in this process waits for, or \
+                         ignores, every child"
+                    .to_owned(),
+            };
+            return Judged {
+                status: None,
+                outcome: end.early().unwrap_or_else(lost),
+                starved: None,
+            };
+        };
+        let starved = match end {
+            End::Exited => starvation(&scratch, status.success()),
+            End::Cancelled | End::TimedOut => None,
+        };
+        let outcome = match (end.early(), self.spec.handing) {
+            (Some(outcome), _) => outcome,
+            (None, Handing::Files) if status.success() => {
+                let output = scratch.read_output(self.spec.output_limit).await;
+                verdict::of_output(output, starved.as_ref())
+            }
+            (None, Handing::Stdin | Handing::LastArgument) if status.success() => {
+                Outcome::Succeeded(Bytes::new())
+            }
+            (None, _) => verdict::of_failure(status, stdout, stderr, memory, starved.as_ref()),
+        };
+        scratch.close().await;
+        Judged {
+            status: Some(status),
+            outcome,
             starved,
         }
     }

@@ -44,7 +44,7 @@ impl Protocol {
         let delay = self.rng.within(1, 80);
         let life = self.processes[ix].life;
         self.after(delay, Ev::Process(ix, life, ProcessEv::Produce));
-        let may_take_back = self.scene.chain && !self.calm && self.rng.per_mille(15);
+        let may_take_back = self.scene.chain && !self.calm && self.rng.per_mille(40);
         let ticket = self.fresh();
         let Some(bringer) = self.bringer(ix).filter(|bringer| bringer.begun) else {
             return Ok(());
