@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use proofmill_nats_server::NatsServer;
 use rustix::process::Signal;
@@ -10,6 +11,9 @@ use serde_json::Value;
 use crate::cluster_roles;
 use crate::operate::{Site, THREE, blocks, site};
 use crate::support::{Ran, Running, emitted, eventually, finish, names, proofmill};
+
+/// By then the log has it that an attempt has begun: one that has just begun is not recorded.
+const BEGUN_AFTER: Duration = Duration::from_secs(1);
 
 fn outcome(status: &Value, what: &str) -> Value {
     let history = status["history"].as_array().expect("a list").iter();
@@ -52,6 +56,7 @@ fn killed() -> Site {
         (is_queued && state(&site, 1) == "emitted").then_some(())
     });
     check(&site, true);
+    std::thread::sleep(BEGUN_AFTER);
     mill.kill();
     site
 }
