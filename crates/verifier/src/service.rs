@@ -4,6 +4,7 @@ mod jobs;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use crate::keys::Keys;
 use crate::options::Options;
 use crate::schedule::{Lane, Micros, Scheduler, Ticket};
 use crate::verdict::Verdict;
-use jobs::Done;
+use jobs::{Done, Prepared};
 
 /// A verifier that was opened; [`run`](Self::run) keeps its deadlines and ends it.
 #[derive(Debug)]
@@ -46,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) room: Notify,
     /// Something may have changed that [`Service::run`] waits for.
     changed: Notify,
+    /// Jobs of the common lane that wait for a thread.
+    at_hand: AtomicUsize,
+    /// Outcomes of jobs that the scheduler does not know yet.
+    ended: Mutex<Vec<(Lane, Done)>>,
 }
 
 pub(crate) struct State {
@@ -107,6 +112,8 @@ impl Service {
             began: Instant::now(),
             room: Notify::new(),
             changed: Notify::new(),
+            at_hand: AtomicUsize::new(0),
+            ended: Mutex::new(Vec::new()),
             options,
         });
         let handle = Handle::of(shared.clone());
@@ -117,8 +124,8 @@ impl Service {
     /// or until all that was accepted is answered, once it says [`Level::Drain`].
     ///
     /// Proofs are verified while this is polled: requests expire in here, sources whose proofs were false
-    /// get their turns from here, and verdicts are handed out here while all threads are at work. A runtime that blocks
-    /// its only thread holds all of that up.
+    /// get their turns from here, and while all threads are at work the scheduler learns of the outcomes of jobs here, and
+    /// verdicts are handed out. A runtime that blocks its only thread holds all of that up.
     pub async fn run(self, mut shutdown: Shutdown) {
         let mut level = Level::Run;
         loop {
@@ -126,6 +133,7 @@ impl Service {
             let changed = self.shared.changed.notified();
             let deadline = {
                 let mut state = self.shared.state();
+                self.shared.record_ended(&mut state);
                 let now = self.shared.now();
                 state.scheduler.expire(now);
                 match level {
@@ -157,15 +165,6 @@ impl Service {
             }
         }
         self.shared.room.notify_waiters();
-    }
-}
-
-/// Jobs that a thread of a lane is given at a time. The lane apart has the next one at hand, since the end of
-/// the last one is told to the scheduler by another thread.
-fn jobs_of_thread(lane: Lane) -> usize {
-    match lane {
-        Lane::Common => 1,
-        Lane::Apart => 2,
     }
 }
 
@@ -225,53 +224,92 @@ impl Shared {
     pub(crate) fn advance(self: &Arc<Self>, state: &mut State) {
         self.collect(state);
         for lane in Lane::ALL {
-            let pool = &self.pools[lane as usize];
-            let most = pool.current_num_threads() * jobs_of_thread(lane);
-            while state.running[lane as usize] < most
+            while state.running[lane as usize] < self.jobs_at_once(state, lane)
                 && let Some(job) = state.scheduler.next(self.now(), lane)
             {
                 state.running[lane as usize] += 1;
                 let job = self.prepare(state, job);
-                let shared = self.clone();
-                pool.spawn(move || {
-                    let done = job.run(&shared);
-                    match lane {
-                        Lane::Common => shared.finish(lane, done),
-                        // A thread of the lane apart that held the state could be kept from going on by all
-                        // others, which would then wait for the state.
-                        Lane::Apart => {
-                            let to = shared.clone();
-                            to.pools[Lane::Common as usize]
-                                .spawn(move || shared.finish(lane, done));
-                        }
-                    }
-                });
+                self.start(lane, job);
             }
         }
     }
 
-    /// Tells the scheduler what a job came to, and goes on.
-    fn finish(self: &Arc<Self>, lane: Lane, done: Done) {
-        let mut state = self.state();
-        state.running[lane as usize] -= 1;
+    /// Number of jobs that a lane's threads may have, with those that wait for a thread. A thread has a second one at hand
+    /// where another thread tells the scheduler of the first one's end: always in the lane apart, and in the common
+    /// lane if that makes no batch smaller.
+    fn jobs_at_once(&self, state: &State, lane: Lane) -> usize {
         let threads = self.pools[lane as usize].current_num_threads();
-        let taken_us = done.taken_us(threads);
-        self.record(&mut state, done);
+        match lane {
+            Lane::Common if !state.scheduler.has_backlog() => threads,
+            Lane::Common | Lane::Apart => 2 * threads,
+        }
+    }
+
+    fn start(self: &Arc<Self>, lane: Lane, job: Prepared) {
+        let shared = self.clone();
+        let pool = &self.pools[lane as usize];
+        match lane {
+            Lane::Common => {
+                self.at_hand.fetch_add(1, Ordering::Relaxed);
+                pool.spawn(move || {
+                    shared.at_hand.fetch_sub(1, Ordering::Relaxed);
+                    let done = job.run(&shared);
+                    shared.ended().push((lane, done));
+                    // The scheduler's work on a batch takes as long as that on a proof, and so does waking up all who
+                    // wait for a verdict: while there are proofs to verify it is done beside that.
+                    if shared.at_hand.load(Ordering::Relaxed) > 0 {
+                        shared.wake();
+                    } else {
+                        shared.finish();
+                    }
+                });
+            }
+            Lane::Apart => pool.spawn(move || {
+                let done = job.run(&shared);
+                shared.ended().push((lane, done));
+                // A thread of the lane apart that held the state could be kept from going on by all others, which would
+                // then wait for the state.
+                let to = shared.clone();
+                to.spawn(move || shared.finish());
+            }),
+        }
+    }
+
+    /// Tells the scheduler of the outcomes of jobs, and goes on.
+    fn finish(self: &Arc<Self>) {
+        let mut state = self.state();
+        self.record_ended(&mut state);
         let now = self.now();
-        state.scheduler.ended(now, lane, taken_us);
         self.advance(&mut state);
-        // Each of those who wait has to be woken, which together takes as long as work on several proofs: while there is
-        // work for all threads another one does it.
         let common = Lane::Common as usize;
         let has_work = state.running[common] >= self.pools[common].current_num_threads();
         let is_left = has_work && !state.outgoing.is_empty();
         // It may have been the last one.
-        if is_left || state.scheduler.is_closed() || state.is_awaited(now) {
-            self.wake();
-        }
-        if !has_work {
+        let is_awaited = is_left || state.scheduler.is_closed() || state.is_awaited(now);
+        if has_work {
+            drop(state);
+        } else {
             self.hand_out(state);
         }
+        if is_awaited {
+            self.wake();
+        }
+    }
+
+    /// Tells the scheduler of the outcomes of jobs.
+    fn record_ended(&self, state: &mut State) {
+        let ended = std::mem::take(&mut *self.ended());
+        for (lane, done) in ended {
+            state.running[lane as usize] -= 1;
+            let threads = self.pools[lane as usize].current_num_threads();
+            let taken_us = done.taken_us(threads);
+            self.record(state, done);
+            state.scheduler.ended(self.now(), lane, taken_us);
+        }
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<(Lane, Done)>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn collect(&self, state: &mut State) {

@@ -92,6 +92,11 @@ impl Group {
         self.reduced.iter().copied()
     }
 
+    /// Number of requests whose check has not begun.
+    pub(super) fn waiting(&self) -> usize {
+        self.coming + self.reduced.len()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.reduced.is_empty() && self.coming == 0 && self.checks == 0
     }

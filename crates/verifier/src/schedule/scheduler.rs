@@ -167,6 +167,16 @@ impl Scheduler {
         self.ration.end(now, lane, taken_us);
     }
 
+    /// Whether three batches of one kind wait for each thread of the common lane, those that are being reduced included. A job
+    /// that is taken before a thread is free makes no batch smaller then.
+    pub fn has_backlog(&self) -> bool {
+        let is_common = |(key, _): &(&GroupKey, &Group)| key.lane() == Lane::Common;
+        let groups = self.groups.iter().filter(is_common);
+        let waiting = groups.map(|(_, group)| group.waiting()).max();
+        // For each thread a batch that is being reduced, the next one, and one that waits.
+        waiting >= Some(3 * self.limits.batch * self.threads)
+    }
+
     /// The time at which the lane apart is to be asked for its next job, if it has one that waits for nothing
     /// else.
     pub fn next_turn(&self, now: Micros) -> Option<Micros> {

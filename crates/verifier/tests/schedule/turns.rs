@@ -96,6 +96,22 @@ fn a_lone_proof_waits_for_nobody() {
 }
 
 #[test]
+fn a_job_is_taken_ahead_only_if_two_more_batches_wait_for_each_thread() {
+    let mut scheduler = knows(2, &["a", "b"]);
+    let full = 3 * 2 * LIMITS.batch;
+    for id in 0..full - 1 {
+        submit(&mut scheduler, submission("a", id));
+    }
+    assert!(!scheduler.has_backlog());
+    // One that is being reduced waits for its check as well.
+    reduction(&mut scheduler, Lane::Common);
+    submit(&mut scheduler, submission("b", 0));
+    assert!(scheduler.has_backlog());
+    let sizes = check_all(&mut scheduler, Lane::Common, |_| Ok(()));
+    assert!(!scheduler.has_backlog(), "after checks of {sizes:?}");
+}
+
+#[test]
 fn proofs_that_come_during_a_check_make_the_next_batch() {
     let mut scheduler = knows(1, &["a"]);
     let first = submit(&mut scheduler, submission("a", 0));
