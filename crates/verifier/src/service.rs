@@ -59,8 +59,6 @@ pub(crate) struct State {
     pub(crate) waiting: HashMap<Ticket, Vec<oneshot::Sender<Verdict>>>,
     /// Verdicts that are not handed out yet.
     outgoing: Vec<Outgoing>,
-    /// Jobs in each lane.
-    running: [usize; 2],
     /// The time at which [`Service::run`] looks at the state by itself, if it sleeps until then.
     looks_at: Option<Micros>,
     pub(crate) figures: BTreeMap<usize, KindFigures>,
@@ -104,7 +102,6 @@ impl Service {
                 work: HashMap::new(),
                 waiting: HashMap::new(),
                 outgoing: Vec::new(),
-                running: [0; 2],
                 looks_at: None,
                 figures: BTreeMap::new(),
             }),
@@ -219,29 +216,16 @@ impl Shared {
         self.pools[Lane::Common as usize].spawn(work);
     }
 
-    /// Collects verdicts, which [`hand_out`](Self::hand_out) gives to those who wait, and starts jobs on threads that are
-    /// free.
+    /// Collects verdicts, which [`hand_out`](Self::hand_out) gives to those who wait, and starts the jobs that lanes take.
     pub(crate) fn advance(self: &Arc<Self>, state: &mut State) {
         self.collect(state);
         for lane in Lane::ALL {
-            while state.running[lane as usize] < self.jobs_at_once(state, lane)
+            while state.scheduler.takes_job(lane)
                 && let Some(job) = state.scheduler.next(self.now(), lane)
             {
-                state.running[lane as usize] += 1;
                 let job = self.prepare(state, job);
                 self.start(lane, job);
             }
-        }
-    }
-
-    /// Number of jobs that a lane's threads may have, with those that wait for a thread. A thread has a second one at hand
-    /// where another thread tells the scheduler of the first one's end: always in the lane apart, and in the common
-    /// lane if that makes no batch smaller.
-    fn jobs_at_once(&self, state: &State, lane: Lane) -> usize {
-        let threads = self.pools[lane as usize].current_num_threads();
-        match lane {
-            Lane::Common if !state.scheduler.has_backlog() => threads,
-            Lane::Common | Lane::Apart => 2 * threads,
         }
     }
 
@@ -281,8 +265,7 @@ impl Shared {
         self.record_ended(&mut state);
         let now = self.now();
         self.advance(&mut state);
-        let common = Lane::Common as usize;
-        let has_work = state.running[common] >= self.pools[common].current_num_threads();
+        let has_work = state.scheduler.is_busy(Lane::Common);
         let is_left = has_work && !state.outgoing.is_empty();
         // It may have been the last one.
         let is_awaited = is_left || state.scheduler.is_closed() || state.is_awaited(now);
@@ -300,7 +283,6 @@ impl Shared {
     fn record_ended(&self, state: &mut State) {
         let ended = std::mem::take(&mut *self.ended());
         for (lane, done) in ended {
-            state.running[lane as usize] -= 1;
             let threads = self.pools[lane as usize].current_num_threads();
             let taken_us = done.taken_us(threads);
             self.record(state, done);

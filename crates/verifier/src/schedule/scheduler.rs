@@ -146,7 +146,7 @@ impl Scheduler {
         }
     }
 
-    /// The next job of a lane, for a thread that is free there; [`ended`](Self::ended) is to be told of its
+    /// The next job of a lane that [takes one](Self::takes_job); [`ended`](Self::ended) is to be told of its
     /// end. The lane apart is to be asked again whenever a job of either lane has ended, and at its
     /// [`next_turn`](Self::next_turn).
     pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
@@ -167,14 +167,32 @@ impl Scheduler {
         self.ration.end(now, lane, taken_us);
     }
 
+    /// Whether each thread of a lane has a job.
+    pub fn is_busy(&self, lane: Lane) -> bool {
+        self.ration.running(lane) >= self.threads
+    }
+
+    /// Whether a lane may be given one more job. A thread has a second one at hand where another thread reports
+    /// the end of the first: always in the lane apart, and in the common lane if that makes no batch smaller.
+    pub fn takes_job(&self, lane: Lane) -> bool {
+        !self.is_busy(lane)
+            || (self.ration.running(lane) < 2 * self.threads
+                && (lane == Lane::Apart || self.has_backlog()))
+    }
+
     /// Whether three batches of one kind wait for each thread of the common lane, those that are being reduced included. A job
     /// that is taken before a thread is free makes no batch smaller then.
     pub fn has_backlog(&self) -> bool {
-        let is_common = |(key, _): &(&GroupKey, &Group)| key.lane() == Lane::Common;
-        let groups = self.groups.iter().filter(is_common);
-        let waiting = groups.map(|(_, group)| group.waiting()).max();
         // For each thread a batch that is being reduced, the next one, and one that waits.
-        waiting >= Some(3 * self.limits.batch * self.threads)
+        let backlog = 3 * self.limits.batch * self.threads;
+        // A kind's group of the common lane comes before those of its sources that are apart, which may be many.
+        let first_from = |kind| {
+            let common = GroupKey { kind, source: None };
+            self.groups.range(common..).next()
+        };
+        let kinds = std::iter::successors(first_from(0), |(key, _)| first_from(key.kind + 1));
+        let mut common = kinds.filter(|(key, _)| key.lane() == Lane::Common);
+        common.any(|(_, group)| group.waiting() >= backlog)
     }
 
     /// The time at which the lane apart is to be asked for its next job, if it has one that waits for nothing

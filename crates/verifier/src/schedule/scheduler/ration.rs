@@ -64,6 +64,11 @@ impl Ration {
             || (self.running[Lane::Apart as usize] == 0 && now >= self.rests_until)
     }
 
+    /// Jobs under way in a lane, those that wait for a thread included.
+    pub(super) fn running(&self, lane: Lane) -> usize {
+        self.running[lane as usize]
+    }
+
     /// A lane began a job.
     pub(super) fn begin(&mut self, lane: Lane) {
         self.running[lane as usize] += 1;
