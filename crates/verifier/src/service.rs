@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     began: Instant,
     /// A verdict was given: there may be room for more.
     pub(crate) room: Notify,
-    /// Something may have changed that [`Service::run`] waits for.
+    /// Signals [`Service::run`] that the state may have changed.
     changed: Notify,
 }
 
@@ -52,39 +52,39 @@ pub(crate) struct State {
     pub(crate) scheduler: Scheduler,
     pub(crate) work: HashMap<Ticket, Work>,
     pub(crate) waiting: HashMap<Ticket, Vec<oneshot::Sender<Verdict>>>,
-    /// Verdicts that are not handed out yet.
+    /// Verdicts that are not delivered yet.
     outgoing: Vec<Outgoing>,
     /// Jobs in each lane.
     running: [usize; 2],
-    /// The time at which [`Service::run`] looks at the state by itself, if it sleeps until then.
+    /// The time until which [`Service::run`] sleeps; `None` if it does not sleep until a set time.
     looks_at: Option<Micros>,
     pub(crate) figures: BTreeMap<usize, KindFigures>,
 }
 
-/// A verdict that is not handed out yet.
+/// A verdict that is not delivered yet.
 struct Outgoing {
     verdict: Verdict,
-    /// Those who wait for it.
+    /// The callers that wait for it.
     waiting: Vec<oneshot::Sender<Verdict>>,
-    /// What is of no more use, and is given back to the allocator with the rest.
+    /// The request's finished work, kept only so that its memory is freed when the verdict is delivered.
     _work: Option<Work>,
 }
 
-/// A request's proof, or the claim that it was reduced to.
+/// The work of a request: its proof, or the claim that the proof was reduced to.
 pub(crate) enum Work {
-    /// Its bytes, and its key.
+    /// The proof's bytes and its key.
     Proof(AnyProof),
-    /// The claim, which is left to check.
+    /// The claim, which is still to be checked.
     Claim(AnyClaim),
 }
 
-/// The niceness of threads of the lane apart: the greatest there is, so that all others go first.
+/// Niceness of the threads of the lane apart: the greatest possible, so that all other threads go first.
 const NICE_APART: i32 = 19;
 
 // === impl Service ===
 
 impl Service {
-    /// Starts the threads. Proofs are verified from now on.
+    /// Starts the threads, which verify proofs from now on.
     ///
     /// # Errors
     ///
@@ -113,12 +113,11 @@ impl Service {
         Ok((Self { shared }, handle))
     }
 
-    /// Works until `shutdown` says [`Level::Stop`], when requests under way are answered as unavailable;
-    /// or until all that was accepted is answered, once it says [`Level::Drain`].
+    /// Runs until `shutdown` reaches [`Level::Stop`], when requests under way are answered as unavailable; or
+    /// until all accepted requests are answered, once it reaches [`Level::Drain`].
     ///
-    /// Proofs are verified while this is polled: requests expire in here, sources whose proofs were false
-    /// get their turns from here, and verdicts are handed out here while all threads are at work. A runtime that blocks
-    /// its only thread holds all of that up.
+    /// This future must be polled: it expires requests, gives sources of the lane apart their turns, and delivers
+    /// verdicts while all threads are at work. A runtime that blocks its only thread delays all of these.
     pub async fn run(self, mut shutdown: Shutdown) {
         let mut level = Level::Run;
         loop {
@@ -151,7 +150,7 @@ impl Service {
             };
             tokio::select! {
                 () = changed => {}
-                // Also where whoever could raise it is gone.
+                // This also returns when the trigger was dropped.
                 () = shutdown.reached(next) => level = next.max(shutdown.level()),
                 () = tokio::time::sleep(deadline.unwrap_or(Duration::MAX)), if deadline.is_some() => {}
             }
@@ -160,8 +159,8 @@ impl Service {
     }
 }
 
-/// Jobs that a thread of a lane is given at a time. The lane apart has the next one at hand, since the end of
-/// the last one is told to the scheduler by another thread.
+/// Jobs given to a thread of a lane at a time. In the lane apart one more is queued, since another thread
+/// reports the end of a job to the scheduler.
 fn jobs_of_thread(lane: Lane) -> usize {
     match lane {
         Lane::Common => 1,
@@ -176,7 +175,7 @@ fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildErro
         Lane::Apart => pool
             .thread_name(|number| format!("apart-{number}"))
             .start_handler(|_| {
-                // Of this thread alone, on Linux. Without it the lane is only not first.
+                // On Linux this sets the niceness of this thread alone. An error only means that the lane yields less.
                 if let Err(error) = rustix::process::setpriority_process(None, NICE_APART) {
                     tracing::debug!(%error, "the lane apart has the same priority as the other");
                 }
@@ -195,8 +194,8 @@ impl State {
         deadline.into_iter().chain(turn).min()
     }
 
-    /// Whether something is due before [`Service::run`] looks at the state. It is not woken for what is due later: a
-    /// thread that woke for each request and each job would take a processor from the next one.
+    /// Whether an event is due before [`Service::run`] wakes by itself. It is not woken for later events: waking a
+    /// thread for each request and each job would take processor time from the next one.
     pub(crate) fn is_awaited(&self, now: Micros) -> bool {
         let next = self.next_event(now);
         next.is_some_and(|next| self.looks_at.is_none_or(|looks_at| next < looks_at))
@@ -207,7 +206,7 @@ impl State {
 
 impl Shared {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // The state is changed by small steps that do not panic; what a job computes is outside.
+        // The state is changed in small steps that do not panic; jobs compute outside the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -250,7 +249,7 @@ impl Shared {
         }
     }
 
-    /// Tells the scheduler what a job came to, and goes on.
+    /// Reports a job's outcome to the scheduler and starts the next jobs.
     fn finish(self: &Arc<Self>, lane: Lane, done: Done) {
         let mut state = self.state();
         state.running[lane as usize] -= 1;
@@ -293,7 +292,7 @@ impl Shared {
         }
     }
 
-    /// Gives the verdicts there are to those who wait for them, once the state is free: whoever wakes up asks for it.
+    /// Delivers verdicts to the waiting callers after unlocking the state, since a woken caller may lock it.
     pub(crate) fn hand_out(&self, mut state: MutexGuard<'_, State>) {
         let verdicts = std::mem::take(&mut state.outgoing);
         drop(state);
@@ -302,7 +301,7 @@ impl Shared {
         }
         for outgoing in verdicts {
             for waiter in outgoing.waiting {
-                // Whoever asked has gone: the verdict is remembered for a while.
+                // An error means that the caller has gone; the verdict is remembered for a while.
                 let _ = waiter.send(outgoing.verdict.clone());
             }
         }
