@@ -17,13 +17,13 @@ use crate::versus::{Curve, Group};
 /// Arguments of `proofmill-bench device`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What is measured
+    /// The operation to measure
     #[arg(value_enum)]
     work: Kind,
-    /// Which device
+    /// The device
     #[arg(long, value_enum, default_value = "cuda")]
     device: Which,
-    /// Which card, of several
+    /// The number of the card, if there are several
     #[arg(long, default_value_t = 0)]
     card: usize,
     /// The curves
@@ -77,7 +77,7 @@ struct Row {
     curve: Curve,
     log_n: u8,
     ms: Figures,
-    /// What the device's cost model says.
+    /// Time predicted by the device's cost model.
     foretold: Duration,
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 // === impl Which ===
 
 impl Which {
-    /// Opens it; `card` says which, of several.
+    /// Opens the device; `card` is the card's number.
     pub(crate) fn open(self, card: usize) -> anyhow::Result<Box<dyn Device>> {
         Ok(match self {
             Self::Cpu => Box::new(cpu()?),
@@ -215,14 +215,14 @@ impl Args {
     }
 }
 
-/// Runs a job; how long it took, and its outcome.
+/// Runs a job; returns its time and its outcome.
 fn submit(device: &dyn Device, job: Job) -> anyhow::Result<(Duration, Outcome)> {
     let began = Instant::now();
     let outcome = device.submit(job)?.wait()?;
     Ok((began.elapsed(), outcome))
 }
 
-/// A product's times, and what it was foretold to take. Its sum must be the processors'.
+/// Measured and predicted times of a product. Its result must equal the processors'.
 fn product<G: DeviceGroup>(
     args: &Args,
     device: &dyn Device,
@@ -251,7 +251,7 @@ fn product<G: DeviceGroup>(
     Ok((ms, device.cost(work)?))
 }
 
-/// A transform's times, and what it was foretold to take. Its values must be the processors'.
+/// Measured and predicted times of a transform. Its values must equal the processors'.
 fn transform<F: DeviceField>(
     args: &Args,
     device: &dyn Device,

@@ -1,4 +1,4 @@
-//! Duplicates, wrong grouping fields and garbage: what is kept out, and what leaves all the same.
+//! Duplicates, wrong grouping fields and garbage: measures that they are rejected, and that valid blocks are emitted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -296,7 +296,7 @@ fn ungrouped(n: u64) -> SourceMessage {
     message(WRONG_FROM + n, 0, json.into())
 }
 
-/// What is no message.
+/// Bytes that are not a valid message.
 fn garbage(n: u64) -> SourceMessage {
     let bytes: Bytes = match n % 8 {
         0 => vec![0xff; 1000].into(),

@@ -1,5 +1,5 @@
-//! Grumpkin inner-product arguments, checked alone and in batches, against a bare product of the
-//! size that a single check has.
+//! Grumpkin inner-product arguments, checked alone and in batches, against a bare multi-scalar multiplication of the
+//! size of a single check.
 
 use anyhow::Context;
 use ark_grumpkin::Projective;

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', default_value = "16", value_name = "LIST",
           value_parser = clap::value_parser!(u8).range(1..=28))]
     log_n: Vec<u8>,
-    /// How the scalars are distributed
+    /// Distribution of the scalars
     #[arg(long, value_enum, default_value = "random")]
     skew: Skew,
     /// Ours with resident bases, of so many points for each base; the peers' stay as they are
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// How scalars are distributed.
+/// Distribution of the scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Skew {
     /// Uniform in the field
@@ -53,7 +53,7 @@ pub(crate) enum Skew {
     Sparse,
 }
 
-/// What is multiplied.
+/// Input of a product: points and scalars.
 pub(crate) struct Input<G: CurveGroup> {
     /// Distinct, of unknown logarithm to each other.
     pub(crate) points: Vec<G::Affine>,

@@ -39,7 +39,7 @@ pub(crate) enum Transform {
     CosetInverse,
 }
 
-/// What is transformed.
+/// Input of a transform.
 pub(crate) struct Input<F: PrimeField> {
     /// Random.
     pub(crate) values: Vec<F>,

@@ -1,4 +1,4 @@
-//! Whether everything leaves in chain order, however long its proof takes.
+//! Chain order of emissions, with proofs of random duration.
 
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -150,7 +150,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// How many do not follow the one before, counting from 0.
+/// Number of blocks that do not follow the one before, counting from 0.
 fn out_of_order(blocks: &[u64]) -> usize {
     let mut next = 0;
     let follows = |block: &&u64| std::mem::replace(&mut next, **block + 1) != **block;

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// What is paired: the product is one, unless there is one pair only.
+/// Input of a product of pairings. The product is one, unless there is a single pair.
 pub(crate) struct Input<E: Pairing> {
     /// In the first group.
     pub(crate) left: Vec<E::G1Affine>,

@@ -1,4 +1,4 @@
-//! How much of their time many dispatchers spend proving.
+//! Share of their time that many dispatchers spend proving.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::harness::{
     round, sleep,
 };
 
-/// Beyond its ideal time, a run that takes so long has lost what is left.
+/// Time beyond a run's ideal duration at which its unfinished tasks count as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench scaling`.

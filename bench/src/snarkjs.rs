@@ -48,7 +48,7 @@ pub(crate) struct Args {
     options: Options,
 }
 
-/// What is proved, and how.
+/// The circuit's files, and the settings of the comparison.
 struct Setting {
     circuit: Circuit,
     trust_key: bool,

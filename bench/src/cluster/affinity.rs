@@ -1,4 +1,4 @@
-//! Whether barriers fire that several processes gather, with partition affinity and without.
+//! Barriers gathered by several collector processes: the share that fires with partition affinity and without.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// How messages find their collector; one run for each
+    /// Routing of messages to collectors; one run for each
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = [By::Affine, By::RoundRobin])]
     routing: Vec<By>,
     /// Barriers
@@ -35,12 +35,12 @@ pub(crate) struct Args {
     /// Processes of collectors
     #[arg(long, default_value_t = 3)]
     collectors: usize,
-    /// Makes the order of submission the same again
+    /// Seed of the order of submission
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
-/// How messages find their collector.
+/// Routing of messages to collectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum By {
     /// All of a group go to the process that keeps its partition
@@ -49,7 +49,7 @@ enum By {
     RoundRobin,
 }
 
-/// What one run gave.
+/// Result of one run.
 struct Run {
     fired: u64,
     held: usize,
@@ -131,7 +131,7 @@ async fn measure(args: &Args, place: &Place, by: By) -> anyhow::Result<Run> {
     let gather = stages.find(|stage| &*stage.stage == "gather");
     let gather = gather.context("the workflow has a collector")?;
     let (fired, held) = (gather.counters.grouped / k, gather.held);
-    // Round-robin never comes to its end.
+    // With round-robin the run never completes.
     mill.abandon();
     let counts = outflow.so_far();
     Ok(Run {

@@ -16,7 +16,7 @@ use crate::harness::{Common, Place, Program, Report, Target};
 /// Headers of the demo.
 const BLOCKS: u64 = 32;
 
-/// Once it is quiet, everything that is left must be done within this.
+/// Longest time to finish the remaining work after the last disturbance.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Arguments of `proofmill-bench cluster chaos`.
@@ -24,10 +24,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// How long processes are killed and stopped, one each second
+    /// Seconds for which processes are killed and stopped, one each second
     #[arg(long, default_value_t = 180)]
     seconds: u64,
-    /// Makes the choices the same again
+    /// Seed of the random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -104,7 +104,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// What was emitted: how many blocks, and how many gaps and overlaps.
+    /// Number of blocks emitted, and number of gaps and overlaps.
     fn emitted(&self) -> (u64, usize) {
         let directory = self.dir.join(".proofmill/bitcoin-bundles/proofs");
         let mut found: Vec<(u64, u64)> = std::fs::read_dir(directory)

@@ -1,4 +1,4 @@
-//! A collector is killed in the middle of its groups: how long until they are complete again.
+//! A collector is killed in the middle of its groups: measures the time until the groups are complete.
 
 use std::time::{Duration, Instant};
 

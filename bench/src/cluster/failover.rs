@@ -1,4 +1,4 @@
-//! The leader is killed: how long until something completes under another.
+//! The leader is killed: measures the time until a task completes under another.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What a dispatcher and a collector that wait for work have of the machine's memory.
+//! Memory of an idle dispatcher and an idle collector.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use crate::harness::{Common, Place, Program, Report, Target, memory};
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// How long they wait before they are looked at, in seconds
+    /// Seconds of idling before the memory is read
     #[arg(long, default_value_t = 10)]
     seconds: u64,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use crate::harness::{
     registry, round, sleep,
 };
 
-/// How long what is left may take when nothing new comes.
+/// Longest time to finish the remaining blocks after the last submission.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arguments of `proofmill-bench cluster nodes`.

@@ -1,4 +1,4 @@
-//! The server stops for seconds: how long until work goes on.
+//! The server stops for seconds: measures the time until work continues.
 
 use std::time::{Duration, Instant};
 

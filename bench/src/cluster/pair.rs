@@ -20,10 +20,10 @@ use crate::harness::{
     parse, registry,
 };
 
-/// How long anything may take before the experiment gives up.
+/// Longest wait for any step before the experiment fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the load is.
+/// The load: rate of blocks, time of a proof, number of dispatchers.
 #[derive(Debug, clap::Args)]
 pub(super) struct LoadArgs {
     /// Blocks submitted a second
@@ -37,8 +37,8 @@ pub(super) struct LoadArgs {
     dispatchers: u32,
 }
 
-/// A workflow that two processes could lead; this process submits its blocks, and is handed what
-/// it emits.
+/// A workflow with two coordinator processes, of which one leads; this process submits its blocks and receives its
+/// emissions.
 pub(super) struct Pair {
     pub(super) fleet: Fleet,
     pub(super) outflow: Outflow,
@@ -49,8 +49,8 @@ pub(super) struct Pair {
     _sequencing: Trigger,
 }
 
-/// Hands on what is emitted. What a leader has not recorded as emitted when it dies comes again: the
-/// same message is taken once, as by a directory, and counted.
+/// Sink that forwards emissions. A message that a leader had not recorded as emitted when it died comes again; the
+/// repetition is counted and not forwarded, as by a directory.
 struct Taken {
     stream: mpsc::Sender<Emitted>,
     taken: HashMap<u64, Bytes>,
@@ -114,13 +114,13 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Waits until a coordinator other than `before` leads, and says which.
+    /// Waits until a coordinator other than `before` leads; returns its name.
     pub(super) async fn leader(&self, before: Option<&str>) -> anyhow::Result<String> {
         let leads = timeout(PATIENCE, self.fleet.leader(before)).await;
         leads.context("nobody leads")
     }
 
-    /// Ends the load, waits for what is left of it, and reports what became of all of it.
+    /// Ends the load, waits for the remaining blocks, and reports losses, repetitions and order.
     pub(super) async fn finish(self, report: &mut Report) -> anyhow::Result<()> {
         let submitted = self.load.end().await?;
         self.outflow.reaches(submitted, PATIENCE).await;
@@ -150,7 +150,7 @@ impl Sink for Taken {
                 self.again.fetch_add(1, Ordering::SeqCst);
                 return Ok(());
             }
-            // Whoever counts may have ended.
+            // The counter's task may have ended.
             let _ = self.stream.send(emitted.clone()).await;
             Ok(())
         })

@@ -1,4 +1,4 @@
-//! Whether the head of the chain goes first.
+//! Priority of older blocks: counts tasks that start before an older one.
 
 use std::time::Duration;
 

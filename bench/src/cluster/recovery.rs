@@ -1,4 +1,4 @@
-//! A dispatcher is killed, or stopped: how long until another has its task, for several T_ack.
+//! A dispatcher is killed or stopped: measures the time until another has its task, for several T_ack.
 
 use proofmill_orchestrator::conversation::TaskSelection;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use crate::harness::{
     registry, round, sleep,
 };
 
-/// Beyond T_ack, nobody takes as long.
+/// Longest wait for a takeover beyond T_ack.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Milliseconds of a proof: none comes to its end.
+/// Milliseconds of a proof, so long that none is finished during a run.
 const PROOF_MS: f64 = 60_000.0;
 
 /// Arguments of `proofmill-bench cluster recovery`.
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     stops: usize,
 }
 
-/// What happens to the dispatcher that has the task.
+/// The failure of the dispatcher that has the task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Blow {
     Kill,
@@ -135,7 +135,7 @@ fn victim(mill: &mut Running, worker: &str) -> anyhow::Result<String> {
     found.ok_or_else(|| anyhow::anyhow!("no process is {worker}"))
 }
 
-/// Waits until exactly so many workers are there.
+/// Waits until exactly `count` workers have joined.
 async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     while mill.leader.operator().status().await?.workers != count {
@@ -148,7 +148,7 @@ async fn workers(mill: &Running, count: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until a worker other than `before` has the task, and says which.
+/// Waits until a worker other than `before` has the task; returns its name.
 async fn held(mill: &Running, before: Option<&str>, patience: Duration) -> anyhow::Result<String> {
     let began = Instant::now();
     loop {

@@ -7,7 +7,7 @@ use crate::harness::{
     registry, round,
 };
 
-/// How long what is left may take when nothing new comes.
+/// Longest time to finish the remaining barriers after the last submission.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Arguments of `proofmill-bench cluster resize`.

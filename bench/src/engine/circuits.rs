@@ -1,4 +1,4 @@
-//! Circuits that an engine is given, each with a witness and what its proofs must be.
+//! Circuits for an engine, each with a witness and a check of its proofs.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use proofmill_r1cs::{Assignment, R1cs};
 use crate::circom::Circuit;
 use crate::groth16::Sized;
 
-/// Whether a message is a proof of what is to be proved.
+/// Check that a message is a valid proof of the witness's public inputs.
 type IsProof = Box<dyn Fn(&ProofMessage) -> anyhow::Result<()> + Send + Sync>;
 
 /// A circuit in files.
@@ -98,7 +98,7 @@ impl Ready {
         })
     }
 
-    /// What is to be proved.
+    /// The partition to submit: the circuit and its witness.
     pub(super) fn partition(&self) -> Partition {
         let is_file = self.witness.starts_with(b"wtns");
         let input = if is_file { Input::Wtns } else { Input::Vector };
@@ -108,7 +108,7 @@ impl Ready {
         }
     }
 
-    /// Whether it is a proof of the witness's public inputs.
+    /// Fails unless the message is a valid proof of the witness's public inputs.
     pub(super) fn check(&self, proof: &ProofMessage) -> anyhow::Result<()> {
         (self.is_proof)(proof).with_context(|| format!("a proof of {}", self.name))
     }

@@ -1,4 +1,4 @@
-//! A critical job behind many others: how soon it begins.
+//! A critical job behind many others: measures the time until it starts.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     common: Common,
     #[command(flatten)]
     circuit: CircuitArgs,
-    /// How often it is tried
+    /// Number of trials
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
@@ -82,13 +82,13 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// What was seen of one critical job, in microseconds.
+/// Times of one critical job, in microseconds.
 struct Seen {
     /// From its arrival to its first stage.
     waited: u64,
     /// From its arrival to its end.
     took: u64,
-    /// The longest step of any job meanwhile.
+    /// The longest step of any job in that time.
     longest_step: u64,
 }
 

@@ -31,9 +31,9 @@ pub(crate) struct Args {
     circuit: CircuitArgs,
 }
 
-/// What an engine expects and takes, in bytes.
+/// Memory that an engine expects and that it takes, in bytes.
 struct Measured {
-    /// What key and proof are expected to take before the key was ever loaded, and afterwards.
+    /// Memory expected for key and proof, estimated before the key is first loaded.
     expected: u64,
     later: u64,
     /// The most, of what was not there before the circuit was registered.

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     plain: bool,
 }
 
-/// What was measured, in bytes.
+/// Measured memory, in bytes.
 struct Measured {
     key: u64,
     /// The most, of what is not of files and was not there before the key.
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// The most that so many partitions take together, as the engine has it.
+/// Memory of `workers` partitions together, by the engine's formula.
 async fn formula(circuit: &Circuit, workers: usize, form: KeyForm) -> anyhow::Result<u64> {
     let options = Options {
         partition_workers: workers,

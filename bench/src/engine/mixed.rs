@@ -35,13 +35,13 @@ const OURS: [(Curve, Sized); 8] = [
 
 /// Jobs of each circuit, at least.
 const LEAST: usize = 3;
-/// One of so many jobs is cancelled.
+/// One in this many jobs is cancelled.
 const CANCELLED: u32 = 10;
-/// How long after its submission, at most, in milliseconds.
+/// Longest time from a job's submission to its cancellation, in milliseconds.
 const CANCEL_AFTER: u64 = 2_000;
-/// A job that is not at its end after so long is stuck.
+/// Time after which an unfinished job counts as stuck.
 const STUCK: Duration = Duration::from_secs(600);
-/// How often the process is looked at.
+/// Interval between samples of the process's memory.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Arguments of `proofmill-bench engine mixed`.
@@ -60,10 +60,10 @@ pub(crate) struct Args {
     /// Only circuits of at most so many constraints
     #[arg(long, value_name = "CONSTRAINTS", default_value_t = usize::MAX, hide_default_value = true)]
     largest: usize,
-    /// How often a proof may be passed by others whose keys are in memory
+    /// Most times that a proof may be overtaken by others whose keys are in memory
     #[arg(long, default_value_t = 0)]
     batch: u32,
-    /// Which random jobs
+    /// Seed of the random jobs
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -81,7 +81,7 @@ struct Job {
     cancel_after: Option<Duration>,
 }
 
-/// How jobs ended.
+/// Counts of jobs by their end state.
 #[derive(Debug, Default)]
 struct Ends {
     proven: AtomicUsize,
@@ -90,7 +90,7 @@ struct Ends {
     stuck: AtomicUsize,
 }
 
-/// The most that was seen of the process.
+/// Peak memory of the process.
 #[derive(Debug, Default)]
 struct Seen {
     anonymous: AtomicU64,
@@ -207,7 +207,7 @@ pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     report.finish(&args.common)
 }
 
-/// What a key takes.
+/// Memory of a key, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     bytes: u64,
@@ -227,8 +227,7 @@ async fn keys(client: &Client) -> anyhow::Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// What the three largest keys take; or, if that is more, the least that every circuit can be proved
-/// with.
+/// Budget: the memory of the three largest keys, or the least with which every circuit can be proved if that is more.
 fn budget(keys: &[Key]) -> u64 {
     let mut bytes: Vec<u64> = keys.iter().map(|key| key.bytes).collect();
     bytes.sort_unstable();

@@ -1,4 +1,4 @@
-//! One job of many partitions: whether something always runs.
+//! One job of many partitions: measures busy processors, and gaps in which no stage runs.
 
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ struct Span {
     /// When, in microseconds.
     began: u64,
     ended: u64,
-    /// How long this process had computed when it ended.
+    /// Processor time of this process at the span's end.
     computed: Duration,
 }
 
@@ -119,8 +119,8 @@ async fn collect(mut events: Receiver<Event>) -> anyhow::Result<Vec<Span>> {
     }
 }
 
-/// How many processors computed, on average, from the first proof's end until the last partition's
-/// products begin: before and after there are too few partitions to fill all stages.
+/// Average number of busy processors from the end of the first proof until the start of the last partition's products.
+/// Outside that time there are too few partitions to fill all stages.
 fn busy(spans: &[Span]) -> Option<f64> {
     let ends_of = |stage| spans.iter().filter(move |span| span.stage == stage);
     let first = ends_of(Stage::Verify).min_by_key(|span| span.ended)?;

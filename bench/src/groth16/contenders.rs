@@ -23,7 +23,7 @@ use super::Input;
 use crate::peers::gnark;
 use crate::versus::{Contender, Curve, Offer, Purpose, Sample, time};
 
-/// What a first proof is to give.
+/// Expected result of the check of a first proof.
 const VERIFIES: &str = "verifies";
 
 /// Our prover, with the time of each stage.
@@ -84,7 +84,7 @@ fn stages(reports: &[StageReport]) -> Vec<(&'static str, f64)> {
         .collect()
 }
 
-/// What a first proof gives.
+/// Result of verifying a first proof.
 fn verdict<E: Engine>(
     purpose: Purpose,
     key: &PreparedVerifyingKey<E>,

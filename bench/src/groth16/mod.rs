@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// The curve: bls12-381 or bn254
     #[arg(long, value_enum, default_value = "bls12-381")]
     curve: Curve,
-    /// What is proved; a list makes a comparison for each
+    /// The circuit to prove; a list makes a comparison for each
     #[arg(
         long,
         value_enum,
@@ -44,14 +44,14 @@ pub(crate) struct Args {
     /// half of its memory
     #[arg(long, value_enum, conflicts_with = "prepared")]
     device: Option<Which>,
-    /// Which card, of several
+    /// The number of the card, if there are several
     #[arg(long, default_value_t = 0, requires = "device")]
     card: usize,
     #[command(flatten)]
     options: Options,
 }
 
-/// What is proved, and has been before: keys are made, matrices extracted.
+/// A prepared statement: matrices are extracted and an assignment is made before any timing.
 pub(crate) struct Input<E: Engine> {
     /// The circuit, for those who make keys from one.
     pub(crate) circuit: Sized,

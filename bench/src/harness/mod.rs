@@ -1,4 +1,4 @@
-//! What every experiment needs: a place on a real disk, a mill that runs, and a report.
+//! Shared parts of the experiments: a place on a real disk, a running mill, and a report.
 
 mod disk;
 mod figures;

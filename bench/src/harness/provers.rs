@@ -1,4 +1,4 @@
-//! Provers whose cost is known, so that what is left is the orchestration's.
+//! Provers of known cost, so that the rest of the time is that of the orchestration.
 
 use std::time::Duration;
 

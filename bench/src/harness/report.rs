@@ -1,4 +1,4 @@
-//! A table with the paper's figure beside ours, one line of JSON, and what was violated.
+//! Reports: a table with the paper's figures beside ours, one line of JSON, and violated invariants.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::host;
 use super::outflow::Outflow;
 use super::place::{Common, Place};
 
-/// What a figure should be. Reported, not enforced: the machine may be busy.
+/// Target of a figure. A missed target is reported but is not an error: the machine may be busy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     /// At most this.
@@ -17,7 +17,7 @@ pub(crate) enum Target {
     Open,
 }
 
-/// What an experiment found.
+/// Results of an experiment.
 pub(crate) struct Report {
     title: String,
     rows: Vec<[String; 4]>,
@@ -99,7 +99,7 @@ impl Report {
         }
     }
 
-    /// What left of the blocks below `end`: all of them, once, in order and as they should be.
+    /// Requires that every block below `end` was emitted once, in order and with the right payload.
     pub(crate) fn outflow(&mut self, outflow: &Outflow, end: u64) {
         let counts = outflow.so_far();
         let tally = &counts.tally;

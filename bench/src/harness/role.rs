@@ -1,4 +1,4 @@
-//! What a process of a [`Fleet`](super::Fleet) does.
+//! The roles of the processes of a [`Fleet`](super::Fleet).
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,12 +14,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::provers::registry;
 use super::running::parse;
 
-/// What a coordinator says on standard output when it leads.
+/// Line that a coordinator prints on standard output when it becomes the leader.
 pub(super) const LEADS: &str = "leads";
-/// What it says when it leads no more.
+/// Line that a coordinator prints when it is no longer the leader.
 const STANDS_BY: &str = "stands by";
 
-/// What a process does.
+/// Role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// Leads, or stands by; says on standard output which
@@ -60,7 +60,7 @@ impl Args {
     }
 }
 
-/// Is such a process: until it is killed, told to end (SIGTERM), or its parent has gone.
+/// Runs the role until the process is killed, gets SIGTERM, or its parent is gone.
 pub(crate) async fn run(args: &Args) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(&args.workflow)?;
     let registry = registry();
@@ -122,7 +122,7 @@ async fn play(
     Ok(())
 }
 
-/// Says, for ever, whether this process leads.
+/// Prints changes of this process's leadership, until the process ends.
 async fn tell(leading: &Leading, workflow: &str) -> anyhow::Result<()> {
     let say = |word: &str| {
         let mut out = std::io::stdout();
@@ -137,7 +137,7 @@ async fn tell(leading: &Leading, workflow: &str) -> anyhow::Result<()> {
     }
 }
 
-/// How a process calls itself on the bus.
+/// Name of a process on the bus.
 pub(super) fn process_name(id: u32) -> String {
     format!("role-{id}")
 }

@@ -1,4 +1,4 @@
-//! A mill that runs, with everything durable: the library as its users have it.
+//! A running mill with durable state, through the library's public interface.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,19 +30,19 @@ use super::place::Place;
 /// A little longer than a leader settles.
 const SETTLING: Duration = Duration::from_millis(3200);
 
-/// How long processes may take to start and join, and a mill to come to rest.
+/// Longest wait for processes to join, and for a mill to finish its work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A mill that runs until it is told to finish.
 pub(crate) struct Running {
-    /// The way to the coordinator: through the bus, if there is one.
+    /// Port for submissions to the coordinator, through the bus if there is one.
     pub(crate) source: SourcePort,
     /// The coordinator itself, to look into.
     pub(crate) leader: Handle,
     pub(crate) blobs: Arc<BlobStore>,
     /// Every task that ends, once that is durable.
     pub(crate) settled: mpsc::UnboundedReceiver<Settled>,
-    /// What the sequencer emits, once the sinks have it.
+    /// Emissions of the sequencer, after the sinks have them.
     pub(crate) emitted: mpsc::Receiver<Emitted>,
     stop: Trigger,
     run: JoinHandle<anyhow::Result<Summary>>,

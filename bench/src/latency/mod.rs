@@ -1,5 +1,5 @@
-//! What the orchestration adds to a task: from the start of its submission until its completion is
-//! on disk, with a prover that takes no time.
+//! Time that the orchestration adds to a task: from the start of its submission until its completion is on disk, with
+//! a prover that takes no time.
 
 mod bare;
 mod native;
@@ -29,7 +29,7 @@ trips of the same server are measured in turn.
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// What runs a task
+    /// Executor of a task
     #[arg(long, value_enum, default_value_t = Kind::Native)]
     executor: Kind,
     /// Tasks a second; several runs if several, separated by commas
@@ -51,12 +51,12 @@ enum Kind {
     Process,
 }
 
-/// What one run gave, in milliseconds.
+/// Result of one run, in milliseconds.
 struct Run {
     overhead: Figures,
     /// The bare round trips of the bus's server, if there is one.
     bare: Option<Bare>,
-    /// Where the time went, by name: information.
+    /// Time by part of the path, for information.
     parts: Vec<(&'static str, Figures)>,
     lost: usize,
     duplicated: usize,

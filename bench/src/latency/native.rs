@@ -12,10 +12,10 @@ use super::bare;
 use super::{Args, Run, ms};
 use crate::harness::{Figures, Place, Progress, Running, json_message, one_stage, parse, registry};
 
-/// How long after the last submission a completion counts as lost.
+/// Time after the last submission at which a missing completion counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// When something happened to each task.
+/// Time of an event, by task.
 type Times = Arc<Vec<OnceLock<Instant>>>;
 
 pub(super) async fn measure(

@@ -10,7 +10,7 @@ use crate::ntt;
 use crate::pairing;
 use crate::versus::Offer;
 
-/// What a peer says of a group or a field that none of the functions below is written for.
+/// The offer of a peer for a group or a field that it does not support.
 fn nothing<'a>() -> Offer<'a> {
     if cfg!(feature = "peers") {
         Offer::LeftOut("it does not have this group or field".to_owned())

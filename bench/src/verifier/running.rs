@@ -111,7 +111,7 @@ impl Drop for Running {
     }
 }
 
-/// That a verdict is the right one.
+/// Fails unless the verdict is the expected one.
 pub(super) fn require(number: usize, item: &Item, status: &Status) -> anyhow::Result<()> {
     let fits = match status {
         Status::Valid => item.is_valid,

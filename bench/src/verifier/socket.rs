@@ -1,4 +1,4 @@
-//! Streams over the socket: what the service takes beside the work on the proofs.
+//! Streams over the socket: measures the service's overhead beside the work on the proofs.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use super::Args;
 use super::proofs::{Item, Subject};
 use crate::harness::{Figures, describe, round};
 
-/// Whoever connects to the socket is this client.
+/// Client name of every connection to the socket.
 const CLIENT: &str = "local";
 /// The most that the service may take beside the work, as a share of the time.
 const TARGET: f64 = 0.05;

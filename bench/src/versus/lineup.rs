@@ -1,4 +1,4 @@
-//! Who takes part in one comparison, and how they take turns.
+//! The contenders of one comparison, and the order of their runs.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use super::{Comparison, Contender, Measured, Options, Purpose};
 use crate::harness::{Figures, Progress};
 use crate::peers::command;
 
-/// What a peer says when it is asked to take part.
+/// A peer's answer for one comparison.
 pub(crate) enum Offer<'a> {
-    /// It does; some run in more than one way.
+    /// The peer takes part, in one way or several.
     Runs(Vec<Contender<'a>>),
-    /// It has nothing of the kind, and why: it is left out, also if it is asked for by its name.
+    /// The peer does not support this comparison, for this reason; it is left out even if named by `--against`.
     LeftOut(String),
-    /// It could, but is not here, and why: an error if it is asked for by its name.
+    /// The peer supports it but is not available here, for this reason; an error if named by `--against`.
     Missing(String),
 }
 
-/// Who takes part in one comparison.
+/// The contenders of one comparison.
 pub(crate) struct Lineup<'a> {
     options: &'a Options,
     settings: Map<String, Value>,

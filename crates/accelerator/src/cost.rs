@@ -1,4 +1,4 @@
-//! How long work takes on a device: what it took for a little of the same sort, drawn out.
+//! Predicted duration of work on a device: a straight line fitted to measurements of small jobs of the same sort.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,28 +12,28 @@ use crate::group::{DeviceField, DeviceGroup, Group, Points, ScalarField, Scalars
 use crate::queue::Backend;
 use crate::ticket::ticket;
 
-/// Work whose cost is asked for.
+/// Work whose duration [`Device::cost`](crate::Device::cost) predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// A product with resident bases; that there may be precomputed multiples of them is not counted.
+    /// A product with resident bases. Precomputed multiples of the bases, which would make it faster, are not counted.
     Msm {
         /// The bases' group.
         group: Group,
-        /// How many bases.
+        /// The number of bases.
         points: usize,
     },
     /// A transform, its values copied to the device and back.
     Transform {
         /// The values' field.
         field: ScalarField,
-        /// Which transform.
+        /// The kind of transform; a [`TransformKind::CosetExtend`] counts as two.
         kind: TransformKind,
-        /// The base-two logarithm of how many values.
+        /// The base-two logarithm of the number of values.
         size_log: u32,
     },
 }
 
-/// Work that differs in its size alone.
+/// A sort of work: jobs of one sort differ in size alone, so one [`Line`] predicts them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Sort {
     /// Products; the unit is an addition of points.
@@ -42,26 +42,26 @@ pub(crate) enum Sort {
     Transform(ScalarField),
 }
 
-/// What a sort of work costs: a fixed part, and a part for each unit.
+/// Predicted duration of one [`Sort`] of work: a fixed part, and a part for each unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Line {
     pub(crate) fixed_seconds: f64,
     pub(crate) unit_seconds: f64,
 }
 
-/// What is known of a device's costs.
+/// The lines measured so far on one device, by sort of work.
 #[derive(Debug, Default)]
 pub(crate) struct Costs(Mutex<HashMap<Sort, Line>>);
 
-/// The base-two logarithms of the sizes measured: from the first on in steps, two of them at least,
-/// until one takes long enough to be told from noise.
+/// The base-two logarithms of the sizes measured: `FIRST_LOG` to `LAST_LOG` in steps of `STEP_LOG`. At
+/// least two sizes are measured; then the first that takes `LONG_ENOUGH`, and so stands out from noise, is the last.
 const FIRST_LOG: u32 = 8;
 const STEP_LOG: usize = 2;
 const LAST_LOG: u32 = 18;
 const LONG_ENOUGH: Duration = Duration::from_millis(20);
-/// The best of so many runs counts, after one that warms up.
+/// Timed runs of a size, after one that warms up. The shortest counts.
 const RUNS: usize = 3;
-/// Different points of a product that is measured; more would take longer to make than to multiply.
+/// Distinct points of a measured product; more would take longer to make than to multiply.
 const SAMPLE_POINTS: usize = 1 << 8;
 
 // === impl Work ===
@@ -74,7 +74,7 @@ impl Work {
         }
     }
 
-    /// How much it is, in its sort's unit.
+    /// The amount of work, in the unit of its [`Sort`].
     fn units(self) -> f64 {
         match self {
             Self::Msm { group, points } => additions(points, group.scalar_field().bits()),
@@ -89,7 +89,7 @@ impl Work {
         }
     }
 
-    /// That a device of these capabilities can do it.
+    /// Checks that a device of these capabilities can do this work.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Sort {
         }
     }
 
-    /// Measures a back end, on its own thread.
+    /// Measures this sort of work on a back end. It runs on the back end's thread.
     pub(crate) fn measure<B: Backend>(self, backend: &mut B) -> Result<Line, Error> {
         let run = |size_log| match self {
             Self::Msm(group) => time_product(backend, group, 1_usize << size_log),
@@ -152,7 +152,7 @@ impl Sort {
         self.fit(run)
     }
 
-    /// The line through the first and the last size that `time` is asked about.
+    /// Fits a line through the first and the last size measured by `time`.
     fn fit(self, mut time: impl FnMut(u32) -> Result<Duration, Error>) -> Result<Line, Error> {
         let mut measured = Vec::new();
         for size_log in (FIRST_LOG..=LAST_LOG).step_by(STEP_LOG) {
@@ -171,7 +171,7 @@ impl Sort {
                 unit_seconds,
             });
         }
-        // There is no fixed part to speak of, or it is all there is at these sizes.
+        // The fixed part is negligible, or the times are too noisy to separate it.
         Ok(Line {
             fixed_seconds: 0.0,
             unit_seconds: slow / more,
@@ -187,7 +187,7 @@ fn time_product(
     let (points, scalars) = group.sample(points);
     let id = BasesId::fresh();
     backend.load(id, &points, 0)?;
-    // Nobody cancels it: the ticket lives as long as the runs.
+    // It is never cancelled: the ticket lives as long as the runs.
     let (_ticket, answer) = ticket("");
     let cancellation = answer.cancellation();
     let best = best(|| backend.msm(id, &scalars, &cancellation).map(drop));
@@ -221,7 +221,7 @@ fn best(mut run: impl FnMut() -> Result<(), Error>) -> Result<Duration, Error> {
     Ok(best)
 }
 
-/// Scalars that look random: powers of one that does.
+/// Scalars that look random: the powers of a hash.
 fn sample_scalars<F: DeviceField>(count: usize) -> Vec<F> {
     let scalar = F::from_le_bytes_mod_order(blake3::hash(b"a scalar").as_bytes());
     std::iter::successors(Some(scalar), |last| Some(*last * scalar))
@@ -229,7 +229,7 @@ fn sample_scalars<F: DeviceField>(count: usize) -> Vec<F> {
         .collect()
 }
 
-/// A product of so many points; the same ones over and over.
+/// Points and scalars of a product of `count` points; at most [`SAMPLE_POINTS`] of the points are distinct.
 pub(crate) fn sample_product<G: DeviceGroup>(count: usize) -> (Points, Scalars) {
     let scalars = sample_scalars::<G::ScalarField>(count);
     let few = fixed_base(G::generator(), &scalars[..count.min(SAMPLE_POINTS)]);
@@ -237,7 +237,7 @@ pub(crate) fn sample_product<G: DeviceGroup>(count: usize) -> (Points, Scalars) 
     (G::points(points), G::ScalarField::scalars(scalars))
 }
 
-/// A transform of so many values.
+/// A forward transform of 2^`size_log` values.
 pub(crate) fn sample_transform<F: DeviceField>(size_log: u32) -> Result<Transform, Error> {
     let domain = Domain::new(1 << size_log).map_err(|error| Error::BadJob(error.to_string()))?;
     let values = sample_scalars(1 << size_log);
@@ -247,7 +247,7 @@ pub(crate) fn sample_transform<F: DeviceField>(size_log: u32) -> Result<Transfor
 // === impl Line ===
 
 impl Line {
-    /// How long so many units take.
+    /// The predicted duration of `work`, which must be of this line's sort; `Duration::MAX` if it overflows.
     pub(crate) fn cost(self, work: Work) -> Duration {
         let seconds = self.fixed_seconds + self.unit_seconds * work.units();
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
@@ -257,13 +257,13 @@ impl Line {
 // === impl Costs ===
 
 impl Costs {
-    /// What a sort costs, if it was measured.
+    /// The line of `sort`, or `None` if it has not been measured.
     pub(crate) fn known(&self, sort: Sort) -> Option<Line> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&sort).copied()
     }
 
-    /// What a sort costs, measured unless it was.
+    /// The line of `sort`; the first call measures it. An error is not kept, so the next call measures again.
     pub(crate) fn measured(
         &self,
         sort: Sort,

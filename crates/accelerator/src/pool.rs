@@ -15,27 +15,28 @@ use crate::ticket::{Answer, Ticket, ticket};
 
 /// Devices that share jobs.
 ///
-/// Bases go to the device that is done first with a product of each that it then has, and a job to the
-/// device that has its bases, or else to the one that is done with it first, by what devices say work
-/// costs. A device that fails gets nothing any more: its jobs run on another, where their bases are
-/// loaded again. For that the pool keeps the bases' points in host memory. The first bases of a group, and
-/// the first transform over a field, wait until all devices have measured what that costs them.
+/// Placement goes by the devices' predicted costs ([`Device::cost`]). Bases are loaded on the device that
+/// would finish soonest with one product of each of its bases, the new ones included. A job runs on the
+/// device that has its bases; without bases, on the one that would finish it soonest. A device that fails
+/// gets no more work: its jobs run on another device, where their bases are loaded again. For that the pool
+/// keeps the bases' points in host memory. The first bases of a group, and the first transform over a field,
+/// wait until all devices have measured their cost.
 pub struct Pool {
     shared: Arc<Shared>,
     caps: Capabilities,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A device of a pool, for people.
+/// State of one device of a pool, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What it is and can do.
+    /// The device's name, groups, fields and limits.
     pub caps: Capabilities,
-    /// Why it is not used any more, if it is not.
+    /// The error after which the pool no longer uses the device; `None` while it is used.
     pub failure: Option<Error>,
-    /// Jobs that it has and has not finished.
+    /// Jobs assigned to the device and not finished.
     pub jobs: usize,
-    /// How long they take it, as foretold.
+    /// Predicted duration of these jobs on the device.
     pub queued: Duration,
 }
 
@@ -45,32 +46,32 @@ struct Shared {
 }
 
 struct State {
-    /// For each device the jobs that wait for it; none once the pool is dropped.
+    /// The sender into each device's queue of jobs; `None` once the pool is dropped.
     lines: Vec<Option<Sender<Waiting>>>,
     loads: Vec<Load>,
     bases: HashMap<BasesId, Placed>,
 }
 
-/// What a device has to do.
+/// A device's unfinished jobs: their number, and their predicted duration.
 #[derive(Clone, Copy, Default)]
 struct Load {
     jobs: usize,
     queued: Duration,
 }
 
-/// A job in a device's line.
+/// A job in a device's queue.
 struct Waiting {
     job: Job,
     answer: Answer,
-    /// How long it takes the device, as foretold.
+    /// Predicted duration on that device.
     cost: Duration,
 }
 
-/// Bases, and what the devices that have them call them.
+/// Bases of the pool, and their ids on the devices where they are loaded.
 struct Placed {
     points: Points,
     memory_limit: usize,
-    /// For each device what a product costs.
+    /// Predicted duration of one product with these bases, by device.
     costs: Vec<Duration>,
     on: HashMap<usize, BasesId>,
 }
@@ -82,7 +83,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// [`Error::NoDevice`] if there is none.
+    /// [`Error::NoDevice`] if `devices` is empty.
     pub fn new(devices: Vec<Box<dyn Device>>) -> Result<Self, Error> {
         let caps: Vec<&Capabilities> = devices.iter().map(|device| device.caps()).collect();
         if caps.is_empty() {
@@ -148,12 +149,12 @@ impl Pool {
 }
 
 impl Device for Pool {
-    /// What all of the devices can do, so that each can stand in for another.
+    /// The capabilities that all devices share, so that each can take over another's jobs.
     fn caps(&self) -> &Capabilities {
         &self.caps
     }
 
-    /// The quickest device's.
+    /// The predicted duration on the quickest device.
     fn cost(&self, work: Work) -> Result<Duration, Error> {
         work.check(&self.caps)?;
         let costs = self.shared.devices.iter().map(|device| device.cost(work));
@@ -211,7 +212,7 @@ impl Device for Pool {
         let on = placed.ok_or(Error::UnknownBases(bases))?.on;
         for (member, id) in on {
             match self.shared.devices[member].evict(id) {
-                // Its memory is gone with it.
+                // A failed device has lost its memory too.
                 Err(Error::Failed { .. }) => {}
                 evicted => evicted?,
             }
@@ -235,7 +236,7 @@ impl Device for Pool {
     }
 }
 
-/// Jobs that are lined up are finished first.
+/// Dropping the pool blocks until the queued jobs are finished.
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.lock().lines.fill_with(|| None);
@@ -245,7 +246,7 @@ impl Drop for Pool {
     }
 }
 
-/// A product with bases.
+/// The work of one product with these bases.
 fn product(points: &Points) -> Work {
     Work::Msm {
         group: points.group(),
@@ -253,7 +254,7 @@ fn product(points: &Points) -> Work {
     }
 }
 
-/// What all have.
+/// The items of `all` that every device has.
 fn common<T: Copy + PartialEq>(
     all: &[T],
     caps: &[&Capabilities],
@@ -278,7 +279,7 @@ impl Shared {
         })
     }
 
-    /// What work costs on each device; as long as can be where it cannot be told.
+    /// Predicted duration of all of `work` on each device; `Duration::MAX` where a device cannot predict it.
     fn costs(&self, work: &[Work]) -> Vec<Duration> {
         let on = |device: &dyn Device| {
             work.iter().try_fold(Duration::ZERO, |sum, work| {
@@ -301,8 +302,8 @@ impl Shared {
             .ok_or_else(|| self.all_failed())
     }
 
-    /// The device for a job, and how long it takes: where most of its bases are; of several, the one
-    /// that is done with it first.
+    /// The device for a job, and the job's predicted duration there. The device is the one that lacks the fewest
+    /// of the job's bases; among several, the one that would finish it soonest.
     fn place(&self, job: &Job) -> Result<(usize, Duration), Error> {
         let bases = job.bases();
         let work = self.lock().work(job);
@@ -314,7 +315,7 @@ impl Shared {
             };
             let missing = bases.iter().filter(elsewhere).count();
             let done = state.loads[member].queued.saturating_add(costs[member]);
-            // Whoever has a job's bases gets it however long his line: loading them takes longer.
+            // A device that has the job's bases gets it however long its queue: loading the bases takes longer.
             (missing, done)
         })?;
         Ok((member, costs[member]))
@@ -329,7 +330,7 @@ impl Shared {
             state.lines[member].clone()
         };
         if let Some(line) = line {
-            // Without a thread at its end the answer says for itself that the device is gone.
+            // Without a receiving thread the dropped answer reports that the device stopped.
             drop(line.send(waiting));
         }
     }
@@ -402,7 +403,7 @@ impl Shared {
 // === impl State ===
 
 impl State {
-    /// What a job consists of, but for products with bases that are gone.
+    /// The units of work in a job, without products whose bases were evicted.
     fn work(&self, job: &Job) -> Vec<Work> {
         match job {
             Job::Msm { bases, .. } => {

@@ -12,11 +12,11 @@ use crate::error::Error;
 use crate::group::{Points, Scalars, Transform};
 use crate::ticket::{Answer, Cancellation, Ticket, ticket};
 
-/// What does the work of a device, on one thread.
+/// The implementation of a device: it runs one command at a time, on the queue's thread.
 pub(crate) trait Backend: 'static {
     /// Makes bases resident.
     fn load(&mut self, id: BasesId, points: &Points, memory_limit: usize) -> Result<(), Error>;
-    /// Frees them.
+    /// Frees bases.
     fn evict(&mut self, id: BasesId) -> Result<(), Error>;
     /// A product.
     fn msm(
@@ -32,7 +32,7 @@ pub(crate) trait Backend: 'static {
         cancellation: &Cancellation,
     ) -> Result<Scalars, Error>;
 
-    /// What a sort of work costs here.
+    /// Measures the cost of a sort of work on this back end.
     fn measure(&mut self, sort: Sort) -> Result<Line, Error>
     where
         Self: Sized,
@@ -49,7 +49,7 @@ pub(crate) struct Queue {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread notes for others.
+/// State that the thread writes and callers of the device read.
 #[derive(Default)]
 struct Record {
     failure: OnceLock<Error>,
@@ -68,11 +68,11 @@ enum Command {
 // === impl Queue ===
 
 impl Queue {
-    /// Starts the thread, which makes the back end and says what it is.
+    /// Starts the thread, which makes the back end with `open` and reports its capabilities.
     ///
     /// # Errors
     ///
-    /// What `open` says.
+    /// The error of `open`; [`Error::NoDevice`] if the thread does not start or `open` panics.
     pub(crate) fn start<B: Backend>(
         open: impl FnOnce() -> Result<(B, Capabilities), Error> + Send + 'static,
     ) -> Result<Self, Error> {
@@ -194,13 +194,13 @@ impl Device for Queue {
     }
 }
 
-/// What was queued is worked off first.
+/// Dropping the queue blocks until the commands in it have run.
 impl Drop for Queue {
     fn drop(&mut self) {
         let commands = self.commands.get_mut();
         *commands.unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(thread) = self.thread.take() {
-            // A panic was told to whoever waited.
+            // Callers that waited for an answer already have the error of a panic.
             drop(thread.join());
         }
     }
@@ -281,9 +281,9 @@ mod tests {
     use super::*;
     use crate::group::{DeviceField, DeviceGroup};
 
-    /// Does what it is told to at each job.
+    /// A back end that starts a job, then waits for the test's order on how to end it.
     struct Told {
-        /// How often it was measured.
+        /// The number of calls of `measure`.
         measured: u32,
         started: Sender<()>,
         orders: Receiver<Order>,
@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// The device, what says that a job has started, and what tells it how to end.
+    /// A device, the receiver of its job starts, and the sender of orders on how to end them.
     fn told() -> (Queue, Receiver<()>, Sender<Order>) {
         let (started, starts) = channel();
         let (orders, receiver) = channel();
@@ -453,7 +453,7 @@ mod tests {
         assert!(product(group, 0).unwrap() < first);
         assert_eq!(product(group, 1), Ok(first));
 
-        // Known costs are told while a job runs.
+        // Measured costs are returned while a job runs.
         let running = device.submit(job()).unwrap();
         starts.recv().unwrap();
         assert_eq!(product(group, 1), Ok(first));

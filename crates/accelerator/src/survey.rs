@@ -1,4 +1,4 @@
-//! Which devices a machine has.
+//! The list of the devices of this machine.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use crate::cuda::{cuda, cuda_cards};
 use crate::device::Device;
 use crate::error::Error;
 
-/// The devices of this machine: its CUDA cards, then its processors. What is missing, or does not
-/// open, is among them with the reason. Compiled kernels are kept in [`cubins_of_user`].
+/// The devices of this machine: its CUDA cards, then its processors. A device that is missing or does not
+/// open is listed as an error with the reason. Compiled kernels are kept in [`cubins_of_user`].
 ///
 /// ```
 /// let devices = proofmill_accelerator::devices();
@@ -32,8 +32,8 @@ pub fn devices() -> Vec<Result<Box<dyn Device>, Error>> {
     devices
 }
 
-/// Where this user's compiled kernels are kept: `proofmill/cubins` in `$XDG_CACHE_HOME`, or in
-/// `~/.cache`. None if neither is known.
+/// The folder of this user's compiled kernels: `proofmill/cubins` in `$XDG_CACHE_HOME`, or in
+/// `~/.cache`. `None` if neither is known.
 pub fn cubins_of_user() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = PathBuf::from(std::env::var_os(name)?);

@@ -37,7 +37,7 @@ impl<E: AggregationEngine> Commitment<E> {
         bytes
     }
 
-    /// Decodes a commitment from anyone.
+    /// Decodes an untrusted commitment.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Time limits on the body of a request, which are shorter while others wait.
+//! Time limits on request bodies, which are shorter while other requests wait.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,20 +11,20 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-/// While others wait: how long a body may bring nothing, and how long it may take beside the time that its
-/// bytes take at [`RATE`].
+/// While other requests wait: the longest silence of a body, and the time that it may take beyond its
+/// length divided by [`RATE`].
 const STALL: Duration = Duration::from_secs(5);
 
-/// Bytes a second that a body brings at least while others wait.
+/// Least rate of a body while other requests wait, in bytes a second.
 const RATE: u64 = 64 << 10;
 
-/// Time between two checks whether others wait.
+/// Interval between two checks whether other requests wait.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Time for which a caller that was told to come again counts as waiting.
+/// Time for which a caller that was told to try again counts as waiting.
 const REFUSED: Duration = Duration::from_secs(2);
 
-/// Whether others wait for what a request holds: a connection, a place, room.
+/// Whether other requests wait for a resource that requests hold: a connection, a place, memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pressure(Arc<Felt>);
 
@@ -34,27 +34,27 @@ struct Felt {
     refused: Mutex<Option<Instant>>,
 }
 
-/// Somebody who waits.
+/// A guard for one waiting request.
 pub(crate) struct Waiting(Pressure);
 
-/// The time that something with a body takes.
+/// The time limit of one body.
 pub(crate) struct Pace {
     began: Instant,
     last: Instant,
     received: u64,
-    /// Without others.
+    /// Time limit while no other request waits.
     patience: Duration,
     pressure: Pressure,
     tick: Pin<Box<Sleep>>,
 }
 
-/// A body that is given up when it takes too long.
+/// A body that fails when it takes too long.
 pub(crate) struct Paced<B> {
     body: B,
     pace: Pace,
 }
 
-/// A body took too long.
+/// The error of a body that took too long.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the body did not come in time")]
 pub(crate) struct TooSlow;
@@ -62,13 +62,13 @@ pub(crate) struct TooSlow;
 // === impl Pressure ===
 
 impl Pressure {
-    /// Somebody waits until the answer is dropped.
+    /// Counts a waiting request until the guard is dropped.
     pub(crate) fn wait(&self) -> Waiting {
         self.0.waiting.fetch_add(1, Ordering::Relaxed);
         Waiting(self.clone())
     }
 
-    /// Somebody has been told to come again.
+    /// Records that a caller was told to try again.
     pub(crate) fn refused(&self) {
         *self.last_refusal() = Some(Instant::now());
     }
@@ -79,7 +79,7 @@ impl Pressure {
     }
 
     fn last_refusal(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        // Nothing panics while it is held.
+        // No code panics while the lock is held.
         let refused = self.0.refused.lock();
         refused.unwrap_or_else(PoisonError::into_inner)
     }
@@ -106,7 +106,7 @@ impl Pace {
         }
     }
 
-    /// So many bytes have come.
+    /// Records that bytes have come.
     pub(crate) fn received(&mut self, bytes: usize) {
         if bytes > 0 {
             self.last = Instant::now();
@@ -114,13 +114,13 @@ impl Pace {
         }
     }
 
-    /// For so long nobody asked for more: that time is not the body's.
+    /// Excludes time in which the reader did not ask for more.
     pub(crate) fn pause(&mut self, time: Duration) {
         self.began += time;
         self.last += time;
     }
 
-    /// Ready once it takes too long.
+    /// Ready when the body has taken too long.
     pub(crate) fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.tick.as_mut().poll(context));
@@ -206,7 +206,7 @@ mod tests {
 
         let waiting = pressure.wait();
         let mut silent = Pace::new(PATIENCE, pressure.clone());
-        // What came at once does not buy time to be silent in.
+        // A burst at the beginning does not pay for later silence.
         silent.received(10 << 20);
         assert_eq!(late(&mut silent).await, STALL);
         drop(waiting);
@@ -215,7 +215,7 @@ mod tests {
 
         pressure.refused();
         let mut soon = Pace::new(PATIENCE, pressure.clone());
-        // Who was refused has gone by the time that it counts.
+        // A refused caller no longer counts by the time of the check.
         assert_eq!(late(&mut soon).await, PATIENCE);
     }
 
@@ -238,7 +238,7 @@ mod tests {
                 pace.received(bytes);
                 pace.poll_late(context)
             });
-            // It is polled once a second, and brings that much each time.
+            // The body is polled once a second, and brings that much each time.
             is_late.await;
             assert_eq!(began.elapsed(), end, "{bytes} bytes a second");
         }

@@ -1,4 +1,4 @@
-//! Connections that must say soon what they want.
+//! A time limit on the first bytes of a connection.
 
 use std::io;
 use std::pin::Pin;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long a new connection may take to say what it speaks.
+/// Longest time until a new connection has sent its first bytes.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Bytes that tell HTTP/2 from HTTP/1: the former's preface.
+/// Bytes that tell HTTP/2 from HTTP/1: the length of HTTP/2's preface.
 const PREFACE: usize = 24;
 
-/// A connection of which the first bytes come in time.
+/// A connection that fails if its first bytes do not come in time.
 pub(crate) struct Prompt<T> {
     io: T,
-    /// Until when, and how many are still to come.
+    /// The time limit, and the number of bytes still to come; none once they have come.
     awaited: Option<(Pin<Box<Sleep>>, usize)>,
 }
 

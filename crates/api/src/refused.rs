@@ -1,4 +1,4 @@
-//! Answers that say no.
+//! Refusals of requests.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use tonic::{Code, Status};
 use crate::grpc::{try_again, try_again_as};
 use crate::operations::OperationError;
 
-/// When to ask again what is refused for now.
+/// Suggested wait after a temporary refusal.
 const LATER: Duration = Duration::from_secs(1);
 
-/// An answer that says no: a status, and `{"error": …}`; over gRPC the code that comes closest.
+/// A refusal: a status and `{"error": …}` over HTTP, and over gRPC the closest code.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) status: StatusCode,

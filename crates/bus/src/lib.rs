@@ -1,9 +1,9 @@
-//! The durable log: keyed records in one total order, at most one live record for each key, and
-//! atomic conditional batches. It knows nothing of tasks or proofs.
+//! The durable log: keyed records in one total order, at most one live record per key, and atomic
+//! conditional batches. It is independent of tasks and proofs.
 //!
-//! [`Log`] is the whole contract. [`EmbeddedLog`] keeps it in a directory of this machine;
-//! [`MemoryLog`] without a disk, for tests and simulation. Large payloads live in a [`BlobStore`],
-//! and records refer to them by [`Digest`].
+//! [`Log`] is the whole contract. [`EmbeddedLog`] keeps a log in a directory of this machine;
+//! [`MemoryLog`] in memory, for tests and simulation. Large payloads are in a [`BlobStore`], and
+//! records refer to them by [`Digest`].
 //!
 //! ```
 //! use bytes::Bytes;

@@ -1,31 +1,32 @@
-//! Directories that only this user may change.
+//! Directories that only this user can change.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-/// Permission bits that let the group or everybody else change a directory.
+/// Permission bits with which the group or others can change a directory.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Makes `path` (mode 0700) and what it lies in if they are not there, and checks the result as
-/// [`check_private_directory`] does.
+/// Creates `path` (mode 0700) and its parents if necessary, and checks it with
+/// [`check_private_directory`].
 ///
 /// # Errors
-/// It cannot be made, or is not private.
+/// It cannot be created, or is not private.
 pub fn make_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     check_private_directory(path)
 }
 
-/// Checks that `path` is a directory of this process's user, or of root, that nobody else may
-/// change: who can change a state or key directory decides what this process reads and runs.
+/// Checks that `path` is a directory of this process's user or of root, and that no other user can
+/// change it: the content of a state or key directory determines what this process reads and runs.
 ///
 /// # Errors
-/// [`io::ErrorKind::PermissionDenied`] with the reason and the remedy; or what looking at it came to.
+/// [`io::ErrorKind::PermissionDenied`] with the reason and the remedy, or the error of reading the
+/// metadata.
 pub fn check_private_directory(path: &Path) -> io::Result<()> {
     let me = rustix::process::geteuid().as_raw();
-    // A link of somebody else's would choose the directory.
+    // The owner of a symbolic link chooses the directory, so the link itself is checked too.
     check(&fs::symlink_metadata(path)?, me)?;
     check(&fs::metadata(path)?, me)
 }
@@ -96,7 +97,8 @@ mod tests {
         check_private_directory(&link).expect_err("others may change it");
     }
 
-    /// Needs the right to give files away; without it, that a directory of root's is accepted is tried.
+    /// Needs the right to change a file's owner; without it, only checks that a directory of root
+    /// is accepted.
     #[test]
     fn a_directory_of_another_user_is_refused() {
         let parent = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! A mill to ask: the one that runs, or its state if none does.
+//! Access to a mill for the commands that inspect or change it: through the control socket of the running process,
+//! over the bus, or by opening the state directory when no process runs the mill.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,29 +18,29 @@ use crate::args::Look;
 use crate::failure::Failure;
 use crate::{bus, provers, state};
 
-/// How long a state directory that is in use, by a mill that does not answer yet, is waited for.
+/// Longest wait for a state directory that is locked by a mill whose control socket does not answer yet.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The way to a mill.
+/// A connection to a mill, or its opened state.
 pub(crate) enum Access {
-    /// It runs, and answers on its control socket.
+    /// A running mill, reached over its control socket or over the bus.
     Running(Client),
-    /// It does not: its state, or a copy of it, is open here, until [`Access::close`].
+    /// A stopped mill: its state, or a read-only view of it, is open in this process until [`Access::close`].
     Stopped(Box<Mill>, Operations),
 }
 
-/// Whether a command without a workflow's name is about a bus: it names one, and no state directory.
+/// Whether the command line names a bus, but neither a workflow nor a state directory.
 pub(crate) fn is_bus_meant(args: &Look) -> bool {
     args.workflow.is_none() && args.bus.url.is_some() && args.state.state.is_none()
 }
 
-/// The workflows that are led on the bus.
+/// The workflows that have a leader on the bus.
 pub(crate) async fn workflows(args: &Look) -> Result<Vec<LedWorkflow>, Failure> {
     let connection = bus::connect(&args.bus, Role::Operator, "status").await?;
     over_bus::workflows(&connection).await.map_err(Failure::new)
 }
 
-/// The refusal of a command that does not say which of them it is about.
+/// The usage error for a command that names a bus but no workflow; it lists the workflows on the bus.
 async fn which_workflow(args: &Look) -> Result<Failure, Failure> {
     let found = workflows(args).await?;
     let names: Vec<&str> = found.iter().map(|led| led.workflow.as_str()).collect();
@@ -57,7 +58,7 @@ async fn which_workflow(args: &Look) -> Result<Failure, Failure> {
 // === impl Access ===
 
 impl Access {
-    /// The way to what a command looks at: it changes nothing, and needs no room on the disk.
+    /// Opens the mill that the arguments name, read-only: nothing is written, so a full disk is no obstacle.
     pub(crate) async fn look(args: &Look) -> Result<Self, Failure> {
         match &args.workflow {
             None if is_bus_meant(args) => Err(which_workflow(args).await?),
@@ -66,7 +67,7 @@ impl Access {
         }
     }
 
-    /// The way to what a command changes.
+    /// Opens the mill that the arguments name for a command that changes it.
     pub(crate) async fn change(args: &Look) -> Result<Self, Failure> {
         match &args.workflow {
             None if is_bus_meant(args) => Err(which_workflow(args).await?),
@@ -75,7 +76,7 @@ impl Access {
         }
     }
 
-    /// The way to the mill of the state directory that is meant, to look at it.
+    /// Opens the mill of a state directory read-only. `None` means the only one under `.proofmill`.
     pub(crate) async fn read(named: Option<PathBuf>) -> Result<Self, Failure> {
         Self::to(named, true).await
     }
@@ -86,7 +87,7 @@ impl Access {
         Ok(Self::Running(Client::over_bus(connection, blobs, workflow)))
     }
 
-    /// The way to the mill of the state directory that is meant.
+    /// Connects to the mill that runs in the state directory, or opens the state if none runs.
     async fn to(named: Option<PathBuf>, read_only: bool) -> Result<Self, Failure> {
         let directory = state::choose(named)?;
         let until = Instant::now() + PATIENCE;
@@ -94,7 +95,7 @@ impl Access {
             if let Some(client) = Client::connect(&directory).await? {
                 match client.status().await {
                     Ok(_) => return Ok(Self::Running(client)),
-                    // It may have been ending just now.
+                    // The mill may have been shutting down at that moment.
                     Err(_) if Instant::now() < until => {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
@@ -116,7 +117,7 @@ impl Access {
                         Operations::new(handle.operator(), handle.source(), mill.blobs().clone());
                     return Ok(Self::Stopped(Box::new(mill), operations));
                 }
-                // A mill that is starting or ending has the state, and no socket yet, or no more.
+                // A mill that is starting or shutting down holds the lock but has no socket.
                 Err(MillError::Open(OpenError::Locked(_))) if Instant::now() < until => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -125,7 +126,7 @@ impl Access {
         }
     }
 
-    /// Makes what was told durable, and lets go of the state.
+    /// Makes changes durable and releases the state. Does nothing for a running mill.
     pub(crate) async fn close(self) -> Result<(), Failure> {
         match self {
             Self::Running(_) => Ok(()),
@@ -212,8 +213,8 @@ impl Access {
         match self {
             Self::Running(client) => Ok(client.submit(&submission).await?),
             Self::Stopped(_, operations) => {
-                // Nobody makes room while the mill is stopped: a full queue would be waited for
-                // for ever.
+                // No worker empties a queue while the mill is stopped, so submitting to a full one
+                // would block for ever.
                 let queues = operations.queues().await?;
                 let full = queues
                     .iter()

@@ -1,4 +1,5 @@
-//! What a file holds, by how it begins: to say what was expected where another kind of file was given.
+//! Recognizing the kind of a file by its first bytes, so that an error can name both the kind expected and the kind
+//! given.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -10,21 +11,21 @@ use proofmill_r1cs::iden3::open_regular;
 
 use crate::failure::Failure;
 
-/// Bytes of a file that are looked at: a verifying key names one of its points before.
+/// Bytes read from the start of a file: enough to reach `vk_alpha_1` in a verifying key.
 const HEAD: u64 = 4096;
 
-/// What a file holds.
+/// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// A proving key of snarkjs.
+    /// A snarkjs proving key (`.zkey`).
     Zkey,
-    /// A witness of circom.
+    /// A circom witness (`.wtns`).
     Witness,
-    /// Constraints that circom compiled.
+    /// Constraints compiled by circom (`.r1cs`).
     Circuit,
-    /// Powers of tau.
+    /// Powers of tau (`.ptau`).
     PowersOfTau,
-    /// A key of ours.
+    /// A proving key in Proofmill's own format (`.key`).
     Key,
     /// A reference string for aggregation.
     ReferenceString,
@@ -36,13 +37,13 @@ pub(crate) enum Content {
     PartitionKey,
     /// A proof of a circuit in parts.
     PartitionProof,
-    /// A verifying key of snarkjs.
+    /// A snarkjs verifying key (JSON with `vk_alpha_1`).
     VerifyingKey,
-    /// Other JSON.
+    /// Any other JSON.
     Json,
 }
 
-/// The curve that a file of ours names, which must be of this kind.
+/// The curve named in the header of a Proofmill file. Fails if the file is recognized as a kind other than `content`.
 pub(crate) fn curve_of_file(content: Content, path: &Path) -> Result<Curve, Failure> {
     content.expect(path)?;
     let shown = path.display();
@@ -57,7 +58,7 @@ pub(crate) fn curve_of_file(content: Content, path: &Path) -> Result<Curve, Fail
 // === impl Content ===
 
 impl Content {
-    /// By the first bytes; nothing if they say nothing.
+    /// Recognizes a kind by the first bytes of a file; `None` if they match none.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let magics: [(&[u8], Self); 10] = [
             (b"zkey", Self::Zkey),
@@ -88,7 +89,7 @@ impl Content {
         }
     }
 
-    /// Of the file at `path`.
+    /// The kind of the file at `path`.
     ///
     /// # Errors
     ///
@@ -99,8 +100,8 @@ impl Content {
         Ok(Self::of(&head))
     }
 
-    /// That the file at `path` does not hold something else; whether it holds this is for its reader to
-    /// say.
+    /// Fails if the file at `path` is recognized as another kind. A file of no known kind passes: its reader reports
+    /// the fault.
     pub(crate) fn expect(self, path: &Path) -> Result<(), Failure> {
         let shown = path.display();
         let found = Self::of_file(path)
@@ -132,7 +133,7 @@ impl Content {
         })
     }
 
-    /// For an error: with its article and its usual extension.
+    /// Name for error messages, with its article and usual extension.
     pub(crate) fn named(self) -> &'static str {
         match self {
             Self::Zkey => "a proving key (.zkey)",
@@ -150,13 +151,13 @@ impl Content {
         }
     }
 
-    /// Whether it is JSON.
+    /// Whether files of this kind are JSON.
     pub(crate) fn is_json(self) -> bool {
         matches!(self, Self::VerifyingKey | Self::Json)
     }
 
-    /// Whether it is hard to come by again, so that no proof or picture takes its place: keys, what they
-    /// are made from, and witnesses.
+    /// Whether a file of this kind is hard to make again (keys, their inputs, witnesses): output that the user did not
+    /// explicitly allow to replace it never overwrites it.
     pub(crate) fn is_precious(self) -> bool {
         !matches!(self, Self::Json | Self::Aggregate | Self::PartitionProof)
     }

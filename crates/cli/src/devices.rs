@@ -1,4 +1,4 @@
-//! Which devices compute beside the processors.
+//! The `--devices` argument, and opening the CUDA cards it selects.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use proofmill_telemetry::console_line;
 use crate::failure::Failure;
 use crate::output;
 
-/// Partitions that an engine has on a card at once: it has work while one of them takes its results.
+/// Partitions that an engine keeps on a card at once: while the results of one are copied back, the card computes the
+/// other.
 const PARTITIONS: usize = 2;
 
-/// What `--devices` says.
+/// Value of `--devices`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Devices {
-    /// The cards that there are, for what they are done with sooner than the processors.
+    /// Every card present, used only for operations that it finishes sooner than the processors.
     Auto,
-    /// These cards, for all that they can do; without any, the processors alone.
+    /// These cards by CUDA index, used for every operation they support. An empty list (`cpu`) means processors only.
     Cards(Vec<usize>),
 }
 
-/// A card that is open.
+/// An opened card and its name, such as `cuda:0`.
 struct Card {
     name: String,
     device: Box<dyn Device>,
@@ -31,12 +32,12 @@ struct Card {
 // === impl Devices ===
 
 impl Devices {
-    /// What an engine computes with: cards, and processors for the rest, which compute the products of so
-    /// many partitions at once.
+    /// Devices of an engine: the cards, then the processors, which compute the products of up to `products` partitions
+    /// at once.
     ///
     /// # Errors
     ///
-    /// A card that was named cannot be used.
+    /// A card named on the command line cannot be used.
     pub(crate) fn for_engine(&self, products: usize) -> Result<Vec<DeviceOptions>, Failure> {
         let offload = match self {
             Self::Auto => OffloadRule::WhenItPays,
@@ -53,11 +54,11 @@ impl Devices {
         Ok(cards.chain(DeviceOptions::processors(products)).collect())
     }
 
-    /// What computes one proof beside the processors, if anything does: a card, or a pool of them.
+    /// Device for a single proof: a card, or a pool of the cards if there are several. `None` means processors only.
     ///
     /// # Errors
     ///
-    /// A card that was named cannot be used.
+    /// A card named on the command line cannot be used.
     pub(crate) fn for_proof(&self) -> Result<Option<Arc<dyn Device>>, Failure> {
         let mut cards = self.open()?;
         if cards.len() > 1 {
@@ -70,7 +71,7 @@ impl Devices {
     fn open(&self) -> Result<Vec<Card>, Failure> {
         let numbers = match self {
             Self::Cards(cards) => cards.clone(),
-            // Without a card there is nothing to say: that is how most machines are.
+            // Most machines have no card, so its absence is not reported.
             Self::Auto => (0..cuda_cards().unwrap_or(0)).collect(),
         };
         if numbers.is_empty() {

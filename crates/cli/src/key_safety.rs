@@ -1,4 +1,4 @@
-//! Keys under which proofs prove nothing: refused, unless the command line allows them.
+//! Degenerate keys, under which proofs prove nothing: refused unless `--allow-insecure-key` is given.
 
 use std::path::Path;
 
@@ -11,8 +11,7 @@ use crate::failure::Failure;
 use crate::output;
 
 impl KeySafety {
-    /// That a key from the file at `path` is not degenerate, or that this is allowed, which is then
-    /// warned of.
+    /// Fails if the key from the file at `path` is degenerate. With `--allow-insecure-key` it prints a warning instead.
     pub(crate) fn check<E: Engine>(
         self,
         path: &Path,
@@ -28,7 +27,7 @@ impl KeySafety {
         }
     }
 
-    /// The same of a `.zkey`, of which no more than the verifying key is read.
+    /// As [`Self::check`] for a `.zkey`; reads only its verifying key.
     pub(crate) fn check_zkey(self, path: &Path, key: &ZkeyFile<'_>) -> Result<(), Failure> {
         with_curve!(key.curve(), E => {
             let vk = key
@@ -39,7 +38,7 @@ impl KeySafety {
     }
 }
 
-/// Says that a key is not to be relied on.
+/// Prints a warning that a key is insecure.
 pub(crate) fn warn(path: &Path, insecure: &InsecureKey) {
     console_line(output::plain(&format!(
         "warning: {}: {insecure}",

@@ -1,4 +1,4 @@
-//! `proofmill`: arguments, configuration, wiring.
+//! The `proofmill` program: parses arguments and calls the command they name. Logic lives in the library crates.
 
 mod access;
 mod args;
@@ -29,7 +29,7 @@ use clap::Parser;
 use crate::args::{Cli, Command, Format};
 use crate::failure::Failure;
 
-/// How long the last lines may take to be read.
+/// Longest wait at exit for a slow reader of standard error to take the last lines.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     };
-    // A reader of standard error that stands still does not keep the program from ending.
+    // A reader of standard error that has stalled does not keep the program from exiting.
     proofmill_telemetry::console_flush(LAST_WORDS);
     code
 }
@@ -95,7 +95,7 @@ fn run(command: Command) -> Result<(), Failure> {
             Command::Completions { shell } => commands::completions::run(shell),
         }
     });
-    // A prover in this process cannot be interrupted; after a second Ctrl-C nobody waits for it.
+    // A prover in this process cannot be interrupted; after a second Ctrl-C the program does not wait for it.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C: once to finish what is under way, twice to stop.
+//! SIGINT and SIGTERM: the first drains (work under way is finished), the second stops.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +13,23 @@ use crate::args::DrainArg;
 use crate::failure::Failure;
 use crate::progress::{Screen, counted, span};
 
-/// How often a drain says what it waits for: soon for the first time, as somebody may be looking.
+/// Delay before a drain first reports what it waits for, and the interval between later reports. The first comes soon
+/// because the person who pressed Ctrl-C is likely watching.
 const SAID: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(15));
 
-/// Things that are listed by name; of more, there is only a count.
+/// Most items listed by name in one line; the rest are only counted.
 const LISTED: usize = 3;
 
-/// Tells what a drain waits for, in words; nothing if it does not know.
+/// Describes what a drain is waiting for; `None` if that is unknown.
 pub(crate) type Waits = Arc<dyn Fn() -> BoxFuture<'static, Option<String>> + Send + Sync>;
 
-/// From now on SIGINT and SIGTERM drain first, and stop when they come again or the drain has taken as
-/// long as it may. While it drains it says what programs it waits for.
+/// Installs the handlers: the first SIGINT or SIGTERM drains, the next one or the end of `--drain-timeout` stops. While
+/// it drains, the running programs that it waits for are reported.
 pub(crate) fn listen(screen: Screen, drain: DrainArg) -> Result<Shutdown, Failure> {
     listen_and_tell(screen, drain, Arc::new(|| Box::pin(async { None })))
 }
 
-/// As [`listen`]; `waits` knows more than which programs run.
+/// As [`listen`], with `waits` to describe the work under way; where it returns `None`, running programs are listed.
 pub(crate) fn listen_and_tell(
     screen: Screen,
     drain: DrainArg,
@@ -60,8 +61,8 @@ pub(crate) fn listen_and_tell(
     Ok(shutdown)
 }
 
-/// Comes with the first SIGINT or SIGTERM from now on, for a command that has nothing to finish: it tells
-/// what it knows, and ends. The second ends it at once.
+/// Completes at the first SIGINT or SIGTERM, for a command that has nothing to finish and only prints its result so
+/// far. The second signal exits the process at once with code 130.
 pub(crate) fn first() -> Result<impl Future<Output = ()>, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -74,7 +75,7 @@ pub(crate) fn first() -> Result<impl Future<Output = ()>, Failure> {
                 _ = terminate.recv() => {}
             }
             match sender.take() {
-                // Whoever waited may have come to its end.
+                // The receiver may have been dropped.
                 Some(sender) => drop(sender.send(())),
                 None => std::process::exit(130),
             }
@@ -99,7 +100,7 @@ fn raise(trigger: &Trigger, screen: &Screen) {
     }
 }
 
-/// Says what a drain waits for, and stops once it has taken so long.
+/// Reports what a drain waits for, and stops the process's work once the drain has taken `longest`.
 async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, waits: Waits) {
     let until = Instant::now() + longest;
     let mut next = Instant::now() + SAID.0;
@@ -121,7 +122,7 @@ async fn bound(trigger: &Trigger, screen: &Screen, longest: Duration, waits: Wai
     }
 }
 
-/// The programs that this process runs, in words.
+/// A list of the programs that this process runs; `None` if there are none.
 fn programs() -> Option<String> {
     let running = running_programs();
     let listed = running.iter().map(|program| {
@@ -131,7 +132,7 @@ fn programs() -> Option<String> {
     several("program", running.len(), listed)
 }
 
-/// So many things, the first of them by name; nothing if there are none.
+/// A count and the first [`LISTED`] names, as in `5 tasks: t0, t1, t2 and 2 more`; `None` if the count is 0.
 pub(crate) fn several(
     noun: &str,
     count: usize,

@@ -1,4 +1,4 @@
-//! State directories, and the workflow that each belongs to.
+//! State directories, and the workflow to which each belongs.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,13 +15,14 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 use crate::files;
 
-/// Where state directories are by default.
+/// Default parent of state directories, relative to the working directory.
 pub(crate) const ROOT: &str = ".proofmill";
 
-/// The file in a state directory that says which workflow it belongs to.
+/// File in a state directory that records its workflow, as JSON.
 const FILE: &str = "workflow.json";
 
-/// What the program itself puts into a state directory, before it has written [`FILE`].
+/// Entries that the program may create in a state directory before it writes [`FILE`]; a directory with other entries
+/// and no [`FILE`] is refused.
 const OURS: [&str; 8] = [
     "log",
     "blobs",
@@ -33,21 +34,21 @@ const OURS: [&str; 8] = [
     "accepted-emissions",
 ];
 
-/// How long a mill waits for a state directory that a short command (`status`, `dlq`) has open.
+/// Longest wait of a starting mill for a short command (`status`, `dlq`) to release the state directory.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
 
 #[derive(Serialize, Deserialize)]
 struct Saved {
     /// The workflow's name.
     workflow: String,
-    /// The workflow file, as bytes in hexadecimal: a path need not be text.
+    /// Absolute path of the workflow file, its bytes in hexadecimal: a path need not be UTF-8.
     file: String,
-    /// What the file held.
+    /// Text of the workflow file.
     text: String,
 }
 
-/// Makes `state` if it is not there, or checks that it is a state directory of this workflow: what
-/// belongs to something else is left alone.
+/// Creates the directory `state`, or checks that it is a state directory of this workflow. A directory that belongs to
+/// another workflow, or holds other files, is refused and left unchanged.
 pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     let shown = state.display();
     ensure_private(state)?;
@@ -95,8 +96,8 @@ pub(crate) fn claim(state: &Path, workflow: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses a state directory that others may change, and one below a folder of ours that they may:
-/// who can put files there decides what is proved, and which programs run.
+/// Refuses a state directory that other users can write to, or one under a `.proofmill` that they can: files placed
+/// there would decide what is proved and which programs run.
 fn ensure_private(state: &Path) -> Result<(), Failure> {
     let root = state.parent().filter(|parent| parent.ends_with(ROOT));
     for directory in root.into_iter().chain([state]) {
@@ -113,7 +114,7 @@ fn ensure_private(state: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Remembers the workflow of a state directory, for the commands that look at it later.
+/// Records the workflow in its state directory, for later commands that open it.
 pub(crate) fn save(state: &Path, workflow: &Workflow, file: &Path) -> Result<(), Failure> {
     let file = std::path::absolute(file)?;
     let saved = serde_json::to_vec_pretty(&Saved {
@@ -143,7 +144,7 @@ fn read(state: &Path) -> Result<Option<Saved>, Failure> {
     }
 }
 
-/// The workflow of a state directory.
+/// Loads the workflow recorded in a state directory.
 pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
     ensure_private(state)?;
     let saved = read(state)?.ok_or_else(|| {
@@ -160,8 +161,8 @@ pub(crate) fn load(state: &Path) -> Result<Workflow, Failure> {
     Workflow::parse(&saved.text, &file).map_err(|found| Failure::new(render(&found)))
 }
 
-/// Opens a mill on its state. A command that only looks holds the state for a moment: that is
-/// waited for; another mill is not.
+/// Opens a mill on its state. Waits up to [`LOCK_PATIENCE`] for the lock, which a short command holds only for a
+/// moment; another running mill holds it longer, and the error is returned.
 pub(crate) async fn open(
     workflow: &Workflow,
     registry: &Registry,
@@ -178,7 +179,7 @@ pub(crate) async fn open(
     }
 }
 
-/// The state directory that is meant: the one named, or the only one there is.
+/// The state directory named on the command line, or the only one under [`ROOT`].
 pub(crate) fn choose(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
         return Ok(named);

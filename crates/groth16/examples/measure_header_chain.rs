@@ -96,7 +96,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, Duration) {
     (result, start.elapsed())
 }
 
-/// The most memory this process has held at once so far, where Linux says so.
+/// Peak resident memory of this process in MB; needs Linux's `/proc`.
 fn peak_megabytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status

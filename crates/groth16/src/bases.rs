@@ -13,11 +13,11 @@ use crate::mapped_points::MappedPoints;
 
 /// Points, borrowed.
 pub(crate) enum Bases<'k, G: MsmGroup> {
-    /// As they are.
+    /// Points in memory, unprepared.
     Plain(&'k [G::Affine]),
-    /// In the kernels' form, with multiples.
+    /// Points in the kernels' layout, with multiples.
     Prepared(&'k PreparedBases<G>),
-    /// In a file.
+    /// Points in a mapped file.
     Mapped(&'k MappedPoints<G>),
 }
 
@@ -77,7 +77,7 @@ impl<'k, G: MsmGroup> Query<'k, G> {
 // === impl HeldBases ===
 
 impl<G: MsmGroup> HeldBases<G> {
-    /// Prepares points in at most so many bytes, or with no limit given keeps them as they are.
+    /// Prepares points in at most `memory_limit` bytes, or keeps them unprepared if it is `None`.
     pub(crate) fn new(points: Vec<G::Affine>, memory_limit: Option<usize>) -> Self {
         match memory_limit {
             None => Self::Plain(Arc::new(points)),
@@ -119,7 +119,7 @@ impl<G: MsmGroup> HeldBases<G> {
 }
 
 impl<G: DeviceGroup> HeldBases<G> {
-    /// The points as a device takes them, shared; none if they are prepared or in a file.
+    /// The points in a device's form, shared; `None` if they are prepared or in a file.
     pub(crate) fn shared(&self) -> Option<Points> {
         match self {
             Self::Plain(points) => Some(G::points(Arc::clone(points))),

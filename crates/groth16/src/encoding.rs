@@ -16,7 +16,8 @@ const CHUNK: usize = 1 << 10;
 /// The most bytes of a mapped file that reading points keeps in memory at once.
 pub const READING_WINDOW: usize = 32 << 20;
 
-/// The bytes of so many whole chunks of items of `size` bytes as are in memory at once.
+/// Bytes of a reading window: as many whole chunks of `chunk` items of `size` bytes as fit into
+/// [`READING_WINDOW`], at least one.
 pub(crate) const fn window(size: usize, chunk: usize) -> usize {
     let items = size * chunk;
     let chunks = READING_WINDOW / items;
@@ -31,27 +32,28 @@ pub(crate) fn uncompressed_size<A: AffineRepr>() -> usize {
     A::zero().uncompressed_size()
 }
 
-/// How a compressed point is written.
+/// The format of a compressed point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompressedForm {
-    /// As arkworks writes points: little-endian; of the last byte, bit 7 says that y is the larger of the
-    /// two, and bit 6 that it is infinity.
+    /// The format of arkworks: little-endian. In the last byte, bit 7 marks the larger of the two values
+    /// of y, and bit 6 the point at infinity.
     Arkworks,
-    /// As Zcash does: big-endian, the second coordinate of an extension first; of the first byte, bit 7 is
-    /// set, bit 6 says that it is infinity, and bit 5 that y is the larger of the two.
+    /// The format of Zcash: big-endian, the second coordinate of an extension first. In the first byte,
+    /// bit 7 is set, bit 6 marks the point at infinity, and bit 5 the larger of the two values of y.
     Zcash,
 }
 
-/// What a compressed point's bytes say.
+/// A parsed compressed point, before y is computed.
 struct Compressed<F> {
     x: F,
     is_larger: bool,
     is_infinity: bool,
 }
 
-/// Compressed points, fully checked; nothing for bytes that are not the one encoding of a point.
+/// Reads compressed points with full checks; `None` for bytes that are not the canonical encoding of a point
+/// in the subgroup of prime order.
 ///
-/// What is costly, square roots and tests for the subgroup, is done for eight side by side.
+/// The costly steps, square roots and subgroup tests, run on eight points side by side.
 pub(crate) fn read_compressed_each<A: PointGroup>(
     form: CompressedForm,
     encoded: &[&[u8]],
@@ -78,13 +80,13 @@ pub(crate) fn read_compressed_each<A: PointGroup>(
     points
 }
 
-/// Compressed points of a curve from anyone, as its proofs have them: each canonical, on its curve and in the
-/// subgroup, or nothing. What is costly is done for eight points side by side.
+/// Reads untrusted compressed points in the format of the curve's proofs: `None` unless the encoding is canonical
+/// and the point is on the curve and in the subgroup. The costly steps run on eight points side by side.
 pub fn read_compressed_points<E: Engine, A: PointGroup>(encoded: &[&[u8]]) -> Vec<Option<A>> {
     read_compressed_each(CompressedForm::of(E::CURVE), encoded)
 }
 
-/// Of a point and its opposite, the one whose y is the larger or the smaller.
+/// The point or its negative: the one with the larger y if `is_larger`, otherwise the other.
 fn with_sign<A: PointGroup>(point: A, is_larger: bool) -> A {
     match point.y() {
         Some(y) if (y > -y) != is_larger => (-point.into_group()).into(),
@@ -104,18 +106,19 @@ fn keep_subgroup<A: PointGroup>(points: &mut [Option<A>]) {
     }
 }
 
-/// Whether these bytes are what the point is written as.
+/// Whether these bytes are the canonical encoding of the point.
 fn is_encoding<A: AffineRepr>(point: &A, bytes: &[u8], compress: Compress) -> bool {
     let mut again = Vec::with_capacity(bytes.len());
     point.serialize_with_mode(&mut again, compress).is_ok() && again == bytes
 }
 
-/// Uncompressed points, one after the other; nothing if one is malformed or, with `validate`, off
-/// its curve, outside the subgroup or written otherwise than [`write_points`] does. Of `mapped`, whose bytes they may be, what was read is released.
+/// Reads uncompressed points, one after the other; `None` if one is malformed or, with `validate`, off its curve,
+/// outside the subgroup or not encoded as [`write_points`] does. If the bytes lie in the file `mapped`, the pages
+/// that were read are released.
 ///
-/// The check is made apart from decoding: for uncompressed points of BLS12-381 arkworks' own
-/// validation tests the subgroup on the assumption that the point is on the curve. Nor does arkworks compare the flags of
-/// an uncompressed point, which tell the larger y and infinity, with its coordinates.
+/// Validation is separate from decoding: for uncompressed points of BLS12-381, arkworks tests the subgroup on the
+/// assumption that the point is on the curve. Nor does arkworks compare the flags of an uncompressed point, for the
+/// larger y and for infinity, with its coordinates.
 pub(crate) fn read_points<A: PointGroup>(
     bytes: &[u8],
     validate: bool,
@@ -177,14 +180,14 @@ impl CompressedForm {
         }
     }
 
-    /// Nothing if a coordinate is not below the modulus, or the length is not a point's.
+    /// `None` if a coordinate is not below the modulus, or the length is not a point's.
     fn read<A: PointGroup>(self, bytes: &[u8]) -> Option<Compressed<A::BaseField>> {
         if bytes.len() != compressed_size::<A>() {
             return None;
         }
         let mut bytes = bytes.to_vec();
         if self == Self::Zcash {
-            // Of little-endian coordinates, the first one first, the last byte has the flags as well.
+            // With little-endian coordinates, the first one first, the last byte also has the flags.
             bytes.reverse();
         }
         let last = bytes.last_mut()?;

@@ -19,7 +19,7 @@ pub enum Curve {
     Bls12_381,
 }
 
-/// A pairing whose groups the kernels and devices work in.
+/// A pairing whose groups the kernels and devices support.
 pub trait Engine:
     PairingCurve<
         G1: DeviceGroup,
@@ -38,10 +38,10 @@ pub trait Engine:
 pub trait PointGroup:
     AffineRepr<BaseField: Field<BasePrimeField: MontgomeryField>, Group: MsmGroup>
 {
-    /// The point with these coordinates, which nobody checked.
+    /// The point with these coordinates, unchecked.
     fn from_coordinates(x: Self::BaseField, y: Self::BaseField) -> Self;
 
-    /// One of the two points of the curve with this x, if there are any; perhaps not in the subgroup.
+    /// One of the two points of the curve with this x; `None` if there are none. It may be outside the subgroup.
     fn of_x(x: Self::BaseField) -> Option<Self>;
 
     /// Whether the coordinates satisfy the curve's equation; so does infinity.
@@ -57,7 +57,7 @@ pub trait PointGroup:
 // === impl Curve ===
 
 impl Curve {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 2] = [Self::Bn254, Self::Bls12_381];
 
     /// The name in our key files: at most 16 ASCII bytes.

@@ -35,15 +35,15 @@ use crate::{
     verify_batch,
 };
 
-/// The slots of a circuit unless a user says otherwise: five headers take 259,768 of the 2¹⁸
-/// points of their domain, the best fit of any small number.
+/// Default number of slots of a circuit: five headers take 259,768 of the 2¹⁸ points of their
+/// domain, the best fit of any small number.
 pub const DEFAULT_SLOTS: usize = 5;
 
 /// A proof over BLS12-381.
 pub type Proof = crate::Proof<Bls12_381>;
 
-/// What proves chunks of up to [`slots`](Self::slots) headers: the circuit and its key. Cloning
-/// shares them.
+/// The circuit and proving key for chunks of up to [`slots`](Self::slots) headers. Clones share
+/// them.
 #[derive(Clone, Debug)]
 pub struct HeaderChainKeys {
     inner: Arc<Inner>,
@@ -57,25 +57,25 @@ struct Inner {
     key_path: PathBuf,
 }
 
-/// What verifies chunks of up to [`slots`](Self::slots) headers. Cloning shares it.
+/// The prepared verifying key for chunks of up to [`slots`](Self::slots) headers. Clones share it.
 #[derive(Clone, Debug)]
 pub struct HeaderChainVerifier {
     slots: usize,
     key: Arc<PreparedVerifyingKey<Bls12_381>>,
 }
 
-/// A proof of a chunk, and what it states.
+/// A proof of a chunk, with its statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkProof {
-    /// What is proven.
+    /// The statement that the proof proves.
     pub statement: ChunkStatement,
     /// The proof.
     pub proof: Proof,
-    /// What it took; not part of the encoding, zero when decoded.
+    /// Durations of the prover's steps. Not part of the encoding; zero in a decoded proof.
     pub timings: ChunkTimings,
 }
 
-/// How long the steps of a chunk's proof took.
+/// Durations of the steps of a chunk's proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkTimings {
     /// Checking the headers and computing the witness.
@@ -84,11 +84,11 @@ pub struct ChunkTimings {
     pub prove: Timings,
 }
 
-/// Keys that could not be had.
+/// An error while loading or generating keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
-    /// The circuit cannot have so many slots.
+    /// The number of slots is not possible.
     #[error(transparent)]
     Slots(#[from] StatementError),
     /// The circuit could not be built.
@@ -102,7 +102,7 @@ pub enum KeysError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
     /// The constraints could not be written.
@@ -116,12 +116,12 @@ pub enum KeysError {
     Key {
         /// The key file.
         path: PathBuf,
-        /// Why.
+        /// The defect of the key file.
         source: KeyError,
     },
 }
 
-/// Why there is no proof of a chunk.
+/// The reason why a chunk was not proved.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProveError {
@@ -140,7 +140,7 @@ pub enum ProveError {
     Witness(#[from] R1csError),
 }
 
-/// Why a chunk's proof is refused.
+/// The reason why a chunk's proof is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -152,11 +152,11 @@ pub enum VerifyError {
     Proof(#[from] crate::VerifyError),
 }
 
-/// Bytes that are no chunk proof.
+/// The reason why bytes do not decode to a chunk proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChunkProofError {
-    /// They do not start as a chunk proof does, or are of another version.
+    /// The bytes do not begin with the magic and version of a chunk proof.
     #[error("not a Proofmill chunk proof of version {CHUNK_VERSION}")]
     Magic,
     /// The checksum does not match: cut short or corrupt.
@@ -173,7 +173,7 @@ pub enum ChunkProofError {
 const CHUNK_MAGIC: &[u8; 8] = b"PMILLHCP";
 const CHUNK_VERSION: u32 = 1;
 
-/// Makes or opens a lock file; what a link names is neither truncated nor locked.
+/// Creates or opens a lock file. A symbolic link is an error, so its target is neither truncated nor locked.
 fn open_lock_file(path: &Path) -> io::Result<File> {
     if path.is_symlink() {
         let why = "the lock file is a symbolic link, which is not followed: remove it";
@@ -270,7 +270,7 @@ impl HeaderChainKeys {
         self.inner.verifier.slots
     }
 
-    /// What verifies these keys' proofs.
+    /// The verifier of proofs made with these keys.
     pub fn verifier(&self) -> &HeaderChainVerifier {
         &self.inner.verifier
     }
@@ -285,13 +285,12 @@ impl HeaderChainKeys {
         &self.inner.key
     }
 
-    /// Where the proving key is kept; the verifying key is beside it, with suffix `vk`.
+    /// Path of the proving key; the verifying key is beside it, with suffix `vk`.
     pub fn key_path(&self) -> &Path {
         &self.inner.key_path
     }
 
-    /// Where the circuit's constraints are kept precompiled, beside the key; they are written the
-    /// first time.
+    /// Path of the circuit's precompiled constraints, beside the key. The first call writes the file.
     ///
     /// # Errors
     ///
@@ -308,7 +307,7 @@ impl HeaderChainKeys {
 // === impl HeaderChainVerifier ===
 
 impl HeaderChainVerifier {
-    /// From a verifying key that is known to be for the circuit of `slots` slots.
+    /// A verifier with a verifying key that is known to be for the circuit of `slots` slots.
     ///
     /// # Errors
     ///
@@ -378,7 +377,7 @@ impl ChunkProof {
         bytes
     }
 
-    /// Decodes a chunk proof from anyone; it is not verified.
+    /// Decodes an untrusted chunk proof; it is not verified.
     ///
     /// # Errors
     ///
@@ -428,7 +427,7 @@ pub fn prove_chunk(keys: &HeaderChainKeys, headers: &[Header]) -> Result<ChunkPr
     })
 }
 
-/// What a proof of these headers states, for a circuit of `slots` slots.
+/// Checks headers and returns the statement of their proof by a circuit of `slots` slots.
 ///
 /// # Errors
 ///

@@ -35,12 +35,12 @@ const LENGTHS: usize = 6;
 const HEAD_BYTES: usize = PREFIX_BYTES + 32 + 8 * LENGTHS;
 pub(crate) const CHECKSUM_BYTES: usize = 32;
 
-/// How far a proving key's points are trusted.
+/// The extent of the checks of a proving key's points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
-    /// The checksum: enough for a file that this program wrote where nobody else can. It guards
-    /// against corruption, not against malice, which could recompute it; a malicious proving key
-    /// yields proofs that do not verify, or that are not blinded.
+    /// The checksum only: enough for a file that this program wrote where no other user can write. It detects
+    /// corruption, not malice: an attacker can recompute it. A malicious proving key yields proofs that do
+    /// not verify, or that are not blinded.
     #[default]
     Checksum,
     /// The checksum, and every point on its curve and in its subgroup: for a key from elsewhere. Many
@@ -58,13 +58,13 @@ pub enum KeyError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The file system's error.
         source: std::io::Error,
     },
-    /// It does not start as a key file does.
+    /// The file does not begin with the magic of a key file.
     #[error("not a Proofmill key file")]
     Magic,
-    /// It is of a version this program does not know.
+    /// The file is of a version that this program does not read.
     #[error(
         "key file version {found}: this program reads version {VERSION}; generate the key again"
     )]
@@ -72,57 +72,57 @@ pub enum KeyError {
         /// The file's version.
         found: u32,
     },
-    /// It holds the other kind of key.
+    /// The file holds another kind of key.
     #[error(
         "key kind {found}, not {expected} (1 is a proving key, 2 a verifying key; 3 and 4 are Mirage's)"
     )]
     Kind {
-        /// The kind asked for.
+        /// The kind expected.
         expected: u32,
         /// The file's kind.
         found: u32,
     },
-    /// It is for another curve.
+    /// The key is for another curve.
     #[error("a key for another curve than {expected}")]
     Curve {
-        /// The curve asked for.
+        /// The curve expected.
         expected: &'static str,
     },
-    /// Its lengths contradict each other or its size.
+    /// The lengths in the head do not match the file's size.
     #[error("a key of {found} bytes whose head asks for {expected}: cut short or corrupt")]
     Length {
-        /// What the head asks for; `u64::MAX` if no file can have it.
+        /// Bytes that follow from the head; `u64::MAX` if no file can have that many.
         expected: u64,
         /// The bytes there are.
         found: u64,
     },
-    /// Its lengths are impossible.
+    /// The lengths in the head contradict each other.
     #[error("the key's lengths contradict each other")]
     Lengths,
-    /// Its checksum does not match.
+    /// The checksum does not match.
     #[error("the key's checksum does not match: the file is corrupt")]
     Checksum,
     /// A point is malformed, off its curve or outside its group.
     #[error("the key's {section} holds what is not a point of its group")]
     Point {
-        /// Where.
+        /// Name of the section.
         section: &'static str,
     },
     /// A query's variables are not ascending, or beyond the circuit's.
     #[error("the key's {section} names variables out of order or range")]
     Index {
-        /// Where.
+        /// Name of the section.
         section: &'static str,
     },
-    /// It is for another circuit.
+    /// The key is for another circuit.
     #[error("the key is for another circuit")]
     Circuit,
-    /// Proofs under it prove nothing.
+    /// Proofs under the key prove nothing.
     #[error(transparent)]
     Insecure(#[from] InsecureKey),
 }
 
-/// What a proving key's file says of itself, before any point of it is read.
+/// The head of a proving key's file, which is read without reading any point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProvingKeyInfo {
     /// The curve.
@@ -141,7 +141,7 @@ pub struct ProvingKeyInfo {
     pub points: QueryPoints,
 }
 
-/// A proving key whose queries' points are in its file.
+/// A proving key whose query points stay in the mapped file.
 pub(crate) struct MappedKey<E: Engine> {
     pub(crate) vk: VerifyingKey<E>,
     pub(crate) variables: usize,
@@ -192,8 +192,8 @@ impl Head {
         }
     }
 
-    /// Reads a head and compares what it asks for with the file's `total` size, so that nothing is
-    /// allocated that the file does not hold.
+    /// Reads a head and compares the size that follows from it with the file's `total` size, so that no more is
+    /// allocated than the file holds.
     fn read<E: Engine>(bytes: &[u8], kind: Kind, total: u64) -> Result<Self, KeyError> {
         let lengths = read_prefix::<E>(kind as u32, bytes, HEAD_BYTES, total)?;
         let (circuit, lengths) = lengths.split_at(32);
@@ -251,7 +251,7 @@ impl Head {
     }
 }
 
-/// Splits off and checks the checksum; returns the body after the head. Of `mapped` what was read is
+/// Splits off and checks the checksum; returns the body after the head. Pages of `mapped` that were read are
 /// released.
 fn checked_body<'a>(bytes: &'a [u8], mapped: Option<&MappedFile>) -> Result<&'a [u8], KeyError> {
     let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
@@ -294,7 +294,7 @@ impl<E: Engine> VerifyingKey<E> {
         append_checksum(out)
     }
 
-    /// Decodes a verifying key from anyone: all its points are checked.
+    /// Decodes an untrusted verifying key: all its points are checked.
     ///
     /// # Errors
     ///
@@ -318,7 +318,7 @@ impl<E: Engine> VerifyingKey<E> {
         save(path, &self.to_bytes())
     }
 
-    /// Reads a key file from anyone.
+    /// Reads an untrusted key file.
     ///
     /// # Errors
     ///
@@ -400,7 +400,7 @@ impl<E: Engine> ProvingKey<E> {
         })
     }
 
-    /// Writes the key to a file, whole or not at all, readable by its owner only.
+    /// Writes the key to a file atomically, readable by its owner only.
     ///
     /// # Errors
     ///
@@ -421,12 +421,12 @@ impl<E: Engine> ProvingKey<E> {
         })
     }
 
-    /// As [`load`](Self::load), of a file that is known by its checksum, such as one whose points were
-    /// checked before: one that was replaced since is refused.
+    /// Like [`load`](Self::load), but only if the file has a known checksum, such as that of a file whose points
+    /// were checked before; a file replaced since is refused.
     ///
     /// # Errors
     ///
-    /// [`KeyError::Checksum`] for another checksum; otherwise as there.
+    /// [`KeyError::Checksum`] for another checksum; otherwise as for [`load`](Self::load).
     pub fn load_known(
         path: &Path,
         check: Check,
@@ -509,8 +509,8 @@ impl ProvingKeyInfo {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if there is no such file, it is no proving key, or its size is not what its head
-    /// asks for.
+    /// [`KeyError`] if there is no such file, it is not a proving key, or its size does not follow from its
+    /// head.
     pub fn of(path: &Path) -> Result<Self, KeyError> {
         let io = |source| KeyError::Io {
             path: path.to_owned(),
@@ -523,7 +523,7 @@ impl ProvingKeyInfo {
         let curve = Curve::ALL
             .into_iter()
             .find(|curve| Some(&padded(curve.name())[..]) == named)
-            // Another curve, or no key at all: the head tells.
+            // For another curve, or no key at all, reading the head gives the error.
             .unwrap_or(Curve::Bls12_381);
         let head = with_curve!(curve, E => Head::read::<E>(&bytes, Kind::Proving, total)?);
         let mut checksum = [0; CHECKSUM_BYTES];
@@ -536,7 +536,7 @@ impl ProvingKeyInfo {
     /// Reads the head and the checksum of a key file's content.
     pub(crate) fn of_bytes<E: Engine>(bytes: &[u8]) -> Result<Self, KeyError> {
         let head = Head::read::<E>(bytes, Kind::Proving, bytes.len() as u64)?;
-        // The head asks for more.
+        // A shorter file is refused by the head's lengths.
         let checksum = bytes.last_chunk().copied().unwrap_or_default();
         Ok(Self::of_head(E::CURVE, &head, checksum))
     }
@@ -578,7 +578,8 @@ pub(crate) fn open(path: &Path) -> Result<MappedFile, KeyError> {
     Ok(file)
 }
 
-/// Reads a key from a file that nobody writes to meanwhile: only then is what has the checksum what was read.
+/// Reads a key and then checks that the file did not change meanwhile: otherwise the content read might not be
+/// the content with the checksum.
 pub(crate) fn read_unchanged<K>(
     path: &Path,
     file: &MappedFile,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Engine, ProveError, stages};
 
-/// What a verifier needs: α, β, γ, δ in the exponent and one point for each instance variable.
+/// A verifying key: α, β, γ, δ in the exponent, and one point for each instance variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyingKey<E: Engine> {
     /// SHA-256 of the circuit, [`R1cs::digest`](proofmill_r1cs::R1cs::digest); all zeros if it is
@@ -37,21 +37,21 @@ pub struct SparseQuery<A: AffineRepr> {
     pub points: Vec<A>,
 }
 
-/// How many points the queries of a proving key have, without those at infinity: what a resident key
-/// and the products over it take memory for. The H query has a point for each one of the domain.
+/// The number of points in each query of a proving key, without those at infinity. They determine the
+/// memory of a resident key and of the products over it. The H query has one point for each of the domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueryPoints {
-    /// Of the A query.
+    /// Points of the A query.
     pub a: u64,
-    /// Of the B query in the first group.
+    /// Points of the B query in the first group.
     pub b_g1: u64,
-    /// Of the B query in the second group.
+    /// Points of the B query in the second group.
     pub b_g2: u64,
-    /// Of the L query; a `.zkey` calls it C.
+    /// Points of the L query, which is named C in a `.zkey`.
     pub l: u64,
 }
 
-/// What the prover needs.
+/// A proving key.
 ///
 /// It departs from the paper to save a prover three of seven transforms and the product C·z. With
 /// n the domain's size, Z its vanishing polynomial, g·H the coset, Z(g) the constant that Z takes
@@ -81,8 +81,8 @@ pub struct ProvingKey<E: Engine> {
     pub b_g1: SparseQuery<E::G1Affine>,
     /// Bⱼ(τ) in the second group, for the same variables.
     pub b_g2: Vec<E::G2Affine>,
-    /// For witness variables (β·Aⱼ(τ) + α·Bⱼ(τ) + Cⱼ(τ)·(1 − Z(τ)/Z(g))) / δ, for instance
-    /// variables, and committed ones of [`mirage`](crate::mirage), −Cⱼ(τ)·Z(τ)/Z(g)/δ.
+    /// (β·Aⱼ(τ) + α·Bⱼ(τ) + Cⱼ(τ)·(1 − Z(τ)/Z(g))) / δ for witness variables; −Cⱼ(τ)·Z(τ)/Z(g)/δ for instance
+    /// variables, and for committed variables of [`mirage`](crate::mirage).
     pub l: SparseQuery<E::G1Affine>,
     /// L'ᵢ(τ)·Z(τ)/Z(g)/δ for each point of the coset.
     pub h: Vec<E::G1Affine>,
@@ -91,7 +91,7 @@ pub struct ProvingKey<E: Engine> {
 // === impl QueryPoints ===
 
 impl QueryPoints {
-    /// The most there can be with so many variables, of which so many are in the instance.
+    /// The most points possible with `variables` variables, `instance` of them in the instance.
     pub const fn at_most(variables: u64, instance: u64) -> Self {
         Self {
             a: variables,
@@ -101,11 +101,11 @@ impl QueryPoints {
         }
     }
 
-    /// The bytes that points, and the indices of their variables, take in memory as they are, with a
-    /// domain of so many points and so many instance variables.
+    /// Memory in bytes of the unprepared points and of the indices of their variables, with `domain` points in the
+    /// domain and `instance` instance variables.
     pub fn plain_bytes<E: Engine>(&self, domain: u64, instance: u64) -> u64 {
         let g1 = self.a + self.b_g1 + self.l + domain + instance;
-        // Where the queries of B have different variables each has its own indices.
+        // If the queries of B have different variables, each has its own indices.
         let own_indices = if self.b_g1 == self.b_g2 { 0 } else { self.b_g2 };
         let indices = self.a + self.b_g1 + own_indices + self.l;
         g1 * size_of::<E::G1Affine>() as u64

@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 
 use crate::encoding::uncompressed_size;
 
-/// Points of a product that are in memory at once, with their scalars and what the product takes for each: the fewer,
-/// the more buckets there are for each point. Those of a key of 2¹⁷ constraints take about a fifth more time so.
+/// Points of a product that are in memory at once, with their scalars and working memory. With fewer, there are more
+/// buckets for each point; products of a key of 2¹⁷ constraints take about a fifth longer than with all points.
 pub const MAPPED_WINDOW: usize = 1 << 14;
 
 /// Points, uncompressed, in a file that is mapped. They are decoded anew for each product.
@@ -26,11 +26,11 @@ pub(crate) struct MappedPoints<G: MsmGroup> {
 // === impl MappedPoints ===
 
 impl<G: MsmGroup> MappedPoints<G> {
-    /// The points at some bytes of a file; nothing if one of them is malformed.
+    /// The points in a range of bytes of a file; `None` if one of them is malformed.
     ///
     /// # Panics
     ///
-    /// If the file has not so many bytes.
+    /// If the range exceeds the file.
     pub(crate) fn new(file: Arc<MappedFile>, bytes: Range<usize>) -> Option<Self> {
         let points = Self {
             file,
@@ -47,7 +47,7 @@ impl<G: MsmGroup> MappedPoints<G> {
         self.bytes.len() / uncompressed_size::<G::Affine>()
     }
 
-    /// The sum of all points, each times its scalar. Should somebody write to the file meanwhile, it is another.
+    /// The sum of all points, each times its scalar. It is wrong if another process writes to the file meanwhile.
     pub(crate) fn multiply(&self, scalar: impl Fn(usize) -> G::ScalarField + Sync) -> G {
         let products = self.windows().map(|window| {
             let scalars: Vec<_> = window.clone().into_par_iter().map(&scalar).collect();
@@ -66,7 +66,7 @@ impl<G: MsmGroup> MappedPoints<G> {
         starts.map(move |start| start..count.min(start + MAPPED_WINDOW))
     }
 
-    /// Some of the points; nothing if one is malformed. Their bytes are not kept in memory.
+    /// Some of the points; `None` if one is malformed. Their bytes are not kept in memory.
     fn read(&self, window: Range<usize>) -> Option<Vec<G::Affine>> {
         let size = uncompressed_size::<G::Affine>();
         let start = self.bytes.start;

@@ -16,7 +16,7 @@ pub(crate) struct ProductMatrices<F: PrimeField> {
 // === impl ProductMatrices ===
 
 impl<F: PrimeField> ProductMatrices<F> {
-    /// From entries in any order, within a domain of `rows` points and `variables`.
+    /// The matrices of these entries, given in any order, for a domain of `rows` points and `variables` variables.
     pub(crate) fn new(
         entries: &[Coefficient<F>],
         rows: usize,

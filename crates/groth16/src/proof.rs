@@ -24,9 +24,9 @@ pub enum ProofError {
     /// The wrong number of bytes.
     #[error("a proof of {found} bytes: it has exactly {expected}")]
     Length {
-        /// What a proof has.
+        /// Bytes of a proof over this curve.
         expected: usize,
-        /// What there is.
+        /// Bytes given.
         found: usize,
     },
     /// An element is not a canonically encoded point of the right group.
@@ -54,7 +54,7 @@ impl<E: Engine> Proof<E> {
         bytes
     }
 
-    /// Decodes a proof from anyone: every element is checked to be canonical, on its curve and in
+    /// Decodes an untrusted proof: every element is checked to be canonical, on its curve and in
     /// the subgroup, so a proof has one encoding.
     ///
     /// # Errors
@@ -65,8 +65,8 @@ impl<E: Engine> Proof<E> {
         read.pop().expect("as many proofs as there were")
     }
 
-    /// As [`from_bytes`](Self::from_bytes) for each, in less time than one by one: what is costly is done
-    /// for eight points side by side.
+    /// Like [`from_bytes`](Self::from_bytes) for each, in less time than one by one: the costly steps run on eight
+    /// points side by side.
     pub fn from_bytes_each(proofs: &[&[u8]]) -> Vec<Result<Self, ProofError>> {
         let form = CompressedForm::of(E::CURVE);
         let (first, second) = (

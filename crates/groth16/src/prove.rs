@@ -1,4 +1,4 @@
-//! Proofs with a key that is not resident, and why there may be none.
+//! Proofs with a key that is not resident, and errors of all provers.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use proofmill_r1cs::{Assignment, R1cs, R1csError, Unsatisfied};
 use crate::stages::{Prover, Stage, StageReport};
 use crate::{Engine, Proof, ProvingKey};
 
-/// Why there is no proof. Each is permanent, the same call fails again; but a device's error is about
-/// that device: another, or the processors, can make the proof.
+/// The reason why no proof was made. All reasons are permanent: the same call fails again. A device's error
+/// concerns that device only: another device, or the processors, can make the proof.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProveError {
@@ -38,12 +38,12 @@ pub enum ProveError {
     /// The key's points are prepared for the processors.
     #[error("the key's points are prepared for the processors: hold them plain to use a device")]
     Prepared,
-    /// A device did not do what it was asked for.
+    /// A device failed, ran out of memory or refused the job.
     #[error(transparent)]
     Device(#[from] proofmill_accelerator::Error),
 }
 
-/// How long each stage of a proof took.
+/// Durations of the stages of a proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
     /// A·z and B·z, and checking them against C·z.

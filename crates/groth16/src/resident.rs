@@ -44,14 +44,14 @@ enum HeldCircuit<F: PrimeField> {
     Products(Box<ProductMatrices<F>>),
 }
 
-/// How a key's points are held.
+/// The form in which a key's points are held in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residency {
-    /// As they are: for one proof, or a few.
+    /// One copy of the points: for one proof, or a few.
     Plain,
-    /// Prepared, with multiples, in about so many bytes; one copy is kept whatever the limit.
+    /// The points with precomputed multiples, for many proofs. One copy is kept whatever the limit.
     Prepared {
-        /// The limit, for all points of the key together.
+        /// Approximate limit in bytes for all points of the key together.
         memory_limit: usize,
     },
 }
@@ -109,11 +109,11 @@ impl<E: Engine> ResidentKey<E> {
         })
     }
 
-    /// Holds a key of ours whose points stay in its file, and the circuit it is for.
+    /// A key in this crate's format whose points stay in its file, with its circuit.
     ///
     /// # Errors
     ///
-    /// [`ProveError::WrongKey`] if it is for another one, [`ProveError::TooLarge`].
+    /// [`ProveError::WrongKey`] if the key is for another circuit, [`ProveError::TooLarge`].
     pub(crate) fn mapped(
         key: MappedKey<E>,
         r1cs: Arc<R1cs<E::ScalarField>>,
@@ -191,7 +191,7 @@ impl<E: Engine> ResidentKey<E> {
         })
     }
 
-    /// What proves with this key.
+    /// A prover that borrows this key.
     pub fn prover(&self) -> Prover<'_, E> {
         let b_g2 = self.b_g2_indices.as_ref().unwrap_or(&self.b_indices);
         Prover {
@@ -251,7 +251,7 @@ impl<E: Engine> ResidentKey<E> {
     }
 }
 
-/// Those points that are not at infinity; `first` is the variable of the first point.
+/// The points that are not at infinity; `first` is the variable of the first point.
 fn finite<A: AffineRepr>(mut points: Vec<A>, first: usize) -> SparseQuery<A> {
     let indices = (first..)
         .zip(&points)

@@ -15,7 +15,7 @@ use crate::{Engine, mirage, stages};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// It has more constraints than the field's largest domain has points.
+    /// The system has more constraints than the field's largest domain has points.
     #[error(transparent)]
     TooLarge(#[from] DomainTooLarge),
 }
@@ -29,7 +29,7 @@ pub(crate) struct Shared<E: Engine> {
     g2: E::G2,
 }
 
-/// The secrets of one circuit's keys. Whoever knows them, or the shared ones, can forge proofs.
+/// The secrets of one circuit's keys. With them, or with the shared ones, proofs can be forged.
 struct Secrets<F: Field> {
     tau: F,
     gamma: F,
@@ -49,11 +49,10 @@ struct Scalars<F: Field> {
 
 /// Makes keys for `r1cs` from fresh randomness. **For development only.**
 ///
-/// The randomness is erased from the variables that held it and from the scalars derived from it
-/// here; copies that the arithmetic made on its way (temporaries of a multiplication by a fixed base,
-/// powers inside a domain) are left to be overwritten. This process knew it in any case: a verifier
-/// must trust that nobody looked. A deployment's keys come from a ceremony of many parties, of whom
-/// one honest one suffices.
+/// The randomness is erased from the variables that held it and from the scalars derived from it here, but
+/// not from temporary copies inside the arithmetic (of a multiplication by a fixed base, powers inside a
+/// domain). This process knew it in any case, so a verifier must trust that it was not read. A
+/// deployment's keys come from a ceremony of many parties, of which one honest party suffices.
 ///
 /// # Errors
 ///
@@ -65,7 +64,7 @@ pub fn setup<E: Engine>(
     setup_with_progress(r1cs, rng, &|_| {})
 }
 
-/// As [`setup`], telling `progress` what is about to be computed, six times.
+/// Like [`setup`]; calls `progress` with a description before each of six steps.
 ///
 /// # Errors
 ///
@@ -80,8 +79,8 @@ pub fn setup_with_progress<E: Engine>(
     Ok(make_keys(&shared, r1cs, 0, rng, progress)?.plain)
 }
 
-/// Makes keys for a system whose first `committed` witness variables are committed to. The caller has
-/// checked that there are so many.
+/// Makes keys for a system whose first `committed` witness variables are committed to. The caller must have
+/// checked that the system has that many.
 pub(crate) fn make_keys<E: Engine>(
     shared: &Shared<E>,
     r1cs: &R1cs<E::ScalarField>,
@@ -155,7 +154,7 @@ impl<E: Engine> Shared<E> {
         Self {
             alpha: nonzero(rng),
             beta: nonzero(rng),
-            // Random generators: nobody knows their logarithms to other people's bases.
+            // Random generators: their discrete logarithms to other bases are unknown.
             g1: E::G1::rand(rng),
             g2: E::G2::rand(rng),
         }
@@ -175,8 +174,8 @@ impl<F: PrimeField> Secrets<F> {
     fn sample(domain: &Domain<F>, rng: &mut (impl RngCore + CryptoRng)) -> Self {
         let tau = loop {
             let tau = nonzero(rng);
-            // Where Z(τ) = 0 every proof of anything would verify; neither may τ be on the coset,
-            // where the Lagrange polynomials degenerate.
+            // If Z(τ) = 0, proofs of any statement would verify. Nor may τ be on the coset, where the
+            // Lagrange polynomials degenerate.
             let vanishing = domain.vanishing_at(tau);
             if !vanishing.is_zero() && vanishing != domain.vanishing_on_coset() {
                 break tau;

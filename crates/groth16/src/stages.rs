@@ -1,5 +1,5 @@
-//! The prover's steps, and what each took. [`Prover::prove`] runs them one after the other; an
-//! engine may run one proof's transforms beside another's multiplications.
+//! The prover's steps, with the time and memory of each. [`Prover::prove`] runs them one after the other;
+//! an engine may run one proof's transforms beside another's multiplications.
 //!
 //! With n the size of the domain and 32 bytes for each scalar, a proof holds, beside the key and the
 //! assignment, 64·n bytes from [`evaluate`](Prover::evaluate) on (96·n during
@@ -55,20 +55,20 @@ pub enum Stage {
     Assemble,
 }
 
-/// What a step took.
+/// Memory and duration of one step of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageReport {
     /// The step.
     pub stage: Stage,
-    /// The most bytes of vectors that this proof held while it ran, beside the key, the assignment
-    /// and what a multiplication needs for itself.
+    /// The most bytes of vectors that this proof held while the step ran, without the key, the assignment
+    /// and the working memory of a multiplication.
     pub bytes: usize,
-    /// How long it ran.
+    /// Wall-clock time of the step.
     pub duration: Duration,
 }
 
-/// A key and its circuit, ready to prove: wherever they are held, and of whichever kind. Making one
-/// costs nothing.
+/// A borrowed view of a key and its circuit, of any kind and storage, that makes proofs. Making the view
+/// copies no points.
 pub struct Prover<'k, E: Engine> {
     pub(crate) vk: &'k VerifyingKey<E>,
     pub(crate) beta_g1: E::G1Affine,
@@ -83,7 +83,7 @@ pub struct Prover<'k, E: Engine> {
     pub(crate) domain: Domain<E::ScalarField>,
 }
 
-/// What a prover knows of the circuit, and by that the kind of key.
+/// The matrices of the circuit that a prover has, which depend on the kind of key.
 #[derive(Clone, Copy)]
 pub(crate) enum Circuit<'k, F: PrimeField> {
     /// All three matrices; the key is one of ours, with C folded into its L query.
@@ -130,7 +130,7 @@ pub fn domain<F: PrimeField>(r1cs: &R1cs<F>) -> Result<Domain<F>, DomainTooLarge
 // === impl Stage ===
 
 impl Stage {
-    /// What messages and tables call it.
+    /// The stage's name in messages and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Evaluate => "evaluate",
@@ -154,8 +154,8 @@ impl fmt::Display for Stage {
 // === impl Prover ===
 
 impl<'k, E: Engine> Prover<'k, E> {
-    /// With a key of ours, whose points are multiplied as they are. A key that makes many proofs is
-    /// better held as a [`ResidentKey`](crate::ResidentKey).
+    /// A prover with a key in this crate's format whose points are unprepared. For many proofs, hold the key
+    /// as a [`ResidentKey`](crate::ResidentKey).
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         let mut reports = Vec::with_capacity(8);
         let evaluations = note(&mut reports, self.evaluate(z)?);
         let quotient = note(&mut reports, self.quotient(evaluations));
-        // The one that needs the quotient comes first, so that its memory is free after it.
+        // The product that needs the quotient comes first, so that the quotient's memory is freed early.
         let h = note(&mut reports, self.multiply_h(quotient));
         let products = Products {
             a: note(&mut reports, self.multiply_a(z)?),
@@ -274,8 +274,8 @@ impl<'k, E: Engine> Prover<'k, E> {
         (quotient, self.report(Stage::Quotient, held, start))
     }
 
-    /// The vectors that a quotient is made of, to be extended to the coset: A·z and B·z, and with a
-    /// `.zkey`'s key their product.
+    /// The vectors to be extended to the coset for the quotient: A·z and B·z, and with a `.zkey`'s key their
+    /// product.
     pub(crate) fn factors(
         &self,
         evaluations: Evaluations<E::ScalarField>,
@@ -410,7 +410,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         })
     }
 
-    /// A report of a stage that held so many vectors of the domain's size.
+    /// A report of a stage that held `vectors` vectors of the domain's size.
     fn report(&self, stage: Stage, vectors: usize, start: Instant) -> StageReport {
         StageReport {
             stage,

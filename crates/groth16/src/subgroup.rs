@@ -13,7 +13,7 @@ use crate::PointGroup;
 const LOG_BUCKETS: u32 = 8;
 const BUCKETS: usize = 1 << LOG_BUCKETS;
 
-/// Fewer points than this are tested each by itself.
+/// Below this number of points, each is tested alone.
 const FEW: usize = 1 << 12;
 
 /// Points that one task tests together: the more the better, but each takes several times its size
@@ -23,11 +23,11 @@ pub const TESTED_TOGETHER: usize = 1 << 16;
 /// A wrong verdict has probability 2^−SECURITY.
 const SECURITY: u32 = 64;
 
-/// Most bits of a random coefficient. The kernels take so small ones as the integers they are, which
-/// is what they must be for a point outside the subgroup.
+/// The most bits of a random coefficient. The kernels use coefficients this small as integers, not modulo the
+/// order, as a point outside the subgroup requires.
 const MAX_COEFFICIENT_BITS: u32 = 16;
 
-/// The first of `points`, which are on their curve, that is not in the subgroup of prime order; none if
+/// The first of `points`, which are on their curve, that is not in the subgroup of prime order; `None` if
 /// all are. They are tested in parallel, many together: see [`all_in_subgroup`].
 pub(crate) fn first_outside<P: PointGroup>(points: &[P]) -> Option<usize> {
     if P::IS_WHOLE_CURVE {
@@ -37,7 +37,7 @@ pub(crate) fn first_outside<P: PointGroup>(points: &[P]) -> Option<usize> {
         .par_chunks(TESTED_TOGETHER)
         .enumerate()
         .find_first(|(_, points)| !all_in_subgroup(points))?;
-    // Which of them, the test of all together does not tell.
+    // The combined test does not tell which point failed.
     let inside = in_subgroup_each::<P::Group>(points);
     let i = inside.iter().position(|inside| !inside);
     Some(chunk * TESTED_TOGETHER + i.unwrap_or(0))
@@ -61,7 +61,7 @@ fn all_in_subgroup<P: PointGroup<Group: MsmGroup>>(points: &[P]) -> bool {
     }
 }
 
-/// As [`all_in_subgroup`], each by itself.
+/// Like [`all_in_subgroup`], by testing each point alone.
 fn each_in_subgroup<P: PointGroup>(points: &[P]) -> bool {
     let inside = in_subgroup_each::<P::Group>(points);
     inside.into_iter().all(|inside| inside)
@@ -192,7 +192,7 @@ mod tests {
         G1Projective::normalize_batch(&points)
     }
 
-    /// A point whose order is 3: the smallest error there is, and the easiest to cancel.
+    /// A point of order 3: the error of the smallest order, and so the easiest to cancel.
     fn of_order_three() -> G1Affine {
         // The first group's cofactor, from the curve's specification.
         let cofactor: u128 = 0x396c_8c00_5555_e156_8c00_aaab_0000_aaab;

@@ -26,26 +26,26 @@ pub struct PreparedVerifyingKey<E: Engine> {
     beta: PreparedG2<E>,
 }
 
-/// Why a proof is refused.
+/// The reason why a proof is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
     /// The number of public inputs is not the circuit's.
     #[error("{found} public inputs: the circuit has {expected}")]
     InputCount {
-        /// The circuit's.
+        /// The circuit's number of public inputs.
         expected: usize,
-        /// What there is.
+        /// The number given.
         found: usize,
     },
     /// The prepared inputs are not some of the circuit's.
     #[error("{count} prepared public inputs from place {first} on: the circuit has {inputs}")]
     InputRange {
-        /// The first of them.
+        /// Index of the first prepared input.
         first: usize,
-        /// How many there are.
+        /// The number of prepared inputs.
         count: usize,
-        /// The circuit's.
+        /// The circuit's number of public inputs.
         inputs: usize,
     },
     /// The proof does not prove these public inputs under this key.
@@ -74,7 +74,7 @@ impl<E: Engine> PreparedVerifyingKey<E> {
         &self.vk
     }
 
-    /// That a proof has as many public inputs as the circuit, the leading one left out.
+    /// Checks that a proof has as many public inputs as the circuit, the leading one left out.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ pub fn verify<E: Engine>(
 }
 
 /// `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))` for inputs of the key's count, which is one (written as
-/// zero) if the proof holds. None if it does not exist, for which a point must be outside of its subgroup.
+/// zero) if the proof holds. `None` if it does not exist, for which a point must be outside of its subgroup.
 fn quotient<E: Engine>(
     key: &PreparedVerifyingKey<E>,
     inputs: &[E::ScalarField],

@@ -1,9 +1,9 @@
 //! Verifying keys under which proofs prove nothing.
 //!
-//! Groth16 is sound for a key whose τ, α, β, γ and δ were drawn independently and forgotten. Whether
-//! they were forgotten no check of a key can tell. This module finds keys for which nobody has to know
-//! them: with any two of β, γ and δ equal or opposite in the second group, or one of the elements at
-//! infinity, the verification equation `e(A, B) = e(α, β) · e(I, γ) · e(C, δ)` has solutions that
+//! Groth16 is sound for a key whose τ, α, β, γ and δ were drawn independently and forgotten. No check of
+//! a key can show that they were forgotten. This module finds keys for which proofs can be forged
+//! without them: if any two of β, γ and δ are equal or opposite in the second group, or one of the elements
+//! is at infinity, the verification equation `e(A, B) = e(α, β) · e(I, γ) · e(C, δ)` has solutions that
 //! follow from the key alone, for any public inputs (I is their point):
 //!
 //! | key | A, B, C |
@@ -14,7 +14,7 @@
 //! | α or β at infinity | I, γ, ∞ |
 //! | γ at infinity | α, β, ∞ |
 //!
-//! A key of [`mirage`](crate::mirage) has η besides, for a commitment D that whoever proves may choose, in
+//! A key of [`mirage`](crate::mirage) also has η, for a commitment D that the prover may choose, in
 //! `e(A, B) = e(α, β) · e(I, γ) · e(C, δ) · e(D, η)`:
 //!
 //! | key | A, B, C, D |
@@ -24,8 +24,8 @@
 //! | δ = η | of a proof that holds, A, B, C − X, D + X for any X: it holds with any commitment |
 //! | η at infinity | of a proof that holds, A, B, C and any D |
 //!
-//! γ = δ is what `snarkjs groth16 setup` writes before the first contribution to the second phase, and
-//! γ = β what it writes for powers of tau that nobody contributed to.
+//! `snarkjs groth16 setup` writes keys with γ = δ before the first contribution to the second phase, and
+//! with γ = β for powers of tau without contributions.
 
 use std::fmt;
 
@@ -75,13 +75,13 @@ pub struct InsecureKey(Vec<Weakness>);
 // === impl VerifyingKey ===
 
 impl<E: Engine> VerifyingKey<E> {
-    /// The reasons why proofs under this key prove nothing; none for the key of an honest setup. That
-    /// there are none does not mean that the setup was honest.
+    /// The reasons why proofs under this key prove nothing; empty for the key of an honest setup. An empty
+    /// list does not mean that the setup was honest.
     pub fn weaknesses(&self) -> Vec<Weakness> {
         self.weaknesses_with(None)
     }
 
-    /// As [`weaknesses`](Self::weaknesses), with one more element of the second group.
+    /// Like [`weaknesses`](Self::weaknesses), and also compares `other`, one more element of the second group.
     pub(crate) fn weaknesses_with(
         &self,
         other: Option<(KeyElement, E::G2Affine)>,
@@ -116,7 +116,7 @@ impl<E: Engine> VerifyingKey<E> {
         found
     }
 
-    /// That no weakness is known of this key.
+    /// Checks that this key has no known weakness.
     ///
     /// # Errors
     ///

@@ -12,7 +12,7 @@ use crate::opening::{Commitment, Opening, Queries};
 use crate::transcript::Transcript;
 use crate::{Claim, Invalid, Point, Scalar, VerifyingKey};
 
-/// A proof's points before the evaluations, by what they commit to. Numbers are places in `points`.
+/// Commitments in a proof, which precede its evaluations. Numbers are indices into `points`.
 struct Commitments {
     points: Vec<Point>,
     circuits: Vec<CircuitCommitments>,
@@ -40,8 +40,8 @@ struct Evaluated {
     random: Scalar,
 }
 
-/// Reduces a proof whose public inputs are committed to by `instances`, the columns of one circuit
-/// after those of the other.
+/// Reduces a proof. `instances` are the commitments to the public inputs: the columns of the first circuit,
+/// then those of the next.
 pub(crate) fn reduce(
     key: &Arc<VerifyingKey>,
     instances: Vec<Point>,
@@ -165,7 +165,7 @@ impl Evaluated {
     }
 }
 
-/// What is claimed of all polynomials, in the order in which the opening takes it.
+/// The claimed evaluations of all polynomials, in the order in which the opening reads them.
 fn queries(
     key: &VerifyingKey,
     commitments: &Commitments,

@@ -8,10 +8,10 @@ use rand::rngs::OsRng;
 use crate::reduce::DeferredClaim;
 use crate::{Point, Scalar};
 
-/// What a claim's two combinations of points are multiplied by before claims are added up.
+/// The random factors of a claim's two combinations of points in a sum of claims.
 ///
-/// If weights are drawn independently after the claims are fixed, a sum of which one part is not
-/// zero is zero with a probability of 2⁻¹²⁸.
+/// If weights are drawn independently after the claims are fixed, a sum with a part that is not zero
+/// is zero with a probability of 2⁻¹²⁸.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// ρ: the weight of the folded commitment.
@@ -20,7 +20,7 @@ pub struct Weights {
     folded_base: Scalar,
 }
 
-/// The operating system refuses to give random numbers.
+/// The operating system gave no random numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system gives no random numbers: {0}")]
 pub struct NoRandomness(String);
@@ -35,10 +35,10 @@ pub(crate) struct Combination {
 
 /// Products of a claim's inverse challenges, whose products with each other make the vector s.
 struct Factors {
-    /// Of the first rounds, times the claim's weight: 2^h for each of `count` claims, the claims
-    /// side by side.
+    /// Products over the first rounds, times the claim's weight: 2^h for each of `count` claims, with the
+    /// claims adjacent.
     high: Vec<Scalar>,
-    /// Of the others.
+    /// Products over the other rounds.
     low: Vec<Scalar>,
     count: usize,
 }
@@ -46,12 +46,12 @@ struct Factors {
 // === impl Weights ===
 
 impl Weights {
-    /// Weights for so many claims, of 128 bits each, from the operating system. Whoever can choose a
-    /// claim after its weights are known can make a false one pass: draw them last.
+    /// Draws weights of 128 bits for `count` claims from the operating system. Draw them after the claims are
+    /// fixed: a claim chosen with its weights known can be false and pass.
     ///
     /// # Errors
     ///
-    /// [`NoRandomness`]: nothing can be said of the claims then.
+    /// [`NoRandomness`] if the operating system gives no random numbers; the claims cannot be checked then.
     pub fn draw(count: usize) -> Result<Vec<Self>, NoRandomness> {
         let mut bytes = vec![0; 32 * count];
         let drawn = OsRng.try_fill_bytes(&mut bytes);
@@ -66,7 +66,7 @@ impl Weights {
             .collect())
     }
 
-    /// The weights times a number: for sums that tell where a false claim is.
+    /// The weights times a number, for sums that locate a false claim.
     #[must_use]
     pub fn times(&self, factor: u64) -> Self {
         let factor = Scalar::from(factor);
@@ -109,7 +109,7 @@ impl Combination {
     }
 
     /// One claim's second combination with its own G₀: C + u·(v − a₀·b₀)·G + Σ(u_j⁻¹·L_j + u_j·R_j)
-    /// − a₀·G₀. All of it is in `points`.
+    /// − a₀·G₀. All its terms are in `points`.
     pub(crate) fn of_argument(claim: &DeferredClaim, generator: Point) -> Self {
         let mut combination = Self {
             srs: Vec::new(),
@@ -141,9 +141,8 @@ impl Combination {
 /// Σ seed·s of claims, given by their inverse challenges: s has at i the product of those u_j⁻¹
 /// whose bit of i is set, the highest bit being the first round's.
 ///
-/// No claim's s is ever stored, nor even computed: each entry is the product of one that stands for
-/// the upper bits of i and one that stands for the lower, so an entry of the sum is an inner product
-/// over the claims.
+/// No claim's s is ever stored or computed: each entry is the product of a factor for the upper bits of i and
+/// a factor for the lower bits, so an entry of the sum is an inner product over the claims.
 pub(crate) fn weighted_products(claims: &[(&[Scalar], Scalar)], log_size: u32) -> Vec<Scalar> {
     let factors = Factors::of(claims, log_size);
     if factors.count == 0 {
@@ -180,8 +179,8 @@ impl Factors {
 fn expand(seed: Scalar, numbers: &[Scalar], products: &mut Vec<Scalar>) {
     products.clear();
     products.push(seed);
-    // The last number is the lowest bit of a product's place. Each number doubles what is there: as it
-    // is, without the number; and once more with it.
+    // The last number is for the lowest bit of a product's index. Each number doubles the list: the
+    // products without the number, then those with it.
     for number in numbers.iter().rev() {
         for i in 0..products.len() {
             products.push(products[i] * number);

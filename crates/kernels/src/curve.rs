@@ -43,7 +43,7 @@ mod sealed {
     use super::{Costs, InstructionSet, Prepared, PrimeField};
     use ark_ec::CurveGroup;
 
-    /// What a product needs: a scalar, out of Montgomery form, by its number.
+    /// Returns the scalar of this index, out of Montgomery form.
     pub type ScalarAt<'a, G> = &'a (
             dyn Fn(usize) -> <<G as ark_ec::PrimeGroup>::ScalarField as PrimeField>::BigInt + Sync
         );
@@ -91,7 +91,7 @@ mod sealed {
         /// Whether each point of the curve is in the subgroup, on this thread.
         fn in_subgroup_each_here(set: InstructionSet, points: &[Self::Affine]) -> Vec<bool>;
 
-        /// For each x-coordinate either point of the curve that has it, on this thread.
+        /// For each x-coordinate, one of the two points of the curve with it, on this thread; `None` without one.
         fn point_of_x_each_here(
             set: InstructionSet,
             xs: &[Self::BaseField],

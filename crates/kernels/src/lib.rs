@@ -2,9 +2,8 @@
 //! over affine bases, fixed-base multiplication, number-theoretic transforms, and products of
 //! pairings.
 //!
-//! Callers use [`msm`], [`fixed_base`], [`Domain`] and [`pairing`]; a back end is a folder of this
-//! crate.
-//! [`portable`] runs everywhere; it stands on arkworks' arithmetic, and on blst for pairings on BLS12-381.
+//! Callers use [`msm`], [`fixed_base`], [`Domain`] and [`pairing`]; each back end is a folder of this
+//! crate. [`portable`] runs everywhere; it uses arkworks' arithmetic, and blst for pairings on BLS12-381.
 //!
 //! ```
 //! use ark_bls12_381::{Fr, G1Affine, G1Projective};

@@ -18,20 +18,20 @@ const WIDTH: usize = 4;
 const FULL_ROUNDS: usize = 8;
 /// Rounds with an S-box on the first element only.
 const PARTIAL_ROUNDS: usize = 56;
-/// States a vector must have to be faster than one state after the other.
+/// The fewest states for which a vector is faster than one state after the other.
 #[cfg(target_arch = "x86_64")]
 const FEWEST: usize = 2;
 
-/// The numbers that tell one instance of the permutation from others.
+/// Parameters of an instance of the permutation.
 #[derive(Clone, Debug)]
 pub struct Poseidon2Parameters<F = Fr> {
-    /// The diagonal of the internal matrix, less the one that all entries of that matrix have.
+    /// The diagonal of the internal matrix, minus one: all other entries of that matrix are one.
     pub diagonal_less_one: [F; WIDTH],
-    /// What is added in the full rounds before the partial ones.
+    /// Round constants of the full rounds before the partial ones.
     pub first: Vec<[F; WIDTH]>,
-    /// What is added to the first element in the partial rounds.
+    /// Round constants of the partial rounds, added to the first element.
     pub partial: Vec<F>,
-    /// What is added in the full rounds after the partial ones.
+    /// Round constants of the full rounds after the partial ones.
     pub last: Vec<[F; WIDTH]>,
 }
 
@@ -156,7 +156,7 @@ impl Grain {
         bit
     }
 
-    /// Of two bits the first says whether the second counts.
+    /// The next bit: of each pair of raw bits, the second is used if the first is set, and otherwise skipped.
     fn bit(&mut self) -> bool {
         loop {
             let (counts, bit) = (self.step(), self.step());
@@ -193,11 +193,11 @@ impl Poseidon2 {
         Self::new_on(InstructionSet::current(), parameters)
     }
 
-    /// As [`new`](Self::new), on a chosen back end.
+    /// Like [`new`](Self::new), on a chosen back end.
     ///
     /// # Panics
     ///
-    /// If this machine has not the instructions.
+    /// If this machine lacks the instructions.
     pub fn new_on(set: InstructionSet, parameters: Poseidon2Parameters) -> Self {
         checked(set);
         Self {
@@ -208,7 +208,7 @@ impl Poseidon2 {
         }
     }
 
-    /// How many states take about as long together as one alone.
+    /// The number of states that take about as long together as one alone: 8 with AVX-512, otherwise 1.
     pub fn lanes(&self) -> usize {
         #[cfg(target_arch = "x86_64")]
         if self.vector.is_some() {

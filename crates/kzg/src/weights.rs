@@ -10,14 +10,14 @@ use crate::Scalar;
 #[error("the operating system gives no random numbers: {0}")]
 pub struct NoRandomness(String);
 
-/// So many weights of 128 bits from the operating system. A sum of claims under them of which one does
-/// not hold is zero with a probability of 2⁻¹²⁸.
+/// Draws `count` weights of 128 bits from the operating system. A sum of claims under these weights that
+/// contains a false claim is zero with a probability of 2⁻¹²⁸.
 ///
-/// Whoever can choose a claim after its weight is known can make a false one pass: draw them last.
+/// Draw the weights after the claims are fixed: a claim chosen with its weight known can be false and pass.
 ///
 /// # Errors
 ///
-/// [`NoRandomness`]: nothing can be said of the claims then.
+/// [`NoRandomness`] if the operating system gives no random numbers; the claims cannot be checked then.
 pub fn draw_weights(count: usize) -> Result<Vec<Scalar>, NoRandomness> {
     let mut bytes = vec![0; 16 * count];
     let drawn = OsRng.try_fill_bytes(&mut bytes);

@@ -1,7 +1,7 @@
-//! A dispatcher: takes tasks, runs them, brings the results.
+//! A dispatcher: takes tasks, runs them and returns the results.
 //!
-//! A failure of the machine ([`MachineFailure`]) does not count as an attempt: the task is handed
-//! back untried, and the dispatcher takes nothing, and says why, until a probe of the machine
+//! A failure of the machine ([`MachineFailure`]) does not count as an attempt: the task is handed back
+//! untried. The dispatcher then takes no tasks, and reports the reason, until a probe of the machine
 //! succeeds.
 
 mod pause;
@@ -35,15 +35,15 @@ use crate::shutdown::{Level, Shutdown};
 /// Settings of a dispatcher.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its name, unique among those alive.
+    /// Name, unique among live dispatchers.
     pub name: WorkerId,
-    /// The worker group it belongs to.
+    /// Worker group that it belongs to.
     pub group: Arc<str>,
-    /// The labels it has.
+    /// Labels that it has.
     pub labels: BTreeSet<String>,
-    /// Bytes of memory it offers.
+    /// Memory that it offers, bytes.
     pub memory: u64,
-    /// Assignments that it works on at once (F_max).
+    /// Maximum number of concurrent assignments (F_max).
     pub f_max: usize,
     /// Time between heartbeats.
     pub heartbeat: Duration,
@@ -56,7 +56,7 @@ pub struct Dispatcher {
     blobs: Arc<BlobStore>,
     coordinator: WorkerPort,
     running: BTreeMap<LeaseRef, Running>,
-    /// What each assignment under way holds.
+    /// Leases of each assignment under way.
     assignments: HashMap<task::Id, Vec<LeaseRef>>,
     pause: Pause,
     troubles: (
@@ -65,19 +65,19 @@ pub struct Dispatcher {
     ),
 }
 
-/// A failure of the machine that an assignment has met.
+/// A failure of the machine during an assignment.
 struct Trouble {
     failure: MachineFailure,
-    /// Leases that the assignment cannot go on with, to be handed back; empty if it waits and tries
-    /// again itself.
+    /// Leases to hand back because the assignment cannot continue them; empty if it waits and tries again
+    /// itself.
     leases: Vec<LeaseRef>,
 }
 
-/// Longest time that a result that cannot be stored is kept, and its lease with it, before the task
-/// is handed back: proving anew may cost more than waiting, and others may be able to store it.
+/// Maximum time for which a result that cannot be stored is kept, with its lease, before the task is handed
+/// back. Proving anew may cost more than waiting, but other workers may be able to store it.
 const RESULT_KEPT: Duration = Duration::from_secs(60);
 
-/// First and longest time between two tries to store a result.
+/// First and longest delay between two attempts to store a result.
 const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
 struct Running {
@@ -88,7 +88,7 @@ struct Running {
 // === impl Dispatcher ===
 
 impl Dispatcher {
-    /// A dispatcher that runs the tasks of each stage in `executors` (all of its worker group).
+    /// A dispatcher that runs the tasks of each stage with `executors`, which must cover its worker group.
     pub fn new(
         options: Options,
         executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
@@ -107,13 +107,13 @@ impl Dispatcher {
         }
     }
 
-    /// Works until `shutdown`: on [`Level::Drain`] it finishes what it has, on [`Level::Stop`] it
-    /// cancels it and hands it back.
+    /// Works until `shutdown`: at [`Level::Drain`] it finishes its tasks, at [`Level::Stop`] it cancels them
+    /// and hands them back.
     pub fn run(
         mut self,
         mut shutdown: Shutdown,
     ) -> BoxFuture<'static, Result<(), CoordinatorGone>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled here and not again in every program that calls it.
         Box::pin(async move {
             let (to_worker, mut inbox) = mpsc::unbounded_channel();
             self.join(to_worker.clone()).await?;
@@ -127,7 +127,7 @@ impl Dispatcher {
             let mut draining = false;
             let mut stopping = shutdown.clone();
             loop {
-                // What an assignment said before its end comes before what follows from its end.
+                // Messages that an assignment sent before its end are handled before the end itself.
                 while let Ok(trouble) = self.troubles.1.try_recv() {
                     self.troubled(trouble, draining).await?;
                 }
@@ -143,7 +143,7 @@ impl Dispatcher {
                         Some(WorkerCommand::Cancel(lease)) => self.cancel(&lease),
                         Some(WorkerCommand::Unknown) => {
                             self.join(to_worker.clone()).await?;
-                            // Whoever leads now learns at once what is running here.
+                            // The new leader learns at once which leases run here.
                             heartbeat.reset_immediately();
                         }
                         None => return Err(CoordinatorGone),
@@ -194,13 +194,13 @@ impl Dispatcher {
         self.coordinator.say(beat).await
     }
 
-    /// The machine has failed: takes nothing, and hands back what cannot go on.
+    /// Pauses after a failure of the machine, and hands back the leases that cannot continue.
     async fn troubled(&mut self, trouble: Trouble, draining: bool) -> Result<(), CoordinatorGone> {
         for lease in &trouble.leases {
             self.running.remove(lease);
         }
         if self.pause.begin(&trouble.failure) {
-            // Before the tasks go back, so that they do not come here again.
+            // Sent before the tasks go back, so that they do not come here again.
             self.beat(draining).await?;
         }
         for lease in trouble.leases {
@@ -222,7 +222,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Cancels everything, hands it back, and waits until nothing of it runs any more.
+    /// Cancels all tasks, hands them back, and waits up to 5 s until none runs any more.
     async fn stop(mut self, mut finished: JoinSet<bool>) -> Result<(), CoordinatorGone> {
         for (lease, running) in std::mem::take(&mut self.running) {
             // The execution may have ended on its own.
@@ -240,7 +240,7 @@ impl Dispatcher {
         self.coordinator.say(WorkerEvent::Leave { worker }).await
     }
 
-    /// An assignment has ended. Its results were reported by itself, unless it panicked.
+    /// Handles the end of an assignment. It has reported its own results, unless it panicked.
     async fn ended(
         &mut self,
         ended: Result<(task::Id, bool), JoinError>,
@@ -255,7 +255,7 @@ impl Dispatcher {
             Err(error) => (error.id(), Some(error.to_string())),
         };
         for lease in self.assignments.remove(&id).unwrap_or_default() {
-            // The same lease may have been given anew, after a dead letter was retried.
+            // The same lease may have been given again, after a dead letter was retried.
             if self
                 .running
                 .get(&lease)
@@ -309,7 +309,7 @@ impl Dispatcher {
             batch.push((name, lease, cancel));
         }
         let assignment = finished.spawn(async move {
-            // Where the coordinator is gone the dispatcher finds out by itself.
+            // A dispatcher notices by itself that the coordinator has gone.
             work.run(batch).await.unwrap_or(false)
         });
         let assignment = assignment.id();
@@ -321,7 +321,7 @@ impl Dispatcher {
     }
 }
 
-/// What it takes to run one assignment.
+/// Resources for running one assignment.
 struct Work {
     worker: WorkerId,
     executors: Arc<BTreeMap<StageIx, Arc<dyn Executor>>>,
@@ -331,7 +331,7 @@ struct Work {
 }
 
 impl Work {
-    /// Runs an assignment, and reports what comes of it. Whether there was a product.
+    /// Runs an assignment and reports its results. Returns whether a task was completed.
     async fn run(&self, batch: Vec<(LeaseRef, Lease, Cancel)>) -> Result<bool, CoordinatorGone> {
         let Some(stage) = batch.first().map(|(_, lease, _)| lease.stage) else {
             return Ok(false);
@@ -387,9 +387,9 @@ impl Work {
         Ok(has_made)
     }
 
-    /// Tells the dispatcher that the machine has failed.
+    /// Reports a failure of the machine to the dispatcher.
     fn trouble(&self, failure: MachineFailure, leases: Vec<LeaseRef>) {
-        // A dispatcher that has stopped has handed everything back.
+        // A dispatcher that has stopped has handed all leases back.
         let _ = self.troubles.send(Trouble { failure, leases });
     }
 
@@ -407,7 +407,7 @@ impl Work {
             .await
     }
 
-    /// Brings a result; whether it could be stored.
+    /// Stores and reports a result. Returns whether it could be stored.
     async fn completed(
         &self,
         stage: StageIx,
@@ -419,11 +419,11 @@ impl Work {
         let mut queues = plan.stage(stage).outputs.iter();
         let several = plan.stage(stage).dispatcher();
         let several = several.is_some_and(|of| of.speculation.accept > 1);
-        // Several results are one record in the end, as those that a collector gathers are.
+        // Several results become one record in the end, as the members of a collector's group do.
         let collected = several || queues.any(|queue| plan.is_collected(*queue));
         let mut outputs = Vec::with_capacity(product.outputs.len());
         let give_up = Instant::now() + RESULT_KEPT;
-        // Until the coordinator has the result nothing else names its blobs.
+        // Until the coordinator has the result, no record refers to its blobs.
         let mut held = Vec::new();
         for (index, (encoding, bytes)) in product.outputs.into_iter().enumerate() {
             let json = (encoding == Encoding::Json).then_some(&*bytes);
@@ -462,8 +462,8 @@ impl Work {
         Ok(true)
     }
 
-    /// Puts a message of a result where it belongs, again until `give_up` if the store cannot be
-    /// used; the dispatcher is paused meanwhile. `None` if the result is not wanted any more.
+    /// Stores one message of a result: inline, or as a blob. Tries again until `give_up` while the store is
+    /// unusable; the dispatcher is paused in the meantime. `None` if the result is no longer wanted.
     async fn store(
         &self,
         encoding: Encoding,
@@ -479,7 +479,7 @@ impl Work {
                 Ok(stored) => return Some(Ok(stored)),
                 Err(error) => error,
             };
-            // Storing has no failure that is the task's.
+            // Storing has no failure that is the task's fault.
             let failure = MachineFailure::of_storing(&error);
             if Instant::now() + delay >= give_up {
                 return Some(Err(failure));

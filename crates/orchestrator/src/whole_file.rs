@@ -1,4 +1,4 @@
-//! Writing a small file whole, as a file of another name that is then renamed.
+//! Atomic writes of small files: a temporary file is written, then renamed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// Writes the file at `path`, readable by its owner only, and waits for the disk.
+/// Writes the file at `path`, readable by its owner only, and syncs it.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<()> {
     let file = make(path, bytes, prefix)?;
     file.as_file().sync_all()?;
@@ -15,15 +15,15 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8], prefix: &str) -> io::Resu
     File::open(folder_of(path))?.sync_all()
 }
 
-/// The same without waiting: after a loss of power the file may be the old one.
+/// As [`write_durably`] without a sync: after a loss of power the old file may be back.
 pub(crate) fn write(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<()> {
     let file = make(path, bytes, prefix)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
-/// A new file beside `path` with these bytes. Its errors do not name it, as those of `tempfile` do: who
-/// reads them knows the other path only.
+/// A new file beside `path` with these bytes. Its errors do not name the temporary file, unlike
+/// those of `tempfile`: a user knows only `path`.
 fn make(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<NamedTempFile<File>> {
     let mut options = File::options();
     options.write(true).create_new(true).mode(0o600);

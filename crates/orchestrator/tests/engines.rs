@@ -1,4 +1,5 @@
-//! Tasks at engines that do as they are told: who gets them, and what becomes of them.
+//! Tests of the engine executor against scripted engines: the choice of an engine, and the outcome of each
+//! task.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -19,10 +20,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Nothing here takes as long unless it is stuck.
+/// Time limit of every wait; no test takes as long unless it is stuck.
 const STUCK: Duration = Duration::from_secs(30);
 
-/// An engine of which the test decides everything.
+/// An engine whose behaviour the test controls completely.
 struct Fake {
     name: &'static str,
     state: Mutex<State>,
@@ -33,11 +34,11 @@ struct Fake {
 struct State {
     down: bool,
     look: Option<Look>,
-    /// What the next submissions are answered with.
+    /// Errors with which the next submissions are answered, in order.
     refusals: VecDeque<EndpointError>,
     /// Whether jobs end with a proof at once.
     proves: bool,
-    /// By request id, which is the job's id too.
+    /// Priority and end of each job, by request id, which is also the job's id.
     jobs: BTreeMap<String, (EnginePriority, Option<End>)>,
     submitted: Vec<String>,
     cancelled: Vec<(String, u32)>,
@@ -63,7 +64,7 @@ impl Fake {
         })
     }
 
-    /// One that proves whatever comes.
+    /// An engine that proves every job.
     fn proving(name: &'static str, tier: Tier) -> Arc<Self> {
         let fake = Self::new(name, Some(tier));
         fake.change(|state| state.proves = true);
@@ -88,7 +89,7 @@ impl Fake {
         self.change(|state| state.submitted.clone())
     }
 
-    /// Waits until the state is as it should be.
+    /// Waits until the state satisfies `is`.
     async fn until(&self, is: impl Fn(&State) -> bool) {
         let mut changed = self.changed.subscribe();
         let wait = async {
@@ -183,10 +184,10 @@ fn made() -> Made {
     }
 }
 
-/// A stage with engines.
+/// A stage whose tasks run on engines.
 struct Stage(Arc<EngineExecutor>);
 
-/// A task of it that runs.
+/// A running task of the stage.
 struct Running {
     result: JoinHandle<Result<Product, Failure>>,
     cancel: watch::Sender<bool>,
@@ -218,7 +219,7 @@ impl Stage {
         Self(Arc::new(executor))
     }
 
-    /// Gives it a task with a JSON payload.
+    /// Gives the stage a task with a JSON payload.
     fn begin(&self, block: u64, payload: &str) -> Running {
         let bytes = payload.as_bytes().to_vec();
         self.begin_with(block, Resolved::One(Encoding::Json, bytes.into()))
@@ -314,7 +315,7 @@ async fn the_engine_with_the_hot_key_proves_and_the_result_has_the_proof() {
 async fn the_same_task_is_the_same_request_and_another_payload_is_another() {
     let engine = Fake::proving("a", Tier::Hot);
     for payload in ["1", "1", "2"] {
-        // Another process that knows nothing of the one before.
+        // Another process, without the state of the one before.
         let stage = Stage::new(&[&engine], Some("mul"));
         stage.begin(7, payload).proved().await;
     }
@@ -443,7 +444,7 @@ async fn a_proof_that_fails_at_two_engines_has_failed_and_its_id_is_spent() {
     );
     assert_eq!(c.submitted(), [""; 0]);
 
-    // The next attempt is another job there.
+    // The next attempt is another job at the same engine.
     a.change(|state| state.proves = true);
     stage.begin(1, "1").proved().await;
     let submitted = a.submitted();
@@ -460,7 +461,7 @@ async fn a_task_that_is_cancelled_stops_its_job() {
     let job = engine.until_jobs(1).await.remove(0);
     task.cancel();
     assert_eq!(task.failed().await.reason, "cancelled");
-    // The copy waits for it yet.
+    // The copy still waits for the job.
     assert!(engine.change(|state| state.cancelled.is_empty()));
     copy.cancel();
     copy.failed().await;
@@ -500,7 +501,7 @@ async fn the_lowest_block_goes_first() {
         jobs.map(|(priority, _)| *priority).collect::<Vec<_>>()
     });
     let (high, normal) = (EnginePriority::High, EnginePriority::Normal);
-    // In order of their blocks.
+    // In the order of their blocks.
     assert_eq!(priorities, [high, high, normal]);
 }
 
@@ -524,7 +525,7 @@ async fn payloads_that_are_no_witness_say_so_and_not_what_they_are() {
     assert!(failure.permanent && failure.reason.contains("binary"));
 }
 
-/// The failed attempt that it must be: an engine's troubles are never this machine's.
+/// The failed attempt in `unfinished`; an engine's failure must never count as this machine's.
 fn attempt(unfinished: Unfinished) -> Failure {
     match unfinished {
         Unfinished::Failed(failure) => failure,

@@ -94,7 +94,7 @@ struct Model {
     now: u64,
     counter: u64,
     tasks: Vec<Task>,
-    /// What each finished task carried.
+    /// Content of each finished task, by block.
     done: Vec<(u64, u8)>,
     dead: Vec<(u64, u8, usize)>,
     workers: Vec<Worker>,
@@ -158,7 +158,7 @@ impl Model {
         leased
     }
 
-    /// The worker has gone: the task does not wait for its next attempt.
+    /// Makes a task claimable at once, as after its worker has left.
     fn without_wait(&mut self, block: u64) {
         for task in &mut self.tasks {
             if task.block == block && matches!(task.state, State::Delayed { .. }) {
@@ -188,7 +188,7 @@ impl Model {
     }
 
     fn pass(&mut self, to: u64) {
-        // One instant after another, in the order of what is due.
+        // Steps through time, in the order of due timers.
         while self.now < to {
             self.now += 1;
             let due: Vec<u64> = self
@@ -216,8 +216,8 @@ impl Model {
         }
     }
 
-    /// The lowest block first, retries before first attempts, then the older; to whom it has not
-    /// failed, who has least to do, and has been idle for longest.
+    /// Assigns tasks as the core must: the lowest block first, retries before first attempts, then the older
+    /// task; to a worker that did not fail it last, then the least busy, then the one idle for longest.
     fn assign(&mut self) {
         loop {
             let head = self
@@ -277,7 +277,7 @@ struct Real {
 }
 
 impl Real {
-    /// The lease of a task as it is now, as the core would give it to a worker.
+    /// The lease that the core would give a worker for the task in its present state.
     fn lease(&self, worker: usize, block: u64, number: u64) -> LeaseRef {
         let task = task(block);
         let attempt = u32::try_from(number).expect("few attempts");

@@ -1,4 +1,5 @@
-//! The process executor against real programs: shell scripts that behave in every way a prover may.
+//! Tests of the process executor with real programs: shell scripts that behave in every way that a prover
+//! may.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use proofmill_orchestrator::executor::process::{
 };
 use tempfile::TempDir;
 
-/// A scratch root and a place for what scripts leave behind, removed at the end of a test.
+/// A scratch root and a folder for files that scripts leave behind, removed at the end of the test.
 struct Bench {
     root: TempDir,
 }
@@ -37,8 +38,8 @@ impl Bench {
 
     /// `script` run by a shell: `$2` is the input, `$4` the output, `$DIR` this bench.
     fn script(&self, script: &str) -> ProcessSpec {
-        // Given to the shell as an argument: a script file that is executed while another test
-        // forks could be busy.
+        // Passed to the shell as an argument: a script file could be busy if another test forks while it is
+        // executed.
         let mut spec = ProcessSpec::new("/bin/sh");
         spec.args = vec!["-c".into(), script.into(), "prover".into()];
         spec.env
@@ -55,7 +56,7 @@ impl Bench {
         self.executor(spec).run(&task(), b"input", pending()).await
     }
 
-    /// Process ids that a script wrote, one a line.
+    /// Process ids that a script wrote, one per line.
     fn pids(&self, name: &str) -> Vec<i32> {
         let text = fs::read_to_string(self.path(name)).unwrap_or_default();
         text.lines()
@@ -82,7 +83,7 @@ fn task() -> TaskContext {
     }
 }
 
-/// Whether a process runs: neither gone nor a zombie that its parent has not reaped yet.
+/// Whether a process runs: it exists, and is not a zombie that its parent has not reaped yet.
 fn runs(pid: i32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
@@ -146,7 +147,7 @@ async fn short_flags_and_relative_programs_work() {
     let mut spec = bench.script("echo \"$@\" > \"$4\"");
     spec.input_flag = "-i".into();
     spec.output_flag = "-o".into();
-    // Resolved here, not in the scratch directory.
+    // Resolved in the current directory, not in the scratch directory.
     let up = "../".repeat(std::env::current_dir().unwrap().components().count());
     spec.program = format!("{up}bin/sh").into();
     let attempt = bench.run(spec).await;
@@ -225,12 +226,12 @@ async fn exit_zero_without_a_fitting_output_is_a_failure() {
     bench.assert_clean();
 }
 
-/// A leader with a child and a grandchild, all of which note their ids.
+/// A leader with a child and a grandchild, each of which writes its process id.
 const FAMILY: &str = "echo $$ >> $DIR/pids
     sh -c 'echo $$ >> $DIR/pids; sh -c \"echo \\$\\$ >> \\$DIR/pids; sleep 60; :\"; :'
     :";
 
-/// A leader and a child without any environment, so that only their group tells whose they are.
+/// A leader and a child without an environment, so that only the process group shows what they belong to.
 const SCRUBBED: &str = "exec env -i /bin/sh -c '
     trap : HUP; echo $$ >> \"$0/pids\"; /bin/sleep 60 & echo $! >> \"$0/pids\"; wait' \"$DIR\"";
 
@@ -330,7 +331,7 @@ async fn cancelling_kills_the_whole_family() {
     let (attempt, pids) = tokio::join!(executor.run(&task, b"", stop), family);
     assert_eq!(attempt.outcome, Outcome::Cancelled);
     assert!(!pids.iter().any(|&pid| runs(pid)), "{pids:?}");
-    // What is cancelled before it begins is not started.
+    // A task that is cancelled before it begins is not started.
     let attempt = executor.run(&task, b"", std::future::ready(())).await;
     assert_eq!(attempt.outcome, Outcome::Cancelled);
     assert_eq!(bench.pids("pids").len(), 3);
@@ -350,7 +351,7 @@ async fn dropping_the_future_kills_the_whole_family_and_cleans_up() {
         };
         until(|| !pids.iter().any(|&pid| runs(pid))).await;
         until(|| fs::read_dir(bench.scratch()).unwrap().next().is_none()).await;
-        // Reaped, not only dead.
+        // Reaped as well as dead.
         until(|| !Path::new(&format!("/proc/{}", pids[0])).exists()).await;
     }
 }
@@ -382,7 +383,7 @@ async fn what_the_leader_leaves_behind_cannot_hold_up_the_run() {
         let start = Instant::now();
         let attempt = bench.run(bench.script(&script)).await;
         assert_eq!(attempt.outcome, Outcome::Succeeded("proof\n".into()));
-        // The wait for the streams is not the program's time.
+        // The wait for the streams does not count as the program's run time.
         assert!(attempt.wall + Duration::from_millis(250) <= start.elapsed());
         assert!(
             start.elapsed() < Duration::from_secs(3),
@@ -393,7 +394,7 @@ async fn what_the_leader_leaves_behind_cannot_hold_up_the_run() {
         assert_eq!(pids.len(), 1);
         until(|| !runs(pids[0])).await;
     }
-    // One that holds no stream is ended as well.
+    // A process that holds no stream is ended as well.
     let _ = fs::remove_file(bench.path("pids"));
     let quiet = "sleep 60 >/dev/null 2>&1 & echo $! >> $DIR/pids; echo proof > \"$4\"";
     let attempt = bench.run(bench.script(quiet)).await;
@@ -441,7 +442,7 @@ async fn output_that_is_not_utf8_is_kept_as_it_is() {
 #[tokio::test]
 async fn the_memory_limit_holds_and_is_named() {
     let bench = Bench::new();
-    // The shell holds all of its input line in memory.
+    // The shell holds the whole input line in memory.
     let script = "sleep 0.02; x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x} > \"$4\"";
     let mut spec = bench.script(script);
     let attempt = bench.run(spec.clone()).await;
@@ -451,7 +452,7 @@ async fn the_memory_limit_holds_and_is_named() {
     let attempt = bench.run(spec.clone()).await;
     let reason = reason(&attempt);
     assert!(reason.contains("its limit is 67108864 bytes"), "{reason}");
-    // A failure that has nothing to do with memory is not blamed on it.
+    // A failure unrelated to memory is not attributed to it.
     spec.args[1] = "sleep 0.02; echo no such header >&2; exit 1".into();
     let attempt = bench.run(spec).await;
     assert_eq!(
@@ -506,7 +507,7 @@ async fn programs_that_cannot_start_say_why() {
     let executor = bench.executor(bench.script(":"));
     fs::remove_dir(bench.scratch()).unwrap();
     let attempt = executor.run(&task(), b"", pending()).await;
-    // No fault of the task's.
+    // Not a failure of the task.
     let Outcome::Machine(failure) = attempt.outcome else {
         panic!("{:?}", attempt.outcome);
     };
@@ -583,7 +584,8 @@ async fn fifty_runs_at_once_do_not_mix() {
     bench.assert_clean();
 }
 
-/// Runs [`victim`] in a process of its own until `pids` are there, kills it, and returns them.
+/// Runs [`victim`] in a process of its own until `count` process ids are written, kills it, and returns the
+/// ids.
 #[cfg(target_os = "linux")]
 async fn orphans(bench: &Bench, script: &str, count: usize) -> Vec<i32> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
@@ -626,7 +628,7 @@ async fn sweep_ends_what_a_killed_process_left() {
     for (script, count) in [
         (format!("trap '' TERM HUP; {FAMILY}"), 3),
         (SCRUBBED.to_owned(), 2),
-        // One that left the group, and a leader that is gone.
+        // A process that left the group, and a leader that has gone.
         (
             format!("{escaped} sleep 60 >/dev/null & echo $! >> $DIR/pids"),
             2,
@@ -640,7 +642,7 @@ async fn sweep_ends_what_a_killed_process_left() {
         let swept = ProcessExecutor::sweep(&bench.scratch()).await.unwrap();
         until(|| !pids.iter().any(|&pid| runs(pid))).await;
         if count == 3 {
-            // The three that wrote their ids, and the `sleep` of the last.
+            // The three processes that wrote their ids, and possibly the `sleep` of the last.
             assert_eq!(swept.directories, 1);
             assert!((3..=4).contains(&swept.processes), "{swept:?}");
         }
@@ -670,7 +672,7 @@ async fn sweep_spares_strangers() {
         is_note.then(|| fs::read_to_string(path).unwrap())
     });
     let note = note.unwrap();
-    // A process that was given the number of a leader long gone: the start time differs.
+    // A process that was given the number of a leader that has gone: the start time differs.
     let mut stranger = Command::new("/bin/sleep");
     let mut stranger = stranger.arg("60").process_group(0).spawn().unwrap();
     let forged = note.replacen(&pids[0].to_string(), &stranger.id().to_string(), 1);
@@ -678,7 +680,7 @@ async fn sweep_spares_strangers() {
     let other = bench.scratch().join("run-1-1");
     fs::create_dir(&other).unwrap();
     fs::write(other.with_extension("group"), forged).unwrap();
-    // What is not a scratch directory stays.
+    // Folders that are not scratch directories stay.
     fs::create_dir(bench.scratch().join("precious")).unwrap();
     fs::create_dir(bench.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink(bench.path("elsewhere"), bench.scratch().join("run-2-2")).unwrap();

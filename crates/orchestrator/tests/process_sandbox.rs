@@ -1,4 +1,4 @@
-//! The process executor against programs that are after more than their task.
+//! Tests of the process executor with hostile programs.
 
 #![cfg(target_os = "linux")]
 
@@ -13,7 +13,7 @@ use proofmill_orchestrator::executor::process::{
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use tempfile::TempDir;
 
-/// landlock_create_ruleset(2), on every processor.
+/// System call number of landlock_create_ruleset(2), the same on every architecture.
 const LANDLOCK_CREATE_RULESET: i64 = 444;
 const ENOSYS: u32 = 38;
 
@@ -72,7 +72,7 @@ async fn a_strict_program_writes_to_its_scratch_directory_only() {
     };
     assert_eq!(attacked(strict()).await, "works\n");
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-    // Without the sandbox, what is beside the directory is its to write.
+    // Without the sandbox, the program can write beside its directory.
     let free = attacked(Sandbox::Basic).await;
     for done in ["new", "overwritten", "moved", "linked", "opened", "removed"] {
         assert!(free.contains(done), "{free}");
@@ -122,7 +122,7 @@ async fn no_program_gains_rights_and_a_strict_one_reads_no_environment_of_the_di
 
 #[tokio::test]
 async fn a_strict_program_is_refused_where_the_kernel_cannot_confine_it() {
-    // This thread is told that there is no Landlock.
+    // This thread sees a kernel without Landlock.
     let rules = [(LANDLOCK_CREATE_RULESET, Vec::new())];
     let filter = SeccompFilter::new(
         rules.into_iter().collect(),
@@ -145,7 +145,7 @@ async fn a_strict_program_is_refused_where_the_kernel_cannot_confine_it() {
         "{said}"
     );
     assert!(said.contains("this kernel has no Landlock"), "{said}");
-    // Others run as before.
+    // Other threads run as before.
     let task = TaskContext {
         id: "prove/17".into(),
         attempt: 1,
@@ -158,7 +158,7 @@ async fn a_strict_program_is_refused_where_the_kernel_cannot_confine_it() {
     );
 }
 
-/// A folder that looks as the kernel's control groups do.
+/// A folder that imitates the kernel's control groups.
 fn pretended(dir: &Path) -> PathBuf {
     let root = dir.join("cgroup");
     fs::create_dir(&root).unwrap();
@@ -181,7 +181,7 @@ async fn a_strict_run_has_a_control_group_with_its_limits() {
     );
     spec.memory_limit = Some(1 << 30);
     assert_eq!(output(&run(&dir, spec).await), "input");
-    // The kernel's files go with their group; these stay.
+    // The kernel would remove these files together with their group; in the imitation they stay.
     let groups: Vec<PathBuf> = fs::read_dir(&root)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -15,7 +15,7 @@ const CHUNK: usize = 1 << 11;
 /// are more than 2³² entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matrix {
-    /// Where each row starts in the two vectors below; one more than there are rows.
+    /// The start of each row in the two vectors below, and the end of the last row.
     pub(crate) starts: Packed,
     pub(crate) columns: Vec<u32>,
     pub(crate) coefficients: Packed,
@@ -105,8 +105,8 @@ impl Matrix {
     }
 
     /// A matrix of `rows` rows and at most `columns` columns, from entries (row, column, value) in
-    /// any order. Values of one place are added up; what is zero is dropped. The entries are gone
-    /// through twice, and sorted by counting: there is no vector for each row.
+    /// any order. Values of one place are added up; zeros are dropped. The entries are iterated twice and
+    /// sorted by counting, without a vector for each row.
     ///
     /// The caller bounds `rows`, for which 12 bytes each are allocated.
     ///
@@ -119,7 +119,7 @@ impl Matrix {
         entries: impl Iterator<Item = (u32, u32, F)> + Clone,
         table: &mut Coefficients<F>,
     ) -> Result<Self, R1csError> {
-        // Where the next entry of each row goes: at first, counts.
+        // The place of the next entry of each row; at first, counts.
         let mut next = vec![0u64; rows];
         for (row, column, _) in entries.clone() {
             let (row, column) = (row as usize, column as usize);
@@ -139,7 +139,7 @@ impl Matrix {
         }
         let mut places = vec![(0u32, 0u32); total as usize];
         for (row, column, value) in entries {
-            // An iterator whose clone gives other entries is the caller's mistake: it panics here.
+            // An iterator whose clone yields other entries is the caller's mistake, and panics here.
             let place = &mut next[row as usize];
             places[*place as usize] = (column, table.index(value));
             *place += 1;
@@ -209,8 +209,8 @@ impl Matrix {
         self.starts.get(row) as usize..self.starts.get(row + 1) as usize
     }
 
-    /// A row times a vector. Most of a witness is 0 or 1, most coefficients are ±1: few
-    /// multiplications are left.
+    /// A row times a vector. Most of a witness is 0 or 1 and most coefficients are ±1, so few
+    /// multiplications are needed.
     pub(crate) fn dot<F: PrimeField>(&self, row: usize, table: &[F], z: &[F]) -> F {
         let mut sum = F::zero();
         for entry in self.range(row) {

@@ -1,4 +1,4 @@
-//! Precompiled systems: a file that holds the matrices as they are in memory.
+//! Precompiled systems: files that hold the matrices in their form in memory.
 //!
 //! A container (see [`iden3`](crate::iden3)) of version 1, little-endian; with w a width of 1, 2, 4 or
 //! 8 bytes:
@@ -9,7 +9,7 @@
 //! | 2 coefficients | each as its number, 32 bytes; 1 and −1 first |
 //! | 3 A, 4 B, 5 C | entries (u64), w of the row starts, w of the coefficient indices (u32 each), row starts (one more than constraints), columns (u32 each), coefficient indices |
 //!
-//! The digest, [`R1cs::digest`], is over everything that follows it: it is the checksum too. A `.r1cs`
+//! The digest, [`R1cs::digest`], covers everything that follows it, so it is also the checksum. A `.r1cs`
 //! file would hold the same system in 36 bytes for each entry instead of 5 to 8, without a checksum.
 
 use std::io::{self, Seek, Write};
@@ -28,7 +28,7 @@ const HEADER: u32 = 1;
 const COEFFICIENTS: u32 = 2;
 const MATRICES: [u32; 3] = [3, 4, 5];
 
-/// Numbers whose bytes are made at once.
+/// Numbers encoded at a time.
 const CHUNK: usize = 1 << 16;
 
 /// The container of precompiled systems.
@@ -58,7 +58,7 @@ pub struct PrecompiledHeader {
     pub constraints: u32,
     /// The number of distinct coefficients.
     pub coefficients: u32,
-    /// What [`R1cs::digest`] is of the system.
+    /// The system's digest, [`R1cs::digest`].
     pub digest: [u8; 32],
 }
 
@@ -97,13 +97,13 @@ impl<'a> PrecompiledFile<'a> {
         &self.header
     }
 
-    /// The system. Nothing is allocated that the file does not hold, and what is returned has the
-    /// header's digest.
+    /// Reads the system. No more is allocated than the file holds, and the returned system has the header's
+    /// digest.
     ///
     /// # Errors
     ///
     /// [`FormatError`] with the section and the offset: among others if the header names another field
-    /// than `F`, entries lie beyond the matrices, or the digest is another.
+    /// than `F`, entries lie beyond the matrices, or the digest does not match.
     pub fn read<F: PrimeField>(&self) -> Result<R1cs<F>, FormatError> {
         let head = self.container.section(HEADER)?;
         let header = &self.header;

@@ -32,7 +32,7 @@ struct Claim {
     scalars: [Scalar; 3],
 }
 
-/// Compressed points and scalars have so many bytes.
+/// Bytes of a compressed point and of a scalar.
 const SIZE: usize = 32;
 
 impl Kind for Schnorr {

@@ -1,4 +1,4 @@
-//! One batch of claims of one kind: checked together, the false ones found.
+//! The check of one batch of claims of one kind: all together, then a search for the false ones.
 
 use ark_ff::Zero;
 use rayon::prelude::*;
@@ -9,7 +9,7 @@ use crate::kind::{Invalid, Kind, NoRandomness};
 /// The outcome of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// For each claim, in their order.
+    /// The verdict of each claim, in their order.
     pub verdicts: Vec<Result<(), Invalid>>,
     /// The checks that it took.
     pub checks: Checks,
@@ -29,15 +29,15 @@ pub struct Checks {
 /// The most claims of a batch. Weights are multiplied by powers of a claim's place, up to the tenth.
 pub const MAX_BATCH: usize = 1 << 10;
 
-/// Checks claims whose proofs nobody can change any more.
+/// Checks claims together. The proofs must be fixed before the call, since it draws random weights.
 ///
 /// # Errors
 ///
-/// [`NoRandomness`]: nothing can be said of any of them.
+/// [`NoRandomness`] if the operating system gives no random numbers; no claim has a verdict then.
 ///
 /// # Panics
 ///
-/// If there are more than [`MAX_BATCH`].
+/// If there are more claims than [`MAX_BATCH`].
 pub fn check<K: Kind>(
     kind: &K,
     claims: &[&K::Claim],
@@ -173,7 +173,7 @@ impl<K: Kind> Batch<'_, K> {
         matches!(probe, Some(Err(_)))
     }
 
-    /// Settles what the kind can tell cheaply, and returns the rest.
+    /// Applies the kind's cheap check, sets the verdicts of claims that fail it, and returns the other claims' indices.
     fn screen(&mut self, verdicts: &mut [Result<(), Invalid>]) -> Vec<usize> {
         let kind = self.kind;
         let results: Vec<_> = self
@@ -297,7 +297,7 @@ mod tests {
         has_screen: false,
     };
 
-    /// As Groth16's, eight alone in the time of three.
+    /// Costs like those of Groth16: eight single checks side by side take the time of three.
     const SIDE_BY_SIDE: Points = Points {
         costs: Costs {
             fixed: 14.0,
@@ -311,7 +311,7 @@ mod tests {
         has_screen: false,
     };
 
-    /// Checks a batch with these false claims, whose verdicts must be right.
+    /// Checks a batch with these false claims and asserts that the verdicts are right.
     fn run(kind: &Points, count: usize, bad: &[usize], suspicion: f64) -> Checks {
         let rng = &mut ark_std::test_rng();
         let claims: Vec<_> = (0..count)

@@ -15,11 +15,11 @@ pub struct Verdict {
 /// A verdict on a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It proves its statement.
+    /// The proof proves its statement.
     Valid,
-    /// It proves nothing.
+    /// The proof does not prove its statement, for this reason.
     Invalid(Invalid),
-    /// Nothing is known of it. Another attempt may tell.
+    /// There is no verdict, for this reason. Another attempt may give one.
     Unavailable(Unavailable),
 }
 
@@ -36,10 +36,10 @@ pub enum Unavailable {
     /// The kind needs a key, and the request names none.
     #[error("this kind of proof needs a key: add one, and name it by its digest")]
     NoKey,
-    /// Its time was over before there was a verdict.
+    /// The deadline passed before there was a verdict.
     #[error("its deadline passed before there was a verdict")]
     Deadline,
-    /// It was cancelled.
+    /// The request was cancelled.
     #[error("it was cancelled")]
     Cancelled,
     /// The service was stopped before there was a verdict.
@@ -59,14 +59,14 @@ pub struct Course {
     pub verify_us: u64,
     /// Proofs in its batch, itself included; 0 if it came into none.
     pub batch: u32,
-    /// Those of them that were not valid.
+    /// Proofs in its batch that were not valid, itself included.
     pub batch_failures: u32,
 }
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// On a proof that was not looked at.
+    /// The verdict on a proof that was not checked.
     pub(crate) fn unavailable(reason: Unavailable) -> Self {
         Self {
             status: Status::Unavailable(reason),

@@ -1,4 +1,4 @@
-//! From text to a [`Workflow`]: syntax, fields, types and ranges.
+//! Decodes text to a [`Workflow`]: syntax, fields, types and ranges.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
@@ -19,22 +19,23 @@ use crate::model::{
 use crate::sinks::{MAX_SINKS, sink};
 use crate::template::Template;
 
-/// Largest workflow file, in bytes.
+/// Maximum size of a workflow file, in bytes.
 pub const MAX_FILE_SIZE: usize = 1 << 20;
 
-/// Most tables in each of `[[source]]`, `[[queue]]`, `[[dispatcher]]` and `[[collector]]`.
+/// Maximum number of tables in each of `[[source]]`, `[[queue]]`, `[[dispatcher]]` and
+/// `[[collector]]`.
 pub const MAX_STAGES: usize = 512;
 
 const MAX_BLOCK: u64 = i64::MAX as u64;
 
-/// What decoding found: the workflow, as far as it could be read, and every fault.
+/// The result of decoding: the workflow, as far as it could be read, and every fault.
 pub(crate) struct Decoded {
     /// Absent if the text is not TOML.
     pub(crate) workflow: Option<Workflow>,
     pub(crate) faults: Faults,
 }
 
-/// Decodes as much as it can.
+/// Decodes as much of the text as possible.
 pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
     let mut faults = Faults {
         document: Document::new(file, ""),
@@ -85,7 +86,7 @@ pub(crate) fn decode(text: &str, file: &Path) -> Decoded {
     }
 }
 
-/// The folder of a file, as an absolute path where the system can tell it.
+/// The folder of a file; absolute if the system can resolve it.
 fn folder_of(file: &Path) -> PathBuf {
     let folder = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -261,7 +262,7 @@ fn policy(fields: &mut Fields<'_, '_>, inherited: &Policy) -> Policy {
     }
 }
 
-/// Waits between attempts.
+/// Reads the table `backoff`; its absent fields are inherited.
 pub(crate) fn backoff(fields: &mut Fields<'_, '_>, inherited: &Backoff) -> Backoff {
     let example = "{ initial = \"1s\", max = \"1m\" }";
     let Some(mut fields) = fields.table("backoff", example) else {
@@ -301,7 +302,7 @@ fn deadline(mut fields: Fields<'_, '_>) -> Option<Deadline> {
     })
 }
 
-/// The field `name`, or a fault.
+/// Reads the field `name`; reports a fault if it is absent.
 fn stage_name(fields: &mut Fields<'_, '_>, example: &str) -> Option<String> {
     let name = fields.token("name", example, true);
     if !fields.has("name") {
@@ -355,7 +356,7 @@ fn source(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Source> {
         }
         Some("ethereum") => ethereum(&mut fields),
         Some(_) => Some(SourceKind::Submit),
-        // Without a kind nobody can say which of the other fields belong here.
+        // Without a kind it is unknown which other fields belong here.
         None => return None,
     };
     fields.finish();

@@ -14,24 +14,24 @@ use crate::text::{clipped, is_name, printable, to_json, type_name};
 use crate::url::HttpUrl;
 use crate::value::{InvalidValue, JsonPointer, Rate, parse_duration, parse_size};
 
-/// Fields whose faults would make every check of the graph mislead.
+/// Fields whose faults would make the checks of the graph report misleading faults.
 const STRUCTURAL: &[&str] = &[
     "name", "input", "inputs", "output", "kind", "strategy", "by", "k", "n", "start", "end",
     "chunk", "fan_out", "writers",
 ];
 
-/// Longest list, and most fields of a free-form table.
+/// Maximum length of a list, and of a free-form table.
 pub(crate) const MAX_LIST: usize = 1024;
 
-/// Where faults go.
+/// Collects faults.
 pub(crate) struct Faults {
     pub(crate) document: Document,
     pub(crate) list: Vec<Diagnostic>,
-    /// A fault that would make every check of the graph mislead was found.
+    /// Whether a fault was found that would make the checks of the graph misleading.
     pub(crate) structural: bool,
 }
 
-/// A table being read.
+/// Reader of one table; it records which fields were read.
 pub(crate) struct Fields<'d, 't> {
     faults: &'d mut Faults,
     at: Field,
@@ -42,7 +42,7 @@ pub(crate) struct Fields<'d, 't> {
 // === impl Faults ===
 
 impl Faults {
-    /// Faults after this many are counted, not listed.
+    /// Maximum number of faults listed; the rest are dropped.
     pub(crate) const MAX: usize = 200;
 
     pub(crate) fn push(
@@ -77,7 +77,7 @@ impl<'d, 't> Fields<'d, 't> {
         self.faults
     }
 
-    /// Reports every field that nobody asked for.
+    /// Reports every field of the table that was not read.
     pub(crate) fn finish(self) {
         for (key, _) in self.table {
             let name = key.get_ref().as_ref();
@@ -97,7 +97,7 @@ impl<'d, 't> Fields<'d, 't> {
         }
     }
 
-    /// The value of a field, whose place is noted.
+    /// The value of a field; records its position and that the field exists.
     fn take(&mut self, key: &'static str) -> Option<&'t DeValue<'t>> {
         self.known.push(key);
         let value = self.table.get(key)?;
@@ -132,7 +132,7 @@ impl<'d, 't> Fields<'d, 't> {
         );
     }
 
-    /// A field that holds one of a few words is missing.
+    /// Reports a missing field whose value is one of a few words.
     pub(crate) fn missing_word(&mut self, key: &'static str, words: &str) {
         let field = self.at.clone();
         self.faults.structural = true;
@@ -337,7 +337,7 @@ impl<'d, 't> Fields<'d, 't> {
         }
     }
 
-    /// A name for a bus key: `[a-z0-9][a-z0-9_-]{0,62}`, or without `_`.
+    /// A name usable in a bus key: `[a-z0-9][a-z0-9_-]{0,62}`; without `_` unless `underscores`.
     pub(crate) fn token(
         &mut self,
         key: &'static str,
@@ -531,7 +531,7 @@ impl<'d, 't> Fields<'d, 't> {
         }
     }
 
-    /// The tables of `[[key]]` in this one, with their index.
+    /// The tables of `[[key]]` in this table, each with its index in the file.
     pub(crate) fn sections(
         &mut self,
         key: &'static str,
@@ -592,5 +592,5 @@ impl<'d, 't> Fields<'d, 't> {
     }
 }
 
-/// Largest count of messages in a group.
+/// Maximum number of messages or blocks in a group.
 pub(crate) const MAX_COUNT: u32 = 1_000_000;

@@ -1,4 +1,4 @@
-//! The tables inside a stage's table: what it runs, and how it groups.
+//! The tables inside a stage's table: executor, strategy and speculation.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::model::{
 };
 use crate::suggest::nearest;
 
-/// Workers that get the same task, at most.
+/// Maximum number of workers that get the same task.
 const MAX_COPIES: u32 = 16;
 
-/// No task is hedged before, unless the file says otherwise.
+/// Default of `hedge.min`.
 const HEDGE_MIN: Duration = Duration::from_secs(1);
 
-/// Most processes and threads of a strict program at a time, unless the file says otherwise.
+/// Default of `pids_limit` for strict programs.
 const PIDS_LIMIT: u32 = 4096;
 
-/// The kernel's own bound of process ids.
+/// Maximum of `pids_limit`: the kernel's own limit of process ids.
 const MAX_PIDS: u32 = 4_194_304;
 
-/// One of a few words; a fault and `None` if it is none of them.
+/// Reads a field whose value is one of `words`; otherwise reports a fault and returns `None`.
 pub(crate) fn word(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
@@ -60,7 +60,7 @@ pub(crate) fn word(
     None
 }
 
-/// A required field with one name.
+/// Reads a required field that holds one name.
 pub(crate) fn queue_name(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
@@ -73,7 +73,7 @@ pub(crate) fn queue_name(
     name
 }
 
-/// Who gets the same task.
+/// Reads the fields of redundant execution; see [`Speculation`].
 pub(crate) fn speculation(fields: &mut Fields<'_, '_>) -> Speculation {
     let copies = fields.number32("copies", 1..=MAX_COPIES).unwrap_or(1);
     let accept = fields.number32("accept", 1..=MAX_COPIES).unwrap_or(1);
@@ -132,7 +132,7 @@ pub(crate) fn executor(mut fields: Fields<'_, '_>, folder: &Path) -> Option<Exec
     executor
 }
 
-/// Fields that the tables of all programs that are started have in common.
+/// Fields common to every table that starts a program.
 pub(crate) struct Started {
     /// `None` after a fault.
     pub(crate) program: Option<Program>,
@@ -180,7 +180,7 @@ fn sandbox(fields: &mut Fields<'_, '_>) -> Sandbox {
     Sandbox::Basic
 }
 
-/// A string that is neither empty nor holds a NUL.
+/// Reads a string that is neither empty nor contains a NUL.
 pub(crate) fn text(
     fields: &mut Fields<'_, '_>,
     key: &'static str,
@@ -204,7 +204,7 @@ pub(crate) fn text(
     Some(text)
 }
 
-/// Names of variables that a program gets.
+/// Reads `inherit_env`: names of variables that a program inherits.
 fn inherited(fields: &mut Fields<'_, '_>) -> Vec<String> {
     let names = fields.strings("inherit_env", "[\"TZ\"]");
     let names = names.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The tables `[[sequencer.sink]]`: where emitted payloads go.
+//! The tables `[[sequencer.sink]]`: destinations of emitted payloads.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use crate::fields::Fields;
 use crate::inner::{path, started, text, word};
 use crate::model::{Backoff, ExecInput, Secret, Sink, SinkKind};
 
-/// Most sinks of a sequencer.
+/// Maximum number of sinks of a sequencer.
 pub(crate) const MAX_SINKS: usize = 64;
 
-/// Longest attempt at a webhook, unless the file says otherwise.
+/// Default time limit of one webhook request.
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(30);
 
-/// Longest subject, in bytes; the server's own limit for names.
+/// Maximum length of a subject in bytes: the NATS server's own limit for names.
 const MAX_SUBJECT: usize = 255;
 
 pub(crate) fn sink(mut fields: Fields<'_, '_>, inherited: &Backoff, folder: &Path) -> Option<Sink> {
@@ -48,7 +48,7 @@ fn webhook(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
     })
 }
 
-/// Whether the file is there is not asked: only the sequencer's machine should have it.
+/// Does not check that the secret's file exists: only the sequencer's machine should have it.
 fn secret(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<Secret> {
     let variable = text(fields, "secret_env", "\"WEBHOOK_SECRET\"");
     if variable.as_ref().is_some_and(|name| name.contains('=')) {
@@ -158,7 +158,7 @@ fn exec(fields: &mut Fields<'_, '_>, folder: &Path) -> Option<SinkKind> {
 // === impl SinkKind ===
 
 impl SinkKind {
-    /// The file of certificates that it reads.
+    /// The file of CA certificates, if the sink's table names one.
     pub(crate) fn ca(&self) -> Option<&PathBuf> {
         match self {
             Self::Webhook { ca, .. } | Self::JetStream { ca, .. } => ca.as_ref(),

@@ -51,7 +51,7 @@ struct Run<'a, M: Machine> {
 // === impl CudaBackend ===
 
 impl<M: Machine> CudaBackend<M> {
-    /// A back end on a machine, that takes a product's scalars `chunk` at a time.
+    /// A back end on a machine. It uploads a product's scalars `chunk` at a time.
     pub(crate) fn new(machine: M, chunk: usize) -> Self {
         Self {
             machine,
@@ -61,7 +61,7 @@ impl<M: Machine> CudaBackend<M> {
         }
     }
 
-    /// What any machine with our kernels can do.
+    /// The capabilities of any machine that runs these kernels.
     pub(crate) fn caps(name: String, memory: Option<u64>) -> Capabilities {
         Capabilities {
             name,

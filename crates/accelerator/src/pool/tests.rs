@@ -9,10 +9,10 @@ use crate::group::{DeviceField, DeviceGroup, Scalars, Transform};
 use crate::queue::{Backend, Queue};
 use crate::ticket::Cancellation;
 
-/// Says who runs what, and answers as it is told.
+/// A back end that reports each job it starts, then waits for the test's order on how to end it.
 struct Told {
     name: &'static str,
-    /// What a unit of work costs.
+    /// Seconds that a unit of work costs.
     unit_seconds: f64,
     resident: Vec<BasesId>,
     says: Sender<&'static str>,
@@ -91,12 +91,12 @@ impl Told {
     }
 }
 
-/// Two equal devices in a pool, what says who runs, and what tells each how to end.
+/// A pool of two equal devices, the receiver of the names of those that start a job, and the senders of orders to each.
 fn pool() -> (Pool, Receiver<&'static str>, [Sender<Order>; 2]) {
     pool_of([1.0, 1.0])
 }
 
-/// The same of devices whose units of work cost so many seconds.
+/// The same with devices whose units of work cost `unit_seconds`.
 fn pool_of(unit_seconds: [f64; 2]) -> (Pool, Receiver<&'static str>, [Sender<Order>; 2]) {
     let (says, said) = channel();
     let mut devices: Vec<Box<dyn Device>> = Vec::new();
@@ -212,7 +212,7 @@ fn transform() -> Job {
     ))
 }
 
-/// Who has jobs, and how many.
+/// Unfinished jobs of each member.
 fn jobs(pool: &Pool) -> Vec<usize> {
     pool.members().iter().map(|member| member.jobs).collect()
 }

@@ -1,5 +1,5 @@
-//! The fuzz target's function on valid inputs changed by chance: nothing panics, and nothing but what
-//! was made is taken.
+//! The fuzz target's function on random mutations of valid inputs: nothing panics, and only the original
+//! aggregates are accepted.
 
 #[path = "../aggregation/case.rs"]
 #[expect(dead_code, reason = "the tests of aggregates use more of it")]

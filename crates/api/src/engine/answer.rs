@@ -1,8 +1,8 @@
-//! Checking an engine's answer before anything is made of it.
+//! Checks of an engine's answer before it is used.
 //!
-//! An engine is another process, perhaps on another machine. Its answer has a proof twice, as points
-//! and as text, and nothing makes the two agree. So only points and numbers are read, which have to be
-//! canonical, and the texts that go on are written from them here.
+//! An engine is another process, perhaps on another machine. Its answer contains the proof twice, as points
+//! and as text, and the two need not agree. So only points and numbers are read, which must be canonical,
+//! and the texts are written again from these.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use proofmill_r1cs::iden3::{FormatError, WTNS_FORMAT, WtnsFile, canonical_from_l
 
 use super::proto;
 
-/// Bytes of a value in a witness that is a vector.
+/// Bytes of a value in a witness vector.
 const VALUE_BYTES: usize = 32;
 
-/// A proof and its public inputs as snarkjs writes them.
+/// A proof and its public inputs in snarkjs's format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofTexts {
     /// `proof.json`.
@@ -33,29 +33,29 @@ pub struct ProofTexts {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// The curve is none that is known here.
+    /// The curve is unknown.
     #[error("the engine's proof is over {0:?}, which is no curve")]
     Curve(String),
-    /// The curve is another than the verifying key's.
+    /// The curve is not that of the verifying key.
     #[error("the engine's proof is over {found}, where the key is over {expected}")]
     OtherCurve {
-        /// The proof's.
+        /// The curve of the proof.
         found: Curve,
-        /// The key's.
+        /// The curve of the key.
         expected: Curve,
     },
-    /// The proof's bytes are none.
+    /// The proof's bytes are malformed.
     #[error("the engine's proof is malformed: {0}")]
     Proof(#[from] ProofError),
-    /// A public input is no canonical number.
+    /// A public input is not a canonical number.
     #[error("public input {0} of the engine's proof is not below the field's prime")]
     Input(usize),
-    /// The proof is about other values than those that were sent.
+    /// The proof's public inputs are not those of the witness that was sent.
     #[error(
         "the engine's proof is of other public inputs than the witness's: the first is number {0}"
     )]
     OtherInputs(usize),
-    /// The witness that was sent is none.
+    /// The witness that was sent is malformed.
     #[error("the witness is malformed: {0}")]
     Witness(String),
     /// The proof does not hold under the verifying key.
@@ -63,7 +63,7 @@ pub enum AnswerError {
     Invalid(#[from] VerifyError),
 }
 
-/// A verifying key that engines' proofs are checked with, over any curve.
+/// A verifying key for checking engines' proofs, over any curve.
 #[derive(Clone, Debug)]
 pub struct AnswerKey(KeyOf);
 
@@ -73,8 +73,8 @@ enum KeyOf {
     Bls12_381(Box<PreparedVerifyingKey<Bls12_381>>),
 }
 
-/// Decodes and checks an engine's proof over `E`: with `witness`, the `.wtns` file or vector that was sent, that its
-/// public inputs are those of the proof; with `key`, that the proof holds.
+/// Decodes and checks an engine's proof over `E`. With `witness`, the `.wtns` file or vector that was sent,
+/// its public inputs must be those of the proof; with `key`, the proof must verify.
 ///
 /// # Errors
 ///
@@ -89,7 +89,7 @@ pub fn check_answer<E: Engine>(
     Ok(proof)
 }
 
-/// As [`check_answer`], over the curve that the answer names.
+/// Decodes and checks a proof like [`check_answer`], over the curve that the answer names.
 ///
 /// # Errors
 ///
@@ -112,7 +112,7 @@ pub fn check_answer_of_any_curve(
     Ok(proof)
 }
 
-/// As [`check_answer_of_any_curve`], of a proof that is decoded.
+/// As [`check_answer_of_any_curve`], for a proof that is already decoded.
 ///
 /// # Errors
 ///
@@ -156,7 +156,7 @@ fn check<E: Engine>(
     Ok(())
 }
 
-/// The first values of a witness after the leading one.
+/// The first `count` values of a witness after the leading one.
 fn public_inputs<E: Engine>(
     witness: &[u8],
     count: usize,
@@ -218,11 +218,11 @@ impl AnswerKey {
         }
     }
 
-    /// Reads `verification_key.json`, and refuses a key under which proofs prove nothing.
+    /// Reads `verification_key.json`, and refuses an insecure key, under which proofs prove nothing.
     ///
     /// # Errors
     ///
-    /// A message with the path of the file and what is wrong with it.
+    /// A message with the path of the file and the fault.
     pub fn load(path: &Path) -> Result<Self, String> {
         let unusable = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let json = read_json(path).map_err(|error| error.to_string())?;

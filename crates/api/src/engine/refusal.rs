@@ -1,11 +1,11 @@
-//! What a caller is told when the engine refuses.
+//! Conversion of the engine's errors into gRPC statuses.
 
 use proofmill_engine::Error;
 use tonic::{Code, Status};
 
 use crate::grpc::try_again;
 
-/// The status of an error of the engine.
+/// The status of an engine's error.
 pub(crate) fn of(error: Error) -> Status {
     let text = error.to_string();
     let code = match error {

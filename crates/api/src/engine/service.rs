@@ -1,4 +1,4 @@
-//! `proofmill.engine.v1.ProvingEngine`, as calls of an engine's handle.
+//! `proofmill.engine.v1.ProvingEngine`, implemented with an engine's handle.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::grpc::timeout_of_call;
 pub(crate) struct EngineService {
     pub(crate) handle: Handle,
     pub(crate) history: Arc<History>,
-    /// Whether only the engine's own user can call: what reads the engine's files, or keeps its memory
-    /// from everybody else, is for that one.
+    /// Whether only the engine's own user can call. Only that user may use calls that read the engine's
+    /// files or take its memory from all other clients.
     pub(crate) private: bool,
 }
 
@@ -35,7 +35,8 @@ fn caller<T>(request: &Request<T>) -> Option<Arc<str>> {
     caller.map(|caller: &Caller| caller.name.clone())
 }
 
-/// Whether a call is an operator's: where tokens are needed, one whose client is named as such.
+/// Whether a call may use operators' rights: always where no tokens are needed, otherwise if the client is
+/// an operator.
 fn is_operators<T>(request: &Request<T>) -> bool {
     let caller = request.extensions().get();
     caller.is_none_or(|caller: &Caller| caller.rights.operator)
@@ -63,7 +64,8 @@ impl EngineService {
         ))
     }
 
-    /// Whose token a call carries sees that client's jobs: others are as good as unknown.
+    /// Checks that a job belongs to the client of the call's token. Other clients' jobs are reported as
+    /// unknown.
     async fn check_owner(&self, caller: Option<&str>, job: JobId) -> Result<(), Status> {
         let Some(caller) = caller else { return Ok(()) };
         let view = self.handle.job(job).await.map_err(refusal::of)?;
@@ -79,7 +81,7 @@ impl EngineService {
     }
 }
 
-/// Leaves out where a circuit's files are.
+/// Removes the paths of a circuit's files.
 fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
     proto::Circuit {
         key_path: String::new(),
@@ -88,7 +90,7 @@ fn without_paths(circuit: proto::Circuit) -> proto::Circuit {
     }
 }
 
-/// The circuits of an engine, and how much it has to do.
+/// The circuits of an engine, the number of its unfinished jobs, and whether it drains.
 async fn list_circuits(handle: &Handle) -> Result<proto::ListCircuitsResponse, Status> {
     let circuits = handle.circuits().await.map_err(refusal::of)?;
     let load = handle.load().await.map_err(refusal::of)?;

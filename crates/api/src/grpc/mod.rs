@@ -1,4 +1,4 @@
-//! What the gRPC services have in common: bounds of calls and messages, refusals, reading messages.
+//! The common parts of the gRPC services: limits on calls and messages, refusals, decoding.
 
 mod bounds;
 mod calls;

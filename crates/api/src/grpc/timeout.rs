@@ -1,14 +1,15 @@
-//! How long callers wait.
+//! The timeouts of callers.
 
 use std::time::Duration;
 
 use hyper::HeaderMap;
 use tonic::Status;
 
-/// The longest timeout, and what is no deadline any more: clocks would overflow.
+/// Longest timeout, to which longer ones are shortened, and farthest deadline that is accepted: beyond it
+/// clocks could overflow.
 pub(crate) const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// How long the caller waits, by its `grpc-timeout`.
+/// The caller's timeout, from the header `grpc-timeout`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What can be asked.
+//! The HTTP routes of the intake.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use crate::grpc::Calls;
 use crate::page::front;
 use crate::refused::Refused;
 
-/// Messages in a request, at most.
+/// Most messages in a request.
 const LINES_MAX: usize = 10_000;
 
 const LINES: &str = "application/x-ndjson";
 
 type Answer = Result<Response, Refused>;
 
-/// What the body of a request is.
+/// The form of a request's body.
 enum Form {
-    /// A message.
+    /// One message.
     One,
-    /// A message on each line.
+    /// One message on each line.
     Lines,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn router(taker: Arc<Taker>, calls: Calls, gate: Gate<Queues>) -> Rou
         .fallback(others)
         .layer(middleware::from_fn_with_state(gate, Gate::pass))
         .with_state(taker)
-        // It tells nothing of the workflow, and so needs no token.
+        // The front page shows nothing about the workflow, so it needs no token.
         .route("/", get(async || front(&FRONT)))
 }
 
@@ -110,7 +110,7 @@ fn form(headers: &HeaderMap) -> Result<Form, Refused> {
     }
 }
 
-/// Takes a message from each line; what became of each is on the same line of the answer.
+/// Takes a message from each line, and answers each on the same line.
 async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> Answer {
     let lines = body.split(|byte| *byte == b'\n');
     let lines: Vec<Bytes> = lines
@@ -138,14 +138,14 @@ async fn lines(taker: &Arc<Taker>, queue: QueueIx, body: Bytes, room: Room) -> A
     Ok(([(header::CONTENT_TYPE, LINES)], answer).into_response())
 }
 
-/// Takes a message, as JSON.
+/// Takes a message in JSON.
 async fn take(taker: &Taker, queue: QueueIx, text: &[u8], room: Room, until: Instant) -> Told {
     let message = parse_message(text)
         .map_err(|why| Refused::new(StatusCode::BAD_REQUEST, format!("the message: {why}")))?;
     taker.take(queue, message, room, until).await
 }
 
-/// What became of one of several messages.
+/// The line of the answer for one message.
 fn line(told: Told) -> String {
     let (status, mut said) = match told {
         Ok((status, answer)) => (status, serde_json::json!(answer)),

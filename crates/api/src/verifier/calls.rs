@@ -1,4 +1,4 @@
-//! `proofmill.verifier.v1.Verifier`: the same conversation over gRPC, and calls for keys.
+//! `proofmill.verifier.v1.Verifier`: conversations over gRPC, and calls for keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::proto::verify_response::Answer as Reply;
 use super::proto::{self, VerificationStatus};
 use crate::gate::Caller;
 
-/// Answers of a stream that have not left, beside those that the connection holds.
+/// Most answers of a stream that have not been sent, beside those that the connection buffers.
 const ANSWERS_HELD: usize = 64;
 
 /// The service on one listener.
@@ -27,7 +27,7 @@ pub(super) struct VerifierCalls(pub(super) Arc<Desk>);
 /// The requests of a stream.
 struct StreamQuestions(Streaming<proto::VerifyRequest>);
 
-/// Its answers.
+/// The answers of a stream.
 struct StreamAnswers(mpsc::Sender<Result<proto::VerifyResponse, Status>>);
 
 type Called<T> = Result<Response<T>, Status>;
@@ -138,7 +138,7 @@ impl Questions for StreamQuestions {
     async fn next(&mut self) -> Result<Option<Question>, Break<Status>> {
         match self.0.message().await {
             Ok(message) => Ok(message.map(question)),
-            // What is wrong with a message was found here; all else is wrong with the connection.
+            // Faults of messages are detected on this side; all other errors are faults of the connection.
             Err(status) => Err(match status.code() {
                 Code::InvalidArgument | Code::ResourceExhausted | Code::DeadlineExceeded => {
                     Break::Malformed(status)
@@ -205,7 +205,7 @@ fn response(answer: Answer) -> proto::VerifyResponse {
         AnswerBody::Result(result) => Reply::Result(result_message(result)),
         AnswerBody::Count(count) => Reply::Count(count),
         AnswerBody::Refused { error_message } => Reply::Refused(error_message),
-        // No question of a stream is answered so.
+        // No question of a stream has such an answer.
         AnswerBody::Key { .. } | AnswerBody::Keys(_) | AnswerBody::Kinds(_) => {
             Reply::Refused("the answer has no place in a stream".to_owned())
         }
@@ -220,7 +220,7 @@ fn result_message(result: VerificationResult) -> proto::VerificationResult {
     let status = match result.status() {
         Some(super::ResultStatus::Valid) => VerificationStatus::Valid,
         Some(super::ResultStatus::Invalid) => VerificationStatus::Invalid,
-        // Of any other number nothing is known, either.
+        // A verdict with an unknown number is treated as none.
         Some(super::ResultStatus::Unavailable) | None => VerificationStatus::Unavailable,
     };
     proto::VerificationResult {

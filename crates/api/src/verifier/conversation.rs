@@ -1,4 +1,4 @@
-//! One client's requests and their answers, whatever they are encoded in.
+//! One client's requests and their answers, independent of their encoding.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,54 +25,54 @@ pub(super) struct Conversation {
 pub struct Peer {
     /// The client whose keys are used.
     client: Arc<str>,
-    /// The name of this conversation among the client's: what numbers its requests.
+    /// The name of this conversation among the client's, which makes its requests' numbers unique.
     conversation: Arc<str>,
-    /// The source of requests that name none.
+    /// Source of requests that name none.
     source: Arc<str>,
     /// Places for requests whose answers have not been written.
     places: Arc<Semaphore>,
 }
 
-/// The questions of a conversation, as they come.
+/// The incoming questions of a conversation.
 pub(super) trait Questions: Send {
-    /// The reason for which no more can be read.
+    /// The reason that no more can be read.
     type Error;
 
-    /// The next one; none at the end.
+    /// The next question; none at the end.
     fn next(&mut self)
     -> impl Future<Output = Result<Option<Question>, Break<Self::Error>>> + Send;
 }
 
-/// Where the answers of a conversation go.
+/// The outgoing answers of a conversation.
 pub(super) trait Answers: Send {
-    /// The reason for which none can be written.
+    /// The reason that no more can be written.
     type Error;
 
-    /// Writes one.
+    /// Writes an answer, perhaps to a buffer.
     fn write(&mut self, answer: Answer) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Sends on its way what was written.
+    /// Sends buffered answers.
     fn flush(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 
-    /// Waits until nobody reads any more, as far as that can be told.
+    /// Waits until the client no longer reads, where that can be detected.
     fn closed(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// The reason for which questions end too soon.
+/// The reason that questions end too soon.
 #[derive(Debug)]
 pub(super) enum Break<E> {
-    /// What comes is no question, nor is what follows. The client is there, and has its answers.
+    /// A question is malformed, and so is all that follows. The client is there, and gets its answers.
     Malformed(E),
-    /// The client has gone: what it asked is taken back.
+    /// The client has gone: its requests are cancelled.
     Gone(E),
 }
 
 /// The end of a conversation that did not break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The client has asked everything.
+    /// The client has sent all its questions.
     Asked,
-    /// The verifier is to end.
+    /// The verifier drains.
     Drained,
 }
 
@@ -80,16 +80,16 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 struct UnderWay(Mutex<HashMap<u64, Arc<str>>>);
 
-/// Requests of a client whose answers have not been written, at most: whoever reads none is not read
-/// either.
+/// Most requests of a client whose answers have not been written. A client that does not read answers is
+/// not read from.
 pub(super) const UNANSWERED_MAX: usize = 4096;
 
-/// An answer to come, with its place among those not written.
+/// An answer to come, with its place among the unwritten ones.
 type ToCome = BoxFuture<'static, (Answer, OwnedSemaphorePermit)>;
 
-/// Answers everything that is asked, in whatever order the answers come, until the questions end or
-/// `shutdown` says [`Level::Drain`]; then what was accepted is answered. If the client goes, what it asked
-/// is taken back.
+/// Answers questions as soon as answers are known, until the questions end or `shutdown` reaches
+/// [`Level::Drain`]; then accepted requests are still answered. If the client goes, its requests are
+/// cancelled.
 pub(super) async fn converse_over<Q, A>(
     handle: Handle,
     peer: Peer,
@@ -106,7 +106,7 @@ where
     let asking = conversation.clone().read(questions, sender, shutdown);
     let (asked, answered) = tokio::join!(asking, async {
         let answered = write(answers, receiver).await;
-        // Whatever has no answer by now is for nobody.
+        // Requests without an answer by now have no reader.
         conversation.take_back();
         answered
     });
@@ -118,7 +118,7 @@ where
 // === impl Peer ===
 
 impl Peer {
-    /// A conversation of a client that is a source of its own, with places of its own.
+    /// A conversation of a client, which is a source of its own and has places of its own.
     pub fn new(client: &str, conversation: &str) -> Self {
         let conversation: Arc<str> = conversation.into();
         Self {
@@ -129,7 +129,7 @@ impl Peer {
         }
     }
 
-    /// A conversation among several of a client, which are one source and share its places.
+    /// A conversation of a client that may have several, which share one source and its places.
     pub(super) fn of_client(client: Arc<str>, conversation: &str, places: Arc<Semaphore>) -> Self {
         Self {
             client,
@@ -158,11 +158,11 @@ impl Conversation {
         mut shutdown: Shutdown,
     ) -> Result<End, Q::Error> {
         loop {
-            // What was read of a request that is not complete is nothing that was accepted.
+            // An incomplete request was not accepted, so it may be dropped.
             let question = tokio::select! {
                 question = questions.next() => question,
                 () = shutdown.reached(Level::Drain) => return Ok(End::Drained),
-                // Nobody writes answers any more.
+                // No answers can be written any more.
                 () = answers.closed() => {
                     self.take_back();
                     return Ok(End::Asked);
@@ -179,20 +179,20 @@ impl Conversation {
             };
             let place = self.place().await;
             let answer = self.answer(question).await;
-            // The receiver is gone once nothing can be written.
+            // The receiver is gone if no answers can be written.
             let _ = answers
                 .send(Box::pin(async move { (answer.await, place) }))
                 .await;
         }
     }
 
-    /// Waits until one more request of the client may be without an answer.
+    /// Waits until the client may have one more request without an answer.
     pub(super) async fn place(&self) -> OwnedSemaphorePermit {
         let place = self.peer.places.clone().acquire_owned().await;
         place.expect("the semaphore is never closed")
     }
 
-    /// The answer to a question, once what it asks for is accepted.
+    /// Accepts a question, and returns the future of its answer.
     pub(super) async fn answer(&self, question: Question) -> BoxFuture<'static, Answer> {
         let Question { request_id, order } = question;
         let client = &self.peer.client;
@@ -236,7 +236,7 @@ impl Conversation {
             let reason = format!("request {request_id} is under way: number each one anew");
             return at_once(Answer::refused(request_id, reason));
         }
-        // Nothing more is read until there is room for it.
+        // No further request is read until there is room for this one.
         let pending = match self.handle.submit(request).await {
             Ok(pending) => pending,
             Err(error) => {
@@ -269,7 +269,7 @@ impl Conversation {
         }
     }
 
-    /// Takes back all that has no answer.
+    /// Cancels all requests without an answer.
     pub(super) fn take_back(&self) {
         let under_way: Vec<_> = self.under_way.get().drain().collect();
         for (request, source) in under_way {
@@ -282,7 +282,7 @@ impl Conversation {
             .cancel(&self.peer.client, source, &self.id(request))
     }
 
-    /// The name of a request among those of its source, which may come by several conversations.
+    /// The name of a request, unique among those of its source, which may come by several conversations.
     fn id(&self, request: u64) -> Arc<str> {
         format!("{} {request}", self.peer.conversation).into()
     }
@@ -300,7 +300,7 @@ fn at_once(answer: Answer) -> BoxFuture<'static, Answer> {
     Box::pin(std::future::ready(answer))
 }
 
-/// Writes answers as they come, until no more can come or nobody reads them.
+/// Writes answers as they become known, until no more can come or the client no longer reads.
 async fn write<A: Answers>(
     mut answers: A,
     mut asked: mpsc::Receiver<ToCome>,
@@ -322,7 +322,7 @@ async fn write<A: Answers>(
             }
         };
         answers.write(answer).await?;
-        // Many that come together leave together.
+        // Answers that are ready together are sent together.
         while let Some(Some((answer, _place))) = to_come.next().now_or_never() {
             answers.write(answer).await?;
         }

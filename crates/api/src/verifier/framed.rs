@@ -13,13 +13,13 @@ use super::frame::{FrameError, Frames, write_frame};
 use super::message::{Answer, decode_ask};
 use super::order::Question;
 
-/// Answers everything that is asked on a stream, in whatever order the answers come, until it ends or
-/// `shutdown` says [`Level::Drain`](proofmill_shutdown::Level::Drain); then what was accepted is answered.
-/// If the stream breaks, what was asked on it is taken back.
+/// Answers questions in a stream as soon as answers are known, until the stream ends or `shutdown` reaches
+/// [`Level::Drain`](proofmill_shutdown::Level::Drain); then accepted requests are still answered. If the
+/// stream breaks, its requests are cancelled.
 ///
 /// # Errors
 ///
-/// [`FrameError`] for a stream that breaks, or that has no frames.
+/// [`FrameError`] if the stream breaks or has malformed frames.
 pub async fn converse(
     handle: Handle,
     peer: Peer,
@@ -54,7 +54,7 @@ pub(super) fn question(frame: &Bytes) -> Question {
 
 struct FramedQuestions<R> {
     frames: Frames<BufReader<R>>,
-    /// Nothing more can be told apart, and this is said first.
+    /// An error after which no more frames can be read; an answer reports it first.
     end: Option<FrameError>,
 }
 
@@ -97,7 +97,7 @@ impl<W: AsyncWrite + Unpin + Send> Answers for FramedAnswers<W> {
         self.0.flush().await
     }
 
-    /// A stream tells when it is written to.
+    /// A closed stream is detected only when it is written to.
     async fn closed(&mut self) {
         pending().await
     }

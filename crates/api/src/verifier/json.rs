@@ -1,4 +1,4 @@
-//! A proof to be verified as JSON, and its verdict.
+//! Requests to verify a proof in JSON, and their verdicts.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ struct Body<'a> {
     deadline_ms: Option<u64>,
 }
 
-/// The question in a body. Proof and statement are JSON as the kind reads it, or bytes as a string of
+/// The question in a body. Proof and statement are JSON in the kind's format, or bytes as a string of
 /// hexadecimal digits after `0x`.
 pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
     let wrong = |why: String| Refused::new(StatusCode::BAD_REQUEST, why);
@@ -56,13 +56,13 @@ pub(super) fn question(body: &Bytes) -> Result<Question, Refused> {
     })
 }
 
-/// What a field holds.
+/// The content of a field: its JSON, or the bytes of a string.
 fn content(body: &Bytes, value: &RawValue, field: &str) -> Result<Bytes, Refused> {
     let text = value.get();
     if !text.starts_with('"') {
         return Ok(body.slice_ref(text.as_bytes()));
     }
-    // Digits have no escapes: what has any is refused with the quotes' rest.
+    // Hexadecimal digits need no escapes; a string that has any is refused.
     let digits = text.trim_matches('"').strip_prefix("0x");
     let decoded = digits.and_then(|digits| hex::decode(digits).ok());
     decoded.map(Bytes::from).ok_or_else(|| {
@@ -74,7 +74,7 @@ fn content(body: &Bytes, value: &RawValue, field: &str) -> Result<Bytes, Refused
     })
 }
 
-/// A verdict, with its status in a word too.
+/// A verdict as JSON, with the name of its status.
 pub(super) fn verdict(result: &VerificationResult) -> Value {
     json!({
         "request_id": result.request_id,

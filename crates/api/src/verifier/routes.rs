@@ -1,4 +1,4 @@
-//! Requests over HTTP, on the port that speaks gRPC: one proof each, and keys.
+//! HTTP requests on the port that also speaks gRPC: one proof each, and keys.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::grpc::Calls;
 use crate::page::front;
 use crate::refused::Refused;
 
-/// What else is answered on the port, for requests to other paths.
+/// The message for requests to unknown paths, which names the known ones.
 pub(super) const KNOWN: &str = "there is POST /v1/verify, GET and POST /v1/keys, DELETE /v1/keys/DIGEST, \
                                 and GET /v1/kinds";
 
@@ -54,21 +54,21 @@ const FRONT: FrontPage<'_> = FrontPage {
 
 type Answered = Result<Response, Refused>;
 
-/// What the requests need.
+/// The state that the routes share.
 #[derive(Clone)]
 struct Site {
     desk: Arc<Desk>,
     bodies: Arc<Bodies>,
 }
 
-/// How the body of a request for a verdict is encoded, and its answer.
+/// The encoding of a request for a verdict, and of its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
     MessagePack,
 }
 
-/// A conversation of one request, which is taken back if nobody waits for its answer any more.
+/// A conversation of one request, which is cancelled if its client disconnects.
 struct Asking(Conversation);
 
 pub(super) fn router(
@@ -86,7 +86,7 @@ pub(super) fn router(
         .fallback(others)
         .layer(middleware::from_fn_with_state(gate, Gate::pass))
         .with_state(Site { desk, bodies })
-        // It tells nothing of what is verified, and so needs no token.
+        // The front page shows nothing about requests, so it needs no token.
         .route("/", get(async || front(&FRONT)))
 }
 
@@ -113,7 +113,7 @@ async fn verify(
     let asking = Asking(site.desk.conversation(&caller));
     let place = asking.0.place().await;
     let answer = asking.0.answer(question).await;
-    // It is accepted, and counted among what the verifier holds.
+    // The request is accepted: from here on the verifier's own limits count it.
     drop((room, body));
     let answer = answer.await;
     drop((place, received));
@@ -123,7 +123,7 @@ async fn verify(
     told(form, &answer)
 }
 
-/// The verdict, or why the request was not taken.
+/// The verdict, or the refusal of the request.
 fn told(form: Form, answer: &Answer) -> Answered {
     match (&answer.body, form) {
         (AnswerBody::Refused { error_message }, _) => {
@@ -156,14 +156,14 @@ async fn keys(
     Json(json!({ "keys": keys }))
 }
 
-/// What is beside the key in the request to add it.
+/// The query parameters of a request to add a key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OfKind {
     kind: String,
 }
 
-/// Adds a key, which is the body as it is.
+/// Adds a key, whose bytes are the body.
 async fn add_key(
     State(site): State<Site>,
     Extension(caller): Extension<Caller<Rights>>,

@@ -28,14 +28,14 @@ use crate::serve::{self, Versions};
 
 type Api = VerifierServer<VerifierCalls>;
 
-/// Bytes of a message of a stream: the largest request, and what names it.
+/// Most bytes of a message in a stream: the largest request, and its envelope.
 const REQUEST_MESSAGE_MAX: usize = (4 << 20) + MESSAGE_MAX;
-/// Requests of the largest size that are being read at once.
+/// Number of requests of the largest size for which there is room at once.
 const BODIES_AT_ONCE: usize = 16;
-/// How long a request waits for room to be read.
+/// Longest wait of a request for room.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A port that is listened on.
+/// A verifier's TCP port that is listened on.
 pub(super) struct Tcp {
     port: Port,
     gate: Gate<Rights>,
@@ -68,12 +68,12 @@ impl Tcp {
         self.port.address
     }
 
-    /// Where it is, such as `https://127.0.0.1:9471`.
+    /// Its URL, such as `https://127.0.0.1:9471`.
     pub(super) fn url(&self) -> String {
         self.port.url()
     }
 
-    /// Answers until `end`, which comes once everybody at the desk has an answer.
+    /// Serves until `end`, which comes after all received callers have an answer.
     pub(super) async fn serve(self, desk: Arc<Desk>, mut end: watch::Receiver<bool>) {
         let pressure = Pressure::default();
         let bodies = Bodies::new(MAX_FRAME_BYTES, BODIES_AT_ONCE, PATIENCE, pressure.clone());
@@ -90,7 +90,7 @@ impl Tcp {
         let stop = async {
             draining.reached(Level::Drain).await;
             calls.ends().await;
-            // An error means that nobody is left to end it.
+            // An error means that the sender is gone, which ends the service too.
             let _ = end.wait_for(|ended| *ended).await;
         };
         serve::serve(listener, terms, serve::answers(router), stop).await;
@@ -118,7 +118,7 @@ fn rights(words: &[&str]) -> Result<Rights, String> {
     }
 }
 
-/// How long the messages of a call may be.
+/// Most bytes of a message of the call at `path`.
 fn limit(path: &str) -> MessageLimit {
     let bytes = match path.strip_prefix("/proofmill.verifier.v1.Verifier/") {
         Some("Verify") => REQUEST_MESSAGE_MAX,

@@ -1,4 +1,4 @@
-//! Messages for a workflow on a cluster, by way of a process that brings them to whoever leads.
+//! Tests of messages for a workflow on a cluster, through a process that forwards them to the leader.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -49,7 +49,7 @@ async fn site(server: &NatsServer, role: Role, name: &str, state: &Path) -> Site
     .expect("a site")
 }
 
-/// A process that leads, or stands by to, until it is dropped.
+/// A process that leads, or stands by to lead, until it is dropped.
 struct Leader {
     leading: Leading,
     running: JoinHandle<Result<(), ClusterError>>,
@@ -69,7 +69,7 @@ impl Leader {
         }
     }
 
-    /// It is gone, as if its process had been killed.
+    /// Ends it, as if its process had been killed.
     async fn kill(self) {
         self.running.abort();
         let ended = self.running.await.expect_err("it leads until then");
@@ -77,7 +77,7 @@ impl Leader {
     }
 }
 
-/// What a message came to.
+/// The status of a posted message.
 async fn posted(address: SocketAddr, block: u64, payload: &str) -> u16 {
     post(address, MESSAGES, &submission(block, payload))
         .await
@@ -108,11 +108,11 @@ async fn a_message_outlives_the_leader_that_it_was_sent_to() {
     assert_eq!(posted(address, 0, "0").await, 201);
     assert_eq!(posted(address, 0, "0").await, 200);
     assert_eq!(posted(address, 0, "1").await, 409);
-    // Larger than any message of the bus.
+    // A payload larger than any message of the bus.
     let large = format!("{:?}", "x".repeat(2_000_000));
     assert_eq!(posted(address, 1, &large).await, 201);
 
-    // Nobody leads while these are on their way.
+    // There is no leader while these are on their way.
     first.kill().await;
     let mut waiting = tokio::task::JoinSet::new();
     for block in 2..20 {
@@ -166,7 +166,7 @@ async fn a_message_that_nobody_takes_in_time_is_safe_to_send_again() {
     let answer = request(address, "GET", "/v1/status", &headers, "").await;
     assert_eq!(answer.status, 503, "{answer:?}");
 
-    // It is brought as soon as somebody leads, whoever asks again by then.
+    // It is forwarded as soon as there is a leader, even if it was submitted again by then.
     let leader = Leader::start(&server, "b", folder.path()).await;
     let handle = tokio::time::timeout(PATIENCE, leader.leading.leads("far")).await;
     let handle = handle.expect("it leads");

@@ -1,4 +1,4 @@
-//! Large payloads, named by their content.
+//! Blobs: large payloads, addressed by the digest of their content.
 
 mod bucket;
 mod digest;

@@ -1,9 +1,10 @@
-//! Deleting blobs that nothing can name any more.
+//! Deletion of blobs that no record can refer to any more.
 //!
-//! A blob may be deleted when no record names it, nobody holds it (see [`Held`](super::Held)), and
-//! neither was so at an earlier look, a grace period ago. A put and a renewal change a blob's
-//! version, and versions are only compared for equality. The grace period passes on the sweeper's
-//! own monotonic clock: no clock is compared with another's, nor with the time of a file.
+//! A blob may be deleted when no record refers to it and no process holds it (see
+//! [`Held`](super::Held)), and the same was true at an earlier look, a grace period ago. A put and
+//! a renewal change a blob's version; versions are only compared for equality. The grace period is
+//! measured on the sweeper's own monotonic clock, which is never compared with another clock or
+//! with the time of a file.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -15,7 +16,8 @@ use tokio::time::Instant;
 use super::digest::Digest;
 use super::store::{BlobError, BlobStore, Kind, Version};
 
-/// Unreferenced objects that one sweeper has seen, and the time since which each has been so.
+/// Unreferenced objects that one sweeper has seen, each with the time since which it has been
+/// unreferenced.
 #[derive(Clone, Debug)]
 pub struct Sightings<K, V> {
     grace: Duration,
@@ -53,8 +55,8 @@ pub struct Swept {
 // === impl Sightings ===
 
 impl<K: Eq + Hash + Copy, V: PartialEq> Sightings<K, V> {
-    /// No sightings yet. `grace` is the least time from the first sighting of a blob to its deletion;
-    /// it must be longer than holders may go without renewing what they hold.
+    /// No sightings yet. `grace` is the minimum time from the first sighting of a blob to its
+    /// deletion; it must be longer than a holder may go without renewing its holds.
     pub fn new(grace: Duration) -> Self {
         Self {
             grace,
@@ -62,9 +64,9 @@ impl<K: Eq + Hash + Copy, V: PartialEq> Sightings<K, V> {
         }
     }
 
-    /// Takes a look into account: everything that is unreferenced at `now`, with its version.
-    /// `now` counts from any origin and never goes back. Returns what may be deleted: it was seen
-    /// before, with the same version in every look since, and the first is a grace period ago.
+    /// Processes one look. `found` is every object that is unreferenced at `now`, with its version;
+    /// `now` counts from any origin and never decreases. Returns the objects that may be deleted:
+    /// they were in every look since a grace period ago or longer, with the same version.
     pub fn look(&mut self, now: Duration, found: impl IntoIterator<Item = (K, V)>) -> Vec<(K, V)>
     where
         V: Clone,
@@ -86,12 +88,12 @@ impl<K: Eq + Hash + Copy, V: PartialEq> Sightings<K, V> {
 // === impl Look ===
 
 impl Look {
-    /// Whether nothing is to be deleted.
+    /// Whether no blob is due.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
-    /// Blobs that are not to be deleted now.
+    /// Number of blobs that are not due.
     pub fn kept(&self) -> usize {
         self.kept
     }
@@ -109,16 +111,16 @@ impl Sweeper {
         }
     }
 
-    /// Looks at every blob. `live` are those that records name; what was held before they were asked
-    /// for is among them, see [`BlobStore::held`].
+    /// Looks at every blob. `live` are the digests that records refer to; it must also contain
+    /// every blob that was held before the records were read, see [`BlobStore::held`].
     ///
     /// # Errors
-    /// [`BlobError`]: the store failed; the next look goes on.
+    /// [`BlobError`]: the store failed; another look can be made later.
     pub async fn look(&mut self, live: &HashSet<Digest>) -> Result<Look, BlobError> {
         let found = self.blobs.versions().await?;
         let count = found.len();
         let unreferenced = found.into_iter().filter(|(digest, _)| {
-            // What is held has a holder that may name it at any moment.
+            // The holder of a held blob may write a record that refers to it at any moment.
             !live.contains(digest) && !self.blobs.is_held(digest)
         });
         let due = self.sightings.look(self.epoch.elapsed(), unreferenced);
@@ -128,8 +130,8 @@ impl Sweeper {
         })
     }
 
-    /// Deletes what is due, unless it is in `live`: what records name now, after everything that
-    /// they followed from has become durable.
+    /// Deletes the blobs that are due, unless they are in `live`: the digests that records refer to
+    /// now, read after every record that they depend on has become durable.
     ///
     /// # Errors
     /// As for [`Sweeper::look`].
@@ -166,10 +168,10 @@ impl Swept {
 // === impl BlobStore ===
 
 impl BlobStore {
-    /// Deletes every blob that is neither in `live` nor held, at once, and what interrupted puts have
-    /// left. Only for a directory that no other process uses: a process that looks at all that is
-    /// held has no need of a grace period. `live` must have been asked for after [`BlobStore::held`],
-    /// and hold what that returned.
+    /// Deletes at once every blob that is neither in `live` nor held, and the remains of
+    /// interrupted puts. Only for a directory that no other process uses: this process knows every
+    /// holder, so no grace period is needed. `live` must have been read after [`BlobStore::held`],
+    /// and contain the digests that it returned.
     ///
     /// # Errors
     /// [`BlobError`]: the store failed.

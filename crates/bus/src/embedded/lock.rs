@@ -1,4 +1,5 @@
-//! One process at a time: an advisory lock on a file that names its holder.
+//! Exclusive use of a directory by one process: an advisory lock on a file with its holder's
+//! process id.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -10,25 +11,26 @@ use rustix::fs::OFlags;
 /// The lock file in a directory.
 const NAME: &str = "lock";
 
-/// A directory that no other process uses: the system releases it when the process ends, however it ends.
+/// An exclusive lock on a directory. The system releases it when the process ends, for whatever
+/// reason.
 #[derive(Debug)]
 pub struct DirectoryLock {
     file: File,
 }
 
-/// Somebody else has the log open.
+/// Another process has the log open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the log {path} is open in {holder}: stop it, or use another directory",
     holder = .pid.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
 pub struct LockError {
     /// The log's directory.
     pub path: PathBuf,
-    /// The process that holds it, if it has written its id yet.
+    /// The id of the process that holds the lock, if it has written it yet.
     pub pid: Option<u32>,
 }
 
 impl DirectoryLock {
-    /// Locks `dir`, which must be there; `Ok(Err(_))` if somebody else has it.
+    /// Locks `dir`, which must exist; `Ok(Err(_))` if another process holds it.
     ///
     /// # Errors
     /// The file `lock` in it cannot be used, or is a symbolic link.
@@ -45,8 +47,8 @@ impl DirectoryLock {
         Ok(Ok(Self { file }))
     }
 
-    /// Keeps `dir` from being changed while it is read, and writes nothing: other readers may have
-    /// it as well. `None` if no process has ever locked it.
+    /// Keeps `dir` from being changed while it is read, and writes nothing; other readers may hold
+    /// it at the same time. `None` if no process has ever locked it.
     pub(super) fn share(dir: &Path) -> io::Result<Result<Option<Self>, LockError>> {
         let file = match open_unfollowed(OpenOptions::new().read(true), &dir.join(NAME)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
@@ -60,11 +62,11 @@ impl DirectoryLock {
     }
 }
 
-/// Makes or opens a file to lock (mode 0600). A symbolic link is not followed: whoever may put one
-/// there would have what it names locked, or truncated.
+/// Creates or opens a lock file (mode 0600). Symbolic links are not followed: whoever can create
+/// one could have another file locked or truncated.
 ///
 /// # Errors
-/// It cannot be opened, or is a symbolic link.
+/// The file cannot be opened, or is a symbolic link.
 pub fn open_lock_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options
@@ -100,7 +102,7 @@ fn held(file: File, dir: &Path) -> io::Result<LockError> {
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
         // Closing is not enough: a process being started from another thread has a copy of the
-        // file, and with it the lock, from its fork to its exec.
+        // descriptor, and with it the lock, from its fork to its exec.
         if let Err(error) = self.file.unlock() {
             tracing::warn!(%error, "cannot unlock the directory");
         }

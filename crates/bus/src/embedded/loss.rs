@@ -1,4 +1,5 @@
-//! A log that is not what it promised: what can still be read of it, and going on with that.
+//! A log that contains less than it promised: a survey of what can still be read, and a new log
+//! made of that.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -17,21 +18,21 @@ use super::verify::{Head, StoreError, decode, sql, sum, verify};
 use crate::key::Key;
 use crate::log::{Entry, Seq};
 
-/// Records that are listed one by one.
+/// Maximum number of corrupt records listed one by one.
 const LISTED: usize = 20;
 
-/// Report on content that a log had made durable and does not hold any more.
+/// Report on durable content that a log no longer contains.
 ///
-/// Shown, it says what is wrong, what was promised, and what can be read.
+/// `Display` states the fault, the last promise, and how much can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     cause: String,
-    /// The last place that was promised.
+    /// Position of the last record promised.
     promised: Seq,
-    /// The whole promise, in words: how long ago it was made is told as of when it was looked at.
+    /// The promise as text, with its age at the time of the survey.
     promise: Option<String>,
     readable: usize,
-    /// Records that are there and are not what was written.
+    /// Descriptions of records that exist but are not as they were written.
     corrupt: Vec<String>,
     is_complete: bool,
     kept_in: Option<PathBuf>,
@@ -43,14 +44,14 @@ pub(super) struct Survey {
     records: BTreeMap<Seq, (Key, Bytes)>,
     head: Head,
     corrupt: Vec<String>,
-    /// It is the log as it was at some moment, `head`.
+    /// Whether the content is an intact log, as it was at `head`.
     is_sound: bool,
 }
 
 // === impl Loss ===
 
 impl Loss {
-    /// Where the damaged files were put when the loss was accepted.
+    /// The folder that the damaged files were moved to when the loss was accepted.
     pub fn kept_in(&self) -> Option<&Path> {
         self.kept_in.as_deref()
     }
@@ -84,8 +85,8 @@ impl fmt::Display for Loss {
 // === impl Survey ===
 
 impl Survey {
-    /// Reads what can be read of the log in `dir`, and changes nothing. The write-ahead log may hide
-    /// later pages of the database, if it is damaged and they were moved: both views are tried.
+    /// Reads as much as possible of the log in `dir`, and changes nothing. A damaged write-ahead
+    /// log may hide later pages of the database that a checkpoint moved, so both views are tried.
     pub(super) fn of(dir: &Path) -> Self {
         let path = store::file(dir);
         let views = [true, false].map(|with_wal| {
@@ -111,7 +112,7 @@ impl Survey {
             return survey;
         }
         survey = Self::default();
-        // From both ends, up to what cannot be read.
+        // Scans from both ends, up to the records that cannot be read.
         for order in ["ASC", "DESC"] {
             let _ = survey.scan(db, order);
         }
@@ -162,12 +163,12 @@ impl Survey {
         }
     }
 
-    /// Puts a log of what could be read in the place of the damaged one, whose files are kept in a
-    /// folder beside it, with what is lost. Returns the folder.
+    /// Replaces the damaged log by a log of the readable records. The damaged files are kept in a
+    /// folder beside it, with a list of the losses. Returns the folder.
     pub(super) fn rebuild(mut self, dir: &Path, loss: &Loss) -> Result<PathBuf, StoreError> {
         self.drop_superseded();
         self.head.live = self.records.len() as u64;
-        // A place is never given out twice, not even after a loss.
+        // A position is never assigned twice, not even after a loss.
         self.head.seq = self.head.seq.max(loss.promised);
         let new = dir.join("log.rebuilt");
         remove_if_there(&new)?;
@@ -180,7 +181,8 @@ impl Survey {
         Ok(kept)
     }
 
-    /// A damaged database may show a record and the one that replaced it.
+    /// Keeps the latest record of each key: a damaged database may contain a record and its
+    /// successor.
     fn drop_superseded(&mut self) {
         let mut latest: HashMap<&Key, Seq> = HashMap::new();
         for (seq, (key, _)) in &self.records {
@@ -209,8 +211,8 @@ impl Survey {
     }
 }
 
-/// Moves the files of a damaged log into a folder of their own, with a list of what is lost. The
-/// database itself is copied: until another is in its place, what is lost can be found again.
+/// Moves the files of a damaged log into a folder of their own, with a list of the losses. The
+/// database itself is copied: until it is replaced, the losses can be determined again.
 fn keep_damaged_files(dir: &Path, loss: &Loss) -> io::Result<PathBuf> {
     let at_ms = Promise::now(Seq(0), 0).at_ms;
     let kept = dir.join(format!("damaged-{at_ms}"));
@@ -235,7 +237,7 @@ fn keep_damaged_files(dir: &Path, loss: &Loss) -> io::Result<PathBuf> {
     writeln!(list, "{loss}")?;
     list.sync_all()?;
     File::open(&kept)?.sync_all()?;
-    // A write-ahead log counts for whatever database is beside it.
+    // SQLite applies a write-ahead log to any database beside it.
     remove_if_there(&wal)?;
     let mut index = database.into_os_string();
     index.push("-shm");

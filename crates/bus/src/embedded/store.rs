@@ -1,10 +1,11 @@
-//! What is on disk: an SQLite database in WAL mode with one table of live records.
+//! The log on disk: an SQLite database in WAL mode with one table of live records.
 //!
 //! The header's application id is [`MAGIC`] and its user version is [`FORMAT`]. Table `records`
-//! holds each live record under its place, with a CRC-32 of place, key and value; the one row of
-//! `head` holds the last place given out and the count of live records, with a CRC-32, so that a
-//! place is never given twice and a record that vanished is noticed. Format 1 had no checksum in
-//! `head`, and no [mark](super::mark) beside the database; it is read, and turned into format 2.
+//! holds each live record under its position, with a CRC-32 of position, key and value. The one row
+//! of `head` holds the position last assigned and the number of live records, with a CRC-32, so
+//! that a position is never assigned twice and a lost record is noticed. Format 1 had no checksum
+//! in `head`, and no [mark](super::mark) beside the database; it is read, and converted to format
+//! 2.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -50,11 +51,12 @@ const SCHEMA: &str = "
         sum INTEGER NOT NULL DEFAULT 0
     ) STRICT;";
 
-/// Pages in the write-ahead log from which a checkpoint is made when nothing else is to do.
+/// Number of pages in the write-ahead log from which an idle log makes a checkpoint.
 const CHECKPOINT_WHEN_IDLE: u32 = 1024;
-/// Pages in the write-ahead log from which a checkpoint is made in any case.
+/// Number of pages in the write-ahead log from which a checkpoint is made in any case.
 const CHECKPOINT_ALWAYS: u32 = 8192;
-/// Free bytes in the file, if they are also more than half of it, that are given back on open.
+/// Free bytes in the file from which opening it reclaims them, if they are also more than half of
+/// it.
 const VACUUM_FROM_BYTES: i64 = 16 * 1024 * 1024;
 
 /// The connection that writes.
@@ -68,7 +70,7 @@ pub(super) struct Store {
     head: Head,
 }
 
-/// The writes of a store made durable and promised: one for each thread that does it.
+/// One thread's means to make the store's writes durable and to record them in the mark.
 #[derive(Debug)]
 pub(super) struct Stable {
     wal: WalSync,
@@ -81,15 +83,15 @@ pub(super) struct Reader {
     db: Connection,
 }
 
-/// A log that has been opened.
+/// The result of opening a log.
 pub(super) struct Opened {
     pub(super) store: Store,
     pub(super) live: HashMap<Key, Seq>,
-    /// Content that was missing, if opening the log without it was asked for.
+    /// The content that was missing, if the log was opened without it.
     pub(super) loss: Option<Loss>,
 }
 
-/// A log that is whole, of which nothing has been changed yet.
+/// A log that passed all checks, and has not been changed yet.
 struct Sound {
     db: Connection,
     verified: Verified,
@@ -99,8 +101,8 @@ struct Sound {
 // === impl Store ===
 
 impl Store {
-    /// Opens or creates the log in `dir`, and reads the keys of its live records. A log that holds
-    /// less than it promised is left as it is, unless `accept_loss`.
+    /// Opens or creates the log in `dir`, and reads the keys of its live records. A log that
+    /// contains less than it promised is left unchanged, unless `accept_loss`.
     pub(super) fn open(dir: &Path, accept_loss: bool) -> Result<Opened, OpenError> {
         let path = file(dir);
         let (sound, loss) = match open_sound(dir) {
@@ -131,7 +133,7 @@ impl Store {
             Ok(())
         }))
         .map_err(|error| unusable(&path)(error.into()))?;
-        // SQLite makes the file at the first access.
+        // SQLite creates the write-ahead log at the first access.
         Head::read(&db, verified.format).map_err(unusable(&path))?;
         let wal = Wal::open(&path, CHECKPOINT_WHEN_IDLE)
             .map_err(|error| unusable(&path)(error.into()))?;
@@ -146,7 +148,7 @@ impl Store {
         store
             .make_current(verified.format)
             .map_err(unusable(&path))?;
-        // The names of new files are as durable as what is in them.
+        // Makes the names of new files as durable as their content.
         for folder in [
             Some(dir),
             dir.parent().filter(|p| !p.as_os_str().is_empty()),
@@ -163,8 +165,8 @@ impl Store {
         })
     }
 
-    /// From here on the database may be changed. What a process that was killed has left in the
-    /// write-ahead log may not be on stable storage: it is before it is promised.
+    /// From here on the database may be changed. Commits that a killed process left in the
+    /// write-ahead log may not be on stable storage: they are put there before they are promised.
     fn make_current(&mut self, format: i32) -> Result<(), StoreError> {
         self.db
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
@@ -184,13 +186,13 @@ impl Store {
             tracing::info!("the log is of the format before, and has been brought to this one");
         }
         self.vacuum()?;
-        // From here on commits are synced by `Stable`; checkpoints by SQLite all the same.
+        // From here on commits are synced by `Stable`; SQLite still syncs checkpoints.
         self.db.pragma_update(None, "synchronous", "NORMAL")?;
         self.make_room()
     }
 
-    /// Makes an empty file that only its owner can read. SQLite gives its other files the permissions
-    /// of the database.
+    /// Creates an empty file that only its owner can read. SQLite gives its other files the
+    /// permissions of the database.
     pub(super) fn create_file(path: &Path) -> Result<(), StoreError> {
         let mut options = OpenOptions::new();
         options
@@ -231,9 +233,9 @@ impl Store {
         })
     }
 
-    /// Writes `group` in one transaction, and returns what is to be promised once that is on stable
-    /// storage: nobody may be told of it before. A failure ends the log, and its connection with it:
-    /// that undoes the transaction.
+    /// Writes `group` in one transaction, and returns the promise to record once it is on stable
+    /// storage; the commit must not be reported before. A failure ends the log, and closes its
+    /// connection, which rolls back the transaction.
     pub(super) fn write(&mut self, group: &Group) -> Result<Promise, StoreError> {
         let head = Head {
             seq: group.last,
@@ -257,9 +259,9 @@ impl Store {
         Ok(Promise::now(head.seq, head.live))
     }
 
-    /// Lets a store go that may have written what is not on stable storage, and never will be: it is
-    /// left in the write-ahead log for the next open, which does not rely on it. Folding it into the
-    /// database would be a sync that does not know of the failure.
+    /// Closes a store after a failed sync. Its last writes may never reach stable storage: they are
+    /// left in the write-ahead log for the next open, which does not rely on them. Moving them into
+    /// the database would involve a sync that does not know of the failure.
     pub(super) fn abandon(self) {
         let config = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
         if let Err(error) = self.db.set_db_config(config, true) {
@@ -272,9 +274,9 @@ impl Store {
         Ok(self.wal.make_room(pages)?)
     }
 
-    /// Maintenance that cannot wait for a quiet moment. Moves the write-ahead log into the database
-    /// when it has grown too much, so that it is used again from its start: appending to a file
-    /// costs more than overwriting it. Syncs the mark if that is overdue.
+    /// Maintenance that cannot wait for an idle moment. Makes a checkpoint when the write-ahead log
+    /// has grown too much, so that it is used again from its start: appending to a file costs more
+    /// than overwriting it. Syncs the mark if that is overdue.
     pub(super) fn tidy(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_ALWAYS {
             self.checkpoint()?;
@@ -286,7 +288,7 @@ impl Store {
         Ok(())
     }
 
-    /// Time until there is something to do in a quiet moment; `None` if there is nothing.
+    /// Time until maintenance is due in an idle moment; `None` if none is pending.
     pub(super) fn tidying_due_in(&self) -> Option<Duration> {
         let pages = self.wal_pages.load(Ordering::Relaxed);
         if pages >= CHECKPOINT_WHEN_IDLE || self.wal.wants_room(pages) {
@@ -295,8 +297,8 @@ impl Store {
         locked(&self.mark).due_in()
     }
 
-    /// Maintenance for a quiet moment: a checkpoint, room in the write-ahead log, and a sync of the
-    /// mark, where they are due.
+    /// Maintenance for an idle moment: a checkpoint, space in the write-ahead log, and a sync of
+    /// the mark, each if it is due.
     pub(super) fn tidy_when_idle(&mut self) -> Result<(), StoreError> {
         if self.wal_pages.load(Ordering::Relaxed) >= CHECKPOINT_WHEN_IDLE {
             self.checkpoint()?;
@@ -309,32 +311,32 @@ impl Store {
         Ok(())
     }
 
-    /// The last of a log that is closed.
+    /// The last writes before the log is closed.
     pub(super) fn finish(&mut self) -> Result<(), StoreError> {
         locked(&self.mark).sync()?;
         self.checkpoint()
     }
 
-    /// Readers may keep part of the write-ahead log from being moved: that is not an error.
+    /// Readers may keep part of the write-ahead log from being moved, which is not an error.
     fn checkpoint(&self) -> Result<(), StoreError> {
         self.db
             .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
-        // The next commit counts anew: from the start, or on from what a reader kept.
+        // The next commit counts anew: from the start, or after the part that a reader kept.
         self.wal_pages.store(0, Ordering::Relaxed);
         Ok(())
     }
 }
 
 fn locked(mark: &Mutex<Mark>) -> MutexGuard<'_, Mark> {
-    // A mark that was raised half-way is one that was not raised: the file's other slot holds.
+    // If a panic interrupted an update of the mark, the file's other slot is still valid.
     mark.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // === impl Stable ===
 
 impl Stable {
-    /// Puts on stable storage what the store had written when it gave `promise`, and everything
-    /// before it; then promises it. Only then may anybody be told.
+    /// Puts on stable storage everything that the store had written when it returned `promise`,
+    /// then records the promise in the mark. The commit may be reported only after that.
     pub(super) fn promise(&self, promise: Promise) -> Result<(), StoreError> {
         self.wal.sync()?;
         Ok(locked(&self.mark).raise(promise)?)
@@ -350,7 +352,7 @@ impl Reader {
         })
     }
 
-    /// Fixes what later reads see, until this reader is dropped.
+    /// Fixes the state that later reads see, until this reader is dropped.
     pub(super) fn pin(&self) -> Result<(), StoreError> {
         self.db.execute_batch("BEGIN")?;
         Head::read(&self.db, FORMAT)?;
@@ -388,7 +390,7 @@ pub(super) fn connect(path: &Path, read_only: bool) -> rusqlite::Result<Connecti
         OpenFlags::SQLITE_OPEN_READ_WRITE
     };
     let db = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    // A damaged write-ahead log is not folded into the database by closing it.
+    // Closing must not move a damaged write-ahead log into the database.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     db.busy_timeout(Duration::from_secs(10))?;
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -400,7 +402,7 @@ pub(super) fn connect(path: &Path, read_only: bool) -> rusqlite::Result<Connecti
 // === impl Fault ===
 
 impl Fault {
-    /// The error for whoever only looks at the log in `dir`.
+    /// The error for a caller that only reads the log in `dir`.
     pub(super) fn into_error(self, dir: &Path) -> OpenError {
         match self {
             Self::Refused(error) => error,
@@ -412,7 +414,8 @@ impl Fault {
     }
 }
 
-/// Reads the log in `dir` into memory, and changes nothing: its last place, and its live records.
+/// Reads the log in `dir` into memory, and changes nothing. Returns its last position and its live
+/// records.
 pub(super) fn read_only(dir: &Path) -> Result<(Seq, Vec<Entry>), OpenError> {
     let read = || {
         let Some(promise) = look(dir)? else {
@@ -434,8 +437,8 @@ fn survey(dir: &Path, cause: &StoreError) -> (Survey, Loss) {
     (survey, loss)
 }
 
-/// Promise made for the log in `dir`, if there is a log; `None` if nothing has ever been in it.
-/// Looks before SQLite does, which deletes the write-ahead log of an empty database.
+/// The promise made for the log in `dir`, if there is a log; `None` if nothing has ever been in it.
+/// Must run before SQLite opens the file, which deletes the write-ahead log of an empty database.
 fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
     let unsound = |why: String| Err(Fault::Damaged(StoreError::Unsound(why)));
     let path = file(dir);
@@ -476,8 +479,8 @@ fn look(dir: &Path) -> Result<Option<Option<Promise>>, Fault> {
     }
 }
 
-/// Opens the log in `dir` for writing, without a change to it: what is wrong with it may be mended by
-/// hand, or from a copy.
+/// Opens the log in `dir` for writing, without changing it: a damaged log may still be repaired by
+/// hand, or restored from a copy.
 fn open_sound(dir: &Path) -> Result<Sound, Fault> {
     let path = file(dir);
     let fault = |error: StoreError| Fault::of(&path, error);
@@ -485,7 +488,7 @@ fn open_sound(dir: &Path) -> Result<Sound, Fault> {
         promise
     } else {
         let promise = Promise::now(Seq(0), 0);
-        // The mark is first: a database without one is of the format before.
+        // The mark is created first: a database without one is of format 1.
         Mark::create(dir, promise).map_err(|error| fault(error.into()))?;
         create(&path).map_err(fault)?;
         Some(promise)
@@ -507,7 +510,7 @@ fn open_sound(dir: &Path) -> Result<Sound, Fault> {
     Ok(Sound { db, verified, mark })
 }
 
-/// Makes an empty log, which is there whole or not at all.
+/// Creates an empty log; afterwards it exists completely or not at all.
 fn create(path: &Path) -> Result<(), StoreError> {
     let new = path.with_extension("new");
     remove_if_there(&new)?;
@@ -527,7 +530,7 @@ pub(super) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the tables of an empty database, for a log that goes on after `head`.
+/// Creates the tables of an empty database, for a log that continues after `head`.
 pub(super) fn create_tables(db: &Connection, head: Head) -> Result<(), StoreError> {
     db.execute_batch(&format!(
         "PRAGMA application_id = {MAGIC}; PRAGMA user_version = {FORMAT}; {SCHEMA}"
@@ -577,7 +580,7 @@ mod tests {
         assert!(wal_file(&file(dir)).exists());
         let store = Store::open(dir, false).ok().unwrap().store;
         assert!([Seq(1), Seq(2)].contains(&store.head().seq));
-        // All that this store promises is in the database.
+        // Moves all that this store promises into the database.
         std::fs::remove_file(wal_file(&file(dir))).unwrap();
         let db = image::open(&file(dir), true).unwrap();
         assert_eq!(Head::read(&db, FORMAT).unwrap(), store.head());

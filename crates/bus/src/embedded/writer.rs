@@ -1,10 +1,10 @@
-//! The threads that make accepted batches durable: whatever is queued goes into one transaction
-//! with one fsync, and what arrives meanwhile into the next.
+//! The threads that make accepted batches durable: everything queued goes into one transaction with
+//! one fsync, and batches that arrive meanwhile go into the next.
 //!
-//! There are two, which take turns: while one waits for the disk, the other writes the next group and
-//! has the disk begin with it. A group is durable when a sync that began after it was written has
-//! succeeded; by then everything before it is too, for the sync waits for the whole file. So groups
-//! become durable in order, whichever thread is told first.
+//! Two threads take turns: while one waits for the disk, the other writes the next group and starts
+//! its sync. A group is durable when a sync that began after it was written has succeeded;
+//! everything before it is durable too, since the sync covers the whole file. So groups become
+//! durable in order, whichever thread's sync returns first.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ use crate::error::LogFailure;
 use crate::log::Durable;
 use crate::pending::{Accepting, Group, State};
 
-/// The log is idle once nothing has been appended for this long. A task's record and its result's
-/// come within a fraction of a millisecond where the prover is quick: tidying up between them would
-/// make the result wait for it.
+/// Time without an append after which the log is idle. A task's record and that of its result come
+/// within a fraction of a millisecond of each other if the prover is fast: maintenance between them
+/// would delay the result.
 const IDLE_AFTER: Duration = Duration::from_millis(5);
 
 /// State that appenders, readers and the writers share.
@@ -57,7 +57,8 @@ impl Shared {
         self.work.notify_all();
     }
 
-    /// After a failed write the system may hold pages it will never write: nothing is retried.
+    /// After a failed write the system may hold pages that it will never write, so nothing is
+    /// retried.
     fn fail(&self, reason: String) {
         let mut state = self.lock();
         if state.failed.is_some() {
@@ -85,7 +86,8 @@ impl Shared {
         self.lock().failed.is_some()
     }
 
-    /// Tells that `group` is on stable storage, unless the log has stopped meanwhile.
+    /// Advances the watermark over `group`, which is on stable storage, unless the log has stopped
+    /// meanwhile.
     fn committed(&self, group: &Group) {
         let mut state = self.lock();
         if state.failed.is_some() {
@@ -93,7 +95,8 @@ impl Shared {
         }
         state.committed(group.last, group.bytes);
         drop(state);
-        // Told also if a later group was told before: there is room again for what waits for it.
+        // Sent even if a later group was reported before: appends may be waiting for the space that
+        // this frees.
         self.watermark.send_modify(|durable| {
             if durable.failed.is_none() {
                 durable.seq = durable.seq.max(group.last);
@@ -104,7 +107,7 @@ impl Shared {
 
 impl Accepting for Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics half-way through a change under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -136,7 +139,8 @@ pub(super) fn run(shared: &Shared, store: Store) {
     {
         shared.fail(error.to_string());
     }
-    // The last connection to close removes the write-ahead log: before anyone is told.
+    // Dropping the last connection removes the write-ahead log; this happens before the end is
+    // reported.
     if shared.has_failed() {
         store.abandon();
     } else {
@@ -152,10 +156,10 @@ fn take_turns(shared: &Shared, store: &Mutex<Store>) {
     }
 }
 
-/// The thread that holds the store waits for work, and writes it; then it makes it durable and tells,
-/// while the other waits and writes.
+/// The thread that holds the store waits for work and writes it; then it syncs and reports it,
+/// while the other thread waits and writes.
 fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreError> {
-    // A store that cannot be locked: the other thread panicked, and has reported it.
+    // The lock is poisoned only if the other thread panicked, which has reported it.
     let Ok(stable) = store.lock().map(|store| store.stable()) else {
         return Ok(());
     };
@@ -177,7 +181,8 @@ fn commit_in_turn(shared: &Shared, store: &Mutex<Store>) -> Result<(), StoreErro
     }
 }
 
-/// Waits for a group to commit, and tidies up meanwhile; `None` if there will be none.
+/// Waits for a group to commit, and does maintenance meanwhile; `None` if the log is closed or has
+/// failed.
 fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, StoreError> {
     let mut state = shared.lock();
     while !state.has_work() {
@@ -190,7 +195,7 @@ fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, Store
                 state = woken.unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            // What the other is making durable will have to be tidied up after.
+            // The other thread's commit will need maintenance afterwards.
             due => due.unwrap_or(SYNC_EVERY).max(IDLE_AFTER),
         };
         let waited = shared.work.wait_timeout(state, due);
@@ -205,7 +210,7 @@ fn next_group(shared: &Shared, store: &mut Store) -> Result<Option<Group>, Store
     Ok(Some(state.take()))
 }
 
-/// Reports a panic of the thread that holds it.
+/// Reports a panic of the thread that holds this guard.
 struct Panic<'a>(&'a Shared);
 
 impl Drop for Panic<'_> {
@@ -217,7 +222,7 @@ impl Drop for Panic<'_> {
     }
 }
 
-/// Tells those who wait that the writers have ended, even if one panicked.
+/// Reports that the writers have ended, even after a panic.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {

@@ -1,5 +1,5 @@
-//! The task that makes accepted batches durable: whatever is queued goes into one frame, and the
-//! next frame does not wait for the answer to the one before.
+//! The task that makes accepted batches durable: everything queued goes into one frame, and the
+//! next frame is sent without waiting for the acknowledgement of the one before.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,14 +19,15 @@ use crate::error::LogFailure;
 use crate::log::{Durable, Seq};
 use crate::pending::{Accepting, Group, State};
 
-/// Messages on their way to the server, at most. Few: what waits meanwhile shares the next frame.
+/// Maximum number of unacknowledged messages. It is small so that batches that wait share the next
+/// frame.
 const IN_FLIGHT: usize = 4;
 
-/// Messages at the beginning of the stream that must be useless before they are purged: a request
-/// to the server for so many.
+/// Minimum number of unneeded messages at the beginning of the stream for which a purge is
+/// requested.
 const PURGE_FROM: u64 = 256;
 
-/// What appenders, readers and the writer share.
+/// State that appenders, readers and the writer share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) stream: LogStream,
@@ -36,32 +37,33 @@ pub(super) struct Shared {
     pub(super) work: Notify,
     pub(super) watermark: watch::Sender<Durable>,
     pub(super) finished: watch::Sender<bool>,
-    /// Replays under way: nothing is purged meanwhile.
+    /// Number of replays in progress; nothing is purged during one.
     pub(super) readers: AtomicUsize,
 }
 
 type Ack = <PublishAckFuture as IntoFuture>::IntoFuture;
 
-/// A message on its way.
+/// A message not yet acknowledged.
 struct Sent {
     payload: Bytes,
-    /// The stream sequence that it must get.
+    /// The stream sequence that the message must get.
     sequence: u64,
     ack: Ack,
-    /// What is durable with it, if it ends a frame: the last place, and what the group weighed.
+    /// For the last message of a frame: the last position that is durable with it, and the group's
+    /// bytes.
     commits: Option<(Seq, usize)>,
 }
 
 /// The writer's side of the stream.
 pub(super) struct Writer {
     pub(super) shared: Arc<Shared>,
-    /// Tells this writer's messages from all others.
+    /// Random id that distinguishes this writer's messages from all others.
     pub(super) id: u64,
     /// The number of the next message.
     pub(super) number: u64,
     /// The stream sequence of the last message sent.
     pub(super) sequence: u64,
-    /// Before this stream sequence everything has been purged.
+    /// Stream sequence before which everything has been purged.
     pub(super) purged: u64,
 }
 
@@ -87,7 +89,7 @@ impl Shared {
     }
 
     pub(super) fn frames(&self) -> MutexGuard<'_, Frames> {
-        // As above.
+        // As in `lock`.
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -117,7 +119,7 @@ impl Shared {
 
 impl Accepting for Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics half-way through a change under this lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -130,11 +132,11 @@ impl Accepting for Shared {
     }
 }
 
-/// Why the writer stops.
+/// The reason why the writer stops.
 enum Stop {
     /// Another process writes the log now.
     Fenced,
-    /// The stream does not hold what it acknowledged.
+    /// The stream lacks messages that it has acknowledged.
     Lost(String),
 }
 
@@ -185,7 +187,7 @@ impl Writer {
                 shared.work.notified().await;
                 continue;
             };
-            // A group that came meanwhile goes out while this one is waited for.
+            // Groups that are queued meanwhile are sent while this acknowledgement is awaited.
             let outcome = loop {
                 tokio::select! {
                     biased;
@@ -223,7 +225,7 @@ impl Writer {
         }
     }
 
-    /// Sends a group as a frame, with old records that live among garbage.
+    /// Sends a group as a frame, together with live records of an old frame that is to be purged.
     async fn send(&mut self, group: Group, sent: &mut VecDeque<Sent>) {
         let shared = self.shared.clone();
         let mut frame = Frame {
@@ -264,7 +266,7 @@ impl Writer {
         self.sequence = last;
     }
 
-    /// Publishes a message that must get this stream sequence.
+    /// Publishes a message that must get the given stream sequence.
     async fn publish(&self, payload: &Bytes, sequence: u64) -> Ack {
         let stream = &self.shared.stream;
         let mut pause = Duration::from_millis(10);
@@ -272,7 +274,7 @@ impl Writer {
             match stream.publish(payload, sequence).await {
                 Ok(ack) => return ack.into_future(),
                 Err(error) => {
-                    // The client itself has no room, or is reconnecting.
+                    // The client's own buffer is full, or it is reconnecting.
                     tracing::debug!(error = %with_sources(&error), "a frame has to wait");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(Duration::from_secs(1));
@@ -281,7 +283,8 @@ impl Writer {
         }
     }
 
-    /// Sends a message again and again until it is stored, or another writer's is in its place.
+    /// Sends a message repeatedly until it is stored, or another writer's message is found in its
+    /// place.
     async fn insist(&self, payload: &Bytes, sequence: u64) -> Result<(), Stop> {
         let mut pause = Duration::from_millis(10);
         let mut warned = Instant::now();
@@ -296,7 +299,7 @@ impl Writer {
                     )));
                 }
                 Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
-                    // An earlier try was stored and its answer lost, or another process writes.
+                    // An earlier attempt was stored and its answer lost, or another process writes.
                     if let Some(found) = self.look_for(payload, sequence).await {
                         return found;
                     }
@@ -314,7 +317,7 @@ impl Writer {
         }
     }
 
-    /// Whether a message is in the stream. `None`: that cannot be told now.
+    /// Whether the message is in the stream; `None` if that cannot be determined now.
     async fn look_for(&self, payload: &Bytes, sequence: u64) -> Option<Result<(), Stop>> {
         let stream = &self.shared.stream;
         match stream.message(sequence).await {
@@ -323,7 +326,7 @@ impl Writer {
             Ok(None) => {
                 let (first, last) = stream.bounds().await.ok()?;
                 if first > sequence {
-                    // Purged by somebody who knows more.
+                    // Another writer, whose state is newer, has purged it.
                     return Some(Err(Stop::Fenced));
                 }
                 (last + 1 < sequence).then(|| {
@@ -337,7 +340,7 @@ impl Writer {
         }
     }
 
-    /// Purges what is useless at the beginning, now and then.
+    /// Purges unneeded messages at the beginning of the stream, once there are enough of them.
     fn prune(&mut self, durable: u64) {
         if self.shared.readers.load(Ordering::SeqCst) > 0 {
             return;
@@ -352,14 +355,14 @@ impl Writer {
         let stream = self.shared.stream.clone();
         tokio::spawn(async move {
             if let Err(why) = stream.purge_before(needed).await {
-                // A later purge takes these as well.
+                // A later purge will include these messages.
                 tracing::debug!(why, "not purged");
             }
         });
     }
 }
 
-/// Tells those who wait that the writer has ended, even if it panicked.
+/// Reports that the writer has ended, even after a panic.
 struct Ending<'a>(&'a Shared);
 
 impl Drop for Ending<'_> {

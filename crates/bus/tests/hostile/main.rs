@@ -1,5 +1,5 @@
-//! Bytes that somebody else has chosen, by chance from valid ones: the targets of `fuzz/`.
-//! `INPUTS=n cargo test --test hostile` runs more of them.
+//! Runs the fuzz targets of `fuzz/` on random changes of valid inputs. `INPUTS=n cargo test --test
+//! hostile` sets their number.
 
 #[path = "../../fuzz/src/seeds.rs"]
 #[expect(unreachable_pub, reason = "the fuzz targets are of another crate")]

@@ -1,4 +1,4 @@
-//! Header files from anyone: `cargo +nightly fuzz run parse_headers`.
+//! Untrusted header files: `cargo +nightly fuzz run parse_headers`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

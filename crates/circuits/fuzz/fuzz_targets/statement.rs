@@ -1,4 +1,4 @@
-//! Encoded statements from anyone: `cargo +nightly fuzz run statement`.
+//! Untrusted encoded statements: `cargo +nightly fuzz run statement`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Native checks of a run of headers: what the circuit proves.
+//! Native checks of a run of headers, the same ones that the circuit proves.
 
 use super::{BlockHash, CompactTarget, Header, TargetError, U256};
 
@@ -8,11 +8,11 @@ use super::{BlockHash, CompactTarget, Header, TargetError, U256};
 pub struct ChainError {
     /// The header's position in the slice that was checked, from 0.
     pub index: usize,
-    /// What is wrong with it.
+    /// The rule that the header breaks.
     pub fault: ChainFault,
 }
 
-/// What can be wrong with a header in a chain.
+/// The rule that a header in a chain breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainFault {
@@ -24,12 +24,12 @@ pub enum ChainFault {
         /// The field of this header.
         found: BlockHash,
     },
-    /// Its compact target stands for no target.
+    /// Its compact target encodes no valid target.
     #[error("its bits {bits} are invalid: {source}")]
     InvalidBits {
         /// The compact target.
         bits: CompactTarget,
-        /// Why.
+        /// The reason why the bits are invalid.
         source: TargetError,
     },
     /// Its hash is above its target.
@@ -44,7 +44,7 @@ pub enum ChainFault {
 
 /// Checks that each header names the one before it and meets the target of its own bits.
 ///
-/// What needs a longer chain is not checked: the network's target limit, retargeting, median time.
+/// Rules that need more of the chain are not checked: the network's target limit, retargeting, median time.
 ///
 /// # Errors
 ///
@@ -79,7 +79,7 @@ pub fn check_chain(headers: &[Header]) -> Result<(), ChainError> {
 ///
 /// # Errors
 ///
-/// The first [`TargetError`], for bits that stand for no target.
+/// The first [`TargetError`], for bits that encode no valid target.
 pub fn total_work(bits: impl IntoIterator<Item = CompactTarget>) -> Result<U256, TargetError> {
     bits.into_iter().try_fold(U256::ZERO, |sum, bits| {
         Ok(sum.checked_add(bits.work()?).unwrap_or(!U256::ZERO))

@@ -14,8 +14,8 @@ use crate::sha256;
 /// previous hash to a public last hash, and that each meets the target of its own bits.
 ///
 /// The first `count` slots are active. A slot's previous-hash field *is* the digest of the slot
-/// before it, so linking costs nothing; an inactive slot hashes zeros after that digest, and
-/// nothing else is asked of it. One slot takes about 51,900 constraints.
+/// before it, so linking costs nothing; an inactive slot hashes zeros after that digest and has no
+/// other constraint to meet. One slot takes about 51,900 constraints.
 ///
 /// Public inputs are those of [`ChunkStatement::to_inputs`].
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl HeaderChain {
         })
     }
 
-    /// What a proof states; nothing for a blank circuit.
+    /// The statement of a proof by this circuit; `None` for a blank circuit.
     pub fn statement(&self) -> Option<ChunkStatement> {
         ChunkStatement::of(&self.headers)
     }
@@ -201,8 +201,8 @@ impl<F: PrimeField> ConstraintSynthesizer<F> for HeaderChain {
 /// Allocates a header whose previous hash is `previous` and hashes it twice; returns the header's
 /// words and the digest.
 ///
-/// If the header claims another previous hash than `previous`, what follows is computed from the
-/// claim: the assignment then contradicts itself, as it should.
+/// If the header claims another previous hash than `previous`, later values are computed from the claim: the
+/// assignment is then inconsistent, as it should be.
 fn hash_header<F: PrimeField>(
     b: &mut Builder<F>,
     header: Option<&Header>,

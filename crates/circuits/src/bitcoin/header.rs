@@ -77,7 +77,7 @@ impl Header {
         CompactTarget(self.number(72))
     }
 
-    /// What the miner varied.
+    /// The number that the miner varied to meet the target.
     pub fn nonce(&self) -> u32 {
         self.number(76)
     }

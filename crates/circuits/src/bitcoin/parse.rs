@@ -23,9 +23,9 @@ pub enum ParseError {
     Truncated {
         /// The header's index, from 0.
         index: usize,
-        /// Where it starts, in bytes.
+        /// Offset of the header in bytes.
         offset: usize,
-        /// How many bytes are left.
+        /// The number of bytes left, below [`HEADER_BYTES`].
         found: usize,
     },
     /// A line has the wrong length.
@@ -35,7 +35,7 @@ pub enum ParseError {
         line: usize,
         /// The header's index, from 0.
         index: usize,
-        /// Its length without surrounding white space.
+        /// The line's length in characters, without surrounding white space.
         found: usize,
     },
     /// A line holds something other than hexadecimal digits.

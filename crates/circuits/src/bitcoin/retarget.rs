@@ -28,7 +28,7 @@ pub struct Difficulty {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RetargetError {
-    /// They must be these.
+    /// The bits differ from the only ones allowed at this height.
     #[error("its bits are {found}, and at height {height} the main network demands {expected}")]
     Wrong {
         /// The header's height.
@@ -48,10 +48,10 @@ pub enum RetargetError {
         /// Those of the header before.
         before: CompactTarget,
     },
-    /// They are easier than the network ever allows.
+    /// The bits are easier than the network ever allows.
     #[error("its bits are {0}, easier than {POW_LIMIT}, the easiest of the main network")]
     TooEasy(CompactTarget),
-    /// They stand for no target.
+    /// The bits encode no valid target.
     #[error("its bits {0} are invalid: {1}")]
     Invalid(CompactTarget, TargetError),
 }
@@ -81,7 +81,7 @@ impl Difficulty {
     /// known that no target is easier than [`POW_LIMIT`].
     ///
     /// # Errors
-    /// [`RetargetError`]; the header is not taken then.
+    /// [`RetargetError`]; the state is then unchanged.
     pub fn take(&mut self, header: &Header) -> Result<(), RetargetError> {
         let (found, height) = (header.bits(), self.height);
         let target = target(found)?;
@@ -133,7 +133,7 @@ impl Difficulty {
         bytes
     }
 
-    /// Decodes what [`to_bytes`](Self::to_bytes) encodes; nothing for anything else.
+    /// Decodes what [`to_bytes`](Self::to_bytes) encodes; `None` for anything else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (height, rest) = bytes.split_first_chunk::<8>()?;
         let ([has_before], rest) = rest.split_first_chunk::<1>()?;

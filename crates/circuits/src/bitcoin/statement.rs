@@ -1,4 +1,4 @@
-//! What a proof of a chunk of headers states: the public inputs.
+//! The statement of a proof of a chunk of headers, and its public inputs.
 
 use ark_ff::{BigInteger, PrimeField};
 
@@ -13,8 +13,8 @@ const FIXED_INPUTS: usize = 5;
 /// A run of `bits.len()` consecutive headers, from the one after `prev_hash` to the one whose hash
 /// is `last_hash`, each of which meets its target.
 ///
-/// The circuit proves this of *some* headers with these bits; that the bits are those the network
-/// demanded at that height is for the verifier to judge, who sees them.
+/// The circuit proves this of *some* headers with these bits. Whether they are the bits that the network
+/// demanded at that height is for the verifier to judge: the bits are part of the statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkStatement {
     /// The hash the first header names as its predecessor's.
@@ -40,13 +40,13 @@ pub enum StatementError {
     /// The number of public inputs fits no circuit.
     #[error("{found} public inputs: a header-chain statement has {FIXED_INPUTS} and one a slot")]
     Length {
-        /// How many there are.
+        /// The number of public inputs.
         found: usize,
     },
     /// A public input is out of its range.
     #[error("public input {index} is not a number of {bits} bits")]
     Range {
-        /// Its index, from 0.
+        /// The input's index, from 0.
         index: usize,
         /// The width it must fit.
         bits: u32,
@@ -60,7 +60,7 @@ pub enum StatementError {
     /// The encoding is cut short, too long or not canonical.
     #[error("a statement of {found} bytes is cut short, too long, or of the wrong count")]
     Encoding {
-        /// Its length.
+        /// Bytes given.
         found: usize,
     },
 }
@@ -68,7 +68,7 @@ pub enum StatementError {
 // === impl ChunkStatement ===
 
 impl ChunkStatement {
-    /// What a proof of these headers states; nothing for no headers. The headers are not checked.
+    /// The statement of a proof of these headers; `None` if there are no headers. The headers are not checked.
     pub fn of(headers: &[Header]) -> Option<Self> {
         let (first, last) = (headers.first()?, headers.last()?);
         Some(Self {
@@ -87,7 +87,7 @@ impl ChunkStatement {
     ///
     /// # Errors
     ///
-    /// [`TargetError`] for bits that stand for no target; a statement that was proven has none.
+    /// [`TargetError`] for bits that encode no valid target; a proven statement has none.
     pub fn total_work(&self) -> Result<U256, TargetError> {
         total_work(self.bits.iter().copied())
     }

@@ -1,4 +1,4 @@
-//! The compact form of a target, and the work it stands for.
+//! The compact form of a target, and the work that it represents.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::U256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CompactTarget(pub u32);
 
-/// Why a compact target stands for no target. A header that carries it is invalid.
+/// The reason why a compact target encodes no valid target. A header with such bits is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TargetError {

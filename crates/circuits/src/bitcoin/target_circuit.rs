@@ -1,4 +1,4 @@
-//! In circuit: the target of a header's bits, and that a hash meets it.
+//! Circuit for the target of a header's bits, and for the check that a hash meets it.
 
 use ark_ff::PrimeField;
 use ark_relations::gr1cs::{SynthesisError, Variable};

@@ -13,7 +13,7 @@ impl U256 {
     /// Zero.
     pub const ZERO: Self = Self([0; 4]);
 
-    /// From 32 little-endian bytes.
+    /// The number of 32 little-endian bytes.
     pub fn from_le_bytes(bytes: &[u8; 32]) -> Self {
         let mut limbs = [0; 4];
         for (i, byte) in bytes.iter().enumerate() {
@@ -81,7 +81,7 @@ impl U256 {
         self.0[index / 64] >> (index % 64) & 1
     }
 
-    /// ⌊self / divisor⌋, nothing for a zero divisor. Binary long division: 256 steps.
+    /// ⌊self / divisor⌋, `None` for a zero divisor. Binary long division: 256 steps.
     pub fn checked_div(self, divisor: Self) -> Option<Self> {
         if divisor.is_zero() {
             return None;

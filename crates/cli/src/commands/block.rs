@@ -138,7 +138,7 @@ fn row(entry: &BlockEntry) -> [String; 8] {
     ]
 }
 
-/// What does not fit into a row.
+/// Lines below the table for one entry of the history: failed attempts, reason, group, places and source.
 fn details(entry: &BlockEntry) -> Vec<String> {
     let name = entry.step.as_ref().map_or("", |step| step.task.as_str());
     let mut lines = Vec::new();

@@ -56,7 +56,8 @@ pub(crate) fn validate(file: &Path) -> Result<(Workflow, Vec<Diagnostic>), Vec<D
     validate_file(file, &host)
 }
 
-/// What is said of a file that is no workflow file, but one of those that other commands take.
+/// The diagnostic for a file that other commands take, such as a key, or that is not a regular file. `None` if the file
+/// may be a workflow.
 fn another_kind(file: &Path) -> Option<Diagnostic> {
     let found = match Content::of_file(file) {
         Ok(found) => found?,
@@ -65,7 +66,7 @@ fn another_kind(file: &Path) -> Option<Diagnostic> {
             let help = "give the path of a workflow file (TOML)";
             return Some(Diagnostic::of_file(file, message, help));
         }
-        // Whoever reads it says what is wrong.
+        // The workflow's reader reports the error.
         Err(_) => return None,
     };
     let message = format!("the file is {}, not a workflow (TOML)", found.named());
@@ -93,7 +94,7 @@ pub(crate) fn warn(warnings: &[Diagnostic]) {
     }
 }
 
-/// What a file that is not right is answered with.
+/// Prints the diagnostics of a refused workflow file, and returns the command's failure.
 pub(crate) fn refused(file: &Path, found: &[Diagnostic]) -> Failure {
     console_line(render(found).trim_end());
     Failure::new(format!("{} is not right", file.display()))

@@ -57,7 +57,7 @@ pub(crate) async fn coordinator(args: Coordinator) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Answers questions about a workflow whenever this process leads it.
+/// Serves operators' requests about a workflow over the bus whenever this process leads it.
 async fn control(site: Site, leading: Leading) {
     loop {
         let handle = leading.leads(&site.plan.workflow).await;
@@ -89,7 +89,7 @@ async fn scraped(args: MetricsArg, site: Site, leading: Leading, screen: Screen)
         let (sender, settled) = mpsc::unbounded_channel();
         let serve = async {
             let listener = TcpListener::bind(address).await?;
-            // If the coordinator is gone the page says so.
+            // If the coordinator is gone, the metrics page reports it.
             let _ = handle.observe(sender).await;
             metrics::serve(listener, handle.operator(), settled).await;
             Ok::<(), std::io::Error>(())
@@ -107,7 +107,7 @@ async fn scraped(args: MetricsArg, site: Site, leading: Leading, screen: Screen)
     }
 }
 
-/// Waits until a leadership that has ended is not listed any more.
+/// Waits until `leading` no longer lists a leadership that has ended.
 async fn until_forgotten(site: &Site, leading: &Leading) {
     while leading
         .handle(&site.plan.workflow)
@@ -246,7 +246,8 @@ async fn site(
     Ok(opened.await?)
 }
 
-/// A name that no other process has, not even an earlier one of the same command.
+/// A unique name for this process: the machine's name, the process id and a random number, so that it also differs from
+/// the name of an earlier process of the same command.
 fn process_name(args: &RoleArgs) -> String {
     use std::hash::{BuildHasher, RandomState};
     let machine = args.name.clone().unwrap_or_else(|| {
@@ -262,7 +263,7 @@ fn process_name(args: &RoleArgs) -> String {
     format!("{plain}-{}-{random:04x}", std::process::id())
 }
 
-/// The first directory `dispatcher-N` in `parent` that no other process has.
+/// Locks the first directory `dispatcher-N` in `parent` that no other process holds.
 fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
     let mut number = 1_u32;
     loop {
@@ -273,7 +274,7 @@ fn first_free(parent: &Path) -> Result<(PathBuf, DirectoryLock), Failure> {
     }
 }
 
-/// Makes `directory` and holds it until the lock is dropped. `None` if another process has it.
+/// Makes `directory` and locks it until the lock is dropped. `None` if another process holds the lock.
 fn hold(directory: &Path) -> Result<Option<(PathBuf, DirectoryLock)>, Failure> {
     let failed = |error: std::io::Error| {
         Failure::new(format!("cannot use {}: {error}", directory.display()))

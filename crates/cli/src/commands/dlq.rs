@@ -90,16 +90,16 @@ fn described(letter: &DeadLetter) -> String {
     lines.join("\n")
 }
 
-/// Blocks named in a warning, at most.
+/// Most gaps named in warnings.
 const GAPS_SHOWN: usize = 5;
 
-/// What became of the tasks that were named.
+/// Outcome of retrying or dropping several dead letters.
 #[derive(Default)]
 struct Changed {
     tasks: Vec<String>,
-    /// What the sequencer waits for, now that its message has been dropped.
+    /// Blocks that the sequencer waits for because a task of theirs was dropped.
     gaps: Vec<Gap>,
-    /// The first failure, and how many there were.
+    /// The first failure; `failures` counts all of them.
     failed: Option<Failure>,
     failures: usize,
 }
@@ -138,7 +138,7 @@ async fn change(args: DlqTasks, retry: bool) -> Result<(), Failure> {
     }
 }
 
-/// Tells what the sequencer waits for, and what can be done about it.
+/// Warns of the blocks that the sequencer waits for, and shows the commands that fill the gap or skip it.
 fn warn_of_gaps(gaps: &[Gap]) {
     for gap in gaps.iter().take(GAPS_SHOWN) {
         let Gap {
@@ -202,14 +202,14 @@ async fn change_all(
             Err(failure) => {
                 changed.failures += 1;
                 changed.failed.get_or_insert(failure);
-                // Of all there are, those that cannot be do not keep the others.
+                // With --all, one task that cannot be changed does not stop the others.
                 if !all {
                     break;
                 }
             }
         }
     }
-    // Several tasks may be about one block.
+    // Several tasks may be about the same block.
     changed.gaps.dedup();
     Ok(changed)
 }

@@ -36,8 +36,8 @@ use crate::stages::{Split, Stages, milliseconds, short};
 /// Steps of a proof, for the bar: reading two files, the prover's eight, verifying, writing.
 const STEPS: usize = 12;
 
-/// Points of the domain from which on it is asked whether a card pays: to open one and to bring a key
-/// there takes longer than a smaller proof does.
+/// Domain size from which `--devices auto` considers a card: opening one and copying a key to it takes longer than a
+/// smaller proof.
 const WORTH_A_CARD: u32 = 1 << 17;
 
 /// The four files.
@@ -48,14 +48,14 @@ struct Files<'a> {
     public: &'a Path,
 }
 
-/// What computes beside the processors.
+/// Device that computes beside the processors.
 struct Card {
     device: Arc<dyn Device>,
-    /// Only what it is done with sooner than they, rather than all that it can do.
+    /// Use the device only for operations that it finishes sooner than the processors; otherwise for all it supports.
     if_it_pays: bool,
 }
 
-/// What is told at the end.
+/// Facts about a finished proof, for the summary.
 struct Done {
     header: ZkeyHeader,
     checked: Checked,
@@ -100,8 +100,8 @@ pub(crate) async fn run(args: &Prove) -> Result<(), Failure> {
     tell(args, &files, &done)
 }
 
-/// Has an engine make the proof, compares what it answers with key and witness, and writes the two files
-/// from what was compared.
+/// Has an engine make the proof, checks its answer against the key and the witness, and writes the two files from the
+/// checked values.
 async fn through_engine(
     args: &Prove,
     files: &Files<'_>,
@@ -145,7 +145,7 @@ async fn through_engine(
     Ok(())
 }
 
-/// The texts of the engine's proof, if it proves the witness's public signals under the key file.
+/// The JSON texts of the engine's proof. Fails unless it proves the witness's public signals under the key file.
 fn check<E: Engine>(
     files: &Files<'_>,
     key: &ZkeyFile<'_>,
@@ -166,7 +166,7 @@ fn check<E: Engine>(
     Ok(ProofTexts::from(&checked))
 }
 
-/// Makes the proof, verifies it, and writes the two files.
+/// Makes the proof in this process, verifies it, and writes the two files.
 fn prove<E: Engine>(
     args: &Prove,
     files: &Files<'_>,
@@ -216,7 +216,7 @@ fn prove<E: Engine>(
     })
 }
 
-/// Makes the proof, stage by stage.
+/// Makes the proof on the processors, stage by stage.
 fn on_processors<E: Engine>(
     prover: &Prover<'_, E>,
     z: &[E::ScalarField],
@@ -247,14 +247,14 @@ fn on_processors<E: Engine>(
     Ok(prover.assemble(&products, &mut OsRng).0)
 }
 
-/// Reads a witness, if it can be one of the key's circuit.
+/// Reads the witness; fails if its number of values is not that of the key's circuit.
 fn read_witness<E: Engine>(
     files: &Files<'_>,
     header: &ZkeyHeader,
 ) -> Result<Witness<E::ScalarField>, Failure> {
     let in_file =
         |error: proofmill_r1cs::iden3::FormatError| -> FileError { error.in_file(files.witness) };
-    // A copy: whoever makes witnesses may overwrite the file meanwhile.
+    // A copy: another program may overwrite the witness file meanwhile.
     let file = MappedFile::read(files.witness)?;
     let witness = WtnsFile::parse(&file)
         .and_then(|witness| witness.read::<E::ScalarField>())
@@ -280,8 +280,8 @@ fn unproved(files: &Files<'_>, error: &ProveError) -> Failure {
     }
 }
 
-/// A key from a file has no matrix C: that constraints are not satisfied shows when the proof is
-/// verified.
+/// The failure for an unsatisfied circuit. A `.zkey` has no matrix C, so unsatisfied constraints are found only when
+/// the proof is verified.
 fn unsatisfied(files: &Files<'_>, why: &str) -> Failure {
     Failure::new(format!(
         "{} does not satisfy the circuit of {}: {why}; nothing was written",
@@ -327,7 +327,7 @@ fn tell(args: &Prove, files: &Files<'_>, done: &Done) -> Result<(), Failure> {
 // === impl Card ===
 
 impl Card {
-    /// Makes the proof with what pays there, on the processors otherwise.
+    /// Makes the proof on the device, as far as `if_it_pays` allows, and the rest on the processors.
     fn prove<E: Engine>(
         self,
         key: &Arc<ResidentKey<E>>,
@@ -341,7 +341,7 @@ impl Card {
         } else {
             Offload::Always
         };
-        // For one proof multiples of the points do not pay.
+        // Precomputed multiples of the points cost more than they save for a single proof.
         let key = DeviceKey::load(key.clone(), self.device, offload, 0)?;
         stages.enter("prove");
         key.prove(z, &mut OsRng).map(|(proof, _)| proof)
@@ -367,7 +367,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// That the first two are what they should be, and the others can be written without loss.
+    /// Fails unless the key and the witness are files of their kinds and the other two can be written without loss.
     fn check(&self) -> Result<(), Failure> {
         Plan::default()
             .reads("the key", self.zkey)
@@ -379,7 +379,7 @@ impl<'a> Files<'a> {
         Content::Witness.expect(self.witness)
     }
 
-    /// Writes proof and public signals, both or neither; a proof is never there without its signals.
+    /// Writes the public signals and the proof, both or neither; the signals first, so no proof exists without them.
     fn write(&self, public: &str, proof: &str) -> Result<(), Failure> {
         write_together(&[(self.public, public), (self.proof, proof)])
     }

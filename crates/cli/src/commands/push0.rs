@@ -1,4 +1,4 @@
-//! `proofmill dispatcher` and `collector` by the environment alone, and `proofmill import-env`
+//! `proofmill dispatcher` and `collector` configured by the environment alone, and `proofmill import-env`
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::{files, memory, output, signals};
 const HELP: &str = "the variables are those of push0 (docs/push0.md); for a workflow on a cluster name \
                     its file and the bus";
 
-/// A dispatcher on plain queues.
+/// Runs a dispatcher on plain push0 queues.
 pub(crate) async fn run_dispatcher(drain: DrainArg) -> Result<(), Failure> {
     let config = environment()?;
     let screen = Screen::open();
@@ -28,7 +28,7 @@ pub(crate) async fn run_dispatcher(drain: DrainArg) -> Result<(), Failure> {
     ran.map_err(failure)
 }
 
-/// A collector on plain queues, or a source of blocks for them.
+/// Runs a collector on plain push0 queues, or a source of blocks for them.
 pub(crate) async fn run_collector(drain: DrainArg) -> Result<(), Failure> {
     let config = environment()?;
     let screen = Screen::open();
@@ -38,7 +38,7 @@ pub(crate) async fn run_collector(drain: DrainArg) -> Result<(), Failure> {
     ran.map_err(failure)
 }
 
-/// Refuses what is for a workflow's role where no workflow is named: it would be passed over.
+/// Refuses options of a workflow's role where no workflow is named: they would have no effect.
 pub(crate) fn refuse_workflow_options(
     role: &str,
     bus: &BusArgs,
@@ -73,7 +73,7 @@ fn environment() -> Result<Config, Failure> {
         .map_err(|error| failure(RunError::Environment(error)))
 }
 
-/// What a role says of itself goes to the screen.
+/// Prints a role's notices on the screen.
 fn notices(screen: Screen) -> Notices {
     Arc::new(move |text| screen.note(text))
 }
@@ -104,8 +104,7 @@ pub(crate) fn import(args: &ImportEnv) -> Result<(), Failure> {
     }
 }
 
-/// That the workflow file overwrites none of the files that it is made from, and nothing else unless
-/// that is wanted.
+/// Fails if the workflow file would overwrite a file that it is made from, or, without `--force`, any other file.
 fn check_output(args: &ImportEnv) -> Result<(), Failure> {
     let Some(path) = &args.output else {
         return Ok(());
@@ -122,7 +121,8 @@ fn check_output(args: &ImportEnv) -> Result<(), Failure> {
     })
 }
 
-/// The files that are read for one that the command line names: it, what lies beside it, or in it.
+/// Files that may be read for a path on the command line: the path itself, and the Compose and `.env` files in its
+/// folder.
 fn read_for(named: &Path) -> Vec<PathBuf> {
     let folder = if named.is_dir() {
         named
@@ -138,7 +138,7 @@ fn read_for(named: &Path) -> Vec<PathBuf> {
     beside.filter(is_read).chain([named.to_owned()]).collect()
 }
 
-/// Who may read a workflow: what asks an endpoint has its address, and keys are often a part of that.
+/// Visibility of a workflow file. One that contains a URL is private, because URLs often contain access keys.
 fn visibility(workflow: &str) -> Visibility {
     if workflow.contains("://") {
         Visibility::Private

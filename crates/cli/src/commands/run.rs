@@ -26,10 +26,10 @@ use crate::provers::{Keys, Note, Watcher};
 use crate::signals::{Waits, several};
 use crate::{bus, intake, output, provers, signals, state};
 
-/// Between two looks at the status.
+/// Interval between reads of the status for the display.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// Between two lines of progress where there are no bars.
+/// Interval between lines of progress where there are no bars.
 const LINE_EACH: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(args: Run) -> Result<(), Failure> {
@@ -95,7 +95,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     let result = mill.run(shutdown).await;
     watching.abort();
     if let Some(taking) = taking {
-        // The coordinator has ended: nobody waits any more. How this did does not matter.
+        // The coordinator has ended, so no request is waiting; the task's result does not matter.
         let _ = taking.await;
     }
     attended.end().await;
@@ -117,7 +117,7 @@ pub(crate) async fn run(args: Run) -> Result<(), Failure> {
     verdict(&summary, &directory)
 }
 
-/// What workers have, in words.
+/// Describes the leased tasks and their workers, for a drain.
 fn leased(port: OperatorPort) -> Waits {
     Arc::new(move || {
         let port = port.clone();
@@ -137,7 +137,7 @@ fn leased(port: OperatorPort) -> Waits {
     })
 }
 
-/// The folder with what the sequencer has emitted, if there is anything in it.
+/// The folder of the sequencer's output; `None` if nothing has been emitted.
 fn emitted(workflow: &Workflow, state: &Path, summary: &Summary) -> Option<PathBuf> {
     let sequencer = workflow.sequencer.as_ref()?;
     let directory = state.join(sequencer.directory.as_ref()?);
@@ -145,14 +145,14 @@ fn emitted(workflow: &Workflow, state: &Path, summary: &Summary) -> Option<PathB
     has_emitted.then_some(directory)
 }
 
-/// Lists what was missing from the state and is gone on without.
+/// Prints the losses that `--accept-loss` accepted.
 pub(crate) fn tell_losses(mill: &Mill) {
     for loss in mill.accepted_losses() {
         console_line(output::plain(&format!("accepted loss: {loss}")));
     }
 }
 
-/// Tells of keys that are made: it takes a while, and nothing else moves.
+/// A watcher that prints a note when keys are being made, which takes a while and holds up everything else.
 pub(crate) fn key_notes(screen: &Screen) -> Watcher {
     let screen = screen.clone();
     Arc::new(move |note| {
@@ -162,15 +162,15 @@ pub(crate) fn key_notes(screen: &Screen) -> Watcher {
     })
 }
 
-/// What serves the outside while a mill runs; it ends when this is dropped.
+/// The tasks that serve the control socket and metrics while a mill runs. Dropping it aborts them.
 pub(crate) struct Attended(Vec<JoinHandle<()>>);
 
 impl Attended {
-    /// Ends it: nothing answers any more when this returns.
+    /// Aborts the tasks and waits until they have ended.
     pub(crate) async fn end(mut self) {
         for serving in &mut self.0 {
             serving.abort();
-            // It was told to end: how it did does not matter.
+            // The task was aborted; its result does not matter.
             let _ = serving.await;
         }
     }
@@ -216,7 +216,7 @@ pub(crate) async fn attend(
     Ok(Attended(serving))
 }
 
-/// Shows each stage as it goes.
+/// Shows the progress of each stage until the mill ends.
 async fn watch(port: OperatorPort, screen: Screen) {
     let mut bars: Vec<Bar> = Vec::new();
     let mut line_at = Instant::now() + LINE_EACH;
@@ -281,7 +281,7 @@ fn tell(summary: &Summary, took: Duration) {
     console_line(format!("{}; {}", one_line(&summary.status), span(took)));
 }
 
-/// What the end of a run means for the exit code.
+/// Result of a run: success, or a failure for an interrupted run (130), dead tasks (1) or tasks that cannot go on (1).
 pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), Failure> {
     let status = &summary.status;
     let shown = state.display();
@@ -317,10 +317,10 @@ pub(crate) fn verdict(summary: &Summary, state: &std::path::Path) -> Result<(), 
     Ok(())
 }
 
-/// Gaps named at the end of a run, at most.
+/// Most gaps named at the end of a run.
 const GAPS_SHOWN: usize = 5;
 
-/// What is left waits for, when nothing moves any more.
+/// The message for a run that cannot go on: the missing blocks, and the messages that wait for others.
 fn stuck(status: &Status) -> String {
     let mut text = "nothing moves any more".to_owned();
     let gaps = &status.gaps;

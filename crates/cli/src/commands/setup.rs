@@ -19,7 +19,7 @@ use crate::files::{Plan, Replace, write_with};
 use crate::output;
 use crate::stages::{Split, Stages, milliseconds, short};
 
-/// Stages of a setup, about: for the bar.
+/// Approximate number of stages of a setup, for the bar.
 const STAGES: usize = 7;
 
 pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Setup) -> Result<(), Failure> {
     tell(args, curve, &header, &split)
 }
 
-/// That the files to read are what they should be, and that the key overwrites nothing.
+/// Fails unless the input files are of their kinds and the key can be written without loss.
 fn check(args: &Setup) -> Result<(), Failure> {
     let mut plan = Plan::default()
         .reads("the circuit", &args.r1cs)
@@ -86,7 +86,8 @@ fn make<E: Engine>(
             Some(powers)
         }
     };
-    // Only this writes to the file: an error of another kind must not pass for one of its own.
+    // `write_with` reports every error as one of writing; an error of the setup itself is kept
+    // here, to be reported as such.
     let mut failed = None;
     let written = write_with(&args.output, Visibility::Public, |file| {
         let made = match &powers {
@@ -111,7 +112,7 @@ fn make<E: Engine>(
     Ok(stages.into_inner().end())
 }
 
-/// An error with the file that it is about.
+/// Adds to an error the file that it is about.
 fn told(args: &Setup, error: ZkeySetupError) -> Failure {
     let ptau = args
         .ptau

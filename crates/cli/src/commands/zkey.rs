@@ -152,7 +152,7 @@ fn export(args: &ZkeyExport) -> Result<(), Failure> {
         verifying_key_to_json(&key)
     });
     drop(stages);
-    // The same key again is no loss.
+    // Overwriting the same key with itself loses nothing.
     let is_there = || read_json(&args.output).is_ok_and(|found| found == text.as_bytes());
     if !args.force && !is_there() {
         let checked = plan.check(Replace::NothingPrecious);
@@ -162,13 +162,13 @@ fn export(args: &ZkeyExport) -> Result<(), Failure> {
     write(&args.output, Visibility::Public, text.as_bytes())
 }
 
-/// The bytes of a file that should be a proving key.
+/// Opens a proving key file; fails if it is recognized as another kind.
 fn open(path: &Path) -> Result<MappedFile, Failure> {
     Content::Zkey.expect(path)?;
     Ok(MappedFile::open(path)?)
 }
 
-/// Finds the parts of a key.
+/// Parses the header and the sections of a key file.
 pub(crate) fn parse<'a>(path: &Path, file: &'a MappedFile) -> Result<ZkeyFile<'a>, FileError> {
     ZkeyFile::parse(file).map_err(|error| error.in_file(path))
 }

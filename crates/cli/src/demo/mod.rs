@@ -30,10 +30,10 @@ pub(crate) const DEFAULT_CHUNK: u32 = 2;
 /// The demo's name as a workflow.
 const WORKFLOW: &str = "bitcoin-demo";
 
-/// Where the emitted proofs are, in the state directory.
+/// Folder of the emitted proofs, in the state directory.
 const PROOFS: &str = "proofs";
 
-/// Where the engine keeps its jobs, in the state directory.
+/// Folder of the engine's jobs, in the state directory.
 const ENGINE: &str = "engine";
 
 /// The last line of standard output with `--json`.
@@ -54,7 +54,7 @@ struct Report {
     overhead_ms_p99: Option<f64>,
 }
 
-/// What the provers did in this run.
+/// Counts and times of the proofs that this run made and verified.
 #[derive(Debug, Default)]
 struct Work {
     proved: u64,
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let slots = args.chunk as usize;
     let files = tokio::select! {
         made = make_keys(&keys, slots, &screen) => made?,
-        // Keys are made by threads that nothing can interrupt, and are kept only when complete:
+        // The threads that make keys cannot be interrupted, and incomplete keys are not kept, so
         // there is nothing to finish.
         () = shutdown.reached(Level::Drain) => {
             screen.close();
@@ -115,7 +115,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     tell_losses(&mill);
     drop(emitted_sender);
     state::save(&args.state, &workflow, &file)?;
-    // Only now: the state directory is this process's.
+    // Start the engine only now that this process holds the state directory.
     let engine = engine
         .start(
             args.state.join(ENGINE),
@@ -143,12 +143,12 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     ));
     let result = mill.run(shutdown).await;
     if let Ok(summary) = &result {
-        // The bars may have seen the end already.
+        // The task of the bars may have ended already.
         let _ = last_status.send(summary.status.clone());
     } else {
         view.abort();
     }
-    // Aborted, or at its end: how does not matter.
+    // The task was aborted or has ended; its result does not matter.
     let _ = view.await;
     attended.end().await;
     let engine = engine.end().await;
@@ -195,7 +195,8 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
 
 /// The demo as a workflow file; `proofmill check --graph` can draw it.
 fn workflow_text(args: &Demo, chain: &Chain, file: &str) -> String {
-    // Named by what it brings: a mended header file is another source, and begins at its start.
+    // The source's name depends on the headers, so a corrected header file is a new source that
+    // starts from the beginning.
     let Chain { name, start, .. } = chain;
     let Demo { chunk, workers, .. } = args;
     format!(
@@ -232,7 +233,7 @@ directory = "{PROOFS}"
     )
 }
 
-/// Loads or makes the keys before anything else, where it can be seen.
+/// Loads or makes the keys before the mill starts, and shows the progress.
 async fn make_keys(keys: &Keys, slots: usize, screen: &Screen) -> Result<KeyFiles, Failure> {
     let keys = keys.clone();
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! `bitcoin.prove`: chunks of block headers; and the keys of their circuits.
+//! `bitcoin.prove`, the prover of chunks of block headers, and the keys of its circuits.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use super::chunk::{ProvenChunk, split_headers};
 
-/// Slots of the circuit when a workflow file does not say.
+/// Default number of headers that the circuit has room for (its slots).
 pub(super) const DEFAULT_SLOTS: usize = 4;
 
-/// Something that a prover did, for who shows it.
+/// An event of a prover, for the progress display.
 #[derive(Clone, Debug)]
 pub(crate) enum Note {
     /// Keys are being loaded or made.
@@ -32,27 +32,27 @@ pub(crate) enum Note {
         last: u64,
         took: Duration,
     },
-    /// So many proofs were checked together.
+    /// `count` proofs were checked together.
     Verified { count: usize, took: Duration },
-    /// So many proofs were checked again, before they leave.
+    /// `count` proofs were checked again before emission.
     Checked { count: usize, took: Duration },
 }
 
-/// Is told what the provers do.
+/// Callback that receives the provers' events.
 pub(crate) type Watcher = Arc<dyn Fn(Note) + Send + Sync>;
 
-/// Proving keys by the slots of their circuit, loaded or made when first needed.
+/// Proving keys by the number of slots of their circuit, loaded or made when first needed. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Keys {
     directory: PathBuf,
     loaded: Arc<Mutex<HashMap<usize, Loaded>>>,
 }
 
-/// What is in memory of the keys of a circuit.
+/// The part of a circuit's keys that is in memory.
 #[derive(Clone)]
 enum Loaded {
     All(HeaderChainKeys),
-    /// The proving key is only needed elsewhere.
+    /// Only the verifying part: the proving key is used by an engine instead.
     Verifier(HeaderChainVerifier),
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Prove {
 // === impl Keys ===
 
 impl Keys {
-    /// Keys that are kept in `directory`.
+    /// Keys stored in `directory`.
     pub(crate) fn in_directory(directory: &Path) -> Self {
         Self {
             directory: directory.to_owned(),
@@ -81,7 +81,7 @@ impl Keys {
         }
     }
 
-    /// The keys for a circuit of `slots` headers. Whoever asks while they are made waits.
+    /// The keys for a circuit of `slots` headers. Blocks while they are loaded or made, also by another caller.
     pub(crate) fn get(
         &self,
         slots: usize,
@@ -96,7 +96,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// The files of the keys, for who loads them by himself: here only what verifies is kept.
+    /// The files of the keys, for an engine that loads them itself; keeps only the verifying part in memory.
     pub(crate) fn files(&self, slots: usize, watcher: &Watcher) -> Result<KeyFiles, KeysError> {
         let mut loaded = self.loaded();
         let keys = match loaded.get(&slots) {
@@ -112,7 +112,7 @@ impl Keys {
         })
     }
 
-    /// What verifies proofs of a circuit of `slots` headers.
+    /// The verifier of proofs of a circuit of `slots` headers; loads or makes the keys if needed.
     pub(crate) fn verifier(
         &self,
         slots: usize,
@@ -124,8 +124,8 @@ impl Keys {
         Ok(self.get(slots, watcher)?.verifier().clone())
     }
 
-    /// As [`Keys::verifier`], of keys that are there: where proofs are only checked, a key made anew
-    /// would refuse them all.
+    /// As [`Keys::verifier`], but only with keys that exist: a process that only checks proofs would reject all of them
+    /// under a new key.
     pub(crate) fn known_verifier(
         &self,
         slots: usize,
@@ -156,7 +156,7 @@ impl Keys {
 
     fn load(&self, slots: usize, watcher: &Watcher) -> Result<HeaderChainKeys, KeysError> {
         let tell = |text: &str| watcher(Note::Keys(text.to_owned()));
-        // Who may change the keys may have anything proven.
+        // A user who can change the keys could have false statements accepted.
         make_private_directory(&self.directory).map_err(|source| KeysError::Io {
             path: self.directory.clone(),
             source,
@@ -217,7 +217,7 @@ impl Prover for Prove {
     }
 }
 
-/// Says which header is wrong by its height, not by its place in the chunk.
+/// Converts an error so that it names an invalid header by its height instead of its index in the chunk.
 pub(super) fn name_header(first: u64, error: ProveError) -> ProverError {
     match error {
         ProveError::InvalidHeader(chain) => {

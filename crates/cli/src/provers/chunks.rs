@@ -1,4 +1,4 @@
-//! Chunk proofs by an engine in this process.
+//! `bitcoin.prove` by a proving engine in this process.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -33,13 +33,13 @@ use super::bitcoin::{KeyFiles, Note, Watcher, name_header};
 use super::chunk::{ProvenChunk, split_headers};
 use crate::failure::Failure;
 
-/// The engine's generator of witnesses for headers.
+/// Name of the engine's witness generator for headers.
 const GENERATOR: &str = "bitcoin.headers";
 
-/// The engine is there from the start and has the circuit; it may be slow to say so while it proves.
+/// Longest wait for the engine to report its circuit; it may answer slowly while it proves.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An engine for chunks of up to so many headers, once it was started.
+/// An engine for chunks of up to `slots` headers, usable once it is started.
 #[derive(Clone)]
 pub(crate) struct ChunkEngine {
     workflow: &'static str,
@@ -47,32 +47,32 @@ pub(crate) struct ChunkEngine {
     started: Arc<OnceLock<Started>>,
 }
 
-/// The engine's circuit, and the way there.
+/// The engine's circuit, and the router to it.
 struct Started {
     circuit: String,
     router: Router,
 }
 
-/// An engine that runs.
+/// A running engine.
 pub(crate) struct RunningEngine {
     trigger: Trigger,
     running: JoinHandle<Result<(), Error>>,
 }
 
-/// `bitcoin.prove` by the engine.
+/// The executor of `bitcoin.prove` that uses the engine.
 struct Prove {
     engine: ChunkEngine,
     watcher: Watcher,
 }
 
-/// Headers as the engine's generator is given them.
+/// Input of the engine's generator, as JSON.
 #[derive(Serialize, Deserialize)]
 struct Inputs {
-    /// In hexadecimal, 80 bytes each.
+    /// The headers in hexadecimal, 80 bytes each.
     headers: String,
 }
 
-/// Makes witnesses of headers.
+/// The engine's witness generator for headers.
 struct HeaderWitness {
     slots: usize,
 }
@@ -80,7 +80,7 @@ struct HeaderWitness {
 // === impl ChunkEngine ===
 
 impl ChunkEngine {
-    /// For the tasks of `workflow`.
+    /// An engine for the tasks of `workflow`, not started yet.
     pub(crate) fn new(workflow: &'static str, slots: usize) -> Self {
         Self {
             workflow,
@@ -89,7 +89,7 @@ impl ChunkEngine {
         }
     }
 
-    /// Has `bitcoin.prove` done by it.
+    /// Registers the engine as the executor of `bitcoin.prove`.
     pub(crate) fn register(&self, registry: &mut Registry, watcher: Watcher) {
         let engine = self.clone();
         registry.executor("bitcoin.prove", move |_, _| {
@@ -100,8 +100,8 @@ impl ChunkEngine {
         });
     }
 
-    /// Starts it, with `workers` proofs under way at once. Jobs and their results are in `state`:
-    /// what it had accepted goes on after a crash.
+    /// Starts the engine, with `workers` proofs under way at once. Jobs and results are kept in `state`, so accepted
+    /// jobs continue after a crash.
     pub(crate) async fn start(
         &self,
         state: PathBuf,
@@ -111,7 +111,7 @@ impl ChunkEngine {
     ) -> Result<RunningEngine, Failure> {
         let checksum = ProvingKeyInfo::of(&files.key)?.checksum;
         let checked = state.join("checked-keys");
-        // The key directory's keys are this program's own, and believed by their checksum.
+        // The keys in the key directory were made by this program; a matching checksum is enough.
         CheckedKeys::in_directory(&checked).remember(&checksum, &files.key)?;
         let generator = HeaderWitness { slots: self.slots };
         let generator = Generator::Native(Arc::new(generator));
@@ -129,7 +129,7 @@ impl ChunkEngine {
             trigger,
             running: tokio::spawn(service.run(shutdown)),
         };
-        // With another key it is another circuit.
+        // The name contains the key's checksum: another key is another circuit.
         let circuit = format!(
             "header-chain-{}-{}",
             self.slots,
@@ -145,7 +145,7 @@ impl ChunkEngine {
         };
         handle.register(registration).await?;
         let router = Router::new(&circuit, vec![in_process_endpoint(handle)], PATIENCE);
-        // Nobody starts it twice.
+        // `start` is called only once.
         let _ = self.started.set(Started { circuit, router });
         Ok(running)
     }
@@ -154,7 +154,7 @@ impl ChunkEngine {
 // === impl RunningEngine ===
 
 impl RunningEngine {
-    /// Ends it; what a step computes is waited for.
+    /// Stops the engine; waits for steps that are being computed.
     pub(crate) async fn end(self) -> Result<(), Failure> {
         self.trigger.raise(Level::Stop);
         Ok(self.running.await??)

@@ -23,8 +23,8 @@ pub(super) struct Headers {
 // === impl Headers ===
 
 impl Headers {
-    /// The headers of a file, or those of the built-in chain. `start` is the height of the first,
-    /// `end` the last height to take.
+    /// Opens a file of headers, or the built-in chain. `start` is the height of the first header, `end` the last height
+    /// to take.
     pub(super) fn open(
         file: Option<&Path>,
         start: u64,

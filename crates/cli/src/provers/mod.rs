@@ -1,5 +1,4 @@
-//! The provers and sources that come with the program, by the names that workflow files use, and what
-//! talks to engines.
+//! The built-in provers, sources and engine clients, registered under the names that workflow files use.
 
 mod bitcoin;
 mod chunk;
@@ -18,12 +17,12 @@ use std::sync::Arc;
 use proofmill_orchestrator::mill::Registry;
 use proofmill_workflow::SourceKind;
 
-/// Everything that comes with the program; `keys` is where proving keys are kept.
+/// All built-in provers and sources; `keys` is the directory of proving keys.
 pub(crate) fn registry(keys: &Path) -> Registry {
     registry_with(Keys::in_directory(keys), Arc::new(|_| {}))
 }
 
-/// As [`registry`], with keys that may be loaded already, and somebody who watches.
+/// As [`registry`], with a shared store of keys and a watcher of the provers' events.
 pub(crate) fn registry_with(keys: Keys, watcher: Watcher) -> Registry {
     let mut registry = Registry::default();
     let (proving, watching) = (keys.clone(), watcher.clone());

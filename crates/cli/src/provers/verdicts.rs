@@ -1,5 +1,5 @@
-//! The verifier in this process, which the workflow's stages that verify and the check before emission
-//! share: proofs that come while others are checked are checked together.
+//! The verifier in this process, shared by the stages that verify and the check before emission. Proofs that arrive
+//! during a check are checked together in the next one.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,34 +14,34 @@ use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Handle, KeyDigest, Kind, Kinds, Options, Request, Service, Status};
 use tokio::runtime;
 
-/// The client that the mill is for its verifier.
+/// Client name of the mill at its verifier.
 const CLIENT: &str = "mill";
 
-/// Proofs of this verifier's kind.
+/// The verifier's kind of proofs.
 static KIND: Groth16<Bls12_381> = Groth16::new();
-/// Numbers requests, each of which is verified anew.
+/// Number of the next request. Every request has its own, so no verdict is reused.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
-/// The verifier; none where the system gives it no threads.
+/// The verifier; the error if its threads could not be started.
 static VERIFIER: LazyLock<Result<Handle, String>> =
     LazyLock::new(|| open().map_err(|error| error.to_string()));
 
-/// The reason for which a proof is not passed on.
+/// The reason why a proof is not passed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Objection {
-    /// It does not prove what it is said to.
+    /// The proof is not valid.
     Invalid(String),
-    /// Nobody knows: another attempt may tell.
+    /// There is no verdict; another attempt may give one.
     Unknown(String),
 }
 
-/// A circuit's verifying key, at the verifier.
+/// A circuit's verifying key, registered at the verifier on first use.
 #[derive(Default)]
 pub(super) struct KeyOfVerifier(OnceLock<KeyDigest>);
 
-/// A proof, what it states, and the first block that it is of.
+/// The first block of a chunk, its statement and its proof.
 pub(super) type Stated<'a> = (u64, &'a ChunkStatement, &'a Proof);
 
-/// Opens the verifier, which ends with the process.
+/// Starts the verifier, which runs until the process ends.
 fn open() -> Result<Handle, Box<dyn Error>> {
     let options = Options::of(Kinds::none().with(Groth16::<Bls12_381>::new()));
     let (service, handle) = Service::open(options)?;
@@ -59,7 +59,7 @@ fn open() -> Result<Handle, Box<dyn Error>> {
 // === impl KeyOfVerifier ===
 
 impl KeyOfVerifier {
-    /// A verdict for each proof, in order. Blocks it.
+    /// A verdict for each proof, in order. Blocks the calling thread.
     pub(super) fn verify(
         &self,
         verifier: &HeaderChainVerifier,
@@ -114,7 +114,7 @@ async fn verdict(
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let request = Request::new(CLIENT, &number.to_string(), KIND.name(), proof.to_bytes());
     let request = Request {
-        // A false proof of one block is nothing against the others.
+        // The source is the block, so an invalid proof of one block does not slow down others.
         source: block.to_string().into(),
         ..request.under(key, statement)
     };

@@ -1,5 +1,5 @@
-//! `bitcoin.verify`: proven chunks of headers, in batches, compared with what was submitted; and the
-//! same again where they leave.
+//! `bitcoin.verify`: verifies proven chunks of headers in batches and compares them with the submission; the sequencer
+//! runs the same check before emission.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::bitcoin::{DEFAULT_SLOTS, Keys, Note, Watcher, no_keys};
 use super::chunk::{EmittedChunk, ProvenChunk};
 use super::verdicts::{KeyOfVerifier, Objection, Stated};
 
-/// Proven chunks in, [`EmittedChunk`]s out.
+/// The executor of `bitcoin.verify`: takes proven chunks, returns [`EmittedChunk`]s.
 pub(super) struct Verify {
     slots: usize,
     /// Whether blocks are heights of Bitcoin's main chain, and bits are checked by its rule.
@@ -26,7 +26,7 @@ pub(super) struct Verify {
     watcher: Watcher,
 }
 
-/// A chunk with what it must be of, or why it cannot be right.
+/// A chunk and its origin, or the reason why the chunk is wrong.
 type Compared = Result<(ProvenChunk, Origin), String>;
 
 // === impl Verify ===
@@ -50,7 +50,7 @@ impl Verify {
         })
     }
 
-    /// Verifies the proofs of those that can be right, together; one verdict for each, in order.
+    /// Verifies the proofs of the chunks that passed the comparison as one batch; one verdict for each, in order.
     fn verify(
         &self,
         compared: Vec<Compared>,
@@ -82,7 +82,7 @@ impl Verify {
     fn compare_passed(&self, passed: &Passed) -> Compared {
         let emitted = read(&passed.bytes)?;
         let chunk = self.compare(ProvenChunk::of(&emitted), &passed.origin)?;
-        // Whatever else it says of the chunk: to the byte, so that nothing is smuggled along.
+        // Compare every byte, so that no other field can carry wrong or additional data.
         let expected = chunk.0.emitted(&passed.origin, self.slots)?;
         let expected = serde_json::to_vec(&expected).map_err(|error| error.to_string())?;
         match *expected == *passed.bytes {
@@ -153,7 +153,8 @@ impl EmissionCheck for Verify {
             .collect()
     }
 
-    /// A chunk ends with its last hash (32 bytes) and the difficulty from there on.
+    /// Checks that a chunk follows from the one before. The returned state is the chunk's last hash (32 bytes) and the
+    /// difficulty after it.
     fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
         let emitted = read(&passed.bytes)?;
         let chunk = ProvenChunk::of(&emitted)?;

@@ -1,4 +1,4 @@
-//! Workers that lie, on a cluster of the program's own processes: nothing wrong leaves.
+//! Malicious workers on a cluster of the program's own processes: no wrong result is emitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -52,13 +52,13 @@ input = "verified"
 directory = "proofs"
 "#;
 
-/// The compact target that nearly every second hash meets.
+/// The easiest compact target, met by nearly every second hash.
 const LOWEST_DIFFICULTY: u32 = 0x207f_ffff;
 
 /// Blocks of the workflow.
 const BLOCKS: usize = 6;
 
-/// A worker that answers what the attacker likes: of the headers of a block and the input, its result.
+/// The attacker's prover: takes a block and its input, returns any result.
 type Lie = dyn Fn(u64, Bytes) -> Result<(Encoding, Bytes), String> + Send + Sync;
 
 struct Liar(Arc<Lie>);

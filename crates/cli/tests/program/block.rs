@@ -1,4 +1,4 @@
-//! `proofmill block`: what became of a block, while the mill runs and after it was killed.
+//! `proofmill block`: the history of a block, while the mill runs and after it was killed.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cluster_roles;
 use crate::operate::{Site, THREE, blocks, site};
 use crate::support::{Ran, Running, emitted, eventually, finish, names, proofmill};
 
-/// By then the log has it that an attempt has begun: one that has just begun is not recorded.
+/// Time after which the log has recorded the start of an attempt; an attempt that has just started is not recorded.
 const BEGUN_AFTER: Duration = Duration::from_secs(1);
 
 fn outcome(status: &Value, what: &str) -> Value {
@@ -40,7 +40,7 @@ fn failed_once(site: &Site, block: u64) {
     fs::write(site.file("prove.sh"), script).expect("written");
 }
 
-/// A mill of which blocks 0 and 1 have left, 2 is dead, 3 waits behind it, and 4 hangs; killed.
+/// A mill that was killed after blocks 0 and 1 were emitted; block 2 is dead, 3 waits behind it, and 4 hangs.
 fn killed() -> Site {
     let source = "kind = \"range\"\nstart = 0\nend = 4";
     // One of them hangs, perhaps while block 1 waits to be tried again.
@@ -61,7 +61,7 @@ fn killed() -> Site {
     site
 }
 
-/// What is said of each block, whether the mill runs or not.
+/// Checks the answer for each block, with the mill running or stopped.
 fn check(site: &Site, running: bool) {
     let states = ["emitted", "emitted", "dead", "waiting"];
     for (block, expected) in (0..).zip(states) {

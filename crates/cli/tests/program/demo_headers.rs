@@ -1,4 +1,4 @@
-//! `proofmill demo` with headers of the user's.
+//! `proofmill demo` with the user's own headers.
 
 use std::path::Path;
 

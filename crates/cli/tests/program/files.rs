@@ -476,7 +476,7 @@ fn promised() -> Vec<Vec<String>> {
     .collect()
 }
 
-/// What `prove` says to files that are not right.
+/// Errors of `prove` about wrong files.
 fn said() -> Vec<String> {
     let folder = circuit();
     let here = folder.path();

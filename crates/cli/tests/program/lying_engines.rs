@@ -1,4 +1,4 @@
-//! Engines that lie: what they answer is compared with what was asked before anything is written.
+//! Malicious engines: their answers are checked against the request before anything is written.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Peers that lie, on a cluster with the shipped configuration of nats-server: each has the
-//! credentials of one role and says whatever it likes, in the protocol that the programs speak.
+//! Malicious peers on a cluster with the shipped configuration of nats-server: each has the credentials
+//! of one role and sends arbitrary messages in the protocol of the programs.
 
 use std::collections::BTreeMap;
 use std::path::Path;

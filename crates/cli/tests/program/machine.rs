@@ -1,5 +1,5 @@
-//! Machines that run out of something: real disks that are full, real processes without descriptors.
-//! In each workflow one failed attempt is one too many: `r_max` is 0, so the task would be dead.
+//! Machines that run out of resources: full disks, and processes without free descriptors. In each
+//! workflow `r_max` is 0, so a single failed attempt would leave a dead task.
 
 use std::fs;
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Operating a mill: looking at it, mending it, stopping it.
+//! Operating a mill: inspecting it, repairing it, stopping it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ pub(crate) struct Site {
     folder: tempfile::TempDir,
 }
 
-/// Where `kind` says how blocks come, and `stage` is more of the stage's table.
+/// A site whose source has the table `source`; `stage` adds settings to the stage's table.
 pub(crate) fn site(source: &str, stage: &str) -> Site {
     let site = Site { folder: folder() };
     let workflow = format!(

@@ -14,7 +14,7 @@ use proofmill_circuits::bitcoin::{Header, mainnet_headers};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Longest that anything here may take on a loaded machine; a test that waits so long has failed.
+/// Longest wait for anything in a test, sized for a loaded machine; after it the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 /// A folder that is gone after the test.
@@ -44,7 +44,7 @@ pub(crate) fn proofmill(folder: &Path) -> Command {
     command
 }
 
-/// What a program that has ended left.
+/// Result of a program that has ended: exit code and output.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -214,7 +214,7 @@ impl Running {
         )
     }
 
-    /// Kills it, and returns what it had said.
+    /// Kills the program, and returns its output so far.
     pub(crate) fn kill(mut self) -> Vec<String> {
         self.signal(Signal::KILL);
         let status = self.child.wait().expect("a status");
@@ -238,7 +238,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until `check` has something.
+/// Waits until `check` returns a value.
 #[track_caller]
 pub(crate) fn eventually<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;

@@ -1,5 +1,4 @@
-//! What a person reads: help and errors, as files in `snapshots/`. `UPDATE_SNAPSHOTS=1` rewrites
-//! them.
+//! Help and error texts, compared with the files in `snapshots/`. `UPDATE_SNAPSHOTS=1` rewrites them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -106,7 +105,7 @@ fn help_of_every_command() {
         if name != "version" {
             program.arg("--help");
         }
-        // Help shows what the environment sets, and where the tests keep their keys is no matter.
+        // Help shows values from the environment; the tests' key directory must not appear in it.
         program.env_remove("PROOFMILL_KEYS");
         let ran = finish(&mut program).succeeded();
         assert!(ran.stderr.is_empty(), "{ran:?}");

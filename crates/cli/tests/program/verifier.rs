@@ -1,4 +1,4 @@
-//! `proofmill verifier serve`, spoken with in frames as any program would.
+//! `proofmill verifier serve` over its socket, in frames as other programs send them.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -308,7 +308,7 @@ fn resident_kib(verifier: &Running) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Garbage, frames that are too long, clients that vanish: whoever comes afterwards is served.
+/// Garbage, frames that are too long, clients that vanish: later clients are still served.
 #[test]
 fn whatever_is_sent_the_next_client_is_served() {
     let folder = folder();

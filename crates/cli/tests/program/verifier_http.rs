@@ -14,7 +14,7 @@ use crate::verifier::{KIND, fixture, rollup_proof, serve};
 /// The port of a verifier.
 struct Port(String);
 
-/// What a port answers.
+/// The answer of a port: status, head and body.
 #[derive(Debug)]
 struct Answered {
     status: u16,
@@ -105,7 +105,7 @@ impl Answered {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Whether it refuses so, with such a reason.
+    /// Asserts that the port refuses with this status and reason.
     #[track_caller]
     fn refuses(&self, status: u16, why: &str) {
         assert_eq!(self.status, status, "{self:?}");
@@ -286,7 +286,7 @@ fn what_is_no_request_is_refused_with_what_to_do() {
         let head = format!("GET {path} HTTP/1.1\nhost: evil.example");
         port.ask(&head, b"").refuses(403, "Host header");
     }
-    // Whatever came, the next one is served.
+    // After any of these, the next request is served.
     let rollup = json!({"kind": "grumpkin-ipa", "proof": format!("0x{}", hex(&rollup_proof()))});
     assert_eq!(port.verify(&rollup).json()["verdict"], "valid");
     ended(verifier);

@@ -1,4 +1,4 @@
-//! Running another program.
+//! Running a generator program.
 
 use std::fs::Permissions;
 use std::io;
@@ -17,18 +17,19 @@ use tokio::process::{Child, ChildStderr, Command};
 use super::GeneratorProgram;
 use crate::key::{StepError, Stop};
 
-/// Bytes of what a program says on standard error that an error message shows, if that is kept.
+/// Most bytes of a program's standard error in an error message.
 const SAID: usize = 2048;
 
-/// Longest wait for the rest of a program's standard error once the program has ended.
+/// Longest wait for the rest of a program's standard error after the program has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Makes a witness with a program, in a private directory that is removed afterwards.
+/// Runs a program that writes a witness, in a private directory that is removed afterwards. The output file
+/// may have at most `limit` bytes.
 ///
 /// # Errors
 ///
-/// [`StepError::Permanent`] if the program refuses, [`StepError::Retry`] if it could not run or took
-/// too long, [`StepError::Stopped`].
+/// [`StepError::Permanent`] if the program fails, [`StepError::Retry`] if it could not be run or exceeded
+/// its time limit, [`StepError::Stopped`] if `stop` was raised.
 pub(crate) async fn run(
     generator: &GeneratorProgram,
     inputs: &[u8],
@@ -53,8 +54,8 @@ pub(crate) async fn run(
         stderr: child.stderr.take(),
         head: Vec::new(),
     };
-    // After the child, so that it is dropped before: once the child is reaped, its group's number may be
-    // another's.
+    // Declared after the child, so that it is dropped first: once the child is reaped, another process
+    // group may get its number.
     let group = Group::of(&child);
     let ended = async {
         let mut exited = pin!(group.exited());
@@ -112,17 +113,17 @@ fn command(generator: &GeneratorProgram, input: &Path, output: &Path) -> Command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
-        // A group of its own, so that what it started ends with it.
+        // A process group of its own, so that processes which it starts are killed with it.
         .process_group(0)
         .kill_on_drop(true);
     command
 }
 
-/// Starts a program that gains no rights.
+/// Starts a program that cannot gain privileges.
 fn start(command: &mut Command) -> Result<Child, LaunchError> {
     let runtime = tokio::runtime::Handle::current();
     Confinement::Basic.launch(|| {
-        // The thread that starts it is none of the runtime's.
+        // The launching thread is not one of the runtime's, so it must enter the runtime.
         let _entered = runtime.enter();
         command.spawn()
     })
@@ -139,19 +140,20 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
         .write_all(content)
 }
 
-/// The beginning of what a program writes on standard error.
+/// Reads a program's standard error and keeps the beginning.
 struct Said {
     stderr: Option<ChildStderr>,
     head: Vec<u8>,
 }
 
-/// A process group, killed when this is dropped, which is before its leader is reaped.
+/// A process group. Dropping it kills the group, which must happen before its leader is reaped.
 struct Group(Option<Pid>);
 
 // === impl Said ===
 
 impl Said {
-    /// Reads to the end, so that the program does not wait for a reader. May be dropped and called again.
+    /// Reads to the end, so that the program never blocks on a full pipe. The future may be dropped and the
+    /// function called again.
     async fn read(&mut self) {
         let mut buffer = [0; 1024];
         while let Some(stderr) = &mut self.stderr {
@@ -165,19 +167,19 @@ impl Said {
         }
     }
 
-    /// The end of an error message.
+    /// The part of an error message that shows standard error, or says that it is not kept.
     async fn shown(mut self, kept: bool) -> String {
         if !kept {
             let why = "; its standard error is not kept, since it may quote the inputs";
             return why.to_owned();
         }
-        // Whoever left the group may hold the pipe open for ever.
+        // A process that left the group may hold the pipe open for ever.
         let _ = tokio::time::timeout(LAST_WORDS, self.read()).await;
         told(&String::from_utf8_lossy(&self.head))
     }
 }
 
-/// What a program said, after the line that tells most: that is what a table shows of an error.
+/// The program's output with its most informative line first: tables show only the first line of an error.
 fn told(said: &str) -> String {
     let said = said.trim();
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -198,19 +200,20 @@ fn told(said: &str) -> String {
 // === impl Group ===
 
 impl Group {
-    /// That of a child that leads it and was not waited for.
+    /// The group that a child leads. The child must not have been waited for.
     fn of(child: &Child) -> Self {
         let id = child.id();
         Self(id.and_then(|id| Pid::from_raw(id.cast_signed())))
     }
 
-    /// Waits until the leader has exited. It is not reaped: as long as it is a zombie the number of its
-    /// group is its own, and a signal to the group reaches nobody else.
+    /// Waits until the leader has exited, without reaping it. As long as the leader is a zombie, the
+    /// group's number is not reused, so a signal to the group reaches no other process.
     async fn exited(&self) -> io::Result<()> {
         let Some(leader) = self.0 else {
             return Ok(());
         };
-        // A thread for each program that runs. It ends with the program, which is killed if nobody waits.
+        // One blocking thread for each running program. It ends with the program, which is killed if this
+        // future is dropped.
         let waited = tokio::task::spawn_blocking(move || {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             rustix::io::retry_on_intr(|| waitid(WaitId::Pid(leader), options))
@@ -223,7 +226,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.0 {
-            // Most often the leader has exited alone, and there is nobody to kill.
+            // Most often the leader has exited and there is no other process to kill.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! A key of one of the curves.
+//! A loaded key over one of the curves.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,7 +18,7 @@ pub(crate) struct HotKey<E: Engine> {
     pub(super) key: Arc<ResidentKey<E>>,
     pub(super) verifying: PreparedVerifyingKey<E>,
     knows_constraints: bool,
-    /// The same key on accelerators, by their numbers.
+    /// The same key in the memory of accelerators, by their numbers.
     on: Mutex<HashMap<usize, Arc<DeviceKey<E>>>>,
 }
 
@@ -34,8 +34,8 @@ impl<E: Engine> HotKey<E> {
         }
     }
 
-    /// The key on an accelerator: brought there unless it is, in the place of those used longest ago
-    /// if there is no room.
+    /// The key in an accelerator's memory. It is loaded there first if necessary, and evicts the least
+    /// recently used keys if there is no room.
     pub(super) fn on(
         self: &Arc<Self>,
         accelerator: &Accelerator,
@@ -66,21 +66,21 @@ impl<E: Engine> HotKey<E> {
             match DeviceKey::load(key, device, accelerator.offload(), limit) {
                 Err(ProveError::Device(Error::OutOfMemory { .. }))
                     if accelerator.evict_one(turn) => {}
-                // The last resort: without multiples.
+                // Last resort: the points without multiples.
                 Err(ProveError::Device(Error::OutOfMemory { .. })) if limit > 0 => limit = 0,
                 loaded => return loaded,
             }
         }
     }
 
-    /// Whether an accelerator that has the key computes its transforms.
+    /// Whether any accelerator that has the key computes its transforms.
     pub(super) fn transforms_elsewhere(&self) -> bool {
         let on = self.lock();
         on.values().any(|key| key.placement().transforms)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<usize, Arc<DeviceKey<E>>>> {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics under this lock in the middle of a change, so a poisoned lock is safe to use.
         self.on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,20 +1,20 @@
-//! Keys that are not taken.
+//! Refusal of insecure keys.
 
 use std::path::Path;
 
 use proofmill_groth16::{Engine, VerifyingKey};
 
-/// Whether keys are taken under which proofs prove nothing.
+/// Whether to accept insecure keys, under which a proof proves nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyPolicy {
-    /// For tests: they are, with a warning.
+    /// Accepts them with a warning, for tests. Otherwise they are refused.
     pub(crate) allow_insecure: bool,
 }
 
 // === impl KeyPolicy ===
 
 impl KeyPolicy {
-    /// That the key from the file at `path` may be used.
+    /// Checks that the key from the file at `path` may be used.
     ///
     /// # Errors
     ///

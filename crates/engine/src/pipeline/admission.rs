@@ -1,4 +1,4 @@
-//! Partitions before their memory is reserved: one at a time waits for it, the first in line.
+//! The line of partitions that wait for memory. Only one at a time asks the budget: the first in line.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,29 +11,29 @@ use crate::budget::Reservation;
 use crate::interface::{JobId, Priority};
 use crate::residency::{AcquireError, KeyUse};
 
-/// How far behind the first in line is looked for one to go before it.
+/// Partitions behind the first in line that are examined for one to overtake it.
 const LOOK_AHEAD: usize = 256;
 
-/// What a partition gets.
+/// The key and the reserved memory that a partition gets, or the reason that it gets none.
 pub(super) type Acquired = Result<(KeyUse, Reservation), AcquireError>;
 
-/// The line, and who is at its head.
+/// The line, and the partition at its head that asks for memory.
 pub(super) struct Admission {
     waiting: BTreeMap<Place, JobId>,
     asking: Option<Asking>,
-    /// Partitions under way at once.
+    /// Most partitions under way at once.
     workers: usize,
-    /// More of them, if they are critical.
+    /// Critical partitions that may be under way beyond `workers`.
     express: usize,
-    /// How often one in line is passed by.
+    /// Most partitions that may overtake one in line.
     batch: u32,
-    /// Who was passed by the last time, and how often by now.
+    /// The partition that was overtaken last, and the number of times so far.
     passed: Option<(Place, u32)>,
 }
 
 struct Asking {
     place: Place,
-    /// Its place, or that of the one it passed by.
+    /// Its own place, or that of the partition that it overtook.
     rank: Place,
     job: JobId,
     acquired: BoxFuture<'static, Acquired>,
@@ -57,8 +57,8 @@ impl Admission {
         self.waiting.insert(place, job);
     }
 
-    /// The partition whose memory is to be asked for now, while `running` are under way. If one of
-    /// lower place asks already it goes back into the line, and gives up its place before the budget.
+    /// The partition that should ask for memory now, while `running` are under way. A partition of lower
+    /// rank that asks already goes back into the line, and loses its place before the budget.
     pub(super) fn next(&mut self, running: usize) -> Option<(Place, JobId)> {
         let (first, _) = self.waiting.first_key_value()?;
         let critical = first.priority.0 == Priority::Critical;
@@ -76,8 +76,8 @@ impl Admission {
         self.waiting.pop_first()
     }
 
-    /// Another of the same priority that goes before `first`, which then waits on: the next one that
-    /// `is_ready`, unless `first` was passed by often enough.
+    /// A partition of the same priority that may overtake `first`: the next in line for which `is_ready`,
+    /// unless `first` was overtaken `batch` times.
     pub(super) fn before(
         &mut self,
         (first, job): (Place, JobId),
@@ -103,7 +103,7 @@ impl Admission {
         Some((place, other))
     }
 
-    /// Asks for a partition's memory, in the line's place `rank`.
+    /// Starts to ask for a partition's memory, with the rank `rank` in the line.
     pub(super) fn ask(
         &mut self,
         place: Place,
@@ -119,7 +119,7 @@ impl Admission {
         });
     }
 
-    /// The one that has got its memory, or never will. Pending for ever while nobody asks.
+    /// Waits until the partition that asks gets its memory or is refused. Pending for ever while none asks.
     pub(super) fn admitted(&mut self) -> impl Future<Output = (Place, JobId, Acquired)> {
         std::future::poll_fn(|context| {
             let Some(asking) = &mut self.asking else {
@@ -134,7 +134,7 @@ impl Admission {
         })
     }
 
-    /// Forgets a job's partitions.
+    /// Removes a job's partitions.
     pub(super) fn remove(&mut self, job: JobId) {
         self.waiting.retain(|_, waiting| *waiting != job);
         if self.asking.as_ref().is_some_and(|asking| asking.job == job) {
@@ -142,7 +142,7 @@ impl Admission {
         }
     }
 
-    /// All partitions in line, the one that asks included.
+    /// All partitions in line, including the one that asks.
     #[cfg(test)]
     pub(super) fn all(&self) -> impl Iterator<Item = (Place, JobId)> {
         let asking = self.asking.iter().map(|it| (it.place, it.job));
@@ -150,7 +150,7 @@ impl Admission {
         waiting.chain(asking)
     }
 
-    /// Panics if one is in line twice, or the one that asks has another's rank.
+    /// Panics if a partition is in line twice, or the one that asks has the rank of another priority.
     #[cfg(test)]
     pub(super) fn check(&self) {
         if let Some(asking) = &self.asking {
@@ -174,7 +174,7 @@ mod tests {
         }
     }
 
-    /// A line of normal ones, of which the even ones have their keys in memory.
+    /// A line of normal partitions; keys are loaded for those with even numbers.
     fn line(batch: u32, length: u64) -> Admission {
         let mut admission = Admission::new(1, 0, batch);
         for arrival in 1..=length {
@@ -194,7 +194,7 @@ mod tests {
             };
             let (next, job) = passing.unwrap_or((first, job));
             admission.ask(next, first, job, Box::pin(std::future::pending()));
-            // Whoever asks is not asked for again, whoever it passed by.
+            // A partition that asks is not returned again, whichever one it overtook.
             assert!(admission.next(0).is_none());
             admission.asking = None;
             order.push(next.arrival);
@@ -228,7 +228,7 @@ mod tests {
         let high = place(Priority::High, 3);
         admission.push(high, JobId([0; 16]));
         assert_eq!(admission.next(0).map(|(place, _)| place), Some(high));
-        // The one that asked is in its own place again.
+        // The partition that asked is in its own place again.
         let left: Vec<u64> = admission
             .waiting
             .keys()

@@ -1,4 +1,4 @@
-//! Work that takes time, beside the task that decides: keys that are waited for, and stages that are run.
+//! Slow work outside the scheduler's task: loading keys and running stages.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use super::scheduler::Env;
 use super::step::{self, Stepped, Workplace};
 use crate::key::{Key, StepError};
 
-/// Partitions that are with a key or in a stage, each of which comes back once.
+/// Partitions that wait for a key or are in a stage. Each comes back once.
 pub(super) struct Background {
     env: Arc<Env>,
     sender: mpsc::UnboundedSender<Back>,
     receiver: mpsc::UnboundedReceiver<Back>,
 }
 
-/// The outcome of such work.
+/// A partition that comes back, with the outcome of its work.
 pub(super) enum Back {
-    /// The key is loaded, or cannot be.
+    /// The key is loaded, or loading failed.
     Key(Box<Flight>, Result<Arc<dyn Key>, StepError>),
-    /// A stage was run.
+    /// The partition left a stage.
     Stepped(Box<Stepped>),
 }
 
@@ -42,12 +42,12 @@ impl Background {
         let sender = self.sender.clone();
         tokio::spawn(async move {
             let key = flight.load_key().await;
-            // The receiver is there as long as anything is under way.
+            // The receiver exists as long as any partition is under way.
             let _ = sender.send(Back::Key(Box::new(flight), key));
         });
     }
 
-    /// Runs a stage, which began at `began_us`, in microseconds since the service did.
+    /// Runs a stage. It began at `began_us`, in microseconds since the service began.
     pub(super) fn run(&self, entry: Entry, began_us: u64) {
         let (env, sender) = (self.env.clone(), self.sender.clone());
         let place = Workplace {
@@ -57,21 +57,21 @@ impl Background {
         };
         let step = step::run(env, entry.flight, entry.stage, place, began_us);
         tokio::spawn(async move {
-            // The receiver is there as long as anything is under way.
+            // The receiver exists as long as any partition is under way.
             let _ = sender.send(Back::Stepped(Box::new(step.await)));
         });
     }
 
-    /// Waits for the next one that comes back.
+    /// Waits for the next partition that comes back.
     pub(super) async fn next(&mut self) -> Back {
         match self.receiver.recv().await {
             Some(back) => back,
-            // A sender is here: the channel is never closed.
+            // This struct holds a sender, so the channel is never closed.
             None => std::future::pending().await,
         }
     }
 
-    /// One that has come back already.
+    /// A partition that has come back already, if there is one.
     pub(super) fn try_next(&mut self) -> Option<Back> {
         self.receiver.try_recv().ok()
     }
@@ -80,7 +80,7 @@ impl Background {
 // === impl Back ===
 
 impl Back {
-    /// The partition, whatever became of it.
+    /// The partition, whatever the outcome.
     pub(super) fn into_flight(self) -> Flight {
         match self {
             Self::Key(flight, _) => *flight,

@@ -1,4 +1,4 @@
-//! What a failed attempt at a partition means: whom it speaks against, and what people are told.
+//! Interpretation of a failed attempt at a partition: who is at fault, and the message for people.
 
 use super::device::Device;
 use super::flight::Flight;
@@ -8,35 +8,35 @@ use crate::key::StepError;
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// The partition, and the reason.
+    /// The error message, with the partition and the reason.
     pub(super) why: String,
-    /// The device that made the attempt's products, by number, if one did.
+    /// Number of the device that made the attempt's products, if one did.
     pub(super) device: Option<usize>,
     pub(super) blame: Blame,
 }
 
-/// The party that a failed attempt speaks against.
+/// The party at fault for a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// The job: another attempt would fail as well.
+    /// The job: every attempt would fail.
     Job,
-    /// Nobody.
+    /// No party.
     Nobody,
-    /// The device, which may do better the next time.
+    /// The device, but it may do better the next time.
     Device,
-    /// The device, which is not to be used any more: why.
+    /// The device, which must not be used again, for this reason.
     Broken(String),
-    /// The device, which made a wrong proof of a right witness.
+    /// The device: it made a wrong proof of a right witness.
     Wrong,
-    /// The device or the witness: known once another attempt succeeds.
+    /// The device or the witness: decided once another attempt succeeds.
     Doubtful,
 }
 
 // === impl Failure ===
 
 impl Failure {
-    /// What an error in a stage comes to; nothing if the attempt was only told to stop. `device` is the one
-    /// that made the products.
+    /// The failure that an error in a stage means; `None` if the attempt was only cancelled. `device` is
+    /// the one that made the products.
     pub(super) fn of(
         flight: &Flight,
         stage: Stage,
@@ -65,8 +65,8 @@ impl Failure {
     }
 }
 
-/// A proof does not verify. Where the constraints are not known in full it may be the witness, as long as no
-/// other attempt with it succeeds.
+/// The message and blame for a proof that does not verify. Unless the constraints are known in full, the
+/// witness may be at fault, until another attempt with it succeeds.
 fn invalid(knows_constraints: bool, device: Option<&Device>) -> (String, Blame) {
     let on = device.map_or_else(String::new, |device| {
         format!(" on device {}", device.name())

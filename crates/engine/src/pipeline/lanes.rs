@@ -1,4 +1,4 @@
-//! Stages, and what waits before each.
+//! The stages, and the partitions that wait before each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::flight::{Flight, Place};
 use crate::interface::{JobId, Stage, StageStatus};
 use crate::key::Accelerator;
 
-/// One stage: the partitions before it, and its workers.
+/// One stage: the partitions before it, and the use of its workers.
 struct Lane {
     waiting: BTreeMap<Place, Flight>,
     workers: usize,
@@ -27,18 +27,18 @@ pub(super) struct Lanes {
 pub(super) struct Entry {
     pub(super) flight: Flight,
     pub(super) stage: Stage,
-    /// Of the stage's, or the device's.
+    /// The name of the stage's worker or of the device.
     pub(super) worker: Arc<str>,
-    /// The device's pool; none for the shared one.
+    /// The device's pool; none for the shared pool.
     pub(super) pool: Option<Arc<rayon::ThreadPool>>,
-    /// What to submit to.
+    /// The accelerator to submit to; none on processors.
     pub(super) accelerator: Option<Arc<Accelerator>>,
 }
 
 // === impl Lanes ===
 
 impl Lanes {
-    /// With so many workers in each stage.
+    /// Makes the stages, with a number of workers for each.
     pub(super) fn new(workers: [usize; 5]) -> Self {
         Self {
             lanes: workers.map(|workers| Lane {
@@ -58,8 +58,8 @@ impl Lanes {
         debug_assert!(replaced.is_none(), "no place is taken twice");
     }
 
-    /// The next partition that can enter a stage, with one of `devices` if it is [`Stage::Prove`]. Later
-    /// stages come first: what leaves them makes room.
+    /// The next partition that can enter a stage; in [`Stage::Prove`] it takes one of `devices`. Later
+    /// stages come first, since they free memory.
     pub(super) fn next(&mut self, devices: &mut Devices) -> Option<Entry> {
         Stage::ALL
             .into_iter()
@@ -100,8 +100,8 @@ impl Lanes {
         })
     }
 
-    /// Whether the stage after `stage` takes one more: it has as many before it as it has workers, at
-    /// most, unless this one would be the first of them.
+    /// Whether the stage after `stage` has room for one more: at most as many wait before it as it has
+    /// workers, unless this partition would be the first of them.
     fn has_room_after(&self, stage: Stage, place: Place) -> bool {
         let Some(next) = stage.next() else {
             return true;
@@ -115,7 +115,7 @@ impl Lanes {
                 .is_none_or(|first| place < *first)
     }
 
-    /// A partition left a stage in which it was for `us` microseconds.
+    /// Records that a partition left a stage, after `us` microseconds.
     pub(super) fn left(&mut self, stage: Stage, us: u64) {
         let lane = self.lane(stage);
         lane.busy -= 1;
@@ -123,7 +123,7 @@ impl Lanes {
         lane.busy_us += us;
     }
 
-    /// Takes out what waits before any stage for a job, to be dropped.
+    /// Removes a job's partitions that wait before any stage, for the caller to drop.
     pub(super) fn remove(&mut self, job: JobId) -> Vec<Flight> {
         let mut removed = Vec::new();
         for lane in &mut self.lanes {
@@ -158,7 +158,7 @@ impl Lanes {
         lanes.map(|lane| lane.busy + lane.waiting.len()).sum()
     }
 
-    /// Panics if a stage has more partitions than workers, or a place is not its partition's.
+    /// Panics if a stage has more partitions than workers, or a partition is stored under a wrong place.
     #[cfg(test)]
     pub(super) fn check(&self) {
         for lane in &self.lanes {

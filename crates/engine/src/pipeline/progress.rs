@@ -1,4 +1,4 @@
-//! Partitions from stage to stage, to their proof or another attempt.
+//! Partitions on their way from stage to stage, to a proof or another attempt.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use crate::key::StepError;
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// A partition has its memory, or never will.
+    /// Handles a partition that got its memory or was refused.
     pub(super) fn admitted(&mut self, place: Place, id: JobId, acquired: Acquired) {
         let Some(job) = self.jobs.get_mut(id) else {
             return;
@@ -56,7 +56,7 @@ impl Scheduler {
         self.background.load_key(flight);
     }
 
-    /// A partition comes back from its key or from a stage.
+    /// Handles a partition that comes back from loading its key or from a stage.
     pub(super) fn came_back(&mut self, back: Back) {
         match back {
             Back::Key(flight, Ok(_)) if !flight.stop().is_raised() && self.is_short(&flight) => {
@@ -67,7 +67,7 @@ impl Scheduler {
                 self.lanes.push(Stage::Witness, *flight);
             }
             Back::Key(flight, key) => {
-                // A key that came all the same goes before it may be evicted.
+                // A key that was loaded although the job has ended is released before it can be evicted.
                 if let Some(StepError::Permanent(why)) = key.err() {
                     let why = format!("the key of circuit {}: {why}", flight.circuit());
                     self.jobs.end_later(flight.job(), JobState::Failed(why));
@@ -78,15 +78,15 @@ impl Scheduler {
         }
     }
 
-    /// Whether a partition has less memory than it will take: its key, which was never loaded before, takes
-    /// more than was thought.
+    /// Whether a partition has less memory than it will use, since its key, loaded for the first time,
+    /// takes more than estimated.
     fn is_short(&self, flight: &Flight) -> bool {
         let job = self.jobs.get(flight.job());
         let partition = job.and_then(|job| job.partition(flight.partition()));
         partition.is_some_and(|it| flight.bytes() < self.work_bytes(it))
     }
 
-    /// Puts a partition that has not begun back into the line. What its key takes is known by now.
+    /// Puts a partition that has not begun back into the line. The size of its key is known by now.
     fn take_back(&mut self, flight: Flight) {
         let (id, partition) = (flight.job(), flight.partition());
         let circuit = &**flight.circuit();
@@ -98,7 +98,7 @@ impl Scheduler {
         }
     }
 
-    /// A partition left a stage.
+    /// Handles a partition that left a stage.
     fn stepped(&mut self, stepped: Stepped) {
         let Stepped {
             mut flight,
@@ -142,7 +142,7 @@ impl Scheduler {
         }
     }
 
-    /// A partition's attempt failed.
+    /// Handles a failed attempt at a partition.
     fn failed(&mut self, flight: Flight, stage: Stage, error: StepError) {
         let (id, partition) = (flight.job(), flight.partition());
         let device = flight.device().and_then(|number| self.devices.get(number));
@@ -162,7 +162,7 @@ impl Scheduler {
         }
     }
 
-    /// Counts a failed attempt against its device, if that may have been to blame.
+    /// Counts a failed attempt against its device, if the device may be at fault.
     fn blame(&mut self, failure: &Failure) {
         let number = failure.device;
         let Some(device) = number.and_then(|number| self.devices.get_mut(number)) else {
@@ -182,7 +182,7 @@ impl Scheduler {
         }
     }
 
-    /// A partition's proof is there, and verified.
+    /// Handles a verified proof of a partition.
     fn proven(&mut self, flight: Flight, proof: PartitionProof) {
         let (id, partition) = (flight.job(), flight.partition());
         self.residency.proven(&flight.circuit_id());
@@ -201,8 +201,9 @@ impl Scheduler {
         }
     }
 
-    /// A partition makes no more products. What they keep for the next ones is counted in the
-    /// reservations of those that still do, of the same circuit: without any it is given back.
+    /// Records that a partition makes no more products. The buffers that kernels keep are counted in the
+    /// reservations of partitions of the same circuit that still make products; when there are none, the
+    /// buffers are freed.
     fn multiplied(&mut self, flight: &mut Flight) {
         if flight.stop_multiplying() && self.underway.multiplied(flight.circuit_id()) {
             proofmill_kernels::release_memory();

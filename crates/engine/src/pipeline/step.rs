@@ -1,4 +1,4 @@
-//! Doing what a stage does. It runs beside the scheduler, which gets the partition back.
+//! Running one stage of a partition. It runs outside the scheduler, which gets the partition back.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::key::{Accelerator, StepError, Stop};
 use crate::options::Fault;
 use crate::queue::InputRecord;
 
-/// What came of a stage.
+/// A partition that left a stage, with the outcome.
 pub(super) struct Stepped {
     pub(super) flight: Flight,
     pub(super) stage: Stage,
@@ -24,19 +24,19 @@ pub(super) struct Stepped {
     pub(super) result: Result<Option<PartitionProof>, StepError>,
 }
 
-/// A witness's bytes, wherever they came from.
+/// The bytes of a witness, from a file or a generator.
 enum Bytes {
     File(MappedFile),
     Made(Secret),
 }
 
-/// Where a stage runs.
+/// The resources that a stage runs on.
 pub(super) struct Workplace {
-    /// The stage's worker's name, or the device's.
+    /// The name of the stage or the device.
     pub(super) worker: Arc<str>,
-    /// The threads that compute.
+    /// The pool of threads that computes.
     pub(super) pool: Arc<rayon::ThreadPool>,
-    /// What the products are submitted to, in the stage that makes them.
+    /// The accelerator that products are submitted to, in the prove stage.
     pub(super) accelerator: Option<Arc<Accelerator>>,
 }
 
@@ -69,14 +69,14 @@ pub(super) async fn run(
                     )))
                 });
                 if result.is_err() {
-                    // Nothing of it is needed any more.
+                    // The partition's data is no longer needed.
                     flight.drop_work();
                 }
                 (flight, result)
             });
             match computed.await {
                 Ok(computed) => computed,
-                // The closure catches panics: the runtime is ending, and nobody waits any more.
+                // The closure catches panics, so this is the runtime ending, and no caller waits any more.
                 Err(_) => std::future::pending().await,
             }
         }
@@ -90,7 +90,7 @@ pub(super) async fn run(
     }
 }
 
-/// Makes the witness if a program does.
+/// Generates the witness, if its generator is a program.
 async fn run_program(
     env: &Env,
     input: &InputRecord,
@@ -136,7 +136,7 @@ impl Workplace {
         Ok(proof)
     }
 
-    /// Breaks what a test wants broken.
+    /// Injects the fault that a test asks for.
     fn interfere(&self, env: &Env, flight: &mut Flight) -> Result<(), StepError> {
         let fault = env.interference.as_ref().map_or(Fault::None, |broken| {
             broken.with_products(&self.worker, flight.partition(), flight.attempt())

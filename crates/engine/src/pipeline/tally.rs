@@ -1,10 +1,10 @@
-//! Counts of what became of jobs, and how often one ends.
+//! Counters of jobs by outcome, and the rate at which jobs end.
 
 use std::time::{Duration, Instant};
 
 use crate::interface::{JobCounts, JobState};
 
-/// The wait before a refused client tries again, before any two jobs have ended.
+/// Wait suggested to a refused client before two jobs have ended.
 const FIRST_GUESS: Duration = Duration::from_secs(1);
 
 /// Counts since the service began.
@@ -14,43 +14,43 @@ pub(super) struct Tally {
     pace: Pace,
 }
 
-/// Counts of jobs by their end.
+/// The rate at which jobs end.
 #[derive(Default)]
 struct Pace {
     last: Option<Instant>,
-    /// The time between two ends, averaged over about the last eight.
+    /// Time between two ends, averaged over about the last eight.
     between: Option<Duration>,
 }
 
 // === impl Tally ===
 
 impl Tally {
-    /// A job was accepted, or taken up from the log.
+    /// Counts a job that was accepted, or restored from the log.
     pub(super) fn accepted(&mut self) {
         self.counts.accepted += 1;
     }
 
-    /// A submission was answered with a job that was there already.
+    /// Counts a submission that was answered with an existing job.
     pub(super) fn repeated(&mut self) {
         self.counts.repeated += 1;
     }
 
-    /// A submission was refused for want of room.
+    /// Counts a submission that was refused for lack of room.
     pub(super) fn refused(&mut self) {
         self.counts.refused += 1;
     }
 
-    /// A partition is tried again.
+    /// Counts another attempt at a partition.
     pub(super) fn retried(&mut self) {
         self.counts.retries += 1;
     }
 
-    /// A result is not kept any more.
+    /// Counts a result that was removed.
     pub(super) fn pruned(&mut self) {
         self.counts.pruned += 1;
     }
 
-    /// A job ended in `state` at the time `now`.
+    /// Counts a job that ended in `state` at the time `now`.
     pub(super) fn ended(&mut self, state: &JobState, now: Instant) {
         *match state {
             JobState::Done => &mut self.counts.done,
@@ -65,7 +65,7 @@ impl Tally {
         self.counts
     }
 
-    /// About how long it takes until a job ends: what a client that is refused is told to wait.
+    /// Estimated time until a job ends: the wait suggested to a refused client, from 100 ms to 60 s.
     pub(super) fn until_one_ends(&self) -> Duration {
         let guess = self.pace.between.unwrap_or(FIRST_GUESS);
         guess.clamp(Duration::from_millis(100), Duration::from_secs(60))
@@ -118,7 +118,7 @@ mod tests {
             tally.ended(&JobState::Done, start + Duration::from_secs(seconds));
         }
         assert_eq!(tally.until_one_ends(), Duration::from_secs(8));
-        // Neither at once nor for ever.
+        // Clamped at both ends.
         tally.ended(&JobState::Done, start + Duration::from_secs(100_000));
         assert_eq!(tally.until_one_ends(), Duration::from_secs(60));
         let mut quick = Tally::default();

@@ -1,12 +1,12 @@
-//! Consequences that wait until the log is on disk, in the order of the log.
+//! Consequences of log records that wait until the records are on disk.
 
 use std::collections::VecDeque;
 
 use proofmill_bus::Seq;
 
-/// Consequences of records that were appended and are not durable yet.
+/// Consequences of records that are appended but not durable yet.
 pub(super) struct Unwritten<T> {
-    /// Each with the place of its record in the log: earlier ones first.
+    /// Each with the sequence number of its record, in ascending order.
     waiting: VecDeque<(Seq, T)>,
 }
 
@@ -19,14 +19,14 @@ impl<T> Unwritten<T> {
         }
     }
 
-    /// `consequence` waits for the record at `seq`, which was appended after all others that are waited for.
+    /// Adds the consequence of the record at `seq`, which must not be before any other waiting one.
     pub(super) fn push(&mut self, seq: Seq, consequence: T) {
         let last = self.waiting.back().map(|(last, _)| *last);
         debug_assert!(last <= Some(seq), "records are appended in order");
         self.waiting.push_back((seq, consequence));
     }
 
-    /// The next consequence of a record that is durable, where all records up to `reached` are.
+    /// The next consequence whose record is durable, given that all records up to `reached` are.
     pub(super) fn next(&mut self, reached: Seq) -> Option<T> {
         self.waiting.front().filter(|(seq, _)| *seq <= reached)?;
         self.waiting.pop_front().map(|(_, consequence)| consequence)

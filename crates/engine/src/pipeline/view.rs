@@ -1,4 +1,4 @@
-//! The engine as others see it.
+//! The scheduler's state as shown to callers.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ impl Scheduler {
     }
 }
 
-/// The bytes that each job's partitions hold.
+/// Bytes that each job's partitions hold.
 fn held_by_jobs(budget: &BudgetStatus) -> HashMap<JobId, u64> {
     let mut held = HashMap::new();
     for used in &budget.owners {

@@ -1,10 +1,10 @@
-//! What was found out about keys: how many points their queries have, and what they take when hot. It
-//! is kept in a file, so that what was measured once need not be guessed after a restart.
+//! Sizes of keys: the numbers of points of their queries, and the measured memory of hot keys. They are
+//! stored in a file, so that a measurement survives a restart.
 //!
-//! The file has a magic number (8 bytes), a version (a byte), the SHA-256 of the rest (32 bytes), and
-//! the rest: the version of the program and the figures of each circuit, as postcard has them. A file
-//! that is damaged, or that another version of the program wrote, whose structures may be of other sizes, is
-//! left aside: the figures are then found out again.
+//! The file has a magic number (8 bytes), a version (1 byte), the SHA-256 of the rest (32 bytes), and the
+//! rest: the version of the program and the figures of each circuit, encoded by postcard. A file that is
+//! damaged, or was written by another version of the program, whose structures may have other sizes, is
+//! ignored, and the sizes are measured again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,10 +26,10 @@ const VERSION: u8 = 1;
 const HEAD_BYTES: usize = MAGIC.len() + 1;
 const DIGEST_BYTES: usize = 32;
 
-/// The most bytes of a file that is read.
+/// Largest file that is read, in bytes.
 const FILE_MAX: u64 = 8 << 20;
 
-/// The most circuits that are remembered.
+/// Most circuits that are stored.
 const CIRCUITS_MAX: usize = 1 << 14;
 
 /// The figures of all circuits, in memory and, with a path, in a file.
@@ -43,7 +43,7 @@ pub(crate) struct Figures {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Figure {
     points: Option<StoredPoints>,
-    /// The bytes of the hot key, measured, by the form it was held in.
+    /// Measured bytes of the hot key, by the form in which it was held.
     hot: BTreeMap<StoredForm, u64>,
 }
 
@@ -72,7 +72,7 @@ struct Content {
 // === impl Figures ===
 
 impl Figures {
-    /// The figures in a file, if there is one that can be used; of these circuits only.
+    /// Reads the figures of `circuits` from a file; none if the file cannot be used.
     pub(crate) fn open(path: Option<PathBuf>, circuits: &[CircuitId]) -> Self {
         let mut known = BTreeMap::new();
         if let Some(path) = &path {
@@ -91,7 +91,7 @@ impl Figures {
         }
     }
 
-    /// The points of a circuit's key, if they were counted.
+    /// The numbers of points of a circuit's key, if they were counted.
     pub(crate) fn points(&self, id: &CircuitId) -> Option<KeyPoints> {
         let points = self.lock().get(&id.0)?.points?;
         Some(KeyPoints {
@@ -100,12 +100,12 @@ impl Figures {
         })
     }
 
-    /// The bytes that a circuit's key took when it was hot in this form, if it ever was.
+    /// Measured bytes of a circuit's hot key in this form, if it was ever loaded so.
     pub(crate) fn hot(&self, id: &CircuitId, form: KeyForm) -> Option<u64> {
         self.lock().get(&id.0)?.hot.get(&form.into()).copied()
     }
 
-    /// Remembers the points of a circuit's key.
+    /// Stores the numbers of points of a circuit's key.
     pub(crate) fn counted(&self, id: &CircuitId, points: KeyPoints) {
         let points = StoredPoints {
             queries: points.queries,
@@ -114,7 +114,7 @@ impl Figures {
         self.change(id, |figure| figure.points = Some(points));
     }
 
-    /// Remembers the bytes of a key that was loaded.
+    /// Stores the measured bytes of a key that was loaded.
     pub(crate) fn measured(&self, id: &CircuitId, form: KeyForm, bytes: u64) {
         self.change(id, |figure| {
             figure.hot.insert(form.into(), bytes);
@@ -132,14 +132,14 @@ impl Figures {
         let (Some(path), true) = (&self.path, *figure != before) else {
             return;
         };
-        // Under the lock, so that the file is never older than what was remembered last.
+        // Under the lock, so that the file never replaces newer figures by older ones.
         if let Err(error) = write(path, &known) {
             tracing::warn!(error, "what keys take in memory is not remembered");
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; 32], Figure>> {
-        // Nothing under this lock panics half-way through a change.
+        // No code panics under this lock in the middle of a change, so a poisoned lock is safe to use.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -156,7 +156,7 @@ impl From<KeyForm> for StoredForm {
     }
 }
 
-/// What a file holds; nothing if there is none, or if another version of the program wrote it.
+/// The figures in a file; empty if the file does not exist or another version of the program wrote it.
 fn read(path: &Path) -> Result<BTreeMap<[u8; 32], Figure>, String> {
     let length = match fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => metadata.len(),
@@ -179,7 +179,7 @@ fn parse(bytes: &[u8]) -> Result<BTreeMap<[u8; 32], Figure>, String> {
         return Err("it is another kind of file".to_owned());
     }
     if head[MAGIC.len()] != VERSION {
-        // A later program may have written it.
+        // A later version of the program may have written it.
         return Ok(BTreeMap::new());
     }
     let (digest, content) = rest
@@ -260,7 +260,7 @@ mod tests {
             let found = Figures::open(Some(path.clone()), &[ID]);
             assert_eq!(found.hot(&ID, KeyForm::Plain), None, "byte {place}");
         }
-        // It is written anew with the next figure.
+        // The file is written again with the next figure.
         let found = Figures::open(Some(path.clone()), &[ID]);
         found.measured(&ID, KeyForm::Shared, 5);
         let again = Figures::open(Some(path), &[ID]);
@@ -298,7 +298,7 @@ mod tests {
         trigger.raise(proofmill_shutdown::Level::Drain);
         running.await.expect("it ran").expect("it ended well");
 
-        // What was remembered is far too little.
+        // Far too low figures.
         let figures = Figures::open(Some(state.path().join("figures")), &[known.id]);
         figures.measured(&known.id, KeyForm::Plain, 1);
         let none = KeyPoints {
@@ -332,7 +332,7 @@ mod tests {
         let after = handle.circuits().await.expect("circuits").remove(0);
         assert_eq!(after.work_bytes, known.work_bytes);
         assert!(after.hot_bytes > 1 && after.loads == 1);
-        // Both times as the first attempt; the second time with all that it needs.
+        // Both times as the first attempt, and the second time with all the memory that it needs.
         assert_eq!(admitted.len(), 2, "{admitted:?}");
         assert_eq!(admitted[1], (1, known.work_bytes));
         trigger.raise(proofmill_shutdown::Level::Drain);

@@ -1,4 +1,4 @@
-//! Loading a key: from files to what proves.
+//! Loading a key from its files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::key::{HotKey, Key, KeyPolicy};
 use crate::options::KeyForm;
 use crate::registry::Registered;
 
-/// A key that was loaded.
+/// A loaded key.
 pub(super) struct Loaded {
     pub(super) key: Arc<dyn Key>,
-    /// Where its matrices came from.
+    /// Source of its matrices.
     pub(super) from: ConstraintsFrom,
 }
 
-/// Files that are mapped, and are what was registered.
+/// Mapped files with the registered digests.
 #[derive(Debug)]
 pub(super) struct MappedFiles {
     /// The `.zkey`, or the precompiled constraints.
@@ -34,7 +34,7 @@ pub(super) struct MappedFiles {
 ///
 /// # Errors
 ///
-/// What is wrong with which file.
+/// A message with the file and the fault.
 pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
     let path = match &registered.source {
         CircuitSource::Zkey(path) => path,
@@ -49,11 +49,11 @@ pub(super) fn map(registered: &Registered) -> Result<MappedFiles, String> {
     Ok(MappedFiles { file })
 }
 
-/// Loads a key on the current rayon pool. Its bytes are reserved.
+/// Loads a key on the current rayon pool. Its memory must be reserved.
 ///
 /// # Errors
 ///
-/// What is wrong with which file.
+/// A message with the file and the fault.
 pub(super) fn load(
     registered: &Registered,
     form: KeyForm,
@@ -83,7 +83,7 @@ pub(super) fn load(
             Ok(Loaded { key: Arc::new(HotKey::new(key, true)), from })
         }
     });
-    // What loading took for a while is in no reservation any more.
+    // The temporary memory of loading is no longer covered by a reservation.
     proofmill_kernels::release_memory();
     proofmill_kernels::release_heap();
     loaded
@@ -107,7 +107,7 @@ fn load_zkey<E: Engine>(
     let key = ZkeyFile::of_mapped(&file)
         .and_then(|zkey| zkey.read::<E>(check))
         .map_err(|error| text(error.in_file(path)))?;
-    // What was digested is what was read only if nobody wrote to the file meanwhile.
+    // The digested content is the content that was read only if the file has not changed meanwhile.
     file.check_unchanged().map_err(text)?;
     if !known {
         checked.remember(digest, path).map_err(text)?;
@@ -128,7 +128,7 @@ fn load_key<E: Engine>(
     expect_digest(path, &info.checksum, &registered.key_digest)?;
     let known = checked.contains(&info.checksum);
     let check = if known { Check::Checksum } else { Check::Full };
-    // The file may be another by now than the one whose checksum was looked at.
+    // The file may have been replaced since its checksum was read.
     let key = ProvingKey::<E>::load_known(path, check, &info.checksum);
     let key = key.map_err(|error| unusable(&error))?;
     if key.vk.circuit != registered.constraints {
@@ -140,8 +140,8 @@ fn load_key<E: Engine>(
     ResidentKey::new(key, Arc::new(system), points).map_err(|error| unusable(&error))
 }
 
-/// The constraints: from the precompiled file, and if that cannot be used from the `.r1cs`, which is
-/// said and shows in the status.
+/// Reads the constraints from the precompiled file, or from the `.r1cs` file if that one cannot be used;
+/// this is logged and shown in the status.
 fn load_system<F: ark_ff::PrimeField>(
     registered: &Registered,
     constraints: &Path,

@@ -1,5 +1,5 @@
-//! Where keys are: on disk, mapped, or ready to prove. They come when they are needed, stay while they
-//! are used, and go, least recently used first, when their memory is.
+//! Residency of keys: on disk, mapped, or ready to prove. Keys are loaded when they are needed, stay while
+//! they are used, and are evicted, least recently used first, when their memory is needed.
 
 mod acquire;
 mod checked;

@@ -1,4 +1,4 @@
-//! Circuits, witnesses and engines to try.
+//! Circuits, witnesses and engines for the tests.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ use tempfile::TempDir;
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-/// A circuit: zᵢ₊₂ = zᵢ·zᵢ₊₁ so many times, of which the first two are public.
+/// A circuit with `length` constraints zᵢ₊₂ = zᵢ·zᵢ₊₁, whose first two values are public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Chain {
     pub(crate) curve: Curve,
@@ -32,13 +32,13 @@ pub(crate) struct Chain {
     pub(crate) source: Source,
 }
 
-/// Which files it is in.
+/// The form of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     Zkey,
-    /// A `.r1cs` file and a key of ours.
+    /// A `.r1cs` file and a key of this project's format.
     R1cs,
-    /// A precompiled file and a key of ours.
+    /// A precompiled file and a key of this project's format.
     Precompiled,
 }
 
@@ -169,7 +169,7 @@ impl Chain {
         handle.register(registration).await.unwrap();
     }
 
-    /// That a proof is one for the witness of that seed.
+    /// Checks that a proof is one for the witness of that seed.
     pub(crate) fn check(&self, proof: &PartitionProof, seed: u64) {
         assert_eq!(proof.proof.curve(), self.curve);
         match &proof.proof {
@@ -248,7 +248,7 @@ impl Running {
         }
     }
 
-    /// With these circuits.
+    /// Starts an engine with these circuits.
     pub(crate) async fn with(options: Options, chains: &[Chain]) -> Self {
         let running = Self::start(options).await;
         for chain in chains {
@@ -266,7 +266,7 @@ impl Running {
         self.task.await.unwrap().unwrap();
     }
 
-    /// Ends it in the middle of whatever it does.
+    /// Ends it at once, whatever it is doing.
     pub(crate) async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
@@ -309,12 +309,12 @@ pub(crate) fn begins(event: &EventKind, job: JobId, stage: Stage) -> bool {
     matches!(event, EventKind::Began { span, stage: entered, .. } if span.job == job && *entered == stage)
 }
 
-/// Whether `job` is at its end.
+/// Whether `job` has ended.
 pub(crate) fn ends(event: &EventKind, ended: JobId) -> bool {
     matches!(event, EventKind::Job { job, state, .. } if *job == ended && state.is_final())
 }
 
-/// A gate on the devices: closed, what passes it waits.
+/// A gate before the devices: while it is closed, attempts wait at it.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     closed: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! Proofs, chunk proofs, commitments and all kinds of key from anyone: `cargo +nightly fuzz run decode`.
+//! Untrusted proofs, chunk proofs, commitments and all kinds of key: `cargo +nightly fuzz run decode`.
 //!
 //! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to
 //! valid proving and verifying keys, plain ones and Mirage's, resealed with the right checksums: otherwise

@@ -1,4 +1,4 @@
-//! `.ptau` files from anyone: `cargo +nightly fuzz run ptau`.
+//! Untrusted `.ptau` files: `cargo +nightly fuzz run ptau`.
 //!
 //! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to a file
 //! that snarkjs made: otherwise the fuzzer would hardly ever get past the sections' sizes. Testing

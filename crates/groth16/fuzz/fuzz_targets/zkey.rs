@@ -1,4 +1,4 @@
-//! snarkjs's keys from anyone: `cargo +nightly fuzz run zkey`, after `cargo +nightly run
+//! Untrusted keys of snarkjs: `cargo +nightly fuzz run zkey`, after `cargo +nightly run
 //! --example seeds`.
 //!
 //! The input is tried as it is, and as a list of edits (two bytes of offset, one of value) to a key

@@ -12,8 +12,8 @@ use crate::bases::{HeldBases, share};
 use crate::stages::StageReport;
 use crate::{Engine, Proof, ProveError, ResidentKey};
 
-/// A resident key whose points are on a device too, as far as that pays. They are evicted when it is
-/// dropped, which waits for the jobs that the device has by then.
+/// A resident key with a copy of its points on a device, for the parts of a proof where that is faster.
+/// Dropping it evicts the points, after the jobs that the device has by then.
 ///
 /// The key itself stays in the host's memory, so that the processors can prove with it if the device
 /// fails; a pool of devices shares its points and takes no more.
@@ -53,7 +53,7 @@ impl<E: Engine> DeviceKey<E> {
         Self::place(key, device, placement, memory_limit)
     }
 
-    /// As [`load`](Self::load), with what the device computes decided before.
+    /// Like [`load`](Self::load), with a placement decided before.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl<E: Engine> DeviceKey<E> {
         &self.key
     }
 
-    /// What the device computes.
+    /// The parts of a proof that the device computes.
     pub const fn placement(&self) -> Placement {
         self.placement
     }
@@ -175,10 +175,10 @@ impl Drop for DeviceBases {
     }
 }
 
-/// What loads a key's queries.
+/// Loads a key's queries on a device and divides the memory limit among them.
 struct Loader<'a> {
     device: &'a Arc<dyn Device>,
-    /// The bytes of all of them.
+    /// Bytes of all queries together.
     total: usize,
     memory_limit: usize,
 }

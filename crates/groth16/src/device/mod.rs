@@ -1,4 +1,4 @@
-//! Proofs whose products and transforms a device computes.
+//! Proofs with products and transforms computed by a device.
 
 mod key;
 mod placement;

@@ -11,28 +11,28 @@ use super::key::{DeviceBases, DeviceKey};
 use crate::stages::{Evaluations, Products, Prover, Quotient, Stage, StageReport};
 use crate::{Engine, ProveError};
 
-/// Products that are under way on a device. Dropping it cancels them.
+/// Products that a device is computing. Dropping this cancels them.
 pub struct Started<'k, E: Engine> {
     key: &'k DeviceKey<E>,
     quotient: Underway<E::ScalarField>,
     products: Tickets,
 }
 
-/// How far the scalars of the H query are.
+/// The scalars of the H query, before or after the transforms.
 pub enum Evaluated<F: PrimeField> {
-    /// A·z and B·z: whoever computes the transforms does the rest.
+    /// A·z and B·z: the transforms are still to be computed.
     Evaluations(Evaluations<F>),
-    /// The transforms are done.
+    /// The transformed scalars.
     Quotient(Quotient<F>),
 }
 
-/// The products of a proof, of which that in the second group may be missing.
+/// The products of a proof; the one in the second group may be missing.
 pub struct PartialProducts<E: Engine> {
     /// Σ zⱼ·Aⱼ(τ).
     pub a: E::G1,
     /// Σ zⱼ·Bⱼ(τ) in the first group.
     pub b_g1: E::G1,
-    /// Σ zⱼ·Bⱼ(τ) in the second group; none if the processors are to compute it.
+    /// Σ zⱼ·Bⱼ(τ) in the second group; `None` if the processors are to compute it.
     pub b_g2: Option<E::G2>,
     /// The part of C that is linear in z.
     pub l: E::G1,
@@ -40,11 +40,11 @@ pub struct PartialProducts<E: Engine> {
     pub h: E::G1,
 }
 
-/// The scalars of the H query, which may be under way.
+/// The scalars of the H query, or the jobs that compute them.
 pub(super) enum Underway<F: PrimeField> {
-    /// On this side.
+    /// The scalars, on the host.
     Here(Evaluated<F>),
-    /// Its factors are on the device.
+    /// Jobs of the device that transform the quotient's factors.
     There(Vec<Ticket>),
 }
 
@@ -65,7 +65,7 @@ enum Product<G> {
 /// Bytes of a scalar of any curve.
 const SCALAR_BYTES: usize = 32;
 
-/// Notes what each step added to the time that a proof takes.
+/// Records the time that each step added to a proof.
 struct Reports {
     reports: Vec<StageReport>,
     last: Instant,
@@ -138,9 +138,9 @@ impl<'k, E: Engine> Started<'k, E> {
         }
     }
 
-    /// Computes what the device does not, but for the product in the second group, while it works, and
-    /// awaits the rest. The computing happens where the future is polled, on all threads of the current
-    /// rayon pool. A report tells what a step took after those before it.
+    /// Computes the parts that the device does not, except for the product in the second group, while the
+    /// device works, then awaits the device's results. The computation runs where the future is polled, on all
+    /// threads of the current rayon pool. Each report has the time that a step took after the steps before it.
     ///
     /// # Errors
     ///
@@ -236,7 +236,7 @@ impl<E: Engine> PartialProducts<E> {
 // === impl Product ===
 
 impl<G: DeviceGroup> Product<G> {
-    /// The device's, or what this side computes.
+    /// The device's result, or else the one computed on the host.
     fn of(
         ticket: Option<Ticket>,
         compute: impl FnOnce() -> Result<G, ProveError>,
@@ -286,7 +286,7 @@ impl Reports {
         step.map(|step| self.note(step))
     }
 
-    /// A step of the device's with so many scalars, which ended now.
+    /// Adds a step of the device with this number of scalars, which ended now.
     fn add(&mut self, stage: Stage, scalars: usize) {
         let now = Instant::now();
         self.reports.push(StageReport {

@@ -11,11 +11,11 @@ use crate::keys::{SparseQuery, VerifyingKey};
 use crate::mapped_points::MappedPoints;
 use crate::{Engine, PointGroup};
 
-/// The body of a file whose size was checked against its head, cut into sections.
+/// The body of a file, of the size that follows from its head, cut into sections.
 pub(crate) struct Sections<'a> {
     pub(crate) rest: &'a [u8],
     pub(crate) validate: bool,
-    /// The file they are mapped from: what was read of it is released.
+    /// The file that the bytes are mapped from, if any: pages that were read are released.
     pub(crate) mapped: Option<&'a MappedFile>,
 }
 

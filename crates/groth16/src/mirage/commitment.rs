@@ -15,7 +15,7 @@ use crate::bases::Bases;
 use crate::encoding::{CompressedForm, compressed_size, read_compressed_each};
 use crate::{Engine, ProveError};
 
-/// Of what [`Opening`] hashes, the version.
+/// Domain and version of the hash in an [`Opening`].
 const DIGEST_DOMAIN: &[u8] = b"proofmill/mirage/committed/1";
 const DIGEST_BYTES: usize = 32;
 
@@ -46,7 +46,7 @@ pub enum CommitmentError {
         /// The bytes there are.
         found: usize,
     },
-    /// No canonically encoded point of the first group.
+    /// The bytes are not a canonically encoded point of the first group.
     #[error("the commitment is not a canonical point of its group")]
     Point,
 }
@@ -78,7 +78,7 @@ impl<E: Engine> Commitment<E> {
         bytes
     }
 
-    /// Decodes a commitment from anyone: the point is checked to be canonical, on its curve and in the
+    /// Decodes an untrusted commitment: the point is checked to be canonical, on its curve and in the
     /// subgroup, so a commitment has one encoding.
     ///
     /// # Errors
@@ -89,8 +89,8 @@ impl<E: Engine> Commitment<E> {
         read.pop().expect("as many commitments as there were")
     }
 
-    /// As [`from_bytes`](Self::from_bytes) for each, in less time than one by one: what is costly is done
-    /// for eight points side by side.
+    /// Like [`from_bytes`](Self::from_bytes) for each, in less time than one by one: the costly steps run on eight
+    /// points side by side.
     pub fn from_bytes_each(commitments: &[&[u8]]) -> Vec<Result<Self, CommitmentError>> {
         let expected = Self::encoded_size();
         let form = CompressedForm::of(E::CURVE);
@@ -110,13 +110,13 @@ impl<E: Engine> Commitment<E> {
 // === impl Opening ===
 
 impl<E: Engine> Opening<E> {
-    /// Of these values with fresh randomness.
+    /// An opening of these values with fresh randomness.
     pub(super) fn draw(values: &[E::ScalarField], rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self::new(values, E::ScalarField::rand(rng))
     }
 
-    /// Of a commitment to these values with this randomness. Unless it is uniformly random and used for
-    /// no other values, the commitment hides nothing.
+    /// The opening of a commitment to these values with this randomness. Unless the randomness is uniform and used
+    /// for no other values, the commitment hides nothing.
     pub fn new(values: &[E::ScalarField], randomness: E::ScalarField) -> Self {
         Self {
             randomness,
@@ -146,8 +146,8 @@ impl<E: Engine> Opening<E> {
         E::ScalarField::default().compressed_size() + DIGEST_BYTES
     }
 
-    /// The randomness, little-endian, and the digest: for who proves in another process than commits.
-    /// Whoever has them can find the committed values, if there are few that are possible.
+    /// The randomness, little-endian, and the digest, for proving in another process than committing. They are
+    /// secret: with them, the committed values can be found if few are possible.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut bytes = Zeroizing::new(Vec::with_capacity(Self::encoded_size()));
         self.randomness
@@ -190,8 +190,8 @@ impl<E: Engine> fmt::Debug for Opening<E> {
     }
 }
 
-/// `Mirage.Commit` with fresh randomness, under a key whose points are multiplied as they are: the
-/// commitment tells nothing of the values. [`Prover::commit`](super::Prover::commit) does it with any key.
+/// `Mirage.Commit` with fresh randomness, under a key with unprepared points: the commitment reveals nothing
+/// about the values. [`Prover::commit`](super::Prover::commit) does the same with any key.
 ///
 /// # Errors
 ///

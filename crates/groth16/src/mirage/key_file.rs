@@ -26,21 +26,22 @@ const PROVING: u32 = 3;
 const VERIFYING: u32 = 4;
 const HEAD_BYTES: usize = PREFIX_BYTES + 8;
 
-/// What a proving key's file says of itself, before any point of it is read.
+/// The head of a proving key's file, which is read without reading any point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProvingKeyInfo {
     /// The number of committed variables.
     pub committed: usize,
-    /// That of the plain key.
+    /// The head of the plain Groth16 key inside the file.
     pub plain: crate::ProvingKeyInfo,
     /// The bytes of the file.
     pub file_bytes: u64,
 }
 
-/// A file whose head was checked, and mostly its checksum.
+/// The sections of a file whose head was checked. `Parts::read` checks the checksum too,
+/// `Parts::split` does not.
 struct Parts<'a> {
     committed: usize,
-    /// η₂ and so on.
+    /// The encoded points of Mirage that precede the plain key, η₂ first.
     own: &'a [u8],
     /// The content of the plain key's file.
     plain: &'a [u8],
@@ -63,7 +64,7 @@ impl<'a> Parts<'a> {
         let total = bytes.len() as u64;
         let count = read_prefix::<E>(kind, bytes, HEAD_BYTES, total)?;
         let committed = u32::try_from(little_endian(count)).map_err(|_| KeyError::Lengths)?;
-        // Nothing near 2⁶⁴: the count is below 2³². The plain key's own head is checked when it is read.
+        // No overflow: the count is below 2³². The plain key's own head is checked when it is read.
         let [g1, g2] = [
             uncompressed_size::<E::G1Affine>(),
             uncompressed_size::<E::G2Affine>(),
@@ -100,7 +101,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The checksum of what is before a plain key and of that key, by its own checksum at its end.
+/// The checksum over the bytes before the plain key and over the plain key's own checksum.
 fn checksum_of(before: &[u8], plain: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hasher = Sha256::new();
     hasher.update(before);
@@ -137,15 +138,15 @@ fn save(path: &Path, before: &[u8], plain: &[u8]) -> Result<(), KeyError> {
 // === impl ResidentKey ===
 
 impl<E: Engine> ResidentKey<E> {
-    /// Holds a key whose points stay in its file, and the circuit it is for: for as little memory as can be. Each
-    /// product decodes them anew, [`MAPPED_WINDOW`](crate::MAPPED_WINDOW) at a time.
+    /// A key whose points stay in its file, with its circuit, for the least memory. Each product decodes the points
+    /// anew, [`MAPPED_WINDOW`](crate::MAPPED_WINDOW) at a time.
     ///
-    /// The file has to stay as it is. Proofs made after somebody wrote to it do not verify; if it was
-    /// shortened, the process ends. To replace it by renaming another over it does no harm.
+    /// The file must not be changed in place: after a write to it proofs do not verify, and if it is shortened the
+    /// process is killed. Replacing it by renaming another file over it is safe.
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if there is no such file, it is no proving key of Mirage, or it changes meanwhile;
+    /// [`KeyError`] if there is no such file, it is not a proving key of Mirage, or it changes meanwhile;
     /// [`KeyError::Circuit`] if it is for another circuit.
     pub fn map(path: &Path, r1cs: Arc<R1cs<E::ScalarField>>) -> Result<Self, KeyError> {
         let file = Arc::new(open(path)?);
@@ -193,7 +194,7 @@ impl ProvingKeyInfo {
         })
     }
 
-    /// The bytes that the key takes in memory, its points as they are.
+    /// Memory in bytes that the key takes with unprepared points.
     pub fn plain_bytes<E: Engine>(&self) -> u64 {
         let plain = &self.plain;
         let own = self.committed as u64 * size_of::<E::G1Affine>() as u64;
@@ -226,8 +227,8 @@ impl<E: Engine> VerifyingKey<E> {
         join(&self.before_plain(), &self.plain.to_bytes())
     }
 
-    /// Decodes a verifying key from anyone: all its points are checked. Whether it is one that anybody can
-    /// forge proofs for, [`require_secure`](Self::require_secure) tells.
+    /// Decodes an untrusted verifying key: all its points are checked.
+    /// [`require_secure`](Self::require_secure) finds keys under which anyone can forge proofs.
     ///
     /// # Errors
     ///
@@ -250,7 +251,7 @@ impl<E: Engine> VerifyingKey<E> {
         save(path, &self.before_plain(), &self.plain.to_bytes())
     }
 
-    /// Reads a key file from anyone.
+    /// Reads an untrusted key file.
     ///
     /// # Errors
     ///
@@ -301,7 +302,7 @@ impl<E: Engine> ProvingKey<E> {
         })
     }
 
-    /// Writes the key to a file, whole or not at all, readable by its owner only.
+    /// Writes the key to a file atomically, readable by its owner only.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ pub struct Prover<'k, E: Engine> {
 // === impl Prover ===
 
 impl<'k, E: Engine> Prover<'k, E> {
-    /// With a key whose points are multiplied as they are. A key that makes many proofs is better held as a
+    /// A prover with a key whose points are unprepared. For many proofs, hold the key as a
     /// [`ResidentKey`](super::ResidentKey).
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         &self.plain
     }
 
-    /// Commits to values of the committed variables, with fresh randomness: the commitment tells nothing of
+    /// Commits to values of the committed variables, with fresh randomness: the commitment reveals nothing about
     /// them.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl<'k, E: Engine> Prover<'k, E> {
         Ok((self.commit_with(values, &opening)?, opening))
     }
 
-    /// As [`commit`](Self::commit), with the randomness of an opening.
+    /// Like [`commit`](Self::commit), with the randomness of an opening.
     ///
     /// # Errors
     ///
@@ -103,9 +103,9 @@ impl<'k, E: Engine> Prover<'k, E> {
         Ok((self.complete(&proof, opening), reports))
     }
 
-    /// The proof that belongs to a commitment, of what the plain stages or a
-    /// [`DeviceKey`](crate::DeviceKey) made with the values that were committed to: C loses κ_D·η, which
-    /// makes up for the κ_D·δ in D.
+    /// Completes a plain proof, which the stages or a [`DeviceKey`](crate::DeviceKey) made with the committed
+    /// values, to the proof that belongs to the commitment: it subtracts κ_D·η from C, which compensates for the
+    /// κ_D·δ in D.
     pub fn complete(&self, plain: &Proof<E>, opening: &Opening<E>) -> Proof<E> {
         let c = -(self.eta_g1 * opening.randomness()) + plain.c;
         Proof {

@@ -63,8 +63,8 @@ impl<E: Engine> ResidentKey<E> {
         }
     }
 
-    /// The plain key, to be loaded onto a device ([`DeviceKey`](crate::DeviceKey)): what it makes,
-    /// [`Prover::complete`] completes.
+    /// The plain key, to be loaded onto a device ([`DeviceKey`](crate::DeviceKey)). [`Prover::complete`] completes
+    /// the proofs made with it.
     pub const fn plain(&self) -> &Arc<crate::ResidentKey<E>> {
         &self.plain
     }

@@ -8,9 +8,8 @@ use super::{CommittedR1cs, ProvingKey};
 use crate::setup::{Shared, make_keys};
 use crate::{Engine, SetupError};
 
-/// A setup under way: the α and β that all its keys share, which an aggregation of proofs under several
-/// keys needs. They are erased when it is dropped. **For development only**, as
-/// [`setup`](crate::setup()) says.
+/// A setup that makes several keys with the same α and β, as an aggregation of proofs under several keys
+/// needs. Dropping it erases α and β. **For development only**, see [`setup`](crate::setup()).
 ///
 /// Each key has γ, δ, η and s of its own.
 pub struct Setup<E: Engine>(Shared<E>);
@@ -36,7 +35,7 @@ impl<E: Engine> Setup<E> {
         self.key_with_progress(circuit, rng, &|_| {})
     }
 
-    /// As [`key`](Self::key), telling `progress` what is about to be computed, six times.
+    /// Like [`key`](Self::key); calls `progress` with a description before each of six steps.
     ///
     /// # Errors
     ///
@@ -51,8 +50,8 @@ impl<E: Engine> Setup<E> {
     }
 }
 
-/// `Mirage.Setup`: a key for each circuit, all with the same α and β. **For development only**: whoever
-/// runs it could forge proofs.
+/// `Mirage.Setup`: a key for each circuit, all with the same α and β. **For development only**: the process
+/// that runs it learns secrets with which proofs can be forged.
 ///
 /// # Errors
 ///

@@ -20,16 +20,16 @@ pub struct PreparedVerifyingKey<E: Engine> {
     committed: usize,
 }
 
-/// Σ xⱼ·\[pⱼ(s)/γ\] over some of a circuit's public inputs, which are the same for many verifiers or known
-/// when keys are made (section 6.3 of Hekaton): a verifier takes the point in place of the inputs. Whoever
-/// uses one from elsewhere trusts that it is of the right inputs.
+/// Σ xⱼ·\[pⱼ(s)/γ\] over some of a circuit's public inputs, which are the same for many verifiers or known when
+/// keys are made (section 6.3 of Hekaton). A verifier takes the point in place of the inputs; it must trust
+/// the point's maker that the point is of the right inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreparedInputs<E: Engine> {
     /// The first of them; 0 is the one after the leading one.
     pub first: usize,
     /// The number of them.
     pub count: usize,
-    /// Their point.
+    /// The point of these inputs.
     pub point: E::G1Affine,
 }
 
@@ -40,7 +40,7 @@ pub struct Inputs<'a, E: Engine> {
     prepared: Option<&'a PreparedInputs<E>>,
 }
 
-/// A proof and what it is to prove, under a key.
+/// A proof, its claimed public inputs and commitment, and its key.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a, E: Engine> {
     /// The key it is under.
@@ -168,7 +168,7 @@ impl<E: Engine> PreparedInputs<E> {
 // === impl Inputs ===
 
 impl<'a, E: Engine> Inputs<'a, E> {
-    /// Some inputs that are prepared, and the others in their order.
+    /// Public inputs of which some are prepared; the others are given in their order.
     pub const fn with_prepared(
         others: &'a [E::ScalarField],
         prepared: &'a PreparedInputs<E>,

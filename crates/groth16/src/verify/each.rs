@@ -51,14 +51,14 @@ pub fn verify_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<Result<(), Ve
     verdicts
 }
 
-/// What [`weighted_product`](super::weighted_product) is of each of some proofs alone, on the threads of the current rayon
-/// pool.
+/// The [`weighted_product`](super::weighted_product) of each proof alone, computed on the threads of the current
+/// rayon pool.
 pub fn weighted_product_each<E: Engine>(
     proofs: &[WeightedProof<'_, E>],
 ) -> Vec<Option<PairingOutput<E>>> {
     let keyed: Vec<_> = proofs.iter().map(KeyedProof::from).collect();
     let mut products = quotient_each(&keyed);
-    // One is one to any power.
+    // Any power of one is one.
     let (mut bases, mut exponents) = (Vec::new(), Vec::new());
     for (product, weighted) in products.iter().zip(proofs) {
         if let Some(product) = product.filter(|product| !product.is_zero()) {
@@ -76,7 +76,7 @@ pub fn weighted_product_each<E: Engine>(
 }
 
 /// For each proof, whose inputs are of its key's count, `e(A, B) / (e(α, β) · e(Σ xⱼ·instanceⱼ, γ) · e(C, δ))`: one
-/// (written as zero) if it holds. None if it does not exist, for which a point must be outside of its subgroup.
+/// (written as zero) if it holds. `None` if it does not exist, for which a point must be outside of its subgroup.
 fn quotient_each<E: Engine>(proofs: &[KeyedProof<'_, E>]) -> Vec<Option<PairingOutput<E>>> {
     let instances = instance_each(proofs);
     let products: Vec<Product<'_, E>> = instances

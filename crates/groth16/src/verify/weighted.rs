@@ -26,13 +26,13 @@ pub struct Weight {
 pub struct WeightedProof<'a, E: Engine> {
     /// The key it is under.
     pub key: &'a PreparedVerifyingKey<E>,
-    /// As many as the key's circuit has ([`PreparedVerifyingKey::check_count`]).
+    /// Public inputs; their number must be the circuit's ([`PreparedVerifyingKey::check_count`]).
     pub inputs: &'a [E::ScalarField],
     /// The proof.
     pub proof: &'a Proof<E>,
-    /// Its power in the product.
+    /// The proof's exponent in the product.
     pub weight: Weight,
-    /// Where multiples of its points are kept for further products; none if there are no further ones.
+    /// Storage for multiples of its points, for further products; `None` if there are none.
     pub multiples: Option<&'a Multiples<E>>,
 }
 
@@ -41,7 +41,7 @@ pub struct WeightedProof<'a, E: Engine> {
 #[derive(Debug)]
 pub struct Multiples<E: Engine>(OnceLock<Kept<E>>);
 
-/// The multiples, with what they are of: under another weight, or of another proof, they are of no use.
+/// The multiples, with the weight and points that they were computed for: they apply to no others.
 #[derive(Debug)]
 struct Kept<E: Engine> {
     random: u128,
@@ -64,7 +64,7 @@ const POINTS_FOR_COMBINATION: usize = 12;
 /// The product over all proofs of `(e(A, B) / (e(α, β)·e(Σ xⱼ·instanceⱼ, γ)·e(C, δ)))^weight`, which is
 /// one if all of them hold; with weights that were drawn after the proofs were fixed, by a chance of
 /// 2⁻¹²⁷ also if some do not. Any number of keys: n proofs under k keys take n + 3k Miller loops and one
-/// final exponentiation. None if it does not exist, for which a point must be outside of its subgroup.
+/// final exponentiation. `None` if it does not exist, for which a point must be outside of its subgroup.
 ///
 /// Products multiply: that of some proofs is that of all divided by that of the others, under the same
 /// weights. (Arkworks writes the target group as addition.)
@@ -75,7 +75,7 @@ pub fn weighted_product<E: Engine>(proofs: &[WeightedProof<'_, E>]) -> Option<Pa
     weighted_terms(proofs).checked_value()
 }
 
-/// As [`weighted_product`], before it is evaluated.
+/// The terms of [`weighted_product`], not yet evaluated.
 pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> Product<'a, E> {
     let mut product = Product::new();
     let multiples = multiples(proofs);
@@ -95,7 +95,7 @@ pub(crate) fn weighted_terms<'a, E: Engine>(proofs: &[WeightedProof<'a, E>]) -> 
     product
 }
 
-/// Of each key three points: `−Σ weights·α`, the combination of its points for inputs, and `Σ weight·C`.
+/// Three points for each key: `−Σ weights·α`, the combination of its points for inputs, and `Σ weight·C`.
 fn points_of_keys<E: Engine>(sums: &[KeySum<'_, E>]) -> Vec<E::G1Affine> {
     // One key has too few points to fill the lanes of a vector.
     let is_short = |sum: &KeySum<'_, E>| sum.instance.len() < POINTS_FOR_COMBINATION;
@@ -198,7 +198,8 @@ impl<E: Engine> WeightedProof<'_, E> {
         [self.proof.a, self.proof.c]
     }
 
-    /// What an earlier product left of this proof under this weight's random part.
+    /// The multiples that an earlier product kept; `None` if it kept none, or those of another proof or
+    /// another random part.
     fn kept(&self) -> Option<[E::G1Affine; 2]> {
         let kept = self.multiples?.0.get()?;
         let is_of_this = kept.random == self.weight.random && kept.points == self.points();
@@ -207,7 +208,7 @@ impl<E: Engine> WeightedProof<'_, E> {
 
     fn keep(&self, multiples: [E::G1Affine; 2]) {
         if let Some(place) = self.multiples {
-            // What another proof or weight left there stays.
+            // Multiples of another proof or weight that are already kept stay.
             let _ = place.0.set(Kept {
                 random: self.weight.random,
                 points: self.points(),
@@ -220,7 +221,7 @@ impl<E: Engine> WeightedProof<'_, E> {
 // === impl Multiples ===
 
 impl<E: Engine> Multiples<E> {
-    /// None so far.
+    /// Storage without multiples yet.
     pub const fn new() -> Self {
         Self(OnceLock::new())
     }
@@ -277,8 +278,8 @@ impl Weight {
         }
     }
 
-    /// The weight times a number, for sums that tell where a false proof is; none if the numbers that
-    /// it was multiplied by exceed 128 bits.
+    /// The weight times a number, for sums that locate a false proof; `None` if the product of all factors so
+    /// far exceeds 128 bits.
     pub fn checked_mul(self, factor: u64) -> Option<Self> {
         let factor = self.factor.checked_mul(factor.into())?;
         Some(Self { factor, ..self })

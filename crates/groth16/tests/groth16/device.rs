@@ -1,5 +1,5 @@
-//! Proofs whose products and transforms a device computes: on the CPU's device, on the CUDA kernels
-//! compiled for the host, on several at once, and on ones that fail.
+//! Tests of proofs on devices: the CPU's device, the CUDA kernels compiled for the host, several at
+//! once, and devices that fail.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -48,7 +48,7 @@ fn load<E: Engine>(key: &Arc<ResidentKey<E>>, device: &Arc<dyn Device>) -> Devic
     DeviceKey::load(key, device, Offload::Always, 0).unwrap()
 }
 
-/// That the device makes proofs that hold, and each step is reported once.
+/// Checks that the device makes valid proofs and reports each step once.
 fn proves<E: Engine>(device: &DeviceKey<E>, z: &[E::ScalarField]) {
     let rng = &mut StdRng::seed_from_u64(4);
     let (proof, reports) = device.prove(z, rng).unwrap();
@@ -143,10 +143,10 @@ fn prepared_points_are_on_no_device() {
     proves(&DeviceKey::place(key, device, placement, 0).unwrap(), &z);
 }
 
-/// A device that does its work on the CPU until it is told otherwise.
+/// A device that works on the CPU, and fails at a chosen job.
 struct Fake {
     cpu: Box<dyn Device>,
-    /// The job at which it behaves so.
+    /// The index of a job, and the fault that happens at it.
     fault: Option<(usize, Fault)>,
     submitted: AtomicUsize,
     resident: Mutex<HashSet<BasesId>>,

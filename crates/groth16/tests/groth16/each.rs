@@ -10,7 +10,7 @@ use proofmill_groth16::{
 };
 use proofmill_r1cs::{Assignment, R1cs};
 
-/// A proof and what it is said to prove under a key.
+/// A proof with its claimed public inputs and its key.
 struct Case<E: Engine> {
     key: usize,
     inputs: Vec<E::ScalarField>,
@@ -20,7 +20,7 @@ struct Case<E: Engine> {
 /// A matrix by its rows, each of coefficients with their variables.
 type Rows<F> = Vec<Vec<(F, usize)>>;
 
-/// A circuit of so many public inputs, each of which a witness is equal to the square of.
+/// A circuit with `inputs` public inputs, each the square of a witness.
 fn circuit<E: Engine>(
     inputs: usize,
     rng: &mut StdRng,

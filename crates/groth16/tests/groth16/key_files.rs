@@ -180,8 +180,8 @@ fn heads_are_checked_before_anything_is_allocated() {
     }
 }
 
-/// A file with a right checksum but a wrong content: what a checksum alone lets through, a full
-/// check does not.
+/// Files with a right checksum but wrong content: a full check refuses content that a checksum alone
+/// lets through.
 #[test]
 fn a_full_check_finds_points_outside_their_group() {
     let key = key();

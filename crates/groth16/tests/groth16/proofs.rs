@@ -292,7 +292,7 @@ fn errors_in_a_batch_do_not_cancel() {
     assert_eq!(verdicts, [Err(VerifyError::Invalid); 2]);
 }
 
-/// That of one proof is computed otherwise than that of several.
+/// The product of one proof is computed in another way than that of several.
 #[test]
 fn a_weighted_product_is_that_of_its_parts() {
     let case = case(16, 1, 5);
@@ -318,8 +318,8 @@ fn a_weighted_product_is_that_of_its_parts() {
     }
 }
 
-/// What one product keeps for the next is used under multiples of its weight, and under no other weight and for no other
-/// proof.
+/// Multiples that a product keeps are used again under multiples of the same weight, and neither under another weight
+/// nor for another proof.
 #[test]
 fn kept_multiples_are_of_one_proof_under_one_weight() {
     let case = case(16, 1, 5);
@@ -358,7 +358,7 @@ fn kept_multiples_are_of_one_proof_under_one_weight() {
     }
 }
 
-/// What arkworks makes of a proof's bytes, where they are the one encoding of what it reads.
+/// The proof that arkworks decodes; `None` if it refuses the bytes or they are not the canonical encoding.
 fn read_by_arkworks<E: Engine>(bytes: &[u8]) -> Option<Proof<E>> {
     let rest = &mut &bytes[..];
     let proof = Proof {

@@ -83,7 +83,7 @@ fn leaves(value: &Value, path: String, out: &mut Vec<String>) {
     }
 }
 
-/// What may stand where a number was: each must be refused there.
+/// Replacements for a number, each of which must be refused.
 fn others(original: &Value) -> Vec<Value> {
     let Value::String(text) = original else {
         return vec![

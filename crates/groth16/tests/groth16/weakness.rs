@@ -29,8 +29,8 @@ fn point<E: Engine>(key: &VerifyingKey<E>, inputs: &[E::ScalarField]) -> E::G1 {
     })
 }
 
-/// That a key is found to have `weakness`, and that the proof that follows from the key alone
-/// holds for inputs nobody proved.
+/// Checks that a key is found to have `weakness`, and that the proof that follows from the key alone
+/// verifies for inputs without a witness.
 fn forged<E: Engine>(
     key: &VerifyingKey<E>,
     weakness: Weakness,

@@ -398,7 +398,7 @@ fn a_checked_key_is_remembered_until_it_changes() {
             std::fs::metadata(&state).unwrap().permissions().mode() & 0o777,
             0o700
         );
-        // Where others can write, they could say that anything was checked.
+        // Users who can write to the directory could mark any file as checked.
         mode(0o777);
         assert!(load().is_err());
         mode(0o700);
@@ -406,8 +406,8 @@ fn a_checked_key_is_remembered_until_it_changes() {
     }
 }
 
-/// Between digesting and reading, whoever may write to the file can put other points there: without a
-/// check afterwards they would be taken for those that were checked before.
+/// Between digesting and reading, another process may write other points to the file: without a check
+/// afterwards they would be taken for the points that were checked before.
 #[test]
 #[expect(
     clippy::disallowed_methods,

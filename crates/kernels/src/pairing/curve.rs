@@ -32,9 +32,9 @@ pub(super) mod sealed {
     /// The lines through a point of the second group and its multiples, as a back end has them.
     #[derive(Clone, Debug)]
     pub enum Lines<E: PortablePairing> {
-        /// As the portable back end has them.
+        /// Lines in the portable back end's form.
         Portable(E::Lines),
-        /// As the vector kernels have them: 64-bit words.
+        /// Lines in the vector kernels' form: 64-bit words.
         Vector(Vec<u64>),
     }
 
@@ -105,7 +105,7 @@ fn portable_miller_loop<E: PortablePairing>(
     MillerLoopOutput(<E as PortablePairing>::miller_loop(pairs, &fixed))
 }
 
-/// What vector kernels take of pairs with lines: those whose lines are theirs.
+/// Selects the pairs whose lines are in the vector kernels' form.
 #[cfg(target_arch = "x86_64")]
 macro_rules! vector_pairs {
     ($tower:ty, $fixed:expr) => {

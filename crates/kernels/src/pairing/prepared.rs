@@ -24,11 +24,11 @@ impl<E: PairingCurve> PreparedG2<E> {
         Self::on(InstructionSet::current(), point)
     }
 
-    /// Prepares a point for a chosen back end. Products on other ones pair the point as it is.
+    /// Prepares a point for a chosen back end. Products on other back ends pair the unprepared point.
     ///
     /// # Panics
     ///
-    /// If this machine has not the instructions.
+    /// If this machine lacks the instructions.
     pub fn on(set: InstructionSet, point: E::G2Affine) -> Self {
         let lines = (!point.is_zero())
             .then(|| E::lines_on(set, point))

@@ -1,7 +1,7 @@
 //! Poseidon2 permutations of eight states side by side.
 //!
 //! Ranges are in multiples of p, as in [`VectorField`]. A product of factors below α and β is below
-//! 1 + αβ/35 ([`Fp::multiply`]); [`Fp::reduce`] takes what is below 8 and gives less than 1.13.
+//! 1 + αβ/35 ([`Fp::multiply`]); [`Fp::reduce`] takes values below 8 and returns values below 1.13.
 
 use ark_bn254::{Fr, FrConfig};
 use ark_ff::PrimeField;
@@ -41,7 +41,7 @@ impl Parameters {
     }
 }
 
-/// From arkworks' radix 2²⁵⁶ to the radix 2²⁶⁰ of five limbs: its words, of 16 times the number.
+/// Converts from arkworks' radix 2²⁵⁶ to the radix 2²⁶⁰ of five limbs: the words of 16 times the number.
 fn to_limbs(element: Fr) -> Limbs {
     const {
         assert!(LIMB_BITS * 5 == 256 + 4 && Fr::MODULUS_BIT_SIZE <= 256);
@@ -53,7 +53,7 @@ fn to_limbs(element: Fr) -> Limbs {
 ///
 /// # Panics
 ///
-/// If this machine has not the instructions, or there are more states.
+/// If this machine lacks the instructions, or there are more states.
 pub(crate) fn permute_each(parameters: &Parameters, states: &mut [[Fr; 4]]) {
     checked(InstructionSet::Avx512Ifma);
     assert!((1..=8).contains(&states.len()), "{} states", states.len());
@@ -94,7 +94,7 @@ unsafe fn permute(parameters: &Parameters, states: &mut [[Fr; 4]]) {
     }
 }
 
-/// Takes and gives what is below 1.3.
+/// Inputs and outputs are below 1.3.
 ///
 /// # Safety
 ///
@@ -121,7 +121,7 @@ unsafe fn full_round(state: &mut State, added: &[Limbs; 4]) {
     }
 }
 
-/// As the portable one. Takes what is below 1.3, gives less than 1.13.
+/// Like the portable one. Inputs are below 1.3, outputs below 1.13.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn multiply_external(state: &mut State) {
@@ -147,11 +147,10 @@ unsafe fn multiply_external(state: &mut State) {
     }
 }
 
-/// Takes what is below 1.3, gives less than 1.13.
+/// Inputs are below 1.3, outputs below 1.13.
 ///
-/// After the first round element i is a product mᵢ and the sum of the elements before, which all
-/// share. Three products wait for nothing but that sum: they fill the time in which the S-box waits
-/// for itself.
+/// After the first round, element i is a product mᵢ plus the sum of the elements before, which all share.
+/// Three products depend only on that sum, so they fill the latency of the S-box.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512ifma,avx512vbmi2")]
 unsafe fn partial_rounds(state: &mut State, added: &[Limbs], diagonal: &[Limbs; 4]) {

@@ -1,4 +1,4 @@
-//! Leading a workflow, or waiting to.
+//! Leadership of a workflow: leading it, or standing by.
 
 use futures_util::future::BoxFuture;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,35 +17,36 @@ use crate::plan::Plan;
 use crate::remote::{Leadership, Server};
 use crate::shutdown::{self, Level, Shutdown};
 
-/// How long a new leader waits for workers to say what they are running: they hear of it at once.
+/// Time for which a new leader waits for workers to report their leases. Workers learn of a new leader at
+/// once.
 const ADOPT_GRACE: Duration = Duration::from_millis(800);
 
-/// For each workflow that a process leads already it lets others go first for so long.
+/// Delay, for each workflow that the process leads already, before it tries to lead another.
 const MODESTY: Duration = Duration::from_millis(300);
 
-/// What a process leads now, for whoever wants to look.
+/// The workflows that this process leads now, for observers.
 #[derive(Clone, Default)]
 pub struct Leading(Arc<watch::Sender<Led>>);
 
-/// The workflows that are led, by name.
+/// The workflows being led, by name.
 type Led = Vec<(Arc<str>, Handle)>;
 
 // === impl Leading ===
 
 impl Leading {
-    /// The handle of a workflow that this process leads now.
+    /// Handle of a workflow, if this process leads it now.
     pub fn handle(&self, workflow: &str) -> Option<Handle> {
         let leading = self.0.borrow();
         let found = leading.iter().find(|(name, _)| &**name == workflow);
         found.map(|(_, handle)| handle.clone())
     }
 
-    /// How many workflows this process leads.
+    /// Number of workflows that this process leads.
     pub fn count(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// Waits until this process leads a workflow.
+    /// Waits until this process leads the workflow.
     pub async fn leads(&self, workflow: &str) -> Handle {
         let mut changes = self.0.subscribe();
         loop {
@@ -57,7 +58,7 @@ impl Leading {
         }
     }
 
-    /// Waits until this process does not lead a workflow.
+    /// Waits until this process does not lead the workflow.
     pub async fn stands_by(&self, workflow: &str) {
         let is_led = |leading: &Led| leading.iter().any(|(name, _)| &**name == workflow);
         // The sender lives in `self`.
@@ -75,13 +76,13 @@ impl Leading {
     }
 }
 
-/// Leads the workflow whenever no other process does, until `shutdown` says [`Level::Drain`].
+/// Leads the workflow whenever no other process does, until `shutdown` reaches [`Level::Drain`].
 pub fn lead(
     site: Site,
     leading: Leading,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
         let workflow = site.plan.workflow.clone();
         loop {
@@ -103,7 +104,7 @@ pub fn lead(
             match led {
                 Ok(()) if shutdown.level() >= Level::Drain => return Ok(()),
                 Ok(()) => {}
-                // Another process writes the log: it leads.
+                // Another process writes the log, so it leads.
                 Err(ClusterError::Coordinator(
                     CoordinatorError::Log(_) | CoordinatorError::Append(AppendError::Failed(_)),
                 )) => {}
@@ -118,10 +119,10 @@ pub fn lead(
     })
 }
 
-/// Lets those go first that lead fewer workflows.
+/// Waits, so that processes that lead fewer workflows can take the lead first.
 async fn be_modest(site: &Site, leading: &Leading) {
     let begun = Instant::now();
-    // Processes that start together do not all reach for the same workflow first.
+    // The stagger keeps processes that start together from all trying for the same workflow first.
     let mut hasher = DefaultHasher::new();
     (&site.name, &site.plan.workflow).hash(&mut hasher);
     let stagger = MODESTY * (hasher.finish() % 64) as u32 / 64;
@@ -180,7 +181,7 @@ async fn lead_once(
         () = shutdown.reached(Level::Drain) => {
             stop.raise(Level::Stop);
             let ended = coordinating.await.map_err(ClusterError::from);
-            // What was accepted is durable; a failure has been reported by the coordinator.
+            // The accepted records are durable; the coordinator has reported any failure.
             let _ = log.close().await;
             ended
         }

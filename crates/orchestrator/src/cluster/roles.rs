@@ -1,4 +1,4 @@
-//! The roles that work for whoever leads.
+//! The roles that work for the current leader.
 
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,18 +21,19 @@ use crate::shutdown::{self, Level, Shutdown};
 use crate::sink::{self, Sink, SinkStopped};
 use crate::source;
 
-/// How long a role may take to hand back what it has, when it is told to stop.
+/// Maximum time for a role to hand back its work after it is told to stop.
 const HURRY: Duration = Duration::from_secs(2);
 
-/// Runs dispatchers for the stages in `stages` (all, if there are none), as many for each as
-/// `workers` says, else the workflow. On [`Level::Drain`] they finish what they have.
+/// Runs dispatchers for the stages in `stages` (all stages, if it is empty). `workers` has the number of
+/// dispatchers for a stage; the workflow has it for other stages. On [`Level::Drain`] the dispatchers finish
+/// their tasks.
 pub fn run_dispatchers(
     site: Site,
     stages: BTreeSet<String>,
     workers: BTreeMap<String, usize>,
     shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
         for stage in stages.iter().chain(workers.keys()) {
             let mut known = site.workflow.dispatchers.iter();
@@ -74,8 +75,8 @@ pub fn run_dispatchers(
     })
 }
 
-/// The dispatchers of one worker group, and the client that speaks for them: a call comes from one
-/// group, whose members the server tells apart from others by its subject.
+/// The dispatchers of one worker group, and the client that carries their messages. A client belongs to one
+/// group: the server tells the groups apart by the subject of a message.
 struct Crew {
     client: Client,
     ports: Ports,
@@ -85,7 +86,7 @@ struct Crew {
 // === impl Crew ===
 
 impl Crew {
-    /// `None`: the group has no workers here.
+    /// Opens the group's dispatchers; `None` if it has none here.
     async fn open(
         site: &Site,
         group: &str,
@@ -118,7 +119,7 @@ impl Crew {
         for dispatcher in self.dispatchers {
             working.spawn(dispatcher.run(shutdown.clone()));
         }
-        // The dispatchers hold the ports: the client ends after them, or soon after a hurry.
+        // The dispatchers hold the ports, so the client ends after them, or soon after a stop.
         let mut hurry = shutdown;
         let carried = tokio::select! {
             carried = self.client.run() => carried,
@@ -136,14 +137,14 @@ impl Crew {
     }
 }
 
-/// Keeps partitions of the collectors in `stages` (all, if there are none), until `shutdown` says
+/// Keeps partitions of the collectors in `stages` (all collectors, if it is empty), until `shutdown` reaches
 /// [`Level::Drain`].
 pub fn run_collectors(
     site: Site,
     stages: BTreeSet<String>,
     shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
         let nothing = |what: String| ClusterError::Nothing {
             workflow: site.workflow.name.clone(),
@@ -168,7 +169,7 @@ pub fn run_collectors(
         let (client, ports) = site.client(Seat::of(Role::Collector), &site.name).await?;
         let host = collector::Host::new(site.plan.clone(), site.name.clone(), chosen);
         let keeping = tokio::spawn(collector::run(host, ports.host(), shutdown));
-        // It alone holds a port: the client ends after it.
+        // Only the host's task holds a port now, so the client ends after it.
         drop(ports);
         let carried = client.run().await;
         keeping.abort();
@@ -176,14 +177,14 @@ pub fn run_collectors(
     })
 }
 
-/// Hands what the sequencer emits to the workflow's directory and sinks, then to `further`, whenever
-/// no other process does.
+/// Hands the sequencer's emissions to the workflow's directory and sinks, then to `further`, whenever no
+/// other process does.
 pub fn run_sequencer(
     site: Site,
     further: Vec<Box<dyn Sink>>,
     mut shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<(), ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
         let mut sinks = mill::sinks(&site.workflow, &site.state, Some(&site.connection)).await?;
         sinks.extend(further);
@@ -224,7 +225,7 @@ pub fn run_sequencer(
             options = sunk;
             let carried = match carried {
                 Some(carried) => carried,
-                // What was handed out is still confirmed.
+                // Emissions that were handed out are still confirmed.
                 None => match tokio::time::timeout(HURRY, &mut carrying).await {
                     Ok(carried) => carried,
                     Err(_) => {
@@ -235,7 +236,7 @@ pub fn run_sequencer(
             };
             lease.give_back().await;
             carried.map_err(panicked)??;
-            // That the client has gone is told by the client.
+            // The client reports that it has gone.
             if let Err(SinkStopped::Refused(refused)) = ran {
                 return Err(MillError::from(refused).into());
             }
@@ -244,13 +245,12 @@ pub fn run_sequencer(
     })
 }
 
-/// Runs each source of the workflow whenever no other process does, until all have come to their
-/// end.
+/// Runs each source of the workflow whenever no other process does, until all have ended.
 pub fn run_sources(
     site: Site,
     shutdown: Shutdown,
 ) -> BoxFuture<'static, Result<BTreeMap<String, SourceSummary>, ClusterError>> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
         let sources = site.workflow.sources.iter();
         let own = sources.filter(|source| !matches!(source.kind, SourceKind::Submit));
@@ -274,8 +274,8 @@ pub fn run_sources(
     })
 }
 
-/// Carries what `serve` says through the port that it is given to whoever leads, until `serve` ends:
-/// for messages that come from outside.
+/// Gives `serve` a port to the current leader, for messages from outside the workflow, and runs until `serve`
+/// ends.
 pub async fn run_submissions<F: Future<Output = ()>>(
     site: Site,
     serve: impl FnOnce(SourcePort) -> F,

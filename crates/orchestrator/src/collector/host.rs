@@ -8,9 +8,9 @@ use crate::conversation::{Do, HostCommand, HostJoin, Judged, Verdict, Verdicts};
 use crate::id::WorkerId;
 use crate::plan::{Plan, StageIx};
 
-/// Keeps partitions of collectors, without input or output.
+/// Keeps partitions of collectors; a state machine without input or output.
 ///
-/// It has no state that matters: whatever it loses is offered again.
+/// Its state may be lost at any time, because the core offers the messages again.
 pub struct Host {
     plan: Arc<Plan>,
     name: WorkerId,
@@ -42,12 +42,12 @@ impl Host {
         }
     }
 
-    /// Its name.
+    /// Name of the host.
     pub fn name(&self) -> &WorkerId {
         &self.name
     }
 
-    /// Forgets everything and begins a session; `session` differs from all before, whoever had
+    /// Discards all state and begins a session; `session` differs from those of all earlier sessions under
     /// this name.
     pub fn join(&mut self, session: u64) -> HostJoin {
         self.session = session;
@@ -61,7 +61,7 @@ impl Host {
         }
     }
 
-    /// Does what it is told. `None`: it has to join again, with a new session.
+    /// Carries out commands. Returns the verdicts, or `None` if the host must join again with a new session.
     pub fn take(
         &mut self,
         commands: impl IntoIterator<Item = HostCommand>,
@@ -91,7 +91,7 @@ impl Host {
         Some(verdicts)
     }
 
-    /// What is to be said of verdicts: [`Host::take`]'s, in its order.
+    /// The message that carries the verdicts of [`Host::take`]; call in the order of the verdicts.
     pub fn say(&mut self, verdicts: Vec<Verdict>) -> Verdicts {
         self.said += 1;
         Verdicts {

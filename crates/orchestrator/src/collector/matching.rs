@@ -6,33 +6,32 @@ use std::sync::Arc;
 use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
-/// How many messages complete a group.
+/// Number of messages that complete a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// This many, whichever queues they come by.
+    /// This many in total, from any queues.
     Total(usize),
-    /// This many by each queue.
+    /// This many from each queue.
     PerQueue(BTreeMap<Arc<str>, usize>),
 }
 
-/// A group is complete with the expected number of messages of one grouping value; where the
-/// stage has no grouping pointer, the value is the message's first block.
+/// A group is complete with the expected number of messages of one grouping value. If the stage has no
+/// grouping pointer, the value is the message's first block.
 ///
-/// A barrier fires once: messages that come for a group already emitted are late, and so are those of
-/// a queue that has brought more than its share. What becomes of them is the stage's
-/// [`Late`](crate::plan::Late).
+/// A barrier fires once. Messages that come for a group already emitted are late, and so are surplus messages
+/// of a queue. The stage's [`Late`](crate::plan::Late) setting decides what happens to them.
 #[derive(Clone, Debug)]
 pub struct Match {
-    /// What completes a group.
+    /// Number of messages that complete a group.
     pub expected: Expected,
-    /// Whether an overdue group is emitted as it is.
+    /// Whether an overdue group is emitted incomplete.
     pub partial: bool,
 }
 
 struct MatchState {
     settings: Match,
     groups: BTreeMap<String, Vec<Member>>,
-    /// The group of each message held.
+    /// Group of each message held.
     keys: HashMap<TaskId, String>,
 }
 
@@ -75,7 +74,7 @@ impl MatchState {
 }
 
 impl Expected {
-    /// The members that complete a group, in the order they came, or `None` while some lack.
+    /// Members that complete a group, in the order of arrival; `None` while some are missing.
     fn complete(&self, members: &[Member]) -> Option<Vec<Member>> {
         match self {
             Self::Total(k) => members.get(..*k).map(<[Member]>::to_vec),

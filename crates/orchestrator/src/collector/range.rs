@@ -1,4 +1,4 @@
-//! Range: one message says which blocks belong together, the other queues bring them.
+//! Range: messages of one queue set ranges of blocks, and the other queues fill them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,18 +7,17 @@ use super::sequential::covers;
 use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
-/// A message of queue `by` (a batch committed by a proposer, say) spans blocks `first..=last`; its
-/// group is complete when each of the other queues covers all of that range with messages that lie
-/// inside it. When a message has waited for T_collect and no range has come that it lies inside,
-/// it is given up. One that lies inside a range that was emitted has come too late: ranges do not
-/// overlap.
+/// A message of queue `by` (for example, a batch committed by a proposer) spans blocks `first..=last`. Its
+/// group is complete when each of the other queues covers that range with messages inside it. A message that
+/// has waited for T_collect without a range around it is given up. A message inside a range that was emitted
+/// is late: ranges do not overlap.
 #[derive(Clone, Debug)]
 pub struct Range {
-    /// The queue whose messages set the ranges.
+    /// Queue whose messages set the ranges.
     pub by: Arc<str>,
     /// The other queues that the collector reads.
     pub others: Vec<Arc<str>>,
-    /// Whether an overdue group is emitted as it is.
+    /// Whether an overdue group is emitted incomplete.
     pub partial: bool,
 }
 
@@ -37,7 +36,7 @@ impl StrategyFactory for Range {
         })
     }
 
-    /// What lies inside a range that was emitted, and inside none that waits, has come too late.
+    /// A message is late if it lies inside an emitted range and inside none that waits.
     fn missed(&self, message: &Member, waits_in: &str, emitted: &str, last: u64) -> bool {
         let first = emitted.split(':').next().and_then(|it| it.parse().ok());
         let is_inside = |first: u64| first <= message.first && message.last <= last;
@@ -49,7 +48,7 @@ impl StrategyFactory for Range {
     }
 }
 
-/// Begins the key of messages that lie inside no range yet.
+/// First character of the key of messages that lie inside no range yet.
 const ORPHAN: char = '?';
 
 // === impl RangeState ===
@@ -119,7 +118,7 @@ impl RangeState {
     }
 }
 
-/// The key of messages from block `first` that lie inside no range yet.
+/// Key of the messages from block `first` that lie inside no range yet.
 fn orphan_key(first: u64) -> String {
     format!("{ORPHAN}{first}")
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::{Group, Member, Outcome, Overdue, Strategy, StrategyFactory};
 use crate::id::TaskId;
 
-/// Group `g` holds the messages whose first block is in `g·n ..= g·n + n−1`; it is complete when
-/// those of each input queue cover all `n` blocks. A message may span several blocks.
+/// Group `g` holds the messages whose first block is in `g·n ..= g·n + n−1`. It is complete when the messages
+/// of each input queue cover all `n` blocks. A message may span several blocks.
 #[derive(Clone, Debug)]
 pub struct Sequential {
     /// Blocks in a group, at least 1.
     pub n: u64,
     /// The queues that the collector reads.
     pub inputs: Vec<Arc<str>>,
-    /// Whether an overdue group is emitted as it is.
+    /// Whether an overdue group is emitted incomplete.
     pub partial: bool,
 }
 

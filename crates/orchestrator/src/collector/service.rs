@@ -1,4 +1,4 @@
-//! Keeps partitions for whoever coordinates.
+//! The service that keeps partitions for a coordinator.
 
 use futures_util::future::BoxFuture;
 use std::time::Duration;
@@ -11,18 +11,19 @@ use crate::id::fresh_number;
 use crate::port::HostPort;
 use crate::shutdown::{Level, Shutdown};
 
-/// How often a host says that it is there: one that was given up hears so, and joins again.
+/// Time between a host's signs of life. A host that the coordinator has dropped learns it from the answer and
+/// joins again.
 const BEAT: Duration = Duration::from_secs(1);
 
-/// Things taken at once, at most.
+/// Maximum number of commands taken at once.
 const TURN: usize = 256;
 
-/// Keeps partitions until `shutdown` says [`Level::Drain`], then hands them over, or until the
+/// Keeps partitions until `shutdown` reaches [`Level::Drain`], then hands them over; ends as well when the
 /// coordinator is gone.
 pub fn run(mut host: Host, port: HostPort, mut shutdown: Shutdown) -> BoxFuture<'static, ()> {
-    // Boxed: compiled here, and not again in every program that calls it.
+    // Boxed, so that it is compiled here and not again in every program that calls it.
     Box::pin(async move {
-        // A gone coordinator is no error of this service: whoever runs it sees that by itself.
+        // A coordinator that has gone is no error of this service: its caller notices by itself.
         let _ = async {
             let (sender, mut told) = mpsc::unbounded_channel();
             port.join(host.join(fresh_number()), sender).await?;

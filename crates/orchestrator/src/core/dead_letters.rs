@@ -1,4 +1,4 @@
-//! The dead-letter queue, and the decisions about dead letters that are on their way to the log.
+//! The dead-letter queue, and pending decisions about dead letters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ pub(super) struct DeadLetters {
     letters: BTreeMap<TaskId, DeadRecord>,
     /// Dead letters about which a decision is on its way to the log.
     deciding: BTreeSet<TaskId>,
-    /// By stage: how many there are.
+    /// Number of dead letters, by stage.
     buried: Vec<usize>,
 }
 
 // === impl DeadLetters ===
 
 impl DeadLetters {
-    /// None, of so many stages.
+    /// No dead letters, for `stages` stages.
     pub(super) fn new(stages: usize) -> Self {
         Self {
             letters: BTreeMap::new(),
@@ -47,13 +47,13 @@ impl DeadLetters {
         self.letters.len()
     }
 
-    /// Number of a stage's letters.
+    /// Number of a stage's dead letters.
     pub(super) fn buried(&self, stage: StageIx) -> usize {
         self.buried[stage.0]
     }
 
-    /// The log has a dead letter of a task of `stage`; what was being decided about an earlier one has
-    /// been.
+    /// Adds a dead letter of `stage`. A pending decision about an earlier letter of the same task is thereby
+    /// settled.
     pub(super) fn put(&mut self, stage: StageIx, id: &TaskId, letter: DeadRecord) {
         self.deciding.remove(id);
         if self.letters.insert(id.clone(), letter).is_none() {
@@ -61,7 +61,7 @@ impl DeadLetters {
         }
     }
 
-    /// The log has it no more.
+    /// Removes a dead letter that the log no longer has.
     pub(super) fn remove(&mut self, stage: StageIx, id: &TaskId) -> Option<DeadRecord> {
         self.deciding.remove(id);
         let letter = self.letters.remove(id)?;
@@ -69,12 +69,13 @@ impl DeadLetters {
         Some(letter)
     }
 
-    /// A decision about it is on its way to the log: until that is there, none other is made.
+    /// Notes that a decision about a letter is on its way to the log; no other may be made until the log has
+    /// it.
     pub(super) fn decide(&mut self, id: TaskId) {
         self.deciding.insert(id);
     }
 
-    /// The log has refused the decision.
+    /// Notes that the log has refused the decision.
     pub(super) fn undecide(&mut self, id: &TaskId) {
         self.deciding.remove(id);
     }
@@ -89,7 +90,7 @@ impl DeadLetters {
         self.deciding.is_empty()
     }
 
-    /// `stage_of` is the stage of a task.
+    /// `stage_of` maps a task to its stage.
     #[cfg(debug_assertions)]
     pub(super) fn check(
         &self,

@@ -1,4 +1,4 @@
-//! The course and the end of tasks, as marks and the history tell it.
+//! The course and the end of tasks, as marks and the history record them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::record::{
     PAST_TEXT_MAX, PLACE_MAX, PLACES_MAX, StepRecord, TaskRecord,
 };
 
-/// What is known of the end of a task before it is recorded.
+/// Details of a task's end, collected before the end is recorded.
 #[derive(Default)]
 pub(super) struct Ending {
     by: Vec<(WorkerId, u32)>,
@@ -21,8 +21,8 @@ pub(super) struct Ending {
 // === impl Ending ===
 
 impl Ending {
-    /// By results of these workers' attempts, the last of which began at `begun_ms`, if that is known,
-    /// and ran for so long.
+    /// The end of a task by results of these workers' attempts. `begun_ms` is the beginning of the last
+    /// attempt, `None` if it is not known; `ran` is the executor's own run time.
     pub(super) fn by(by: Vec<(WorkerId, u32)>, begun_ms: Option<u64>, ran: Duration) -> Self {
         Self {
             by,
@@ -32,7 +32,7 @@ impl Ending {
         }
     }
 
-    /// It was emitted, to these places.
+    /// Sets the places that the task's message was emitted to, within [`PLACES_MAX`] and [`PLACE_MAX`].
     pub(super) fn set_places(&mut self, mut places: Vec<String>) {
         places.truncate(PLACES_MAX);
         places
@@ -41,7 +41,7 @@ impl Ending {
         self.places = places;
     }
 
-    /// How the task has gone until now; `attempts` are those that failed.
+    /// Course of the task until now; `attempts` are the failed ones.
     pub(super) fn course(&self, record: &TaskRecord, attempts: &[Attempt]) -> Course {
         Course {
             begun_ms: self.begun_ms,
@@ -51,7 +51,7 @@ impl Ending {
         }
     }
 
-    /// Its step, if it is emitted now.
+    /// History entry of the task, as emitted at `now_ms`.
     pub(super) fn emitted(&self, record: &TaskRecord, course: Course, now_ms: u64) -> StepRecord {
         let places = self.places.clone();
         let outcome = Outcome::Emitted { places };
@@ -59,7 +59,7 @@ impl Ending {
     }
 }
 
-/// How a task went that no worker has ended; `attempts` are those that failed.
+/// Course of a task that did not end by a worker's result; `attempts` are the failed ones.
 pub(super) fn course(task: &TaskRecord, attempts: &[Attempt]) -> Course {
     let last = attempts.len().saturating_sub(PAST_FAILURES_MAX);
     let failures = attempts[last..].iter().map(|attempt| FailedStep {
@@ -77,7 +77,7 @@ pub(super) fn course(task: &TaskRecord, attempts: &[Attempt]) -> Course {
     }
 }
 
-/// What a mark says of how its task went; `None` if an earlier release wrote it.
+/// History entry from the mark of a finished task; `None` if an earlier release wrote the mark.
 pub(super) fn marked_step(id: &TaskId, done: &DoneRecord) -> Option<StepRecord> {
     let course = done.course.clone()?;
     let outcome = match &done.finish {
@@ -95,7 +95,7 @@ pub(super) fn marked_step(id: &TaskId, done: &DoneRecord) -> Option<StepRecord> 
     Some(step(id, done.last, done.at_ms, course, outcome))
 }
 
-/// What a dead letter says of how its task went.
+/// History entry from a dead letter.
 pub(super) fn died_step(dead: &DeadRecord) -> StepRecord {
     let why = clipped(&dead.reason);
     let course = course(&dead.task, &dead.attempts);
@@ -129,7 +129,7 @@ fn clipped(text: &str) -> String {
     text
 }
 
-/// Milliseconds, the part of one left out.
+/// The duration in whole milliseconds, rounded down.
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,11 +1,11 @@
-//! The history of blocks: how each task went that has ended, kept in the log.
+//! The history of blocks: the course of each ended task, kept in the log.
 //!
-//! The mark of a finished task says how it went. What marks say goes into the history some tasks at a
-//! time, as one record, and before the marks go; after a crash, the marks that are not in it yet are
-//! read again. Whatever else ends a task (an emission, a death) goes into it with that very append.
+//! The mark of a finished task records the task's course. Marks are copied into the history several at a
+//! time, as one record, before they are removed; after a crash, marks that are not in the history yet are
+//! read again. An emission or a death, which leaves no mark, is written to the history in the same append.
 //!
-//! The records lie in slots that are used again in turn, so that the log holds so many at most; where a
-//! record has many entries, as that of a group has, the oldest ones make room for it.
+//! The records lie in slots that are reused in turn, so the number of records in the log is bounded. A record
+//! with many entries, such as that of a group, displaces as many of the oldest entries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,18 +18,19 @@ use super::limits::{BESIDE_MAX, FORGET_MAX};
 use crate::id::TaskId;
 use crate::record::{DoneRecord, Past, PastRecord, Record, RecordKey};
 
-/// Marks that are not in the history, from which on the next append takes them along.
+/// Number of marks not yet in the history at which the next append includes them.
 const GATHER: usize = 64;
 
-/// Entries of a record that come from marks, at most.
+/// Maximum number of entries from marks in one record.
 const ENTRIES_MAX: usize = 256;
 
 /// Limits of the history of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryOptions {
-    /// Entries, at most: ends of tasks, deadlines, blocks taken back. Default 20,000; none with 0.
+    /// Maximum number of entries: ends of tasks, deadlines, blocks taken back. Default 20,000; 0 disables the
+    /// history.
     pub steps: usize,
-    /// Time after which an entry goes when another comes. Default 30 days.
+    /// Age after which an entry is removed when another is written. Default 30 days.
     pub keep: Duration,
 }
 
@@ -42,34 +43,34 @@ impl Default for HistoryOptions {
     }
 }
 
-/// The history.
+/// State of the history.
 pub(super) struct History {
     options: HistoryOptions,
-    /// The records of the log, by number.
+    /// Records in the log, by number.
     records: BTreeMap<u64, PastRecord>,
-    /// Those in each slot.
+    /// Number of the record in each slot.
     slots: BTreeMap<u64, u64>,
-    /// The same, as they will be when every append on its way has been accepted.
+    /// The slots and records as they will be once every pending append has been accepted.
     ahead: Ahead,
-    /// Entries for the next append.
+    /// Entries to write with the next append.
     notes: Vec<Past>,
-    /// What marks say that no record has yet.
+    /// Entries from marks that no record holds yet, each with the sequence number of its mark.
     marked: Vec<(Seq, Past)>,
-    /// Of each record on its way to the log, by its number.
+    /// Data of each record that is on its way to the log, by record number.
     flying: BTreeMap<u64, Flying>,
-    /// As [`PastRecord::marks_to`]: of the last record made.
+    /// [`PastRecord::marks_to`] of the last record made.
     marks_to: Seq,
 }
 
-/// What marks say that goes into a record which is on its way to the log.
+/// Entries from marks that are on their way to the log in one record.
 struct Flying {
-    /// What the record has no room for: it is forgotten when the log has that.
+    /// Entries that exceed the limit; dropped once the log has the record.
     over: Vec<(Seq, Past)>,
-    /// Where the marks lie that the first entries of the record are of.
+    /// Sequence numbers of the marks that the record's first entries come from.
     marks: Vec<Seq>,
 }
 
-/// The records that the log will hold.
+/// The slots and records that the log will hold.
 #[derive(Default)]
 struct Ahead {
     next: u64,
@@ -78,7 +79,7 @@ struct Ahead {
     entries: usize,
 }
 
-/// A record, by its measures.
+/// Sizes and age of a record.
 struct Kept {
     slot: u64,
     entries: usize,
@@ -88,7 +89,7 @@ struct Kept {
 // === impl History ===
 
 impl History {
-    /// Empty.
+    /// An empty history.
     pub(super) fn new(options: HistoryOptions) -> Self {
         Self {
             options,
@@ -102,12 +103,12 @@ impl History {
         }
     }
 
-    /// Notes something, to be recorded with the next append.
+    /// Adds an entry, to be recorded with the next append.
     pub(super) fn note(&mut self, past: Past) {
         self.notes.push(past);
     }
 
-    /// A mark is in the log, at this place: what it says is for the history.
+    /// Adds the entry of a mark that the log holds at `seq`.
     pub(super) fn note_mark(&mut self, id: &TaskId, done: &DoneRecord, seq: Seq) {
         if self.options.steps > 0
             && let Some(step) = marked_step(id, done)
@@ -116,9 +117,9 @@ impl History {
         }
     }
 
-    /// Adds to an append the record of what has been noted and of what it ends otherwise than by a mark
-    /// (`steps`), with what marks have said until now, and the removal of the oldest records that this one
-    /// takes the room of. The log has been applied up to `applied`.
+    /// Adds to an append a history record with the noted entries, the tasks that the append ends without a
+    /// mark (`steps`), and the entries of marks until now; and the removal of the oldest records to make
+    /// room. `applied` is the sequence number up to which the log has been applied.
     pub(super) fn remember(
         &mut self,
         changes: &mut Vec<(RecordKey, Change)>,
@@ -156,7 +157,7 @@ impl History {
         self.remember_in(changes, now_ms, marked, own);
     }
 
-    /// Adds one record, of what marks say and of what the append ends otherwise.
+    /// Adds one record with entries of marks (`marked`) and other entries (`own`).
     fn remember_in(
         &mut self,
         changes: &mut Vec<(RecordKey, Change)>,
@@ -177,7 +178,7 @@ impl History {
         let ahead = &mut self.ahead;
         let number = ahead.next;
         let mut freed = ahead.make_room(&self.options, entries.len(), now_ms, room);
-        // The oldest record is written over, which is one operation less than its removal.
+        // The oldest record's slot is overwritten, which saves the operation that would remove it.
         let slot = freed.pop().unwrap_or_else(|| ahead.unused());
         let kept = Kept {
             slot,
@@ -197,7 +198,7 @@ impl History {
         changes.push((RecordKey::Past(slot), Change::put(record)));
     }
 
-    /// The log has refused an append: what marks say that it had goes into another.
+    /// Keeps the entries of marks in a refused append for the next record.
     pub(super) fn unremember(&mut self, changes: &[(RecordKey, Change)]) {
         for (_, change) in changes.iter().rev() {
             let Change::Put {
@@ -217,7 +218,7 @@ impl History {
         }
     }
 
-    /// After a restart: of what the marks say, only what no record has and is to be kept stays.
+    /// Drops, after a restart, the entries of marks that a record holds or that are too old.
     pub(super) fn forget_recorded_marks(&mut self, now_ms: u64) {
         let since_ms = now_ms.saturating_sub(millis(self.options.keep));
         let marks_to = self.marks_to;
@@ -225,14 +226,14 @@ impl History {
         self.marked.retain(is_new);
     }
 
-    /// After a restart: changes that remove what is more than is to be kept; none are left if it is empty.
+    /// Changes that remove surplus records after a restart; empty once none are left.
     pub(super) fn trim(&mut self, now_ms: u64) -> Vec<(RecordKey, Change)> {
         let freed = self.ahead.make_room(&self.options, 0, now_ms, FORGET_MAX);
         let freed = freed.into_iter().map(RecordKey::Past);
         freed.map(|key| (key, Change::Delete)).collect()
     }
 
-    /// A record of the history is in the log; `replayed`: it was there at the start.
+    /// Takes over a record that is in the log; `replayed` if it was there at the start.
     pub(super) fn put(&mut self, slot: u64, record: PastRecord, replayed: bool) {
         if replayed {
             let kept = Kept {
@@ -251,14 +252,14 @@ impl History {
         self.records.insert(record.number, record);
     }
 
-    /// A record of the history is in the log no more.
+    /// Forgets the record in a slot that was deleted from the log.
     pub(super) fn delete(&mut self, slot: u64) {
         if let Some(number) = self.slots.remove(&slot) {
             self.records.remove(&number);
         }
     }
 
-    /// The entries of the history, oldest first; `coming` is what is on its way to the log.
+    /// Entries of the history, oldest first; `coming` are the changes on their way to the log.
     pub(super) fn entries<'a>(
         &'a self,
         coming: impl Iterator<Item = &'a (RecordKey, Change)>,
@@ -324,7 +325,7 @@ impl Ahead {
         hole.map_or(used, |(slot, _)| slot)
     }
 
-    /// The record in a slot goes.
+    /// Removes the record in a slot.
     fn free(&mut self, slot: u64) {
         if let Some(kept) = self
             .slots
@@ -335,8 +336,8 @@ impl Ahead {
         }
     }
 
-    /// Lets go of the oldest records, until there is room for so many entries more and none is
-    /// older than is kept, and of `limit` records at most. Returns their slots.
+    /// Removes the oldest records, at most `limit`, until `entries` more fit and no record is older than the
+    /// limit of age. Returns their slots.
     fn make_room(
         &mut self,
         options: &HistoryOptions,

@@ -1,9 +1,9 @@
-//! Who evaluates the strategies of collectors: the core itself, or hosts, processes that do so in its place,
-//! each for the partitions that it keeps.
+//! Evaluators of collectors' strategies: the core itself, or hosts, which are processes that evaluate
+//! strategies in its place, each for the partitions that it keeps.
 //!
-//! What is held, and which barriers have fired, is with [`super::collectors`]. A partition that passes from
-//! one host to another begins anew, in another epoch, and verdicts about its earlier states count no more.
-//! What hosts are to be told is returned, to be sent in that order.
+//! The messages held and the barriers fired are in [`super::collectors`]. A partition that passes from one
+//! host to another begins anew under a new epoch, and verdicts of earlier epochs do not count. Commands to
+//! hosts are returned to the caller, to be sent in that order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use crate::conversation::{Do, HostCommand, HostJoin, Verdict, Verdicts};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
-/// A host that owes verdicts and gives none for so long loses its partitions; if it lives, it joins
-/// again.
+/// Time without a verdict after which a host that owes one loses its partitions. A host that is still alive
+/// joins again.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The hosts, and who evaluates the strategy of each collector.
+/// The hosts, and the evaluator of each collector's strategy.
 pub(super) struct Hosts {
     routing: Routing,
-    /// The stages' names: partitions are kept by them.
+    /// Names of the stages; they are part of the rendezvous hash that assigns partitions.
     names: Vec<Arc<str>>,
     hosts: BTreeMap<WorkerId, Host>,
-    /// By stage; stages of other kinds have none.
+    /// Evaluator of each stage's strategy; `None` for stages that are not collectors.
     gathering: Vec<Option<Gathering>>,
     next_epoch: u64,
-    /// Partitions that are to be begun anew.
+    /// Partitions that must be begun anew, see [`Hosts::spoil`].
     spoiled: BTreeSet<PartitionRef>,
 }
 
-/// Who evaluates a collector's strategy.
+/// Evaluator of a collector's strategy.
 enum Gathering {
     /// The core.
     Here(Box<dyn Strategy>),
-    /// Hosts, by partition.
+    /// Hosts, one entry for each partition.
     Hosted(Vec<Partition>),
 }
 
@@ -48,7 +48,7 @@ struct Partition {
     host: WorkerId,
     session: u64,
     epoch: u64,
-    /// Verdicts that are owed in this epoch.
+    /// Verdicts owed in this epoch.
     owes: usize,
 }
 
@@ -56,69 +56,70 @@ struct Partition {
 struct Host {
     session: u64,
     stages: BTreeSet<StageIx>,
-    /// Things it was told in this session.
+    /// Number of the last command sent in this session.
     told: u64,
-    /// Times that it has said something.
+    /// Number of the last message received in this session.
     heard: u64,
-    /// Verdicts that it owes.
+    /// Verdicts that the host owes, over all its partitions.
     owes: usize,
-    /// When it last gave one, or began to owe some.
+    /// Time of the last verdict, or of the request since which verdicts are owed.
     since: Time,
-    /// Whether its patience is being timed.
+    /// Whether a timer for the host's patience is set.
     timed: bool,
 }
 
 /// A message to a host.
 pub(super) type HostMessage = (WorkerId, HostCommand);
 
-/// What follows from asking a host for something.
+/// Result of a request to a host.
 #[derive(Default)]
 pub(super) struct Outgoing {
-    /// The message.
+    /// Message to send; `None` if no known host keeps the partition.
     pub message: Option<HostMessage>,
-    /// When its patience is to be looked at, if that is not timed already.
+    /// Timer to set for the host's patience; `None` if it is set already.
     pub timer: Option<(Time, WorkerId)>,
 }
 
-/// What becomes of the partitions of a collector when hosts have come or gone.
+/// Change of a collector's partitions after hosts have come or gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Assignment {
-    /// The core evaluates its strategy, as before.
+    /// The core goes on evaluating the strategy.
     Here,
-    /// The core is to, and hosts did before.
+    /// The core takes the strategy over from hosts.
     TakenBack,
-    /// These pass to other hosts, and are to be begun there.
+    /// These partitions pass to other hosts, where they must be begun.
     Moved(BTreeSet<usize>),
 }
 
-/// What there is to say of the verdicts that a host has sent.
+/// Classification of a message with verdicts from a host.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hearing {
-    /// They count.
+    /// The next message of the session: its verdicts count.
     Next,
-    /// They were heard before, or are of an earlier session.
+    /// A message that was received before, or one of an earlier session.
     Old,
     /// The host is not known.
     Unknown,
-    /// Others before them are missing: it does not do what it should.
+    /// Earlier messages are missing: the host is treated as failed.
     Gap,
 }
 
-/// What there is to do when the patience with a host has been timed.
+/// Result of a check of a host's patience timer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// It owes nothing.
+    /// The host owes no verdict.
     Ended,
-    /// It has given verdicts since: look again at this time.
+    /// The host has sent verdicts since: check again at this time.
     Until(Time),
-    /// It has owed some for too long.
+    /// The host has owed a verdict for longer than [`PATIENCE`].
     Exhausted,
 }
 
 // === impl Hosts ===
 
 impl Hosts {
-    /// No hosts: the core evaluates the strategies, by stage. Stages that are no collectors have none.
+    /// A state without hosts: the core evaluates all strategies. `stages` has each stage's name and its
+    /// strategy, `None` if the stage is not a collector.
     pub(super) fn new(
         routing: Routing,
         stages: impl Iterator<Item = (Arc<str>, Option<Box<dyn Strategy>>)>,
@@ -138,7 +139,7 @@ impl Hosts {
 
     // Hosts.
 
-    /// A host offers itself. Returns whether that is news: then partitions are to be assigned.
+    /// Adds a host. Returns whether the offer is new; partitions must then be reassigned.
     pub(super) fn join(&mut self, join: HostJoin, now: Time) -> bool {
         let known = self.hosts.get(&join.host);
         if known.is_some_and(|host| host.session == join.session) {
@@ -157,7 +158,7 @@ impl Hosts {
         true
     }
 
-    /// A host is gone. Returns whether it was known: then partitions are to be assigned.
+    /// Removes a host. Returns whether it was known; partitions must then be reassigned.
     pub(super) fn leave(&mut self, name: &WorkerId) -> bool {
         self.hosts.remove(name).is_some()
     }
@@ -223,7 +224,8 @@ impl Hosts {
         matches!(self.gathering[stage.0], Some(Gathering::Hosted(_)))
     }
 
-    /// Has the host that keeps a partition do something; for all but [`Do::Forget`] it owes a verdict.
+    /// Sends a request to the host that keeps a partition. The host owes a verdict for every request except
+    /// [`Do::Forget`].
     pub(super) fn ask(&mut self, at: PartitionRef, what: Do, now: Time) -> Outgoing {
         let Some(partition) = self.partition_mut(at) else {
             return Outgoing::default();
@@ -246,7 +248,7 @@ impl Hosts {
         Outgoing { message, timer }
     }
 
-    /// The patience with a host has been timed.
+    /// Checks the patience with a host, when its timer has fired.
     pub(super) fn time_patience(&mut self, name: &WorkerId, now: Time) -> Patience {
         let Some(host) = self.hosts.get_mut(name) else {
             return Patience::Ended;
@@ -260,7 +262,7 @@ impl Hosts {
         }
     }
 
-    /// A host has sent verdicts.
+    /// Checks the session and number of a message with verdicts.
     pub(super) fn hear(&mut self, said: &Verdicts, now: Time) -> Hearing {
         let Some(host) = self.hosts.get_mut(&said.host) else {
             return Hearing::Unknown;
@@ -276,8 +278,8 @@ impl Hosts {
         Hearing::Next
     }
 
-    /// Takes a verdict of a host for one that it owes. Returns whether it counts: it is about the
-    /// partition's present state.
+    /// Accounts for a verdict that the host owed. Returns whether it counts: it is about the partition's
+    /// present state.
     pub(super) fn take_verdict(
         &mut self,
         name: &WorkerId,
@@ -303,7 +305,7 @@ impl Hosts {
 
     // Partitions.
 
-    /// Hosts have come or gone: what becomes of a collector's partitions.
+    /// Compares a collector's partitions with the hosts that exist now, after hosts have come or gone.
     pub(super) fn reassign(&mut self, stage: StageIx) -> Assignment {
         let (is_hosted, is_to_be) = (self.has(stage), self.of(stage).next().is_some());
         match (is_hosted, is_to_be) {
@@ -332,7 +334,7 @@ impl Hosts {
         self.gathering[stage.0] = Some(Gathering::Here(strategy));
     }
 
-    /// Begins partitions of a collector anew, with those who are to keep them. Returns what hosts are told.
+    /// Begins partitions of a collector anew at their present hosts. Returns the messages to send to hosts.
     pub(super) fn begin(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) -> Vec<HostMessage> {
         let mut told = Vec::new();
         for number in numbers {
@@ -366,13 +368,13 @@ impl Hosts {
         told
     }
 
-    /// What a host counts on in this partition has changed from outside: no verdict counts before it has
+    /// Marks a partition whose messages have changed from outside: no verdict counts before the partition has
     /// been begun anew.
     pub(super) fn spoil(&mut self, at: PartitionRef) {
         self.spoiled.insert(at);
     }
 
-    /// The partitions that were spoiled since this was asked last.
+    /// Takes the partitions that were spoiled since the last call.
     pub(super) fn take_spoiled(&mut self) -> BTreeMap<StageIx, BTreeSet<usize>> {
         let mut numbers: BTreeMap<StageIx, BTreeSet<usize>> = BTreeMap::new();
         for at in std::mem::take(&mut self.spoiled) {
@@ -390,7 +392,7 @@ impl Hosts {
             .is_none_or(|(host, session)| host != now.host || session != now.session)
     }
 
-    /// The host that is to keep a partition, and its session.
+    /// The host that should keep a partition, and its session.
     fn keeper_of(&self, at: PartitionRef) -> Option<(WorkerId, u64)> {
         let mut hosts = self.of(at.stage);
         let name = match self.routing {

@@ -14,14 +14,14 @@ use crate::executor::{Executor, Lack, MachineFailure};
 use crate::id::WorkerId;
 use crate::plan::StageIx;
 
-/// Time from a failure of the machine to the first probe; doubled by each failure that follows
-/// without a product in between.
+/// Time from a failure of the machine to the first probe; doubled by each further failure until a task is
+/// completed.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// Longest time between two probes.
 const LAST_DELAY: Duration = Duration::from_secs(30);
 
-/// Longest time that a probe may take: a network file system may hang.
+/// Maximum duration of a probe, since a network file system may hang.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Parts of a machine that the tasks of one dispatcher need: its executors and the blob store.
@@ -31,7 +31,7 @@ pub(super) struct Machine {
     pub(super) blobs: Arc<BlobStore>,
 }
 
-/// Whether the dispatcher is paused, and until when.
+/// State of the dispatcher's pause.
 pub(super) struct Pause {
     worker: WorkerId,
     delay: Duration,
@@ -42,21 +42,21 @@ struct Current {
     reason: String,
     since: Instant,
     next_probe: Instant,
-    /// Under way: kept here, since whoever waits for it may stop and wait again.
+    /// Probe under way. Kept here, since the future of [`Pause::probed`] may be dropped and created again.
     probe: Option<JoinHandle<Result<(), MachineFailure>>>,
 }
 
 // === impl Machine ===
 
 impl Machine {
-    /// Tries what failed lately, and all else that a task would need.
+    /// Tests the resources that failed lately, and all others that a task needs.
     async fn probe(self) -> Result<(), MachineFailure> {
         for executor in self.executors.values() {
             executor.probe().await?;
         }
         match self.blobs.probe().await {
             Ok(()) => Ok(()),
-            // A store answers a probe with nothing that would be a blob's own trouble.
+            // The other errors of a probe say nothing about the machine, so the store is usable.
             Err(error) => MachineFailure::of_blobs(&error).map_or(Ok(()), Err),
         }
     }
@@ -82,7 +82,7 @@ impl Pause {
         self.current.is_some()
     }
 
-    /// The machine has failed. Whether the dispatcher was not paused before.
+    /// Begins the pause after a failure of the machine. Returns whether the dispatcher was not paused before.
     pub(super) fn begin(&mut self, failure: &MachineFailure) -> bool {
         if let Some(current) = &mut self.current {
             current.reason = bounded(failure);
@@ -104,15 +104,15 @@ impl Pause {
         true
     }
 
-    /// A task was completed here: the next failure is not a consequence of the last.
+    /// Notes a completed task: the next failure is not a consequence of the last.
     pub(super) fn product_made(&mut self) {
         if self.current.is_none() {
             self.delay = FIRST_DELAY;
         }
     }
 
-    /// Waits until a probe has come to an end; whether the pause has, with it. Never returns while
-    /// there is no pause. May be dropped and called again.
+    /// Waits for the end of a probe. Returns whether the pause has ended with it. Pending while there is no
+    /// pause. The future may be dropped and created again.
     pub(super) async fn probed(&mut self, machine: &Machine) -> bool {
         let Some(current) = &mut self.current else {
             return pending().await;
@@ -209,7 +209,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..9 {
             let began = Instant::now();
-            // Given up and begun again, as in a `select!`.
+            // The future is dropped and created again, as in a `select!`.
             let early = timeout(Duration::from_millis(100), pause.probed(&machine)).await;
             assert!(early.is_err());
             assert!(!pause.probed(&machine).await);
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
         switch.0.store(true, Ordering::SeqCst);
         assert!(pause.probed(&machine).await && !pause.is_on());
-        // What fails again at once waits as long as before.
+        // If the machine fails again at once, the delay is as long as before.
         pause.begin(&full());
         let began = Instant::now();
         assert!(pause.probed(&machine).await);

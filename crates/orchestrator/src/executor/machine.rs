@@ -1,8 +1,9 @@
-//! Failures of the machine, told from those of a task by their type.
+//! Failures of the machine, distinguished by type from those of a task.
 //!
-//! Each is classified where it arises, by the system's error number: a full disk, no descriptors or
-//! a blob store out of reach say nothing about the task that met them, so they are no attempts at
-//! it. The dispatcher hands the task back untried, pauses, and goes on when a probe succeeds.
+//! Each is classified where it arises, by the system's error number: a full disk, a lack of
+//! descriptors or an unreachable blob store say nothing about the task, so they do not count as
+//! attempts at it. The dispatcher returns the task untried, pauses, and resumes when a probe
+//! succeeds.
 
 use std::fmt;
 use std::io;
@@ -13,17 +14,17 @@ use rustix::io::Errno;
 use super::resolved::ResolveError;
 use crate::record::Failure;
 
-/// Failure of this machine: no attempt at the task that met it.
+/// A failure of this machine, which does not count as an attempt at the task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{lack}: {detail}")]
 pub struct MachineFailure {
-    /// The resource that the machine is without.
+    /// The resource that is lacking.
     pub lack: Lack,
     /// The operation that failed, and the system's error.
     pub detail: String,
 }
 
-/// Resource that a machine is without.
+/// A resource that a machine lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// Disk space or inodes, by the file system or by a quota (`ENOSPC`, `EDQUOT`).
@@ -32,22 +33,22 @@ pub enum Lack {
     Descriptors,
     /// Memory for the kernel or for a new process (`ENOMEM`).
     Memory,
-    /// Processes and threads: their number is limited (`EAGAIN` from fork(2) or clone(2)).
+    /// Processes and threads, whose number is limited (`EAGAIN` from fork(2) or clone(2)).
     Processes,
     /// A usable scratch folder, for any other reason (`EROFS`, `EIO`, `EACCES`, …).
     Scratch,
     /// An answer of the blob store.
     BlobStore,
-    /// A resource that a native prover says its machine is without.
+    /// A resource that a native prover reports as lacking.
     Prover,
 }
 
-/// Reason for which an execution has no product.
+/// The reason why an execution has no product.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Unfinished {
-    /// The attempt failed: it counts, and is recorded.
+    /// The attempt failed; it counts, and is recorded.
     Failed(Failure),
-    /// The machine failed: no attempt was made, or its result was lost with it.
+    /// The machine failed: no attempt was made, or its result was lost.
     Machine(MachineFailure),
 }
 
@@ -83,7 +84,8 @@ impl fmt::Display for Lack {
 // === impl MachineFailure ===
 
 impl MachineFailure {
-    /// The failure that `error` is, if it reports an exhausted resource. `what` could not be done.
+    /// The failure for `error`, if it reports an exhausted resource. `what` is the operation that
+    /// failed.
     pub fn of(what: impl fmt::Display, error: &io::Error) -> Option<Self> {
         Lack::of(error).map(|lack| Self::new(lack, what, error))
     }
@@ -93,8 +95,8 @@ impl MachineFailure {
         Self::new(Lack::of(error).unwrap_or(Lack::Scratch), what, error)
     }
 
-    /// The failure that `error` is, if the blob store could not be used; `None` if the store answered
-    /// and it is the blob that is missing or damaged.
+    /// The failure for `error`, if the blob store could not be used; `None` if the store answered
+    /// that the blob is missing or damaged.
     pub fn of_blobs(error: &BlobError) -> Option<Self> {
         error.is_of_store().then(|| Self::of_storing(error))
     }
@@ -107,7 +109,7 @@ impl MachineFailure {
         }
     }
 
-    /// As [`MachineFailure::of_blobs`], of a payload that was to be fetched.
+    /// As [`MachineFailure::of_blobs`], for a payload that could not be fetched.
     pub fn of_fetch(error: &ResolveError) -> Option<Self> {
         let ResolveError::Blob { source, .. } = error;
         Some(Self {
@@ -116,7 +118,7 @@ impl MachineFailure {
         })
     }
 
-    /// The failure that `error` is, if an exhausted resource lies beneath it.
+    /// The failure for `error`, if one of its sources reports an exhausted resource.
     pub fn beneath(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         let mut causes = std::iter::from_fn(|| {
@@ -174,7 +176,7 @@ mod tests {
             let scratch = MachineFailure::of_scratch("make a folder", &error);
             assert_eq!(scratch.lack, lack.unwrap_or(Lack::Scratch), "{errno}");
         }
-        // By number, never by words.
+        // Errors are classified by number, never by text.
         let words = io::Error::other("No space left on device (os error 28)");
         assert_eq!(Lack::of(&words), None);
     }

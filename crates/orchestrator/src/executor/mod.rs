@@ -1,4 +1,4 @@
-//! What a dispatcher runs a task with: a program, a prover in this process, or engines.
+//! Executors of tasks: a program, a prover in this process, or engines.
 
 pub mod engine;
 mod machine;

@@ -1,4 +1,4 @@
-//! The executor of a stage whose tasks a program runs.
+//! The executor of a stage whose tasks are run by a program.
 
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, join_all};
@@ -10,10 +10,10 @@ use super::traits::{Execution, Executor, Product};
 use crate::payload::Encoding;
 use crate::record::{Failure, TaskRecord};
 
-/// Origins that fit a variable of the environment: a program is shown those of a larger group not.
+/// Maximum number of origins passed in an environment variable; for a larger group it is not set.
 const ORIGINS_SHOWN: usize = 1024;
 
-/// Runs a program for each task; see [`super::process`]. What the program writes is one JSON value.
+/// Runs a program for each task; see [`super::process`]. The program's output is one JSON value.
 pub struct Program {
     process: ProcessExecutor,
     fan_out: bool,
@@ -22,7 +22,8 @@ pub struct Program {
 // === impl Program ===
 
 impl Program {
-    /// With `fan_out` the output is a JSON array, and each element becomes a message.
+    /// An executor for `process`. With `fan_out` the output is a JSON array, and each element
+    /// becomes a message.
     pub fn new(process: ProcessExecutor, fan_out: bool) -> Self {
         Self { process, fan_out }
     }
@@ -47,7 +48,7 @@ impl Program {
         match &attempt.outcome {
             Outcome::Succeeded(output) => {
                 let outputs = self.outputs(output).map_err(|reason| {
-                    // What was cut short by a full disk is not the program's word.
+                    // An output truncated by a full disk is the machine's failure.
                     let starved = attempt.starved.clone().map(Unfinished::Machine);
                     starved.unwrap_or_else(|| failure(&attempt, false, reason))
                 })?;
@@ -80,8 +81,8 @@ impl Program {
     }
 }
 
-/// SHA-256 of what was submitted for the task, for programs that verify: of each message, where it
-/// is a group.
+/// The variable `PROOFMILL_ORIGIN`, for programs that verify: SHA-256 of the payload submitted for
+/// the task, or of each member's if it is a group.
 fn origin_of(task: &TaskRecord) -> Option<(String, String)> {
     let digests = task.origins.iter().map(|origin| hex::encode(origin.digest));
     let digests: Vec<String> = digests.collect();

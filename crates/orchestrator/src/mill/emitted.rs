@@ -1,9 +1,9 @@
-//! The sequencer's directory as a witness: a log that has gone back does not know what lies there.
+//! Detection of a log that was rolled back, by the files in the sequencer's directory.
 //!
-//! A file is written after its message's record is durable, and the record goes only in the batch that
-//! moves the cursor beyond it. So for each file at or above the cursor the log holds a live record, or
-//! a dead letter. If it does not, the log is older than the directory: it was restored from an old
-//! copy, or deleted.
+//! A file is written after its message's record is durable, and the record is removed only in the
+//! batch that moves the cursor beyond it. So for each file at or above the cursor the log contains
+//! a live record, or a dead letter. If it does not, the log is older than the directory: it was
+//! restored from an old copy, or deleted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,14 +16,15 @@ use super::options::MillError;
 use crate::core::Core;
 use crate::whole_file;
 
-/// In the state directory: the block below which files that the log does not know are accepted.
+/// File in the state directory with the block below which files unknown to the log are accepted.
 const ACCEPTED: &str = "accepted-emissions";
 
-/// Spans that are named one by one.
+/// Maximum number of spans listed one by one.
 const LISTED: usize = 10;
 
-/// Checks that the log knows what lies in the sequencer's directory; if it does not and `accept_loss`,
-/// remembers that, so that it is accepted from now on. Returns what was accepted, in words.
+/// Checks that the log knows the files in the sequencer's directory. If it does not and
+/// `accept_loss` is set, records that the files are accepted from now on, and returns a description
+/// of them.
 pub(super) fn check(
     workflow: &file::Workflow,
     state: &Path,
@@ -69,7 +70,7 @@ pub(super) fn check(
     Ok(Some(missing))
 }
 
-/// The spans of blocks that files are of, those that begin at `next` or above.
+/// The spans of blocks of the files in the directory that begin at `next` or above.
 fn spans_from(directory: &Path, next: u64) -> io::Result<BTreeSet<(u64, u64)>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),

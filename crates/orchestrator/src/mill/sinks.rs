@@ -1,4 +1,4 @@
-//! Sinks as a workflow describes them.
+//! The sinks that a workflow describes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::executor::process::{Handing, ProcessExecutor, ProcessSpec};
 use crate::plan::Backoff;
 use crate::sink::{Directory, Exec, JetStream, Secret, Sink, Webhook};
 
-/// The sequencer's directory in `state`, if it has one, and its sinks. `bus` is the cluster's own
-/// server.
+/// The sequencer's directory in `state`, if it has one, and its sinks. `bus` is the connection to
+/// the cluster's own server.
 pub(crate) async fn sinks(
     workflow: &file::Workflow,
     state: &Path,
@@ -35,7 +35,8 @@ pub(crate) async fn sinks(
     Ok(sinks)
 }
 
-/// Ends what programs of sinks an earlier run left behind; only while nobody else runs them.
+/// Ends sink programs that an earlier run left running; only to be called while no other process
+/// runs sinks.
 pub(crate) async fn sweep_sink_programs(
     workflow: &file::Workflow,
     state: &Path,
@@ -54,8 +55,8 @@ pub(crate) async fn sweep_sink_programs(
     })
 }
 
-/// Where programs of sinks have their files: apart from those of dispatchers, who may be another
-/// process.
+/// The directory for the scratch directories of sink programs, separate from the dispatchers',
+/// which may be another process's.
 fn scratch(state: &Path) -> PathBuf {
     state.join("sink-scratch")
 }

@@ -1,4 +1,4 @@
-//! What a host of collectors may say.
+//! The port of a host of collectors.
 
 use tokio::sync::mpsc;
 
@@ -6,7 +6,7 @@ use super::line::{Attachment, Line};
 use crate::conversation::{HostCommand, HostEvent, HostJoin};
 use crate::coordinator::CoordinatorGone;
 
-/// A host's way to the coordinator; cheap to clone.
+/// The connection of a host of collectors to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct HostPort {
     line: Line,
@@ -19,7 +19,7 @@ impl HostPort {
         Self { line }
     }
 
-    /// Offers to keep partitions of collectors; the coordinator talks to the host through `commands`.
+    /// Offers to hold partitions of collectors; the coordinator sends its commands to `commands`.
     pub async fn join(
         &self,
         join: HostJoin,
@@ -30,7 +30,7 @@ impl HostPort {
         self.say(HostEvent::Join(join)).await
     }
 
-    /// Says what has happened at a host that has joined.
+    /// Reports an event at a host that has joined.
     pub async fn say(&self, event: HostEvent) -> Result<(), CoordinatorGone> {
         self.line.say(event).await
     }

@@ -1,4 +1,4 @@
-//! Where a program gets its ports from.
+//! The source of a program's ports.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::line::Line;
 use super::{HostPort, OperatorPort, SinkPort, SourcePort, WorkerPort};
 use crate::plan::Plan;
 
-/// Gives out ports to one coordinator. Over the bus, whoever leads refuses what another role than the
-/// client's says: see [`admit`](crate::remote::admit).
+/// Makes ports to one coordinator. Over the bus, the leader refuses messages of other roles than
+/// the client's: see [`admit`](crate::remote::admit).
 #[derive(Clone)]
 pub struct Ports {
     line: Line,
@@ -36,7 +36,7 @@ impl Ports {
         SinkPort::new(self.line.clone(), self.plan.clone())
     }
 
-    /// A port for sources, and for those who submit.
+    /// A port for sources, and for producers that submit messages.
     pub fn source(&self) -> SourcePort {
         SourcePort::new(self.line.clone(), self.plan.clone())
     }
@@ -46,7 +46,7 @@ impl Ports {
         OperatorPort::new(self.line.clone(), self.plan.clone())
     }
 
-    /// The workflow.
+    /// The plan of the workflow.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }

@@ -1,4 +1,4 @@
-//! What the sink may say.
+//! The port of the sink.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::coordinator::CoordinatorGone;
 use crate::id::TaskId;
 use crate::plan::Plan;
 
-/// The sink's way to the coordinator; cheap to clone.
+/// The connection of the sink to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct SinkPort {
     line: Line,
@@ -24,13 +24,13 @@ impl SinkPort {
         Self { line, plan }
     }
 
-    /// The workflow.
+    /// The plan of the workflow.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Receives what the sequencer emits, in order. One receiver at a time: a new one takes the
-    /// place of the old.
+    /// Receives the sequencer's emissions, in order. There is one receiver at a time: a new one
+    /// replaces the old.
     pub async fn attach(
         &self,
         commands: mpsc::UnboundedSender<SinkCommand>,
@@ -38,7 +38,7 @@ impl SinkPort {
         self.line.attach(Attachment::Sink(commands)).await
     }
 
-    /// The sinks have it, durably, in these places.
+    /// Reports that the sinks have durably stored a message, in these places.
     pub async fn emitted(&self, task: TaskId, places: Vec<String>) -> Result<(), CoordinatorGone> {
         self.line.say(SinkEvent::Emitted { task, places }).await
     }

@@ -1,4 +1,4 @@
-//! What a dispatcher may say of its worker.
+//! The port of a dispatcher's workers.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::conversation::{Join, WorkerCommand, WorkerEvent};
 use crate::coordinator::CoordinatorGone;
 use crate::plan::Plan;
 
-/// A worker's way to the coordinator; cheap to clone.
+/// The connection of a worker to the coordinator; cheap to clone.
 #[derive(Clone)]
 pub struct WorkerPort {
     line: Line,
@@ -23,12 +23,12 @@ impl WorkerPort {
         Self { line, plan }
     }
 
-    /// The workflow.
+    /// The plan of the workflow.
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Offers a worker; the coordinator talks to it through `commands`.
+    /// Offers a worker; the coordinator sends its commands to `commands`.
     pub async fn join(
         &self,
         join: Join,
@@ -39,7 +39,7 @@ impl WorkerPort {
         self.say(WorkerEvent::Join(join)).await
     }
 
-    /// Says what has happened at a worker that has joined.
+    /// Reports an event at a worker that has joined.
     pub async fn say(&self, event: WorkerEvent) -> Result<(), CoordinatorGone> {
         self.line.say(event).await
     }

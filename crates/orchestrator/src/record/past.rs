@@ -1,4 +1,4 @@
-//! What the log remembers of work that has ended: the history of blocks.
+//! Records of the history of blocks: work that has ended.
 
 use std::sync::Arc;
 
@@ -6,158 +6,157 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{TaskId, WorkerId};
 
-/// Bytes of a reason or of a group's key in an entry, at most.
+/// Maximum length of a reason or of a group's key in an entry, bytes.
 pub const PAST_TEXT_MAX: usize = 256;
 
-/// Failed attempts that an entry tells of, at most: the last ones.
+/// Maximum number of failed attempts in an entry: the last ones.
 pub const PAST_FAILURES_MAX: usize = 3;
 
-/// Places that an emission went to, at most.
+/// Maximum number of places of an emission.
 pub const PLACES_MAX: usize = 16;
 
-/// Bytes of the name of a place, at most.
+/// Maximum length of a place's name, bytes.
 pub const PLACE_MAX: usize = 512;
 
-/// Entries of the history.
+/// A record with entries of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRecord {
-    /// Counts the records of the history, from 0.
+    /// Number of the record in the history, from 0.
     pub number: u64,
-    /// What the marks up to this sequence number of the log say is in the history; what those say that
-    /// follow is not.
+    /// Sequence number up to which marks in the log are covered by the history; later marks are not.
     pub marks_to: u64,
-    /// The entries, in order.
+    /// Entries, in order.
     pub entries: Vec<Past>,
 }
 
-/// How a task went until it ended.
+/// Course of a task until its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Course {
-    /// When it was accepted; all times are milliseconds since 1970-01-01 UTC.
+    /// Time of acceptance. All times are milliseconds since 1970-01-01 UTC.
     pub accepted_ms: u64,
-    /// As [`StepRecord::begun_ms`].
+    /// See [`StepRecord::begun_ms`].
     pub begun_ms: Option<u64>,
-    /// As [`StepRecord::ran_ms`].
+    /// See [`StepRecord::ran_ms`].
     pub ran_ms: Option<u64>,
-    /// As [`Outcome::Completed`] has it.
+    /// See [`Outcome::Completed`].
     pub by: Vec<(WorkerId, u32)>,
-    /// As [`StepRecord::failed`].
+    /// See [`StepRecord::failed`].
     pub failed: u32,
-    /// As [`StepRecord::failures`].
+    /// See [`StepRecord::failures`].
     pub failures: Vec<FailedStep>,
 }
 
 /// An entry of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Past {
-    /// A task has ended.
+    /// A task ended.
     Step(StepRecord),
-    /// The deadline of blocks was met, or has passed.
+    /// The deadline of blocks was met or missed.
     Deadline {
-        /// The first block.
+        /// First block.
         first: u64,
-        /// The last block, inclusive.
+        /// Last block, inclusive.
         last: u64,
-        /// When, milliseconds since 1970-01-01 UTC.
+        /// Time, milliseconds since 1970-01-01 UTC.
         at_ms: u64,
-        /// Whether it has passed.
+        /// Whether the deadline passed before the blocks were done.
         missed: bool,
     },
-    /// A source has taken blocks back, since its chain has changed.
+    /// A source took blocks back because its chain was reorganised.
     TakenBack {
-        /// The source.
+        /// Name of the source.
         source: Arc<str>,
-        /// The first block.
+        /// First block.
         first: u64,
-        /// The last block, inclusive, that anything was known of.
+        /// Last block of which tasks or records existed, inclusive.
         last: u64,
-        /// Whether they had been emitted: then they stay so, and are stale.
+        /// Whether the blocks had been emitted. They then stay emitted, but are stale.
         emitted: bool,
-        /// When, milliseconds since 1970-01-01 UTC.
+        /// Time, milliseconds since 1970-01-01 UTC.
         at_ms: u64,
     },
 }
 
-/// How a task went.
+/// The end of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepRecord {
     /// The task.
     pub task: TaskId,
-    /// The last block that it spanned, inclusive.
+    /// Last block that the task spanned, inclusive.
     pub last: u64,
-    /// When it was accepted; all times are milliseconds since 1970-01-01 UTC.
+    /// Time of acceptance. All times are milliseconds since 1970-01-01 UTC.
     pub accepted_ms: u64,
-    /// When the assignment began that led to its result; `None` if no worker ended it, or the
-    /// assignment had ended before the result came.
+    /// Beginning of the assignment that led to the result; `None` if no worker ended the task, or the lease
+    /// had ended before the result came.
     pub begun_ms: Option<u64>,
-    /// How long the executor itself ran, milliseconds.
+    /// Run time of the executor itself, milliseconds; `None` if no worker ended the task.
     pub ran_ms: Option<u64>,
-    /// When it ended.
+    /// Time of the end.
     pub ended_ms: u64,
-    /// Attempts that failed before.
+    /// Number of attempts that failed before the end.
     pub failed: u32,
-    /// The last of those, at most [`PAST_FAILURES_MAX`].
+    /// The last failed attempts, at most [`PAST_FAILURES_MAX`].
     pub failures: Vec<FailedStep>,
-    /// How it ended.
+    /// Kind of end.
     pub outcome: Outcome,
 }
 
-/// How a task ended.
+/// Kind of end of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Workers completed it: one, or as many as its stage asks for. Each with its attempt, from 1.
+    /// Workers completed it: one, or as many as its stage's `accept` setting requires.
     Completed {
-        /// Those workers; the last result is the last one's.
+        /// Those workers, each with the number of its attempt, from 1; the result of the last one came last.
         by: Vec<(WorkerId, u32)>,
     },
-    /// It became part of this group.
+    /// It became part of a group.
     Grouped {
-        /// The group's key, cut after [`PAST_TEXT_MAX`] bytes.
+        /// Key of the group, cut to [`PAST_TEXT_MAX`] bytes.
         key: String,
     },
-    /// A strategy or the sequencer had no use for it.
+    /// A strategy or the sequencer skipped it.
     Skipped {
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// An operator dropped it from the dead-letter queue.
     Dropped,
-    /// It went to the dead-letter queue, from where it may have come back.
+    /// It went to the dead-letter queue, from which it may have been retried.
     Died {
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// It has left the workflow.
+    /// Its message left the workflow.
     Emitted {
-        /// Where to: files, addresses, subjects, programs.
+        /// Places that the message went to: files, addresses, subjects, programs.
         places: Vec<String>,
     },
     /// It came too late for its group, and its stage passed it on alone.
     PassedOn {
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// A failed attempt, in short.
+/// Summary of a failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedStep {
-    /// Its number, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// Who tried.
+    /// Worker that made the attempt.
     pub worker: WorkerId,
-    /// When it failed, milliseconds since 1970-01-01 UTC.
+    /// Time of the failure, milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// How long it ran, milliseconds.
+    /// Run time, milliseconds.
     pub ran_ms: u64,
-    /// What went wrong, cut after [`PAST_TEXT_MAX`] bytes.
+    /// Reason, cut to [`PAST_TEXT_MAX`] bytes.
     pub reason: String,
 }
 
 // === impl Past ===
 
 impl Past {
-    /// The blocks that it is about, first and last.
+    /// First and last block of the entry.
     pub fn span(&self) -> (u64, u64) {
         match self {
             Self::Step(step) => (step.task.block, step.last),
@@ -167,7 +166,7 @@ impl Past {
         }
     }
 
-    /// When it happened, milliseconds since 1970-01-01 UTC.
+    /// Time of the entry, milliseconds since 1970-01-01 UTC.
     pub fn at_ms(&self) -> u64 {
         match self {
             Self::Step(step) => step.ended_ms,
@@ -175,7 +174,7 @@ impl Past {
         }
     }
 
-    /// Whether it is about this block, also where it is about others too.
+    /// Whether the entry is about this block, possibly among others.
     pub fn is_about(&self, block: u64) -> bool {
         let (first, last) = self.span();
         (first..=last).contains(&block)

@@ -1,4 +1,4 @@
-//! Records of version 2: marks do not say what their tasks carried, nor dead letters whether they came
+//! Records of version 2, in which marks have no content digest and dead letters do not say whether they came
 //! late. They are read, and never written.
 
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use super::{
     SlotRecord, TaskRecord,
 };
 
-/// The version.
+/// Version byte of these records.
 pub(super) const VERSION: u8 = 2;
 
-/// [`Record`] as it was.
+/// [`Record`] in version 2.
 #[derive(Deserialize)]
 #[serde(rename = "Record")]
 #[cfg_attr(test, derive(serde::Serialize))]
@@ -110,8 +110,8 @@ mod tests {
         };
         assert_eq!(read(&Record2::Done(done)), Record::Done(expected));
         assert_eq!(read(&Record2::Opened(9)), Record::Opened(9));
-        // What a release of that version wrote, byte by byte: a task that an operator dropped, and
-        // the time at which a log was opened.
+        // Written by a release of that version, byte for byte: a task that an operator dropped, and the time
+        // at which a log was opened.
         for (bytes, expected) in [
             (
                 &b"\x02\x02\x03\x08\x05"[..],

@@ -1,4 +1,4 @@
-//! In a process of its own: ports like those to a coordinator beside it.
+//! The client: provides ports to the leader in another process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ use crate::id::{WorkerId, fresh_number};
 use crate::plan::Plan;
 use crate::port::{Attachment, Line, Message, Ports};
 
-/// Messages of ports that may wait before their senders wait.
+/// Capacity of the channel of ports' messages; senders wait while it is full.
 const MESSAGES: usize = 4096;
 
-/// Messages of ports that are taken at once.
+/// Maximum number of ports' messages handled in one turn.
 const TURN: usize = 256;
 
-/// Carries what is said through [`Ports`] to whichever process leads the workflow: the shell around a
-/// [`ClientSession`].
+/// Forwards messages of [`Ports`] to the process that leads the workflow. The asynchronous shell
+/// around a [`ClientSession`].
 pub struct Client {
     session: ClientSession,
     epoch: Instant,
@@ -48,38 +48,38 @@ pub struct Client {
     sink: Option<mpsc::UnboundedSender<SinkCommand>>,
     next_ticket: u64,
     waiting: HashMap<u64, Waiting>,
-    /// The notice that is being taken.
+    /// The notice that is being handled.
     notice: Option<bus::Request>,
     attempts: FuturesUnordered<BoxFuture<'static, Attempt>>,
-    /// The blobs that calls name.
+    /// Holds on the blobs of each unanswered call.
     called: HashMap<CallId, Arc<Held>>,
-    /// The blobs that events name which are in no call yet.
+    /// Holds on the blobs of events that are not in a call yet.
     unsaid: Held,
 }
 
-/// The way to the leader.
+/// Everything needed to call the leader.
 #[derive(Clone)]
 struct Way {
     connection: Connection,
     blobs: Arc<BlobStore>,
-    /// The subject on which the leader is called.
+    /// The subject on which the leader receives calls.
     leader: Arc<str>,
 }
 
-/// Whoever waits for the answer to a question.
+/// The receiver of the answer to a question.
 enum Waiting {
     Reply(oneshot::Sender<Reply>),
     Query(oneshot::Sender<QueryAnswer>),
 }
 
-/// What came of an attempt at a call.
+/// The result of an attempt at a call.
 struct Attempt {
     call: CallId,
     attempt: u32,
     outcome: Result<Result<Answer, Unanswered>, RemoteError>,
 }
 
-/// Whether a client goes on.
+/// Whether the client continues.
 enum Then {
     GoOn,
     End,
@@ -88,9 +88,9 @@ enum Then {
 // === impl Client ===
 
 impl Client {
-    /// A client on this seat, named `name` (unique among those alive; one token of a subject), and
-    /// the ports that speak through it once [`Client::run`] runs. A leader takes what is for the role of
-    /// the seat to say, and refuses the rest.
+    /// A client on this seat, named `name` (unique among living clients; one token of a subject),
+    /// and the ports that work once [`Client::run`] runs. A leader accepts messages of the seat's
+    /// role, and refuses all others.
     pub fn open(
         connection: Connection,
         blobs: Arc<BlobStore>,
@@ -98,7 +98,7 @@ impl Client {
         seat: Seat,
         name: &str,
     ) -> BoxFuture<'_, Result<(Self, Ports), RemoteError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let subjects = Subjects::new(&connection, &plan.workflow);
             let name = format!("{seat}.{name}");
@@ -131,15 +131,15 @@ impl Client {
         })
     }
 
-    /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does
-    /// not get it back.
+    /// Sets the term of this process's sink. A sink of an earlier term, which may have been paused,
+    /// cannot take over again.
     pub fn set_sink_term(&mut self, term: u64) {
         self.session.set_sink_term(term);
     }
 
-    /// Carries until every port is gone and all that matters has been heard.
+    /// Forwards messages until every port is gone and every event that matters is acknowledged.
     pub fn run(mut self) -> BoxFuture<'static, Result<(), RemoteError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let mut turn = Vec::with_capacity(TURN);
             let mut open = true;
@@ -171,7 +171,7 @@ impl Client {
         })
     }
 
-    /// Messages of ports; none: every port is gone.
+    /// Handles messages of ports; an empty list means that every port is gone.
     async fn messages(&mut self, turn: &mut Vec<Message>) -> Result<Then, RemoteError> {
         if turn.is_empty() {
             return self.input(ClientInput::Close).await;
@@ -194,7 +194,7 @@ impl Client {
                 }
                 Message::Attach(Attachment::Sink(sender)) => {
                     self.sink = Some(sender);
-                    // The session knows the term.
+                    // The session fills in the term.
                     ClientInput::Event(SinkEvent::Attach { term: 0 }.into())
                 }
                 Message::Event(event) => {
@@ -209,7 +209,7 @@ impl Client {
         Ok(Then::GoOn)
     }
 
-    /// What an event means for the ways back, and the blobs that it names.
+    /// Removes the channels of workers and hosts that leave, and holds the blobs of an event.
     fn note(&mut self, event: &RoleEvent) {
         match event {
             RoleEvent::Worker(WorkerEvent::Leave { worker }) => {
@@ -251,8 +251,8 @@ impl Client {
         let notice: Notice = match decode(&request.payload, &self.way.blobs).await {
             Ok(notice) => notice,
             Err(error) => {
-                // Not answered: it comes again. A leader of another release is noticed by what it
-                // answers.
+                // Not answered, so it is sent again. The other release of the leader is noticed in
+                // its answers.
                 tracing::warn!(%error, "a notice cannot be read");
                 return Ok(Then::GoOn);
             }
@@ -272,7 +272,7 @@ impl Client {
         }
     }
 
-    /// Tells the session, and does what it says.
+    /// Passes an input to the session, and carries out its actions.
     async fn input(&mut self, input: ClientInput) -> Result<Then, RemoteError> {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
         for action in self.session.handle(Time(micros), input) {
@@ -293,7 +293,7 @@ impl Client {
                     });
                     self.attempts.push(attempted.boxed());
                 }
-                // A record names its blobs now.
+                // The record refers to the blobs now.
                 ClientAction::Ended { call } => drop(self.called.remove(&call)),
                 ClientAction::Deliver(command) => self.deliver(command),
                 ClientAction::Answer { ticket, answer } => self.answer(ticket, answer),
@@ -305,7 +305,7 @@ impl Client {
         Ok(Then::GoOn)
     }
 
-    /// Holds the blobs that a call names, from its first attempt until it is answered.
+    /// Holds the blobs of a call, from its first attempt until it is answered.
     fn held(&mut self, call: CallId, message: &Call) -> Arc<Held> {
         if let Some(held) = self.called.get(&call) {
             return held.clone();
@@ -326,7 +326,7 @@ impl Client {
     }
 
     fn answer(&mut self, ticket: u64, answer: Answer) {
-        // Whoever asked may have gone; the record stands all the same.
+        // The asker may be gone; the record stands nevertheless.
         match (self.waiting.remove(&ticket), answer) {
             (Some(Waiting::Reply(sender)), Answer::Reply(reply)) => {
                 let _ = sender.send(reply);
@@ -365,7 +365,7 @@ impl Client {
 
 fn tell<T>(to: Option<&mpsc::UnboundedSender<T>>, command: T) {
     if let Some(to) = to {
-        // Whoever has ended has said so.
+        // A receiver that has ended has reported so.
         let _ = to.send(command);
     }
 }
@@ -377,7 +377,8 @@ async fn sleep_until(due: Option<Instant>) {
     }
 }
 
-/// Differs between processes, and is higher for a later one of the same name, unless its clock was set back.
+/// A number that differs between processes; higher for a later process of the same name, unless the
+/// clock was set back.
 fn session_number() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let micros = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(0);

@@ -1,10 +1,10 @@
-//! Whether a call is taken: whether it is for its sender to make, and whether every value in it is one
-//! that the core can be given.
+//! Admission of calls: checks that the sender's role may make a call, and that every value in it is
+//! valid.
 //!
-//! The server lets a user publish on the subjects of its own seats only. All else is decided here,
-//! before anything of a call reaches the coordinator: a peer that lies can say only what its seat may
-//! say, about its own workers, in values that are valid by themselves. What is true of them (that a
-//! lease was given, that a task lives) the core knows.
+//! The server lets a user publish on the subjects of its own seats only. Everything else is checked
+//! here, before any part of a call reaches the coordinator: a dishonest peer can send only the
+//! messages of its seat's role, about its own workers, with values that are valid by themselves.
+//! Whether they are true (that a lease was given, that a task is live) is checked by the core.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,43 +22,45 @@ use crate::payload::{INLINE_LIMIT, Payload};
 use crate::plan::{Plan, QueueIx, StageIx};
 use crate::principal::Principal;
 
-/// Events of one call, at most.
+/// Maximum number of events in one call.
 const EVENTS_MAX: usize = 4096;
 
-/// Bytes of the name of a worker, host, producer or client, at most.
+/// Maximum length of the name of a worker, host, producer or client, in bytes.
 const NAME_MAX: usize = 250;
 
-/// Labels of a worker, or of what a message needs, at most, and bytes of each.
+/// Maximum number of labels of a worker, or of a message's needs, and maximum length of each in
+/// bytes.
 const LABELS_MAX: usize = 256;
 
-/// Assignments that a worker takes at once, at most.
+/// Maximum number of concurrent assignments of a worker.
 const SLOTS_MAX: usize = 1 << 16;
 
-/// Grouping values of one message, at most.
+/// Maximum number of grouping values of one message.
 const GROUPINGS_MAX: usize = 256;
 
-/// Sinks that an emission has gone to, at most, and bytes of the name of each: longer than what is kept.
+/// Maximum number of sinks of an emission (`SINKS_MAX`), and maximum length of each name in bytes
+/// (`SINK_MAX`): more than is kept.
 const SINKS_MAX: usize = 256;
 const SINK_MAX: usize = 16 * 1024;
 
-/// Leases that one heartbeat names, at most.
+/// Maximum number of leases in one heartbeat.
 const RUNNING_MAX: usize = 1 << 16;
 
-/// Reason for which a call is refused.
+/// The reason why a call is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is not for this sender to say.
+    /// The sender's role may not make this call.
     #[error("it is not for {0} to say")]
     NotYours(String),
-    /// A value in it is none.
+    /// A value in the call is invalid.
     #[error("{0}")]
     Invalid(String),
 }
 
-/// Checks a call that came on `subject`, and says where its sender sits.
+/// Checks a call received on `subject`, and returns the seat of its sender.
 ///
 /// # Errors
-/// [`Refused`]; nothing of the call may be carried out then.
+/// [`Refused`]: no part of the call may be carried out.
 pub fn admit(call: &Call, subject: &str, plan: &Plan) -> Result<Seat, Refused> {
     let not_yours = || Refused::NotYours(subject.chars().take(NAME_MAX).collect());
     let seat = Seat::on_subject(subject).ok_or_else(not_yours)?;
@@ -101,7 +103,7 @@ impl Gate<'_> {
         }
     }
 
-    /// The worker is one of the client's own.
+    /// Checks that the worker belongs to the client.
     fn own_worker(&self, worker: &str) -> Result<(), Refused> {
         check_name("the worker's name", worker)?;
         match &self.principal {
@@ -113,7 +115,7 @@ impl Gate<'_> {
         }
     }
 
-    /// The host of collectors is the client itself.
+    /// Checks that the host of collectors is the client itself.
     fn own_host(&self, host: &str) -> Result<(), Refused> {
         self.only(Role::Collector)?;
         if host == self.client {
@@ -194,7 +196,7 @@ impl Gate<'_> {
         Ok(())
     }
 
-    /// The stages that read what the lease's stage writes.
+    /// The stages that read the outputs of the lease's stage.
     fn readers_after(&self, lease: &LeaseRef) -> BTreeSet<StageIx> {
         let stage = self.plan.stage_named(&lease.task.stage);
         let queues = stage.map_or(&[][..], |stage| &self.plan.stage(stage).outputs);
@@ -227,7 +229,7 @@ impl Gate<'_> {
         }
     }
 
-    /// What a source needs to know, and somebody who submits; an operator may know everything.
+    /// Queries that sources and producers need are open to them; operators may make all others.
     fn query(&self, query: &Query) -> Result<(), Refused> {
         match query {
             Query::SourceNext(source) => {
@@ -265,7 +267,7 @@ impl Gate<'_> {
         )))
     }
 
-    /// The queue is one that work comes into the workflow by: no stage writes it.
+    /// Checks that messages may be submitted to the queue: no stage writes it.
     fn entrance(&self, queue: QueueIx) -> Result<(), Refused> {
         let queues = self.plan.queues.len();
         let Some(plan) = self.plan.queues.get(queue.0) else {
@@ -293,7 +295,7 @@ fn bounded(what: &str, count: usize, limit: usize) -> Result<(), Refused> {
     Err(Refused::Invalid(why))
 }
 
-/// A name is shown to people and written into records.
+/// Checks a name, which is shown to people and written into records.
 fn check_name(what: &str, name: &str) -> Result<(), Refused> {
     let is_shown = |byte: u8| byte.is_ascii_graphic() || byte == b' ';
     if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(is_shown) {
@@ -304,7 +306,7 @@ fn check_name(what: &str, name: &str) -> Result<(), Refused> {
     )))
 }
 
-/// A name that becomes a token of a key of the log.
+/// Checks a name that becomes a token of a key in the log.
 fn check_token(what: &str, name: &str) -> Result<(), Refused> {
     check_name(what, name)?;
     if !name.contains('.') && Key::new(name).is_ok() {
@@ -319,7 +321,7 @@ fn check_labels(labels: &BTreeSet<String>) -> Result<(), Refused> {
     labels.try_for_each(|label| bounded("the bytes of a label", label.len(), LABELS_MAX))
 }
 
-/// Groups are made by the core alone.
+/// Checks a payload. Groups are refused: only the core makes them.
 fn check_payload(payload: &Payload) -> Result<(), Refused> {
     match payload {
         Payload::Inline { bytes, .. } => {

@@ -1,4 +1,4 @@
-//! Beside the coordinator: carries calls to it, and notices from it.
+//! The server: receives calls for the coordinator, and sends its commands to clients.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -23,29 +23,30 @@ use crate::core::Time;
 use crate::port::Attachment;
 use crate::shutdown::{Level, Shutdown};
 
-/// Callers that wait for an answer, at most. Those of late copies never get one.
+/// Maximum number of callers that wait for an answer. The oldest are dropped, since late copies of
+/// calls never get one.
 const CALLERS_MAX: usize = 1 << 16;
 
-/// Carries calls to a coordinator, and notices from it, while this process leads the workflow: the shell around a
-/// [`ServerSession`].
+/// Forwards calls to the coordinator, and its commands to clients, while this process leads the
+/// workflow. The asynchronous shell around a [`ServerSession`].
 pub struct Server {
     session: ServerSession,
     epoch: Instant,
     way: Way,
     leadership: Arc<Leadership>,
-    /// What the coordinator has for those behind clients.
+    /// The coordinator's commands for workers, hosts and the sink of clients.
     commands: (
         mpsc::UnboundedSender<ServerInput>,
         mpsc::UnboundedReceiver<ServerInput>,
     ),
-    /// Tasks that carry commands to a client.
+    /// Tasks that forward commands, by client.
     forwarding: HashMap<ClientRef, Vec<AbortHandle>>,
     working: JoinSet<Done>,
     next_caller: u64,
     callers: BTreeMap<CallerId, bus::Request>,
 }
 
-/// The way to the clients, and to the coordinator.
+/// Access to the clients, and to the coordinator.
 #[derive(Clone)]
 struct Way {
     connection: Connection,
@@ -54,16 +55,16 @@ struct Way {
     subjects: Arc<Subjects>,
 }
 
-/// What a task of the server has come to.
+/// The result of a task of the server.
 enum Done {
-    /// A call was read.
+    /// A call was decoded.
     Call(bus::Request, Box<Call>),
-    /// Something happened.
+    /// An input for the session.
     Input(ServerInput),
     Nothing,
 }
 
-/// Reason for which the server ends.
+/// The reason why the server ends.
 enum Ended {
     CoordinatorGone,
     /// Another process leads.
@@ -99,10 +100,10 @@ impl Server {
         }
     }
 
-    /// Takes calls until the coordinator or the connection is gone, another process leads, or
-    /// `shutdown` says [`Level::Stop`].
+    /// Serves calls until the coordinator or the connection is gone, another process leads, or
+    /// `shutdown` reaches [`Level::Stop`].
     pub fn run(mut self, mut shutdown: Shutdown) -> BoxFuture<'static, Result<(), RemoteError>> {
-        // Boxed: compiled here, and not again in every program that calls it.
+        // Boxed, so that it is compiled in this crate and not again in every caller's.
         Box::pin(async move {
             let subject = self.way.subjects.calls();
             let mut calls = self.way.connection.listen(&subject).await?;
@@ -138,7 +139,7 @@ impl Server {
         })
     }
 
-    /// Tells all callers to ask elsewhere.
+    /// Answers all callers that this leader is stopping.
     async fn stop(mut self) {
         for caller in std::mem::take(&mut self.callers).into_values() {
             let way = self.way.clone();
@@ -148,7 +149,7 @@ impl Server {
             forwarding.abort();
         }
         let answered = async { while self.working.join_next().await.is_some() {} };
-        // A notice may be under way for longer.
+        // A notice may take longer.
         let _ = tokio::time::timeout(Duration::from_millis(200), answered).await;
     }
 
@@ -186,7 +187,7 @@ impl Server {
         }
     }
 
-    /// Tells the session, and does what it says.
+    /// Passes an input to the session, and carries out its actions.
     async fn input(&mut self, input: ServerInput) -> Result<(), Ended> {
         let micros = u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX);
         for action in self.session.handle(Time(micros), input) {
@@ -279,7 +280,8 @@ impl Server {
         self.way.handle.line().attach(attachment).await
     }
 
-    /// Has a client told what comes for one of those behind it, until the coordinator lets go.
+    /// Forwards commands for a worker, host or sink of the client, until the coordinator drops the
+    /// channel.
     fn forward<T: Send + 'static>(
         &self,
         client: &ClientRef,
@@ -303,7 +305,8 @@ impl Server {
 
     fn gone(&mut self, client: &ClientRef, why: &str) {
         tracing::info!(client = %client.name, why, "a process is gone");
-        // What the sink was not told goes to another: its channel is closed with its task.
+        // Dropping the task closes the channel, so that the coordinator gives undelivered emissions
+        // to another sink.
         for forwarding in self.forwarding.remove(client).unwrap_or_default() {
             forwarding.abort();
         }

@@ -1,4 +1,4 @@
-//! Second check of results that verifiers have passed, before they leave: a verifier may lie.
+//! Second check of verified results before they are emitted, since a verifier may lie.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use crate::origin::Origin;
 use crate::payload::Encoding;
 use crate::record::TaskRecord;
 
-/// A result that a stage has passed, about to leave.
+/// A result that a verifying stage has passed, and that is about to be emitted.
 #[derive(Clone, Debug)]
 pub struct Passed {
-    /// Where it comes from, as the core has recorded it: the blocks it is about, and the digest of
-    /// what was submitted for them.
+    /// Origin of the result, as recorded by the core: the blocks it is about, and the digest of
+    /// their submitted payload.
     pub origin: Origin,
     /// Encoding of `bytes`.
     pub encoding: Encoding,
-    /// Result that the stage has made.
+    /// The stage's result.
     pub bytes: Bytes,
 }
 
-/// Checks again what a stage that verifies has passed, where it leaves. Register one with
+/// The check that the emitting process applies to results of a verifying stage. Register one with
 /// [`Registry::verifier`](crate::mill::Registry::verifier).
 ///
-/// It runs on a thread of its own, outside the runtime's.
+/// It runs on a blocking thread, outside the async runtime.
 pub trait EmissionCheck: Send + Sync + 'static {
-    /// Checks results together: one verdict for each, in order. [`ProverError::Permanent`] says that
-    /// a result is wrong, [`ProverError::Retry`] that it could not be checked now.
+    /// Checks a batch of results: one verdict for each, in order. [`ProverError::Permanent`] means
+    /// that a result is wrong, [`ProverError::Retry`] that it could not be checked now.
     fn check(&self, passed: &[Passed]) -> Vec<Result<(), ProverError>>;
 
-    /// Checks that a result, right by itself, follows from the one that left before it, and returns
-    /// what the next is to be compared with: at most a few hundred bytes. `before` is what was
-    /// returned for the one before; `None` at the first block, and where that is not known.
+    /// Checks that a valid result follows from the one emitted before it. Returns the state that
+    /// the next result is compared with, at most a few hundred bytes. `before` is the state
+    /// returned for the previous result; `None` at the first block, and if it is unknown.
     ///
     /// # Errors
-    /// In words, if it does not follow.
+    /// A description, if it does not follow.
     fn follow(&self, before: Option<&[u8]>, passed: &Passed) -> Result<Vec<u8>, String> {
         let _ = (before, passed);
         Ok(Vec::new())
     }
 }
 
-/// Refusal of a message that was about to leave: it is wrong, although a stage that verifies has
+/// Refusal of a message that was about to be emitted: it is wrong, although a verifying stage has
 /// passed it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -57,48 +57,50 @@ pub struct EmissionRefused {
     pub first: u64,
     /// Last block of the message, inclusive.
     pub last: u64,
-    /// Fault in the message, and the stage that has passed it.
+    /// The fault of the message, with the stage that passed it.
     pub why: String,
 }
 
 /// Checks of the results of the stages that feed the sequencer.
 pub struct Checks {
     stages: BTreeMap<Arc<str>, Arc<dyn EmissionCheck>>,
-    /// Stages whose results leave unchecked: the workflow does not say that they verify.
+    /// Stages whose results are emitted unchecked, since the workflow does not mark them as
+    /// verifying.
     unchecked: BTreeSet<Arc<str>>,
-    /// Whether messages may leave that no stage has made: a source feeds the sequencer.
+    /// Whether submitted messages may be emitted directly: a source feeds the sequencer.
     takes_submitted: bool,
     history: History,
 }
 
-/// The outcome for a batch of emissions.
+/// The result of checking a batch of emissions.
 pub(super) struct Examined {
-    /// Number of emissions, from the first, that may leave.
+    /// Number of emissions, from the first, that may be emitted.
     pub(super) right: usize,
-    /// Outcome for the emission after those.
+    /// Result for the emission after those.
     pub(super) then: Then,
 }
 
-/// Reason for which the rest of a batch may not leave, if it may not.
+/// Result for the first emission of a batch that may not be emitted.
 #[derive(Debug)]
 pub(super) enum Then {
-    /// All may.
+    /// There is none: all may be emitted.
     All,
-    /// The next is wrong.
+    /// It is wrong.
     Refused(EmissionRefused),
-    /// The next could not be checked now: to be tried again.
+    /// It could not be checked now, and is tried again.
     Later(String),
 }
 
-/// The results in one emission, in order: those of one task, which share an origin, together.
+/// The results in one emission, in order, by stage; results of one task, which share an origin, are
+/// together.
 type Parts = Vec<(Arc<str>, Vec<Passed>)>;
 
 // === impl Checks ===
 
 impl Checks {
-    /// Checks for the results of `stages`. Those of `unchecked` leave as they are, and with
-    /// `takes_submitted` also what no stage has made. What was emitted last is remembered in
-    /// `history`.
+    /// Checks for the results of `stages`. Results of `unchecked` are emitted unchecked; with
+    /// `takes_submitted`, so are submitted messages. The end states of the last emissions are kept
+    /// in `history`.
     pub(crate) fn new(
         stages: BTreeMap<Arc<str>, Arc<dyn EmissionCheck>>,
         unchecked: BTreeSet<Arc<str>>,
@@ -113,7 +115,8 @@ impl Checks {
         }
     }
 
-    /// Checks emissions that follow each other, together. Those that may leave are remembered.
+    /// Checks successive emissions together. The end states of those that may be emitted are
+    /// recorded.
     pub(super) fn examine(&mut self, batch: &[(Arc<TaskRecord>, Resolved)]) -> Examined {
         let mut parts = Vec::with_capacity(batch.len());
         let mut then = Then::All;
@@ -144,7 +147,7 @@ impl Checks {
         Examined { right, then }
     }
 
-    /// The results that a message holds and that are to be checked.
+    /// The results in a message that are to be checked.
     fn parts(&self, task: &TaskRecord, resolved: &Resolved) -> Result<Parts, String> {
         let mut payloads = Vec::new();
         leaves(resolved, &mut payloads);
@@ -191,8 +194,8 @@ impl Checks {
         Ok(parts)
     }
 
-    /// The first emission with a result that does not hold: each stage's results are checked
-    /// together, those of all emissions.
+    /// The first emission with an invalid result. The results of each stage are checked together,
+    /// across all emissions.
     fn first_wrong(
         &self,
         batch: &[(Arc<TaskRecord>, Resolved)],
@@ -233,7 +236,7 @@ impl Checks {
         first
     }
 
-    /// Checks that an emission follows from the one before.
+    /// Checks that an emission follows from the previous one, and records its end state.
     fn follow(&mut self, task: &TaskRecord, parts: &Parts) -> Result<(), String> {
         let mut memory: Memory = self.history.before(task.id.block).unwrap_or_default();
         for (name, results) in parts {
@@ -286,7 +289,7 @@ mod tests {
     use crate::origin::{Origins, made_by, submitted, together};
     use crate::payload::Payload;
 
-    /// A result is right if it is its origin's digest, and follows if it is of the next block.
+    /// A result is valid if it is its origin's digest, and follows if it is of the next block.
     struct Echo;
 
     impl EmissionCheck for Echo {
@@ -340,7 +343,7 @@ mod tests {
         Resolved::One(Encoding::Binary, Bytes::copy_from_slice(bytes))
     }
 
-    /// A block whose message is `origin`, and what the stage made of it.
+    /// A block whose message is `origin`, and the stage's result.
     fn passed(stage: &str, block: u64, origin: u64, made: Option<&[u8]>) -> (Origins, Resolved) {
         let source = submitted(origin, origin, &Payload::binary(block.to_string()));
         let digest = source[0].digest;
@@ -425,7 +428,7 @@ mod tests {
             panic!("{:?}", examined.then);
         };
         assert!(refused.why.ends_with("it does not follow"), "{refused}");
-        // As after a restart: what had been handed out comes again.
+        // As after a restart, emissions that were delivered come again.
         assert_eq!(checks.examine(&[right(0), right(1)]).right, 2);
     }
 }

@@ -1,4 +1,4 @@
-//! A program that is run for each emitted message.
+//! A sink that runs a program for each emitted message.
 
 use futures_util::future::BoxFuture;
 
@@ -6,12 +6,12 @@ use super::service::{Emitted, Sink, SinkError};
 use crate::executor::process::{Outcome, ProcessExecutor, TaskContext};
 use crate::plan::Backoff;
 
-/// Runs a program for each message; exit status 0 says that it was taken. A run ends with the wait
-/// for it, and its process group with it.
+/// Runs a program for each message; exit status 0 means that it accepted the message. If the future
+/// of a run is dropped, the program and its process group are ended.
 pub struct Exec {
     program: ProcessExecutor,
     backoff: Backoff,
-    /// The message that was not taken yet, and how often it was tried.
+    /// The message that was not accepted yet, and the number of attempts.
     tried: Option<(String, u32)>,
 }
 

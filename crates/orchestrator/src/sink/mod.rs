@@ -1,4 +1,4 @@
-//! Where proofs leave, in chain order.
+//! Sinks: delivery of proofs in chain order, with checks before it.
 
 mod check;
 mod directory;

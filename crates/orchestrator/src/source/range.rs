@@ -8,7 +8,7 @@ use crate::conversation::Edition;
 use crate::id::Part;
 use crate::payload::Encoding;
 
-/// Blocks `start ..= end`, `chunk` at a time; the payload is made from each span.
+/// A source of the blocks `start ..= end`, `chunk` per message; the payload is made from each span.
 pub struct Range<F> {
     next: u64,
     end: Option<u64>,
@@ -22,8 +22,8 @@ impl<F> Range<F>
 where
     F: Fn(u64, u64) -> Bytes + Send,
 {
-    /// Counts from `start` to `end` (for ever if absent), `chunk` (at least 1) blocks a message;
-    /// `payload` makes the JSON payload of blocks `first ..= last`.
+    /// Counts from `start` to `end` (without end if absent), with `chunk` (at least 1) blocks per
+    /// message; `payload` makes the JSON payload of blocks `first ..= last`.
     pub fn new(start: u64, end: Option<u64>, chunk: u64, payload: F) -> Self {
         Self {
             next: start,

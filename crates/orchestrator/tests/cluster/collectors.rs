@@ -1,4 +1,4 @@
-//! Collectors come and go.
+//! Collector processes come and go.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::support::{PATIENCE, Roles, emitted, proved, setup, site, wait_for};
 
-/// Processes that keep partitions, as the coordinator knows them.
+/// Number of processes that keep partitions, according to the coordinator.
 async fn hosts(leading: &Leading) -> usize {
     let handle = leading.leads("chain").await;
     handle
@@ -19,7 +19,7 @@ async fn hosts(leading: &Leading) -> usize {
         .map_or(0, |status| status.hosts.len())
 }
 
-/// Until there are so many.
+/// Waits until `count` processes keep partitions.
 async fn until(leading: &Leading, count: usize, roles: &Roles) {
     let began = Instant::now();
     while hosts(leading).await != count {
@@ -33,7 +33,7 @@ async fn until(leading: &Leading, count: usize, roles: &Roles) {
     }
 }
 
-/// Up and down in any order, by drain and by SIGKILL, under load: every barrier fires once.
+/// Collectors are added, drained and killed in any order under load; every barrier fires once.
 #[test]
 fn collectors_are_resized_under_load() {
     let (server, dir, mut roles) = setup(999_999, 5);

@@ -1,5 +1,5 @@
-//! What is emitted goes to a stream of the cluster's own server, on which each role is a user of its
-//! own (deploy/nats/cluster.conf).
+//! Emissions to a stream of the cluster's own server, on which each role is a user of its own
+//! (deploy/nats/cluster.conf).
 
 use std::path::Path;
 
@@ -35,13 +35,13 @@ const WORKFLOW: &str = r#"
     backoff = { initial = "5ms", max = "50ms" }
 "#;
 
-/// The sites of processes that are users of the server.
+/// The server, and sites for processes that are users of it.
 struct Processes {
     server: Deployed,
     folder: tempfile::TempDir,
 }
 
-/// A role that runs until it is told to end, or killed.
+/// A role that runs until it is ended or killed.
 struct Running {
     trigger: Trigger,
     ended: JoinHandle<Result<(), ClusterError>>,
@@ -57,7 +57,7 @@ impl Processes {
         }
     }
 
-    /// A process with the user of its role.
+    /// A site whose user is the user of its role.
     async fn site(&self, role: Role, name: &str) -> Site {
         let client = self.server.client.clone();
         let options = NatsOptions {
@@ -91,7 +91,7 @@ impl Processes {
         }
     }
 
-    /// What whoever keeps the server uses: it may make streams and consumers.
+    /// A connection with the server operator's permissions, which may create streams and consumers.
     async fn administrator(&self) -> Context {
         let client = self.server.client.clone();
         let password = Deployed::password("coordinator");
@@ -106,7 +106,7 @@ impl Processes {
     }
 }
 
-/// The ids of the stream's first `count` messages.
+/// Ids of the stream's first `count` messages.
 async fn ids(stream: &Stream, count: usize) -> Vec<String> {
     let consumer: Consumer<pull::OrderedConfig> = stream
         .create_consumer(pull::OrderedConfig::default())
@@ -130,7 +130,7 @@ async fn the_sequencers_user_publishes_each_block_once_whichever_process_dies() 
     let site = processes.site(Role::Coordinator, "coordinator").await;
     let leading = tokio::spawn(cluster::lead(site, Leading::default(), shutdown));
 
-    // Without the stream it is said, and nothing is emitted.
+    // Without the stream, the sequencer reports an error and nothing is emitted.
     let sequencer = processes.sequencer("early").await;
     let error = sequencer.ended.await.expect("no panic");
     let error = error.expect_err("there is no stream").to_string();

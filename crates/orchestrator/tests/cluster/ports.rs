@@ -1,5 +1,5 @@
-//! Ports of another process do what those beside the coordinator do, and a leader lets each role do its
-//! own.
+//! Ports of another process work as the ports beside the coordinator do, and a leader lets each role send
+//! only its own messages.
 
 use bytes::Bytes;
 use proofmill_bus::Role;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::roles::WORKFLOW;
 use crate::support::site;
 
-/// Blocks that are submitted: nobody works on them.
+/// Number of blocks submitted; no worker runs them.
 const BLOCKS: u64 = 5;
 
 async fn open(site: &Site, role: Role) -> (JoinHandle<Result<(), RemoteError>>, Ports) {

@@ -21,7 +21,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Two coordinators of six workflows: each leads some, and whoever is left leads all.
+/// Two coordinators of six workflows: each leads some, and the one that is left leads all.
 #[test]
 fn workflows_are_spread_over_their_coordinators() {
     let server = NatsServer::start();

@@ -141,7 +141,7 @@ fn overdue_runs_are_emitted_or_rejected_as_the_plan_says() {
             partial.then_some("next/0/0 Waiting")
         );
         assert_eq!(mill.core.status().dead, usize::from(!partial));
-        // A late block finds a group that was emitted, or begins one anew.
+        // A late block either matches an emitted group, or begins a new one.
         mill.block("in", 1);
         assert_eq!(mill.core.status().stages[0].held, usize::from(!partial));
         if !partial {
@@ -174,7 +174,7 @@ fn range_joins_out_of_order_and_leaves_out_what_does_not_fit() {
         .mill();
     mill.block("proofs", 6);
     mill.block("proofs", 4);
-    // This one spans the border of the range: it is not inside.
+    // This message spans the border of the range, so it is not inside.
     let mut across = Mill::message(6, 9, "{}");
     across.part = Part::new("across").expect("a part");
     mill.send("proofs", across);
@@ -214,7 +214,7 @@ fn overdue_ranges_and_orphans_are_given_up() {
     assert!(mill.core.is_idle());
 }
 
-/// Emits what it is told by the part of a message.
+/// A strategy whose decision depends on the part of a message; some of its groups are invalid.
 #[derive(Default)]
 struct Told(Vec<TaskId>);
 

@@ -1,4 +1,4 @@
-//! What became of each block, and counters, over restarts.
+//! The state of each block, and counters, over restarts.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn chain() -> Draft {
     draft.sequence("proofs")
 }
 
-/// Brings, proves and emits a block.
+/// Submits, proves and emits a block.
 fn through(mill: &mut Mill, block: u64) {
     mill.block("in", block);
     mill.complete("w", &format!("prove/{block}/0"), 1);
@@ -98,7 +98,8 @@ fn a_block_tells_who_proved_it_how_long_it_took_and_where_it_went() {
     }
 }
 
-/// A history may not cost what it tells of: each of its records goes with what it is about.
+/// The history must not cost additional appends: each of its records is written in the append that it
+/// describes.
 #[test]
 fn the_history_costs_no_append() {
     let run = |steps| {
@@ -111,7 +112,7 @@ fn the_history_costs_no_append() {
     };
     let (without, with) = (run(0), run(100));
     assert_eq!(with.0, without.0, "appends");
-    // One with each emission, for the proof too.
+    // One operation with each emission, which covers the proof too.
     assert_eq!(with.1, without.1 + 200, "operations");
 }
 
@@ -165,7 +166,7 @@ fn the_history_keeps_within_its_bound_also_after_a_restart_with_another() {
     assert_eq!(entries(&mill), 0);
 }
 
-/// The record of a group has an entry for each member: the oldest make room for all of them.
+/// The record of a group has an entry for each member; the oldest entries make room for them.
 #[test]
 fn groups_keep_within_the_bound_too() {
     let all = Match {
@@ -254,7 +255,7 @@ fn each_end_of_a_block_is_an_answer_of_its_own() {
     mill.restart(Duration::ZERO);
     assert_eq!(state(&mill, 0), BlockState::Dropped);
 
-    // Made good for: it is what comes in its place that counts.
+    // The message was replaced, so the replacement's state counts.
     mill.block("proofs", 0);
     assert_eq!(state(&mill, 0), BlockState::Waiting);
     emit(&mut mill, "emit/0/0", &[]);
@@ -335,7 +336,7 @@ fn blocks_that_a_source_has_taken_back_say_so_until_they_come_again() {
             }),
         });
     };
-    // Block 1 is with the sink, and stays.
+    // The sink has been given block 1, which stays.
     rewind(&mut mill, 1);
     for _ in 0..2 {
         assert_eq!(state(&mill, 3), BlockState::TakenBack);
@@ -351,7 +352,7 @@ fn blocks_that_a_source_has_taken_back_say_so_until_they_come_again() {
 
 #[test]
 fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
-    // Marks are kept for a thousand blocks that were emitted.
+    // Marks are kept for a thousand emitted blocks.
     const BLOCKS: u64 = 1_100;
     let of = |block: u64| format!("prove/{block}/0");
     let (failed, last) = (of(BLOCKS), of(BLOCKS + 1));
@@ -371,7 +372,7 @@ fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
         (BLOCKS + 2, BLOCKS, 1)
     );
     assert_eq!((emit.accepted, emit.emitted), (BLOCKS, BLOCKS));
-    // Killed at this moment.
+    // The process is killed now.
     mill.restart(Duration::ZERO);
     let after = counters(&mill);
     let exact = |of: &Counters| {
@@ -380,7 +381,7 @@ fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
     };
     let each = |of: &[Counters]| of.iter().map(exact).collect::<Vec<_>>();
     assert_eq!(each(&after), each(&before));
-    // The others are as of the last end; a while later all are there.
+    // The other counters are as of the last ended task; after a while all are current.
     assert!(after[0].leased >= BLOCKS && after[0].leased <= before[0].leased);
     mill.join("w", 1);
     mill.complete("w", &last, 1);
@@ -393,7 +394,7 @@ fn counters_survive_when_the_marks_that_they_count_are_forgotten() {
     assert_eq!(counters(&mill), before);
 }
 
-/// Of a release that had no counters in the log: what its marks tell, and from then on all.
+/// The log of a release without counters: they are derived from its marks, and counted from then on.
 #[test]
 fn counters_of_an_older_log_go_on_from_its_marks() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();
@@ -420,7 +421,7 @@ fn counters_of_an_older_log_go_on_from_its_marks() {
     );
 }
 
-/// Two of the same message on their way at once: one is refused, and counted no more.
+/// The same message is on its way to the log twice: one append is refused, and must not be counted.
 #[test]
 fn what_the_log_refuses_is_not_counted() {
     let mut mill = Draft::default().work("prove", "in", &[]).mill();

@@ -1,4 +1,4 @@
-//! Where a payload comes from: recorded by the core, whatever workers say.
+//! Origins of payloads: recorded by the core, whatever workers claim.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ fn a_group_has_the_origins_of_its_members_and_what_is_made_of_it_a_digest_of_the
     let digests: Vec<[u8; 32]> = group.iter().map(|origin| origin.digest).collect();
     assert_eq!(digests, [digest("{\"block\":0}"), digest("{\"block\":1}")]);
     mill.complete("w", &aggregate, 1);
-    // The sequencer has it by now; what it was given is one message.
+    // The sequencer has it by now; the message that it was given is one.
     let made = origins(&mill, "emit");
     assert_eq!(made.len(), 1);
     assert_eq!(made[0].digest, digest_of_several(&group));

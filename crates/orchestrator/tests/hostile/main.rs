@@ -1,5 +1,5 @@
-//! Bytes that somebody else has chosen, by chance from valid ones: the targets of `fuzz/`.
-//! `INPUTS=n cargo test --test hostile` runs more of them.
+//! Hostile bytes, mutated at random from valid ones: the targets of `fuzz/`. `INPUTS=n cargo test --test
+//! hostile` runs more of them.
 
 #[path = "../../fuzz/src/seeds.rs"]
 #[expect(unreachable_pub, reason = "the fuzz targets are of another crate")]

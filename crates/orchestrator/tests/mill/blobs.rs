@@ -1,4 +1,4 @@
-//! Large payloads are there for as long as anybody may name them, and no longer.
+//! Large payloads are kept as long as a record or process may refer to them, and no longer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn blobs_in(state: &Path) -> usize {
     files.count()
 }
 
-/// Messages that waited for a full queue while a worker was busy for longer than blobs were kept died
+/// Messages that waited for a full queue while a worker was busy for longer than blobs were kept once died
 /// with "there is no blob".
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
@@ -62,12 +62,12 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
             brought.await.expect("an answer")
         });
     }
-    // Those that come before every lower block are let in: few, in any order.
+    // Messages that come before every lower block are admitted: few, in any order.
     mill.until("half of them wait at the door", |core| {
         core.status().producers_waiting >= 10
     })
     .await;
-    // Some sixty sweeps.
+    // About sixty sweeps.
     tokio::time::sleep(Duration::from_millis(600)).await;
     script.open_below(u64::MAX);
     for block in 0..20 {
@@ -79,7 +79,7 @@ async fn payloads_that_wait_behind_a_busy_worker_outlast_the_sweeps() {
     while let Some(reply) = waiting.join_next().await {
         assert_eq!(reply.expect("no panic"), Reply::Accepted);
     }
-    // What nobody needs any more goes while the mill runs.
+    // Unreferenced blobs are removed while the mill runs.
     let began = std::time::Instant::now();
     while blobs_in(dir.path()) > 0 {
         assert!(began.elapsed() < crate::support::PATIENCE, "blobs are left");

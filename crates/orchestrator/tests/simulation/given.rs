@@ -1,4 +1,4 @@
-//! (o) Results and failures are of workers that were given the task, and quorums of users that differ.
+//! (o) Results and failures come from workers that were given the task, and quorums from different users.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 use crate::checks::ensure;
 use crate::plans::Scene;
 
-/// Every lease that was ever given, by whichever coordinator.
+/// All leases that any coordinator has given.
 #[derive(Default)]
 pub(super) struct Given {
     leases: BTreeSet<(TaskId, u32, Arc<str>, [u8; 32])>,
     /// Digest of the content that each task carries, or carried last.
     contents: BTreeMap<TaskId, [u8; 32]>,
-    /// The workers whose results are kept.
+    /// Workers whose results are kept, by task.
     results: BTreeMap<TaskId, Vec<Arc<str>>>,
 }
 
-/// Whether a worker's name says that it is of the group.
+/// Whether the worker belongs to the group, according to its name.
 pub(super) fn is_of_group(worker: &str, group: &str) -> bool {
     let address = worker.rsplit_once('@').map(|(_, address)| address);
     address.and_then(|address| address.split('.').next()) == Some(group)
@@ -41,14 +41,14 @@ impl Given {
         })
     }
 
-    /// Whether the worker was ever given the task in any attempt.
+    /// Whether the worker was given the task in any attempt.
     fn was_ever_given(&self, id: &TaskId, worker: &Arc<str>) -> bool {
         let from = (id.clone(), 0, Arc::from(""), [0; 32]);
         let of_task = self.leases.range(from..).take_while(|(of, ..)| of == id);
         of_task.into_iter().any(|(_, _, by, _)| by == worker)
     }
 
-    /// A batch has become durable.
+    /// Checks a batch that has become durable.
     pub(super) fn check(
         &mut self,
         scene: &Scene,

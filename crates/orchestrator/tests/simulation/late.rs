@@ -1,5 +1,5 @@
-//! (p) What is passed on arrives: every message that a result or a group brings to a reader becomes a
-//! task, a dead letter or a mark of its own, late or not.
+//! (p) Messages that are passed on arrive: every message that a result or a group brings to a reader becomes
+//! a task, a dead letter or a mark of its own, late or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 use crate::checks::{Monitor, ensure};
 use crate::plans::Scene;
 
-/// What was said of results and recorded of messages.
+/// Results that were reported, and records of messages.
 #[derive(Default)]
 pub(super) struct Passed {
-    /// By task, attempt and worker: the positions of the messages that the result holds.
+    /// Positions of the messages in a result, by task, attempt and worker.
     results: BTreeMap<(TaskId, u32, Arc<str>), Vec<Option<usize>>>,
-    /// Tasks that were ever live, dead or finished.
+    /// Tasks that were live, dead or finished at any time.
     known: BTreeSet<TaskId>,
-    /// Tasks that an operator has dropped, and that nobody has submitted since.
+    /// Tasks that an operator has dropped and that have not been submitted since.
     dropped: BTreeSet<TaskId>,
 }
 
@@ -33,7 +33,7 @@ impl Passed {
         self.results.insert(key, elements.collect());
     }
 
-    /// Whether the mark of a task may go: somebody submits what was dropped.
+    /// Whether the mark of a task may be removed because a dropped task is submitted again.
     pub(super) fn is_revived(&mut self, id: &TaskId, puts: &[(RecordKey, Record)]) -> bool {
         let comes = |key: &RecordKey| match key {
             RecordKey::Task(of) | RecordKey::Dead(of) => of == id,
@@ -61,7 +61,7 @@ impl Passed {
         }
     }
 
-    /// The messages of `part` that `stage` writes are known at each of their readers.
+    /// Checks that the messages of `part` that `stage` writes are known at each of their readers.
     fn check_readers(
         &self,
         scene: &Scene,
@@ -130,7 +130,7 @@ impl Passed {
                     _ => Ok(()),
                 }
             }
-            // Where the group begins is not in its record.
+            // The record of a group does not have the group's first block.
             (RecordKey::Group(stage, part), Record::Group(_)) => match stage_of(stage) {
                 Some(stage) => {
                     let is_known = |stage: &str, part: &Part| {
@@ -147,7 +147,7 @@ impl Passed {
 }
 
 impl Monitor {
-    /// A batch has become durable.
+    /// Checks a batch that has become durable.
     pub(super) fn check_passed(
         &mut self,
         scene: &Scene,

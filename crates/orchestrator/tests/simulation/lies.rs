@@ -26,7 +26,7 @@ use crate::plans::{PROVER, PROVERS, Scene};
 use crate::rng::Rng;
 use crate::world::World;
 
-/// Earlier calls that she remembers.
+/// Number of earlier calls that she remembers.
 const CALLS: usize = 32;
 
 struct Names {
@@ -60,7 +60,7 @@ impl Liar {
         }
     }
 
-    /// Call that the liar makes in her own name, about herself.
+    /// A call that the liar makes in her own name, about herself.
     pub(crate) fn own_call(&self, role: &str, events: Vec<RoleEvent>) -> (String, Vec<u8>) {
         let call = Call {
             plan: self.digest,
@@ -73,7 +73,7 @@ impl Liar {
         (self.subject(role), encoded(&call))
     }
 
-    /// The next thing that she says: where, and what.
+    /// Subject and bytes of her next call.
     pub(crate) fn next_call(&mut self, world: &World) -> (String, Vec<u8>) {
         if !self.said.is_empty() && self.rng.per_mille(120) {
             let at = self.rng.below(self.said.len());
@@ -188,7 +188,7 @@ impl Liar {
         }
     }
 
-    /// One of the leases that her workers were given, rather a late one, by its worker.
+    /// One of the leases that her workers were given, usually a late one, and its worker.
     fn own_lease(&mut self) -> Option<(Arc<str>, Lease)> {
         let count = self.given.len();
         if count == 0 {
@@ -202,7 +202,7 @@ impl Liar {
         Some(self.given[at].clone())
     }
 
-    /// A lease that she was not given, whatever there is that is true of it.
+    /// A lease that she was not given, with true data as far as she has any.
     fn forged_lease(&mut self) -> (Option<Arc<str>>, LeaseRef) {
         let own = self.own_lease();
         let tag = match (&own, self.rng.flip()) {
@@ -210,7 +210,7 @@ impl Liar {
             _ => LeaseTag::from_bytes([self.rng.next() as u8; 16]),
         };
         if let (Some((worker, lease)), true) = (&own, self.rng.per_mille(300)) {
-            // Her own, with another attempt or a false tag, and perhaps for another of hers.
+            // Her own lease, with another attempt or a false tag, and perhaps for another worker of hers.
             let mut name = lease.name();
             if self.rng.flip() {
                 name.attempt += 1;
@@ -323,7 +323,7 @@ impl Liar {
         }
     }
 
-    /// Her own or another's.
+    /// A lease of hers or of another worker.
     fn some_lease(&mut self, worker: &Arc<str>) -> (Arc<str>, LeaseRef) {
         if let Some((own, lease)) = self.own_lease().filter(|_| self.rng.flip()) {
             return (own, lease.name());
@@ -333,7 +333,8 @@ impl Liar {
         (holder.unwrap_or_else(|| worker.clone()), lease)
     }
 
-    /// Right results of two of her workers for one task, or what may make it go from one to another.
+    /// Correct results of two of her workers for one task, or events that may pass the task from one to the
+    /// other.
     fn votes_twice(&mut self, scene: &Scene) -> Vec<WorkerEvent> {
         let Some((worker, lease)) = self.own_lease() else {
             return Vec::new();
@@ -359,7 +360,7 @@ impl Liar {
         vec![right(other, later), right(&worker, &lease)]
     }
 
-    /// Result that an honest worker would report, or one with invalid values.
+    /// A result that an honest worker would report, or one with invalid values.
     fn own_result(&mut self, scene: &Scene, worker: Arc<str>) -> WorkerEvent {
         let Some((worker, lease)) = self.own_lease() else {
             return WorkerEvent::Leave { worker };
@@ -418,7 +419,7 @@ impl Liar {
         let stage = StageIx(match self.rng.within(0, 2) {
             0 => 99,
             1 => usize::MAX,
-            // One that is there, and never reads what comes before it.
+            // A stage that exists but does not read the output of those before it.
             _ => 0,
         });
         vec![(stage, Ok("1".into()))]
@@ -514,7 +515,7 @@ impl Liar {
         }
     }
 
-    /// One that stages write, or that is not there; or an entrance.
+    /// A queue that stages write, or one that does not exist; with `entrance`, an entrance of the workflow.
     fn queue(&mut self, scene: &Scene, entrance: bool) -> QueueIx {
         let queues = &scene.plan.queues;
         let all = (0..queues.len()).map(QueueIx);
@@ -530,7 +531,7 @@ impl Liar {
         }
     }
 
-    /// A message that is no source's to bring, or has one value that is none.
+    /// A message that no source may bring, or that has one invalid value.
     fn submission(&mut self, scene: &Scene) -> Submit {
         let block = self.rng.within(0, 20);
         let wrong = self.rng.within(0, 9);

@@ -1,4 +1,4 @@
-//! The only source of chance in a simulated history.
+//! The only source of randomness in a simulated history.
 
 use proofmill_mutation::Numbers;
 
@@ -22,7 +22,7 @@ impl Rng {
         self.0.below(bound)
     }
 
-    /// True this many times in a thousand.
+    /// True with probability `chance` / 1000.
     pub(crate) fn per_mille(&mut self, chance: u64) -> bool {
         self.next() % 1000 < chance
     }

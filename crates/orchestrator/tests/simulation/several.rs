@@ -1,4 +1,4 @@
-//! Several workers with one task, and deadlines: what an observer of the log demands of them.
+//! Several workers with one task, and deadlines: checks by an observer of the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use proofmill_orchestrator::record::{Finish, Record, RecordKey};
 use crate::checks::{Monitor, ensure};
 use crate::plans::Scene;
 
-/// Whether another worker of the same user has the task, or has completed it, where several results
-/// are compared.
+/// Whether several results are compared, and another worker of the same user has the task or has completed
+/// it.
 pub(super) fn has_voter(plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str>) -> bool {
     let holders = view.workers.iter().map(|(holder, _)| holder);
     let mut others = holders.chain(&view.result_workers);
@@ -22,7 +22,7 @@ pub(super) fn has_voter(plan: &DispatcherPlan, view: &TaskView, worker: &Arc<str
 }
 
 impl Monitor {
-    /// What a worker counts as among those that have the same task.
+    /// Quorum identity of a worker; `None` if it is unknown or lacks the label.
     fn name_of(&self, plan: &DispatcherPlan, worker: &Arc<str>) -> Option<Arc<str>> {
         let known = self.workers.get(worker);
         match &plan.speculation.distinct {
@@ -54,7 +54,7 @@ impl Monitor {
         !failed && !has && !view.results.contains(&name) && !has_voter(plan, view, worker)
     }
 
-    /// (k) No two copies with the same worker, or with the same label.
+    /// (k) No two copies are with the same worker, or with the same label.
     pub(super) fn check_copies(
         &self,
         plan: &DispatcherPlan,
@@ -81,7 +81,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// (k) What takes several results has so many, of different workers, and keeps each until then.
+    /// (k) A task that takes several results has the required number, from different workers, and each is
+    /// kept until then.
     pub(super) fn check_results(
         &mut self,
         scene: &Scene,
@@ -149,7 +150,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// (l) A block's deadline is counted from its first message until nothing of it is left.
+    /// (l) A block's deadline is counted from its first message until no task of it is left.
     pub(super) fn check_slots(
         &mut self,
         scene: &Scene,

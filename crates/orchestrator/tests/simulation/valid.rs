@@ -1,4 +1,4 @@
-//! What a call that was admitted may hold: values that the core may be given, whoever says them.
+//! Validity of admitted calls: their values must be ones that the core may be given, whoever the caller is.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) fn check_nesting(call: &Call) -> Checked {
     Ok(())
 }
 
-/// Checks that an event has only values that the core may be given, whoever says it.
+/// Checks that an event has only values that the core may be given, whoever the caller is.
 pub(crate) fn check_valid(scene: &Scene, event: &Event) -> Checked {
     match event {
         Event::Worker(event) => check_worker_event(&scene.plan, event),

@@ -1,10 +1,11 @@
-//! The record of a prover's work so far, in memory or in a file from which an interrupted one goes on.
+//! The record of a prover's work so far, in memory or in a file from which an interrupted prover resumes.
 //!
 //! The file: magic `PMILLPJN`, version and curve; a random seed, from which the prover's randomness follows (32
 //! bytes); a tag of the witness (32 bytes); the number of parts (4 bytes, little-endian); the SHA-256 of all that.
-//! Then records: kind (one byte, 1 a commitment, 2 a proof), part (4 bytes), the commitment or proof as its own
-//! encoding is, and the first 16 bytes of the SHA-256 of the head's checksum and the record. A record is on the disk
-//! before the next is begun. The last, or the head, may be cut short, if the machine went away; it is left out then.
+//! Then records: kind (one byte, 1 a commitment, 2 a proof), part (4 bytes), the commitment or proof in its own
+//! encoding, and the first 16 bytes of the SHA-256 of the head's checksum and the record. A record is on the disk
+//! before the next is begun. The last record, or the head, may be cut short by a crash of the machine; it is then
+//! ignored.
 //!
 //! The file is private: its seed, with the proofs, would reveal the witness.
 
@@ -84,10 +85,10 @@ pub enum JournalError {
         /// The reason.
         source: io::Error,
     },
-    /// Another process writes to it.
+    /// Another process is using the journal.
     #[error("{}: another prover is at work with this journal", .0.display())]
     InUse(PathBuf),
-    /// No journal.
+    /// The file is not a journal.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -114,16 +115,17 @@ pub enum JournalError {
 // === impl Journal ===
 
 impl<E: PartitionEngine> Journal<E> {
-    /// In memory: nothing is left of it when the process ends.
+    /// A journal in memory, which is lost when the process ends.
     pub fn in_memory(rng: &mut (impl RngCore + CryptoRng)) -> Self {
         Self::new(Place::Memory, rng)
     }
 
-    /// In a file: begins it, or goes on with what is in it. The file is locked until the journal is dropped.
+    /// A journal in a file: starts a new one, or resumes from its records. The file is locked until the journal is
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// [`JournalError`] if it is no journal, or in use.
+    /// [`JournalError`] if the file is not a journal, or is in use.
     pub fn open(path: &Path, rng: &mut (impl RngCore + CryptoRng)) -> Result<Self, JournalError> {
         let mut file = open_locked(path)?;
         let bytes = read_all::<E>(&mut file, path)?;
@@ -191,7 +193,7 @@ impl<E: PartitionEngine> Journal<E> {
         while at < bytes.len() {
             match made.take_record(&bytes[at..], head) {
                 Some(length) => at += length,
-                // No more than one record was being written.
+                // At most one record was being written.
                 None if bytes.len() - at < longest_record::<E>() => break,
                 None => return Err(at),
             }
@@ -320,7 +322,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> JournalError {
     }
 }
 
-/// Opens a file, or makes one that is its owner's alone, and locks it.
+/// Opens a file, or creates one that only its owner may access, and locks it.
 fn open_locked(path: &Path) -> Result<File, JournalError> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -401,7 +403,7 @@ impl<E: PartitionEngine> Made<E> {
         }
     }
 
-    /// Makes room for all parts: not before it is known that there are so many.
+    /// Allocates entries for all parts, once their number is known to be right.
     fn fill(&mut self) {
         let missing = self.parts - self.commitments.len();
         self.commitments.reserve_exact(missing);
@@ -411,7 +413,7 @@ impl<E: PartitionEngine> Made<E> {
         self.proofs.resize(self.parts, None);
     }
 
-    /// Takes the record that these bytes begin with; its length, or nothing if there is no whole one.
+    /// Takes the record at the beginning of these bytes and returns its length; `None` if it is incomplete.
     fn take_record(&mut self, bytes: &[u8], head: &[u8]) -> Option<usize> {
         let kind = *bytes.first()?;
         let checked = RECORD_HEAD_BYTES + content_bytes::<E>(kind)?;

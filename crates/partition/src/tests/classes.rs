@@ -9,7 +9,7 @@ use crate::{
     Challenges, Check, Difference, Monolithic, Part, Partition, PartitionError, PartitionedCircuit,
 };
 
-/// Parts of one class, each of which does what it is told to.
+/// Parts of one class whose code is given by a closure.
 struct Script<G> {
     parts: usize,
     public_inputs: usize,

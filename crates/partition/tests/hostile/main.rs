@@ -11,7 +11,7 @@ use ark_bn254::Fr;
 use proofmill_mutation::Mutation;
 use proofmill_partition::Partition;
 
-/// Those are among them that are written from the description of the format alone.
+/// The seeds include files written from the description of the format alone.
 #[test]
 fn seeds_are_partitions() {
     for seed in seeds::decode() {

@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where.
+//! Errors of files, with the position of the fault.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use super::Format;
 
-/// A file's content that cannot be read: which format, which section, at which byte, and why.
+/// Malformed content of a file: the expected format, the section, the offset and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatError {
     /// The format it should have had.
     pub format: &'static Format,
-    /// The section's kind; none for the container's own head.
+    /// The section's kind; `None` for the container's own head.
     pub section: Option<u32>,
     /// Offset in the file, in bytes from its start.
     pub offset: u64,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
 }
 
-/// Why a file's content cannot be read.
+/// The reason why a file's content is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It ends too soon.
+    /// The content ends too soon.
     #[error("cut short: {needed} bytes needed, {left} left")]
     Truncated {
         /// The bytes needed from the offset on.
@@ -31,23 +31,23 @@ pub enum Reason {
         /// The bytes there are.
         left: u64,
     },
-    /// It starts as another kind of file does.
+    /// The file has another magic.
     #[error("starts with \"{}\", not \"{}\": another kind of file", found.escape_ascii(), expected.escape_ascii())]
     Magic {
-        /// Its first bytes.
+        /// The file's first bytes.
         found: [u8; 4],
-        /// What they should be.
+        /// The format's magic.
         expected: [u8; 4],
     },
-    /// It is of a version that is not read.
+    /// The file is of an unsupported version.
     #[error("version {found}, only version {expected} is read")]
     Version {
         /// The file's version.
         found: u32,
-        /// The one that is read.
+        /// The supported version.
         expected: u32,
     },
-    /// It names more sections than any such file has.
+    /// The head names more sections than any such file has.
     #[error("{found} sections, at most {limit} are read")]
     TooManySections {
         /// The number in its head.
@@ -55,24 +55,24 @@ pub enum Reason {
         /// The most that are read.
         limit: u32,
     },
-    /// A section is there twice.
+    /// A section occurs twice.
     #[error("the section is there twice")]
     DuplicateSection,
-    /// A section is not there.
+    /// A section is missing.
     #[error("the section is missing")]
     MissingSection,
-    /// Bytes are left where all should have been used.
+    /// Bytes are left over at the end.
     #[error("{left} bytes too many")]
     TrailingBytes {
-        /// How many.
+        /// The number of bytes left over.
         left: u64,
     },
     /// A section's length does not follow from the file's head.
     #[error("{found} bytes, where the header asks for {expected}")]
     Length {
-        /// What the header asks for.
+        /// Bytes that follow from the header.
         expected: u64,
-        /// What the section has.
+        /// Bytes of the section.
         found: u64,
     },
     /// A field element is not below the field's prime.
@@ -89,13 +89,13 @@ pub enum Reason {
     Field {
         /// The file's field: its name, or its prime if that has none here.
         found: Cow<'static, str>,
-        /// The field asked for.
+        /// The field expected.
         expected: Cow<'static, str>,
     },
-    /// What it says is sound but not supported.
+    /// The content is valid but not supported.
     #[error("{0}: not supported")]
     Unsupported(Cow<'static, str>),
-    /// It contradicts itself, or what it belongs to.
+    /// The content contradicts itself, or the file that it belongs to.
     #[error("{0}")]
     Inconsistent(Cow<'static, str>),
 }
@@ -109,18 +109,18 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The file system's error.
         source: std::io::Error,
     },
-    /// Its content is malformed.
+    /// The file's content is malformed.
     #[error("{}: {source}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What and where.
+        /// The fault and its position.
         source: FormatError,
     },
-    /// It was changed by someone else while it was being read.
+    /// Another process changed the file while it was being read.
     #[error("{}: changed while it was being read; try again", path.display())]
     Changed {
         /// The file.

@@ -8,7 +8,7 @@ pub fn width<F: PrimeField>() -> usize {
     F::BigInt::NUM_LIMBS * 8
 }
 
-/// A field element from its little-endian number; nothing unless that is below the prime and of
+/// A field element from its little-endian number; `None` unless that is below the prime and of
 /// [`width`] bytes.
 pub fn canonical_from_le<F: PrimeField>(bytes: &[u8]) -> Option<F> {
     let mut number = F::BigInt::default();
@@ -16,10 +16,10 @@ pub fn canonical_from_le<F: PrimeField>(bytes: &[u8]) -> Option<F> {
     F::from_bigint(number)
 }
 
-/// A field whose elements arkworks holds as these files do: times R = 2^(8·[`width`]), so that
-/// reading and writing that form costs no multiplication.
+/// A field whose Montgomery form in arkworks is that of these files, with R = 2^(8·[`width`]), so that
+/// reading and writing it costs no multiplication.
 pub trait MontgomeryField: PrimeField {
-    /// An element from its little-endian Montgomery form; nothing unless that is below the prime and
+    /// An element from its little-endian Montgomery form; `None` unless that is below the prime and
     /// of [`width`] bytes.
     fn from_montgomery_le(bytes: &[u8]) -> Option<Self>;
 

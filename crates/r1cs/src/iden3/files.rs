@@ -18,16 +18,16 @@ const READ_LIMIT: u64 = 1 << 20;
 
 /// A file's bytes, mapped or read.
 ///
-/// A mapping shows what others do to the file. If another process overwrites it the bytes change
-/// under the reader, and if it shortens it, touching a page beyond the new end ends this process
-/// with `SIGBUS`; no program can rule that out for a mapping. So:
+/// A mapping reflects later changes of the file. If another process overwrites the file, the bytes change
+/// under the reader; if it shortens the file, touching a page beyond the new end ends this process with
+/// `SIGBUS`, which no program can rule out for a mapping. So:
 ///
-/// * Files are to be replaced by renaming another over them, as [`write_whole`](super::write_whole) does: the mapping
-///   then keeps the old content.
-/// * What others write in place, such as a witness, is read with [`read`](Self::read), which makes a
-///   copy and notices a file that shrinks meanwhile.
-/// * [`check_unchanged`](Self::check_unchanged) tells afterwards whether anybody touched the file: call
-///   it before relying on what was read, such as remembering that a key was checked.
+/// * Replace files by renaming another over them, as [`write_whole`](super::write_whole) does: the mapping then
+///   keeps the old content.
+/// * Read files that other programs write in place, such as a witness, with [`read`](Self::read), which makes
+///   a copy and detects a file that shrinks meanwhile.
+/// * Call [`check_unchanged`](Self::check_unchanged) afterwards, before relying on the content, such as before
+///   remembering that a key was checked: it detects changes of the file.
 pub struct MappedFile {
     path: PathBuf,
     file: File,
@@ -41,8 +41,8 @@ enum Bytes {
     Read(Zeroizing<Vec<u8>>),
 }
 
-/// Attributes of a file that change when the file does. The time of modification alone can be set
-/// back by whoever may write to the file; the time of the inode's change (ctime) cannot.
+/// Attributes of a file that change when the file does. A process with write access can set back the time
+/// of modification, but not the time of the inode's change (ctime).
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     length: u64,
@@ -61,12 +61,12 @@ struct Inode {
     changed: (i64, i64),
 }
 
-/// Opens a regular file to be read. A directory, a device, a socket or a pipe is refused with what it
-/// is, and not waited for: to open a pipe that nobody writes to would wait for ever.
+/// Opens a regular file for reading. A directory, a device, a socket or a pipe is refused, with its type in
+/// the error. Opening does not block, as it would for ever on a pipe without a writer.
 ///
 /// # Errors
 ///
-/// Those of the file system; [`io::ErrorKind::InvalidInput`] if it is no regular file.
+/// Those of the file system; [`io::ErrorKind::InvalidInput`] if it is not a regular file.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Looked at before it is opened too: to open a device may do something.
     check_regular(&std::fs::metadata(path)?)?;
@@ -84,8 +84,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// As [`open_regular`], but what this process was started with may be a pipe: `/dev/stdin`, or
-/// `/dev/fd/63`, which a shell's `<(…)` is.
+/// Like [`open_regular`], but a descriptor that this process inherited may be a pipe: `/dev/stdin`, or
+/// `/dev/fd/63` from a shell's `<(…)`.
 ///
 /// # Errors
 ///
@@ -98,17 +98,17 @@ pub fn open_regular_or_inherited(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether a path names what this process was started with, by the number of its descriptor.
+/// Whether a path names an inherited descriptor of this process by its number.
 pub fn is_inherited(path: &Path) -> bool {
     let folders = ["/dev/fd", "/proc/self/fd"];
     path == Path::new("/dev/stdin") || folders.iter().any(|folder| path.starts_with(folder))
 }
 
-/// That a file is a regular one.
+/// Checks that a file is a regular file.
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::InvalidInput`] with what it is instead.
+/// [`io::ErrorKind::InvalidInput`], with the file's type.
 pub fn check_regular(metadata: &Metadata) -> io::Result<()> {
     if metadata.is_file() {
         return Ok(());
@@ -174,7 +174,7 @@ impl MappedFile {
         Self::with_limit(path, READ_LIMIT)
     }
 
-    /// As [`open`](Self::open), but always a copy, erased when dropped.
+    /// Like [`open`](Self::open), but always makes a copy, which is erased when dropped.
     ///
     /// # Errors
     ///
@@ -215,14 +215,14 @@ impl MappedFile {
         })
     }
 
-    /// That neither size, time of modification, owner nor inode of the file changed since it was opened.
-    /// A file that was renamed, linked or replaced by another meanwhile counts as changed too, since the
-    /// inode's time tells no more than that something was done to it. Writes by a process that had the
-    /// file mapped and written before may go unnoticed: the system dates those when it pleases.
+    /// Checks that neither size, time of modification, owner nor inode of the file changed since it was opened.
+    /// A file that was renamed, linked or replaced meanwhile counts as changed too, since the inode's time shows
+    /// only that something was done to it. Writes through another process's mapping may go unnoticed: the system
+    /// updates the times of such a file with a delay.
     ///
     /// # Errors
     ///
-    /// [`FileError::Changed`] if one did, [`FileError::Io`] if that cannot be told.
+    /// [`FileError::Changed`] if one of them changed, [`FileError::Io`] if they cannot be read.
     pub fn check_unchanged(&self) -> Result<(), FileError> {
         let now = Stamp::of(&self.file).map_err(|source| FileError::io(&self.path, source))?;
         if now == self.stamp {
@@ -233,9 +233,9 @@ impl MappedFile {
         }
     }
 
-    /// Takes the pages of `part` of a mapping out of this process's memory: what was read and is not
-    /// needed again. What is read of it all the same comes from the system's cache, or the disk. Does
-    /// nothing with other bytes.
+    /// Removes the pages of `part` of a mapping, which are not needed again, from this process's memory. Later
+    /// reads of them come from the system's cache or the disk. Does nothing for bytes that are not of this
+    /// mapping.
     pub fn release(&self, part: &[u8]) {
         #[cfg(unix)]
         if let Bytes::Mapped(map) = &self.bytes {

@@ -2,11 +2,11 @@
 //!
 //! All of them (`.r1cs`, `.wtns`, `.zkey`, `.ptau`) are one container: a magic word, a version, and
 //! numbered sections. [`Container`] reads it from bytes, [`Cursor`] reads within a section,
-//! [`ContainerWriter`] writes it; [`MappedFile`] brings a file's bytes, [`write_whole`] stores them, and
-//! [`StagedFile`] several files together.
+//! [`ContainerWriter`] writes it. [`MappedFile`] holds a file's bytes, [`write_whole`] stores one file
+//! atomically, and [`StagedFile`] several files together.
 //! [`R1csFile`] and [`WtnsFile`] read circuits and witnesses, [`write_r1cs`] and [`write_wtns`] write
-//! them. A reader of one format is a [`Format`] and what it makes of the sections; every error it gives is
-//! a [`FormatError`], which names the section and the offset in the file.
+//! them. A reader of a format consists of a [`Format`] and code for its sections; its errors are
+//! [`FormatError`]s, which name the section and the offset in the file.
 //!
 //! Layout, from snarkjs's `binfileutils` and circom's `binary-format` documents; little-endian:
 //!

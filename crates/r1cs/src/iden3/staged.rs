@@ -1,4 +1,4 @@
-//! Files that are written: whole, through a new file that is renamed over the old one.
+//! Atomic writes of files: a new file is written whole and then renamed over the old one.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,24 +8,24 @@ use tempfile::NamedTempFile;
 
 use super::FileError;
 
-/// Who may read a file that is written.
+/// Read permission of a file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// Its owner alone: witnesses, anything secret.
+    /// The owner alone: for witnesses and other secrets.
     Private,
-    /// Whoever the process's `umask` allows: keys, proofs, circuits.
+    /// Everyone that the process's `umask` allows: for keys, proofs and circuits.
     Public,
 }
 
-/// A file that is written and on the disk, beside the path that it is for. [`commit`](Self::commit)
-/// renames it to that path; dropped before, it is removed.
+/// A file that is completely written and flushed to disk, beside its final path. [`commit`](Self::commit)
+/// renames it to that path; dropping it before removes it.
 #[derive(Debug)]
 pub struct StagedFile {
     file: NamedTempFile<File>,
     path: PathBuf,
 }
 
-/// What was at a path before another file was renamed to it.
+/// The file that was at a path before another one was renamed to it.
 enum Before {
     Nothing,
     /// The old file, under another name.
@@ -34,13 +34,12 @@ enum Before {
     Lost,
 }
 
-/// Writes a file whole or not at all: `write` fills a new file beside `path`, which is flushed to
-/// disk and then renamed over it. Whoever has the old file open or mapped keeps it.
+/// Writes a file atomically: `write` fills a new file beside `path`, which is flushed to disk and then
+/// renamed over it. Processes that have the old file open or mapped keep the old content.
 ///
 /// # Errors
 ///
-/// [`FileError::Io`] if the file system refuses or `write` fails; the file at `path` is then as it
-/// was.
+/// [`FileError::Io`] if the file system refuses or `write` fails; the file at `path` is then unchanged.
 pub fn write_whole<T>(
     path: &Path,
     visibility: Visibility,
@@ -54,13 +53,13 @@ pub fn write_whole<T>(
 // === impl StagedFile ===
 
 impl StagedFile {
-    /// Writes what will be the file at `path`: `write` fills a new file in the same folder, which is
-    /// flushed to disk. What is at `path` stays as it is.
+    /// Prepares the new content of the file at `path`: `write` fills a new file in the same folder, which is
+    /// flushed to disk. The file at `path` is unchanged.
     ///
     /// # Errors
     ///
-    /// [`FileError::Io`], which names `path`, if the file system refuses or `write` fails; nothing is
-    /// left of the new file then.
+    /// [`FileError::Io`], which names `path`, if the file system refuses or `write` fails; the new file is
+    /// then removed.
     pub fn write<T>(
         path: &Path,
         visibility: Visibility,
@@ -79,11 +78,11 @@ impl StagedFile {
         Ok((Self { file, path }, result))
     }
 
-    /// Renames it to its path.
+    /// Renames the new file to its path.
     ///
     /// # Errors
     ///
-    /// [`FileError::Io`] if the file system refuses; what was there is then as it was.
+    /// [`FileError::Io`] if the file system refuses; the file at the path is then unchanged.
     pub fn commit(self) -> Result<(), FileError> {
         Self::commit_all(vec![self])
     }
@@ -133,7 +132,7 @@ impl Before {
         }
     }
 
-    /// Puts what was there back. The error that is the reason is told; that of this is not.
+    /// Puts the old file back. Its own errors are ignored: the caller reports the one that made it necessary.
     fn restore(self, path: &Path) {
         match self {
             Self::Nothing => drop(std::fs::remove_file(path)),

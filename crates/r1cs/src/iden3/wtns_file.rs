@@ -59,8 +59,8 @@ impl<'a> WtnsFile<'a> {
     ///
     /// # Errors
     ///
-    /// [`FormatError`], among others for other fields than those of [`ScalarField`] and for values
-    /// that are not as many as the header says.
+    /// [`FormatError`], among others for other fields than those of [`ScalarField`], and if the number of
+    /// values is not the header's.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FormatError> {
         let container = Container::parse(&WTNS_FORMAT, bytes)?;
         let mut cursor = container.section(HEADER)?;
@@ -135,7 +135,7 @@ impl fmt::Debug for WtnsFile<'_> {
 // === impl Witness ===
 
 impl<F: PrimeField> Witness<F> {
-    /// Of the values of all wires, the first of which is to be one.
+    /// A witness of the values of all wires, the first of which must be one.
     pub const fn new(values: Vec<F>) -> Self {
         Self { values }
     }
@@ -150,7 +150,7 @@ impl<F: PrimeField> Witness<F> {
     ///
     /// # Panics
     ///
-    /// If `instance` is zero or more than there are values.
+    /// If `instance` is zero or exceeds the number of values.
     pub fn into_assignment(mut self, instance: usize) -> Assignment<F> {
         Assignment::from_values(std::mem::take(&mut self.values), instance)
     }

@@ -11,7 +11,7 @@ use proofmill_verifier::isolation::Suspicion;
 use proofmill_verifier::kinds::Groth16;
 use proofmill_verifier::{Kind, Unreduced, batch};
 
-/// Proofs of a batch, at most: their checks one by one are what takes the time.
+/// The most proofs of a batch: checking each of them alone takes most of the time.
 const PROOFS_MAX: usize = 12;
 /// Proofs of each curve that there are, every second one under another key.
 const SAMPLES: usize = 6;
@@ -26,9 +26,9 @@ struct Sample<K: Kind> {
 static OVER_BN254: LazyLock<Vec<Sample<Groth16<Bn254>>>> = LazyLock::new(samples);
 static OVER_BLS12_381: LazyLock<Vec<Sample<Groth16<Bls12_381>>>> = LazyLock::new(samples);
 
-/// Bytes as a batch: the curve, how many are expected to be false, and for each proof four bytes: which it is,
-/// whose statement and key it is given, where a byte of it is changed, and how. Together they have the verdicts that they
-/// have one by one.
+/// Takes bytes as a batch: the curve, the expected share of false proofs, and four bytes for each proof: its index,
+/// the index of its statement and key, the place of a changed byte, and the change. The verdicts of the batch must be
+/// those of single checks.
 pub fn batch(bytes: &[u8]) {
     let [curve, suspicion, changes @ ..] = bytes else {
         return;

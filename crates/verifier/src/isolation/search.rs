@@ -14,7 +14,7 @@ pub struct Suspicion(pub f64);
 /// Claims that a suspicion counts as.
 const SUSPICION_WEIGHT: f64 = 8.0;
 
-/// Claims' values, as far as a search asks for them.
+/// Source of the claims' values and power sums that a search needs.
 pub trait Values<V> {
     /// Σ xᵏ·Dₓ over the places x.
     fn sum(&mut self, places: &[Place], k: u32) -> V;
@@ -26,9 +26,9 @@ pub trait Values<V> {
 /// The places of the false claims among `count`, ascending, whose values add up to `total`. `alone` is what claims'
 /// own values cost.
 ///
-/// It asks for at most `count − 1` sums and values, whatever is false, and each sum is over at most as many
-/// claims as remain in doubt. A claim is called false only if its own value is known not to be zero: by asking
-/// for it, or as what is left of a sum when all the others' values are known.
+/// The search computes at most `count − 1` sums and values in any case, and each sum is over at most the claims
+/// that remain in doubt. A claim is reported false only if its own value is known not to be zero: it was
+/// computed, or follows from a sum and the values of all other claims in it.
 pub fn isolate<V: PrimeGroup>(
     count: usize,
     total: V,
@@ -66,8 +66,8 @@ struct Search<V, F> {
 // === impl Search ===
 
 impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
-    /// Finds those among `places`, whose first power sums are known, and of which more than `excluded`
-    /// are false if any is.
+    /// Finds the false claims among `places`, whose first power sums are known; more than `excluded` of them
+    /// are false, or none.
     fn among(&mut self, places: &[Place], mut sums: Vec<V>, mut excluded: usize) {
         if sums[0].is_zero() {
             self.cleared += places.len() as f64;
@@ -96,7 +96,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
 
     /// Asks for each of the places that a fit names; the rest then sums to zero.
     fn confirm(&mut self, places: &[Place], set: &[Place], mut sums: Vec<V>) {
-        // What is left of them then follows from the sums.
+        // The other values then follow from the sums.
         let asked = &set[..set.len().min(places.len() - sums.len())];
         self.ask(asked, &mut sums);
         let rest: Vec<_> = places
@@ -120,7 +120,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
         self.among(right, sums, if none_left { excluded } else { 0 });
     }
 
-    /// Asks for each of them, but for those that then follow from the sums.
+    /// Computes each claim's value, except for those that then follow from the sums.
     fn alone(&mut self, places: &[Place], mut sums: Vec<V>) {
         let (asked, rest) = places.split_at(places.len() - sums.len());
         self.ask(asked, &mut sums);
@@ -140,7 +140,7 @@ impl<V: PrimeGroup, F: Values<V>> Search<V, F> {
         }
     }
 
-    /// No more places than sums: their values follow.
+    /// Computes the values of at most as many places as there are sums.
     fn conclude(&mut self, places: &[Place], sums: &[V]) {
         for (place, value) in places.iter().zip(solve(places, sums)) {
             self.settle(*place, value);
@@ -180,7 +180,7 @@ mod tests {
         },
     ];
 
-    /// Values, and how many of one and of more claims were asked for.
+    /// Values, with counts of those computed for one claim and of sums over several.
     struct Counted {
         points: Vec<Point>,
         alone: usize,
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// What was found, and how many sums of one and of more claims it took.
+    /// Searches for the bad claims. Returns those found, the number of sums of one claim, and that of sums of several.
     fn run(
         count: usize,
         bad: &[usize],

@@ -30,7 +30,7 @@ use crate::kind::{Invalid, Kind, NoRandomness, Unreduced, UnusableKey};
 ///   little-endian bytes each as the statement.
 pub struct Groth16<E>(PhantomData<fn() -> E>);
 
-/// A decoded proof with what it is said to prove.
+/// A decoded proof with its claimed public inputs and its key.
 pub struct Groth16Claim<E: Engine> {
     key: Arc<PreparedVerifyingKey<E>>,
     inputs: Vec<E::ScalarField>,
@@ -135,7 +135,7 @@ impl<E: Engine> Kind for Groth16<E> {
         &self,
         proofs: &[Unreduced<'_, Self::Key>],
     ) -> Vec<Result<Self::Claim, Invalid>> {
-        // Before points, whose checks take long.
+        // Statements first, since checks of points take long.
         let statements: Vec<_> = proofs.iter().map(statement).collect();
         let compact: Vec<&[u8]> = proofs
             .iter()
@@ -158,7 +158,7 @@ impl<E: Engine> Kind for Groth16<E> {
         proofs.iter().zip(statements).map(claim).collect()
     }
 
-    /// As many as fit into two vectors of lanes, whose square roots are taken in step.
+    /// As many proofs as fit into two vectors of lanes, whose square roots are computed in step.
     fn reduced_together(&self) -> usize {
         16
     }
@@ -233,7 +233,7 @@ impl<E: Engine> Kind for Groth16<E> {
     }
 }
 
-/// Why a value exists.
+/// Message of the `expect`s on values: the reason why the pairing has one.
 const IN_SUBGROUPS: &str = "decoded points are in their subgroups";
 
 fn weighted<'a, E: Engine>(

@@ -10,7 +10,7 @@ use crate::kind::{Invalid, UnusableKey};
 
 /// One proof for many Groth16 proofs over one curve ([`proofmill_aggregation`]).
 ///
-/// * A key is the file of a [`Groth16Index`]: the verifying keys, and which proof is under which.
+/// * A key is the file of a [`Groth16Index`]: the verifying keys, and the key of each proof.
 /// * A proof is an [`Aggregate`]'s bytes.
 /// * The statement is the public inputs of all proofs in their order, each in 32 little-endian bytes
 ///   ([`Groth16Index::encode_statement`]).
@@ -35,7 +35,7 @@ impl<E: AggregationEngine> Verifier for OfGroth16<E> {
     }
 
     fn verify(key: &Groth16Index<E>, statement: &[u8], proof: &[u8]) -> Result<(), Invalid> {
-        // Before elements of the target group, whose checks take long.
+        // The length first, since checks of elements of the target group take long.
         let expected = Aggregate::<E>::encoded_size(AggregateKind::Groth16, key.count());
         if proof.len() != expected {
             return Err(Invalid::because(format_args!(

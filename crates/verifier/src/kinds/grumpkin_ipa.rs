@@ -21,7 +21,7 @@ const PREPARED_BYTES: usize = 16 << 20;
 // === impl GrumpkinIpa ===
 
 impl GrumpkinIpa {
-    /// For openings under an SRS, which is prepared here.
+    /// The kind of openings under an SRS, which is prepared here.
     pub fn new(srs: &Srs) -> Self {
         Self {
             verifier: Verifier::new(srs, PREPARED_BYTES),

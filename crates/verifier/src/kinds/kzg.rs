@@ -8,8 +8,8 @@ use crate::isolation::Costs;
 use crate::kind::{Invalid, Kind, NoRandomness, UnusableKey};
 
 /// Blob proofs (EIP-4844) and cell proofs (EIP-7594) under the trusted setup of Ethereum's main
-/// network, in one batch. A proof is an encoded [`Request`], which has the blob or the cell in it; the
-/// statement is empty. Each cell is a proof of its own, so that a false one is named.
+/// network, in one batch. A proof is an encoded [`Request`], which contains the blob or the cell; the
+/// statement is empty. Each cell is a separate proof, so each has its own verdict.
 #[derive(Debug)]
 pub struct Kzg {
     verifier: Verifier,

@@ -35,7 +35,7 @@ impl<E: PartitionEngine> Verifier for OfParts<E> {
     }
 
     fn verify(key: &VerifyingKey<E>, statement: &[u8], proof: &[u8]) -> Result<(), Invalid> {
-        // Before elements of the target group, whose checks take long.
+        // The length first, since checks of elements of the target group take long.
         let expected = PartitionProof::<E>::encoded_size(key.num_parts());
         if proof.len() != expected {
             return Err(Invalid::because(format_args!(

@@ -2,12 +2,12 @@
 //!
 //! A request is reduced, then waits for a check of its group, then has its verdict. Proofs of sources
 //! in good standing form one group for each kind, in the common lane. A source that sent a false proof
-//! goes apart: it has groups of its own in a lane whose work gives way to all other, so that nobody
-//! waits for the search for its false proofs, and it returns by sending valid ones.
+//! moves to the lane apart: it has groups of its own there, and the lane's work yields to all other work, so
+//! that no other source waits for the search for its false proofs. The source returns by sending valid ones.
 //!
-//! A group is checked as soon as nothing of it is still to be reduced, or a batch is full, or its oldest
-//! claim has waited four times as long as its last check took: a lone proof waits for nobody, and under load
-//! batches grow by themselves. In the lane apart, where batches are small, full ones are checked beside each
+//! A group is checked as soon as no request of it is still to be reduced, or a batch is full, or its oldest
+//! claim has waited four times as long as its last check took. So a single proof is checked at once, and
+//! batches grow with the load. In the lane apart, where batches are small, full ones are checked beside each
 //! other.
 
 mod group;
@@ -23,9 +23,9 @@ pub use source::SourceReport;
 /// The pool of threads that a job runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
-    /// Of sources in good standing.
+    /// The lane of sources in good standing.
     Common,
-    /// Of sources that sent false proofs.
+    /// The lane of sources that sent false proofs.
     Apart,
 }
 

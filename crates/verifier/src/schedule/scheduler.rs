@@ -21,7 +21,7 @@ use ration::Ration;
 pub struct Limits {
     /// Proofs of a batch: at most [`MAX_BATCH`].
     pub batch: usize,
-    /// Requests of one source that are under way.
+    /// The most requests under way of one source.
     pub requests: usize,
     /// Bytes of one source's requests.
     pub bytes: usize,
@@ -35,9 +35,9 @@ pub struct Limits {
 /// The answer to a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It is under way.
+    /// The request is under way.
     Accepted(Ticket),
-    /// The same request is under way.
+    /// The same request was already under way.
     Joined(Ticket),
     /// The same request had this verdict.
     Known(Verdict),
@@ -45,7 +45,7 @@ pub enum Admission {
     Conflict,
     /// There is no room now.
     Full,
-    /// Nothing is taken any more.
+    /// The scheduler accepts no more requests.
     Closed,
 }
 
@@ -53,23 +53,23 @@ pub enum Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchId(pub u64);
 
-/// Something to do on a thread.
+/// A job for a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Reduce proofs of one kind: one by one, or together if that takes less time.
     Reduce {
-        /// Their kind.
+        /// The requests' kind.
         kind: usize,
-        /// Their requests.
+        /// The requests.
         tickets: Vec<Ticket>,
     },
     /// Check claims together.
     Check {
-        /// By which to tell the outcome.
+        /// Id of the batch, for reporting the outcome.
         batch: BatchId,
-        /// Their kind.
+        /// The requests' kind.
         kind: usize,
-        /// Their requests.
+        /// The requests.
         tickets: Vec<Ticket>,
         /// The share of them that is expected to be false.
         suspicion: Suspicion,
@@ -80,7 +80,7 @@ pub enum Job {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash(pub String);
 
-/// The state machine: told what happens, it says what to do. See the module.
+/// The state machine: events in, jobs and verdicts out. See the module.
 #[derive(Debug)]
 pub struct Scheduler {
     limits: Limits,
@@ -116,7 +116,7 @@ const EXPECTED: Suspicion = Suspicion(0.01);
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Nothing to do yet, for so many threads in each lane.
+    /// A scheduler without requests, for `threads` threads in each lane.
     ///
     /// # Panics
     ///
@@ -146,8 +146,8 @@ impl Scheduler {
         }
     }
 
-    /// The next job of a lane, for a thread that is free there; [`ended`](Self::ended) is to be told of its
-    /// end. The lane apart is to be asked again whenever a job of either lane has ended, and at its
+    /// The next job of a lane, for a free thread of that lane; the caller must call [`ended`](Self::ended) when
+    /// it has ended. For the lane apart, call this again whenever a job of either lane has ended, and at
     /// [`next_turn`](Self::next_turn).
     pub fn next(&mut self, now: Micros, lane: Lane) -> Option<Job> {
         if !self.ration.allows(now, lane) {
@@ -161,8 +161,8 @@ impl Scheduler {
         Some(job)
     }
 
-    /// A job of a lane ended, after its outcome was told. It took so many microseconds of all threads: those of
-    /// a job for one thread are divided by their number.
+    /// Records that a job of a lane ended; its outcome must have been reported before. `taken_us` is its time in
+    /// microseconds of all threads: the time of a job on one thread is divided by the number of threads.
     pub fn ended(&mut self, now: Micros, lane: Lane, taken_us: u64) {
         self.ration.end(now, lane, taken_us);
     }
@@ -177,8 +177,8 @@ impl Scheduler {
         waiting >= Some(3 * self.limits.batch * self.threads)
     }
 
-    /// The time at which the lane apart is to be asked for its next job, if it has one that waits for nothing
-    /// else.
+    /// The time at which to ask for the next job of the lane apart; `None` unless a job there waits only for the
+    /// time.
     pub fn next_turn(&self, now: Micros) -> Option<Micros> {
         let has_work = |_: &Micros| {
             let mut groups = self.groups.keys();
@@ -300,7 +300,7 @@ impl Scheduler {
         let submission = &self.requests.get(&first)?.submission;
         let together = submission.reduced_together;
         let key = self.group_of(&submission.source, submission.kind);
-        // No more than a thread's share of what there is: the others are not left without work.
+        // At most a thread's share of the queued requests, so that the other threads have work too.
         let coming = self.groups.get(&key).map_or(1, |group| group.coming);
         let most = coming.div_ceil(self.threads).min(together);
         // What is reduced cannot be held back when others come.
@@ -318,7 +318,7 @@ impl Scheduler {
         })
     }
 
-    /// The request whose turn it is in a lane, to be reduced now; if a group is given, only one of that.
+    /// The next request of a lane to be reduced; if a group is given, only one of that group.
     fn take_turn(&mut self, now: Micros, lane: Lane, group: Option<&GroupKey>) -> Option<Ticket> {
         let (_, served, name) = self.turns[lane as usize].first()?.clone();
         let (.., ticket) = *self.sources.get(&name)?.queue.first()?;
@@ -337,7 +337,7 @@ impl Scheduler {
         Some(ticket)
     }
 
-    /// Lets go on what was held back of a source, as far as that may.
+    /// Releases held-back requests of a source, up to its allowance.
     fn release(&mut self, name: &Arc<str>) {
         let source = self.sources.get(name);
         if source.is_none_or(|source| source.held.is_empty()) {
@@ -360,8 +360,8 @@ impl Scheduler {
         self.update_turn(name);
     }
 
-    /// Holds back again what a source brought while it was alone, as far as that may not be under work beside
-    /// others and no job has begun on it.
+    /// Holds back again the requests that a source had released while it was the only one, beyond its allowance beside
+    /// other sources, as far as no job has begun on them.
     fn hold_back(&mut self, name: &Arc<str>) {
         let source = self.sources.get(name);
         if !source.is_some_and(Source::is_beyond_allowance) || !self.ration.serves_others(name) {
@@ -425,7 +425,7 @@ fn side_by_side(requests: &HashMap<Ticket, Request>, group: &Group) -> usize {
     first.map_or(1, |request| request.submission.side_by_side)
 }
 
-/// The most claims of a group, whose kind checks `lanes` side by side, that are checked by one job.
+/// The most claims of a group for one job, if its kind checks `lanes` claims side by side.
 fn batch_size(
     sources: &BTreeMap<Arc<str>, Source>,
     most: usize,

@@ -19,13 +19,13 @@ pub(super) struct Source {
     pub(super) queue: BTreeSet<QueueKey>,
     /// Requests that are held back until more is known of it.
     pub(super) held: BTreeSet<QueueKey>,
-    /// Everything that is under way.
+    /// All requests under way.
     pub(super) tickets: BTreeSet<Ticket>,
     pub(super) bytes: usize,
     pub(super) standing: Standing,
     /// Requests that were served, in the time of the lane.
     pub(super) served: u64,
-    /// Its place among those whose turn may come.
+    /// Its order key among the sources with queued requests.
     pub(super) turn: Option<Turn>,
     pub(super) ids: HashMap<Arc<str>, Known>,
     /// Ids with a verdict, the oldest first.
@@ -55,10 +55,10 @@ pub(super) struct Counts {
     pub(super) unavailable: u64,
 }
 
-/// A source, for people and metrics.
+/// State of a source, for display and metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceReport {
-    /// Its name.
+    /// The source's name.
     pub source: Arc<str>,
     /// Requests under way.
     pub under_way: usize,
@@ -85,7 +85,7 @@ impl Source {
         }
     }
 
-    /// Its turn, if it has anything in its queue.
+    /// Its next order key; `None` if its queue is empty.
     pub(super) fn next_turn(&self, name: &Arc<str>) -> Option<Turn> {
         let (priority, ..) = self.queue.first()?;
         Some((*priority, self.served, name.clone()))

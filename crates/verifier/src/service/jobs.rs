@@ -23,7 +23,7 @@ pub(super) enum Prepared {
         claims: Vec<AnyClaim>,
         suspicion: Suspicion,
     },
-    /// Its proof is gone, which no order of events leads to.
+    /// The job's proof was missing, which no order of events leads to.
     Lost(Job),
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Done {
 // === impl Done ===
 
 impl Done {
-    /// Microseconds of all threads, of which there are so many. One thread reduces; a check has work for all.
+    /// The job's time in microseconds of all `threads` threads. A reduction uses one thread; a check uses all.
     pub(super) fn taken_us(&self, threads: usize) -> u64 {
         match self {
             Self::Reduced { time_us, .. } => time_us / threads.max(1) as u64,
@@ -58,7 +58,7 @@ impl Done {
     }
 }
 
-/// What a proof was reduced to.
+/// Outcome of reducing a proof: its claim, the reason why it is invalid, or a crash.
 type Reduction = Result<Result<AnyClaim, Invalid>, Crash>;
 
 // === impl Shared ===
@@ -117,7 +117,7 @@ impl Shared {
                 for (ticket, result) in results {
                     let result = result.map(|reduced| {
                         reduced.map(|claim| {
-                            // One that was answered meanwhile has no place for it.
+                            // A request that was answered meanwhile has no entry.
                             if let Some(work) = state.work.get_mut(&ticket) {
                                 *work = Work::Claim(claim);
                             }
@@ -210,7 +210,7 @@ fn reduce_each(kind: &dyn AnyKind, proofs: &[AnyProof]) -> Vec<Reduction> {
 
 /// The result of some work, unless it panics: a fault of ours is no verdict on anybody's proof.
 fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Crash> {
-    // Work reads keys and claims, which it does not change.
+    // The closure only reads keys and claims.
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let reason = message(panic.as_ref());
         tracing::error!(reason, "a job of the verifier panicked");

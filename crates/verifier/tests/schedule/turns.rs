@@ -1,4 +1,4 @@
-//! Whose turn it is, and when a batch begins.
+//! Tests of the order in which sources are served, and of the time at which a batch begins.
 
 use proofmill_verifier::schedule::{
     Admission, Job, Lane, Limits, Micros, Scheduler, Submission, Ticket,
@@ -133,7 +133,7 @@ fn proofs_that_come_during_a_check_make_the_next_batch() {
     assert!(matches!(job, Some(Job::Check { tickets, .. }) if tickets == others[..16]));
 }
 
-/// Batches of a source whose proofs are false are small, which does not fill the threads.
+/// Batches of a source with false proofs are small, so one does not occupy the threads.
 #[test]
 fn apart_full_batches_are_checked_beside_each_other() {
     let mut scheduler = Scheduler::new(LIMITS, 1);
@@ -362,7 +362,7 @@ fn what_a_source_has_waiting_goes_apart_with_it() {
     assert_eq!(first, tickets[0]);
     scheduler.reduced(Micros(0), first, Ok(Err(Invalid("false".into()))));
     assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [1]);
-    // Enough of them are valid for it to come back, with those that are left.
+    // Enough of them are valid for the source to return to the common lane, with its remaining requests.
     assert_eq!(check_all(&mut scheduler, Lane::Apart, |_| Ok(())), [8, 10]);
     assert_eq!(check_all(&mut scheduler, Lane::Common, |_| Ok(())), [16, 5]);
     assert!(scheduler.is_idle());
@@ -404,7 +404,7 @@ fn proofs_that_are_reduced_together_are_shared_out_among_threads() {
     assert_eq!(sizes, [(0, 8), (0, 8), (0, 3), (1, 1)]);
 }
 
-/// A scheduler with two threads and a source that is apart, whose next proofs wait.
+/// A scheduler with two threads and a source in the lane apart, whose next proofs wait.
 fn with_a_source_apart() -> Scheduler {
     let mut scheduler = Scheduler::new(LIMITS, 2);
     let refused = |_| Err(Invalid("false".into()));
@@ -440,7 +440,7 @@ fn while_others_are_served_what_is_apart_has_little_of_the_time() {
     assert_eq!(scheduler.next_turn(Micros(100)), Some(Micros(40_100)));
     assert!(scheduler.next(Micros(40_100), Lane::Apart).is_some());
     scheduler.ended(Micros(41_100), Lane::Apart, 1000);
-    // The others have gone: nothing of theirs is under way, and they sent nothing for a while.
+    // The other sources are inactive: they have no requests under way and have sent none for a while.
     assert_eq!(scheduler.next_turn(Micros(41_100)), Some(Micros(100_000)));
     assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
     assert!(scheduler.next(Micros(100_000), Lane::Apart).is_some());
@@ -462,7 +462,7 @@ fn others_are_served_as_long_as_a_job_of_theirs_runs() {
 #[test]
 fn a_source_does_not_give_way_to_what_it_sent_before() {
     let mut scheduler = with_a_source_apart();
-    // Its first proof came in the common lane a moment ago.
+    // Its first proof was in the common lane a moment ago.
     assert!(scheduler.next(Micros(1), Lane::Apart).is_some());
     assert!(scheduler.next(Micros(1), Lane::Apart).is_some());
 }

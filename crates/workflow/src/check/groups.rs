@@ -1,4 +1,5 @@
-//! Groups that can fill, queues that can hold them, and a sequencer that gets a chain.
+//! Rules for groups that can be completed, queues that can hold them, and a sequencer that gets
+//! every block.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +48,7 @@ pub(super) fn check(checker: &mut Checker<'_>, flows: &[Flow]) {
     }
 }
 
-/// A collector, and what can be said about its inputs.
+/// A collector, and the flows of all queues.
 struct Group<'a> {
     stage: &'a PlanStage,
     collector: &'a Collector,
@@ -66,7 +67,7 @@ impl Group<'_> {
             .child(key)
     }
 
-    /// If a group that never fills is emitted nevertheless.
+    /// Whether an incomplete group is emitted after a timeout.
     fn emits_partial(&self) -> bool {
         self.collector.partial && self.collector.t_collect.is_some()
     }
@@ -189,7 +190,8 @@ impl Group<'_> {
         }
     }
 
-    /// Why groups of `n` blocks do not fit these messages.
+    /// The reason why groups of `n` blocks never fit these messages, and advice; `None` if they
+    /// fit.
     fn unfillable(&self, n: u64, blocks: &Blocks) -> Option<(String, String)> {
         let (start, span) = (blocks.start, blocks.span());
         let inside_one = blocks.end.is_some_and(|end| end / n == start / n);
@@ -281,7 +283,7 @@ impl Group<'_> {
         }
     }
 
-    /// Why a join's groups are never covered by one of its members.
+    /// The reason why an input never covers the groups of a join, and advice; `None` if it can.
     fn uncovered(
         &self,
         checker: &Checker<'_>,
@@ -319,7 +321,7 @@ impl Group<'_> {
                 format!("`{by}` goes to block {end}, and `{name}` only to {last}"),
                 help,
             )),
-            // Headers end with their file.
+            // The last header of a file is not known here.
             None if checker
                 .workflow
                 .sources
@@ -335,7 +337,8 @@ impl Group<'_> {
         }
     }
 
-    /// A block is covered by its first message: several for one block would fire too early.
+    /// Reports an input with several messages per block: a block counts as covered by its first
+    /// message, so the group would fire too early.
     fn unscattered(&self, checker: &mut Checker<'_>, queue: QueueId) {
         if let Some(scatter) = self.flows[queue.0].scatter {
             let message = format!(
@@ -359,7 +362,7 @@ impl Group<'_> {
     }
 }
 
-/// What to do where a queue holds several messages about the same block and must not.
+/// Advice for a queue that must not hold several messages about the same block.
 fn mending(scatter: Scatter) -> &'static str {
     match scatter {
         Scatter::FanOut(_) | Scatter::Writers(_) => {

@@ -17,10 +17,10 @@ use super::outcome::{forgotten, proved, sent, without_proof};
 use crate::engine::answer::check_proof;
 use crate::engine::convert::DEFAULT_CLIENT;
 
-/// What errors call the engine.
+/// The engine's name in errors.
 const NAME: &str = "in-process";
 
-/// An engine in this process, as an executor sees it.
+/// An engine in this process, as an endpoint of an executor.
 pub fn in_process_endpoint(handle: Handle) -> Arc<dyn Endpoint> {
     Arc::new(Local(handle))
 }
@@ -85,7 +85,7 @@ fn job_id(text: &str) -> Result<JobId, EndpointError> {
         .map_err(|error| EndpointError::Invalid(format!("job: {error}")))
 }
 
-/// A refusal, to whoever looks for an engine: the same as it would be over gRPC.
+/// Converts a refusal into the same error as over gRPC.
 fn declined(error: Error) -> EndpointError {
     let why = error.to_string();
     match error {
@@ -123,7 +123,8 @@ fn submission(request: &str, job: &Job) -> Result<Submission, EndpointError> {
     })
 }
 
-/// Outcome of a job of one partition. The proof is compared with the witness that was sent.
+/// Outcome of a job of one partition. The proof's public inputs are compared with the witness that was
+/// sent.
 async fn end(result: JobResult, job: &Job) -> Result<End, EndpointError> {
     match &result.state {
         JobState::Done => {}
@@ -140,7 +141,7 @@ async fn end(result: JobResult, job: &Job) -> Result<End, EndpointError> {
     proved(made.circuit.to_string(), check).await
 }
 
-/// The engine as it is now, for who asks about a circuit.
+/// The circuit's tier and the engine's load, for a caller that chooses an engine.
 fn look(circuit: &str, circuits: &[CircuitView], load: Load) -> Look {
     let mut circuits = circuits.iter();
     let found = circuits.find(|it| it.name == circuit || it.id.to_string() == circuit);
@@ -148,7 +149,7 @@ fn look(circuit: &str, circuits: &[CircuitView], load: Load) -> Look {
         tier: found.map(|it| match it.tier {
             Tier::Hot => executor::Tier::Hot,
             Tier::Warm => executor::Tier::Warm,
-            // It is nearly there.
+            // A key that is being loaded counts as warm.
             Tier::Cold if it.loading => executor::Tier::Warm,
             Tier::Cold => executor::Tier::Cold,
         }),

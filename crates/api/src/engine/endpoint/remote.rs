@@ -21,11 +21,11 @@ use crate::engine::{
     Address, AnswerKey, Client, ClientError, Credentials, check_answer_of_any_curve,
 };
 
-/// When to try again if the engine does not say.
+/// Wait before the next try, if the engine does not set one.
 const LATER: Duration = Duration::from_secs(1);
 
-/// What talks to the engines of a stage, in their order. They are connected to when they are first
-/// asked, and again when a connection is lost.
+/// The endpoints for the engines of a stage, in their order. Each connects at its first request, and again
+/// when the connection is lost.
 pub fn endpoints(engine: &EngineExecutor) -> Vec<Arc<dyn Endpoint>> {
     let credentials = Credentials {
         authority: engine.ca.clone(),
@@ -48,11 +48,11 @@ pub fn endpoints(engine: &EngineExecutor) -> Vec<Arc<dyn Endpoint>> {
 struct Remote {
     address: String,
     credentials: Credentials,
-    /// There once it was connected; it connects itself again.
+    /// Set at the first connection; the client reconnects by itself.
     client: OnceCell<Client>,
-    /// The file with the key that proofs are verified with.
+    /// Path of the key that proofs are verified with.
     key_path: Option<PathBuf>,
-    /// That key, read when the first proof comes; one for all engines of the stage.
+    /// That key, read when the first proof comes; all engines of the stage share it.
     key: Arc<OnceCell<Arc<AnswerKey>>>,
 }
 
@@ -102,7 +102,7 @@ impl Endpoint for Remote {
         job: &'a Job,
     ) -> BoxFuture<'a, Result<Ticket, EndpointError>> {
         Box::pin(async move {
-            // Better known before the work than after.
+            // A faulty key file should show before the work rather than after it.
             self.verifying_key().await?;
             let client = self.client().await?;
             let submitted = client.submit(submission(request, job)).await;
@@ -140,7 +140,7 @@ impl Endpoint for Remote {
     }
 }
 
-/// Why a call has no answer that says yes.
+/// The error of a call that failed.
 fn unanswered(error: ClientError) -> EndpointError {
     match error {
         ClientError::Refused {
@@ -148,13 +148,13 @@ fn unanswered(error: ClientError) -> EndpointError {
             message,
             retry_after,
         } => refused(code, message, retry_after),
-        // Whose address it is, whoever reports it says.
+        // The caller adds the address.
         ClientError::Unreachable { why, .. } => EndpointError::Unavailable(why),
         error => EndpointError::Unavailable(error.to_string()),
     }
 }
 
-/// A refusal, to whoever looks for an engine.
+/// Converts a refusal into an error for a caller that chooses an engine.
 pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) -> EndpointError {
     match code {
         Code::ResourceExhausted => EndpointError::Exhausted {
@@ -170,8 +170,8 @@ pub(super) fn refused(code: Code, why: String, retry_after: Option<Duration>) ->
     }
 }
 
-/// Outcome of a job of one partition, taken from the engine's answer. The answer is compared with
-/// the job and with `key`, and what is passed on is printed from the checked values.
+/// Outcome of a job of one partition, taken from the engine's answer. The answer is checked against the job
+/// and with `key`, and the texts that are passed on are printed from the checked values.
 async fn end(
     result: proto::JobResult,
     job: &Job,
@@ -213,7 +213,7 @@ fn submission(request: &str, job: &Job) -> SubmitRequest {
     }
 }
 
-/// One circuit, as a list of circuits has it.
+/// The circuit's tier and the engine's load, from a list of circuits.
 fn look(circuit: &str, listed: &proto::ListCircuitsResponse) -> Look {
     let mut circuits = listed.circuits.iter();
     let found = circuits.find(|it| it.name == circuit || it.id == circuit);
@@ -221,7 +221,7 @@ fn look(circuit: &str, listed: &proto::ListCircuitsResponse) -> Look {
         tier: found.map(|it| match it.tier() {
             proto::Tier::Hot => Tier::Hot,
             proto::Tier::Warm => Tier::Warm,
-            // It is nearly there.
+            // A key that is being loaded counts as warm.
             _ if it.loading => Tier::Warm,
             _ => Tier::Cold,
         }),

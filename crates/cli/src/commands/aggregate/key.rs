@@ -19,10 +19,10 @@ use crate::output;
 use crate::progress::counted;
 use crate::stages::{Split, Stages, milliseconds, short};
 
-/// Bytes of a verifying key's file, at most.
+/// Largest verifying key file, in bytes.
 const KEY_BYTES: usize = 16 << 20;
 
-/// The facts of a key that are told.
+/// Facts about a key, for the summary.
 struct Made {
     proofs: usize,
     keys: usize,
@@ -82,7 +82,7 @@ fn make<E: AggregationEngine>(args: &AggregateKey) -> Result<Made, Failure> {
     })
 }
 
-/// The verifying keys, each once, and the number of each proof's.
+/// The distinct verifying keys, and for each proof the index of its key.
 fn verifying_keys<E: AggregationEngine>(
     named: &[KeyAndCount],
 ) -> Result<(Vec<VerifyingKey<E>>, Vec<u32>), Failure> {
@@ -94,7 +94,7 @@ fn verifying_keys<E: AggregationEngine>(
         )));
     }
     let (mut keys, mut key_of) = (Vec::new(), Vec::with_capacity(count as usize));
-    // By content: the same key may be named twice, where its proofs do not follow each other.
+    // Keys are compared by content: a key is named twice if its proofs are not consecutive.
     let mut numbers = HashMap::new();
     for KeyAndCount { path, count } in named {
         let key = verifying_key::<E>(path)?;

@@ -24,7 +24,7 @@ use crate::progress::counted;
 use crate::stages::{Split, Stages, milliseconds, short};
 
 const STAGES: usize = 7;
-/// Bytes of compact public inputs, at most.
+/// Largest file of compact public inputs, in bytes.
 const STATEMENT_BYTES: usize = 4 << 20;
 const ORDER: &str = "proofs are taken in the order of the paths, those of a folder sorted by name: the first are \
      under the first verifying key of `proofmill aggregate key`, and so on";
@@ -32,7 +32,7 @@ const ORDER: &str = "proofs are taken in the order of the paths, those of a fold
 /// The proofs, and the public inputs of each.
 type Claims<E> = (Vec<Vec<<E as Pairing>::ScalarField>>, Vec<Proof<E>>);
 
-/// The facts of an aggregate that are told.
+/// Facts about an aggregate, for the summary.
 struct Made {
     proofs: usize,
     keys: usize,
@@ -107,7 +107,7 @@ fn make<E: AggregationEngine>(args: &AggregateProve) -> Result<Made, Failure> {
         error => Failure::of(&error),
     })?;
     stages.enter("verify the aggregate");
-    // Of valid proofs this fails only where this machine, or this program, is at fault.
+    // The proofs are valid, so this fails only by a fault of this machine or program.
     index.verify(&inputs, &aggregate).map_err(|error| {
         Failure::new(format!(
             "{error}: a fault of this program or machine; nothing was written"
@@ -128,7 +128,7 @@ fn make<E: AggregationEngine>(args: &AggregateProve) -> Result<Made, Failure> {
     })
 }
 
-/// The files of the proofs, which are as many as the key is for.
+/// Finds the files of the proofs; fails unless their number is the one that the key is for.
 fn candidates(args: &AggregateProve, expected: usize) -> Result<Vec<Candidate>, Failure> {
     let sought = Sought {
         paths: &args.paths,
@@ -160,7 +160,7 @@ fn candidates(args: &AggregateProve, expected: usize) -> Result<Vec<Candidate>, 
     Ok(candidates)
 }
 
-/// That neither output is one of the files that were found.
+/// Fails if an output is one of the files found.
 fn check_overwritten(args: &AggregateProve, candidates: &[Candidate]) -> Result<(), Failure> {
     let outputs = args.public.iter().chain([&args.output]);
     let outputs: Vec<PathBuf> = outputs.filter_map(|it| it.canonicalize().ok()).collect();
@@ -181,7 +181,7 @@ fn check_overwritten(args: &AggregateProve, candidates: &[Candidate]) -> Result<
     Ok(())
 }
 
-/// The proofs in the files, and their public inputs.
+/// Reads the proofs and their public inputs.
 fn claims<E: AggregationEngine>(candidates: &[Candidate]) -> Result<Claims<E>, Failure> {
     let read: Vec<Result<_, String>> = candidates.par_iter().map(claim::<E>).collect();
     let (mut inputs, mut proofs, mut refused) = (Vec::new(), Vec::new(), Vec::new());
@@ -198,7 +198,7 @@ fn claims<E: AggregationEngine>(candidates: &[Candidate]) -> Result<Claims<E>, F
     Ok((inputs, proofs))
 }
 
-/// The public inputs and the proof in a file; why there are none.
+/// Reads the public inputs and the proof of a candidate; the error is the reason for an unusable file.
 fn claim<E: AggregationEngine>(
     candidate: &Candidate,
 ) -> Result<(Vec<E::ScalarField>, Proof<E>), String> {
@@ -266,7 +266,7 @@ fn check_proofs<E: AggregationEngine>(
     .map_err(|failure| failure.help(ORDER))
 }
 
-/// Names what is refused, each with the reason, if anything is.
+/// Prints each refused file with its reason, and fails if there is any.
 fn refuse(
     refused: &[(PathBuf, String)],
     noun: &str,

@@ -21,7 +21,7 @@ use crate::stages::{Split, Stages, milliseconds, short};
 const ONE_PARTY: &str = "warning: one party made this reference string and could forge aggregates: it is for \
      development. Let others contribute (`proofmill aggregate contribute`) before anything depends on it";
 
-/// The facts of a string that are told.
+/// Facts about a reference string, for the summary.
 struct Facts {
     curve: Curve,
     capacity: usize,

@@ -37,7 +37,7 @@ pub(crate) async fn register(args: Register) -> Result<(), Failure> {
     tell(&circuit, args.look.json)
 }
 
-/// A path as the engine, whose directory may be another, understands it.
+/// An absolute path, because the engine may run in another directory.
 pub(super) fn absolute(path: &Path) -> Result<String, Failure> {
     let path: PathBuf = std::fs::canonicalize(path)
         .map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;

@@ -29,7 +29,7 @@ pub(crate) async fn show(args: &OneJob) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What there is to say of a job, but why it failed.
+/// Labels and values that describe a job, without its failure.
 fn described(job: &Job) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("job", job.id.clone()),
@@ -127,7 +127,7 @@ async fn look_up(client: &Client, job: &str) -> Result<Job, Failure> {
     client.job(job).await.map_err(|error| refused(&error))
 }
 
-/// What to say to whom an engine was lost to while it waited for a job: `again` is what to do then.
+/// The failure for a connection lost while waiting for a job; `again` is the command that continues.
 fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
     let failure = refused(error);
     match error {
@@ -138,7 +138,7 @@ fn lost(error: &ClientError, again: &str, job: &str) -> Failure {
     }
 }
 
-/// That a job is done.
+/// Fails unless a job is done.
 fn done(result: &JobResult) -> Result<(), Failure> {
     let job = &result.job;
     match result.state() {
@@ -159,7 +159,7 @@ pub(super) fn one_proof(result: JobResult) -> Result<Proof, Failure> {
     one_of(result, Some(0))
 }
 
-/// The proof of a partition; unless there are several, it need not be named.
+/// The proof of a partition. `None` selects the only one, and is an error if there are several.
 fn one_of(result: JobResult, partition: Option<usize>) -> Result<Proof, Failure> {
     done(&result)?;
     let (job, count) = (result.job, result.proofs.len());

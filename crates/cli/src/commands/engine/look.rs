@@ -76,7 +76,7 @@ pub(crate) async fn status(args: &EngineLook) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a device does, in a word.
+/// A device's state in one word.
 pub(super) fn activity(device: &proto::DeviceStatus) -> &'static str {
     match (&device.broken, device.busy) {
         (Some(_), _) => "broken",

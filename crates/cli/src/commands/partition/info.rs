@@ -134,7 +134,7 @@ fn of_class<F: proofmill_kernels::Poseidon2Field>(
         "of_the_memory_check": memory,
         "of_the_states": of(&[Check::LeafBefore, Check::EqualProducts, Check::LeafAfter]),
         "accesses": accesses,
-        // One more, in the circuit's own, where a portal is set.
+        // Setting a portal costs one more, counted among the circuit's own constraints.
         "constraints_an_access": memory.checked_div(accesses).unwrap_or(0),
         "committed": layout.committed,
         "fixed_inputs": layout.preprocessed,
@@ -142,7 +142,7 @@ fn of_class<F: proofmill_kernels::Poseidon2Field>(
     })
 }
 
-/// The answer for people.
+/// The answer as lines of text.
 fn lines(answer: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(circuit) = answer.get("circuit") {

@@ -20,7 +20,7 @@ use crate::output;
 use crate::progress::counted;
 use crate::stages::{Split, Stages, milliseconds, short};
 
-/// The facts of new keys that are told.
+/// Facts about new keys, for the summary.
 struct Made {
     parts: usize,
     classes: usize,
@@ -99,7 +99,7 @@ fn counted_classes(count: usize) -> String {
     }
 }
 
-/// Makes the folder beside its place, whole, and renames it.
+/// Makes the folder under a temporary name beside `path`, and renames it when it is complete.
 fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Made, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{}: {error}", path.display()));
     let parent = match path.parent() {
@@ -114,7 +114,7 @@ fn make<E: PartitionEngine>(description: &Description, path: &Path) -> Result<Ma
     let made = fill::<E>(description, &folder)?;
     let staged = staged.keep();
     std::fs::rename(&staged, path).map_err(|error| {
-        // Whoever made the place meanwhile keeps it; the keys are not left behind.
+        // Another process made `path` meanwhile: leave it, and remove the staged keys.
         let _ = std::fs::remove_dir_all(&staged);
         failed(error)
     })?;

@@ -16,7 +16,7 @@ use crate::files::read;
 use crate::output;
 use crate::stages::{milliseconds, short};
 
-/// Bytes of public inputs, at most: the most that a key may be for, of 80 characters each.
+/// Largest file of public inputs, in bytes: the most inputs that a key may have, at 80 characters each.
 const PUBLIC_BYTES: usize = 80 << 20;
 
 pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
@@ -44,7 +44,8 @@ pub(super) fn run(args: &PartitionVerify) -> Result<(), Failure> {
     }
 }
 
-/// The number of parts of a valid proof. What cannot be read has no verdict.
+/// The number of parts of a valid proof, or the reason why it is not valid. The outer error is for files that cannot be
+/// read, which give no verdict.
 fn verify<E: PartitionEngine>(
     args: &PartitionVerify,
 ) -> Result<Result<usize, VerifyError>, Failure> {

@@ -1,4 +1,4 @@
-//! Proofs in files and folders, found by what the files hold and how they are called.
+//! Finding proofs in files and folders, by the content and the names of the files.
 
 use std::collections::HashSet;
 use std::io::{self, ErrorKind, Read};
@@ -17,22 +17,22 @@ use super::statement::{
 use crate::args::verify::Verify;
 use crate::content::Content;
 
-/// Bytes of a file by which a proof is told from others.
+/// Bytes read from the start of a file to recognize its kind.
 const HEAD: u64 = 4096;
 
-/// A rollup proof of `bb`, which tells by its length alone what it is.
+/// Length of a rollup proof of `bb`, whose format has no other mark.
 const ROLLUP_PROOF_BYTES: u64 = 15_360;
 
-/// What was found at a path.
+/// A proof, or a path that could not be read as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A proof, and what belongs to it.
+    /// A proof with its statement and key.
     Proof(Candidate),
-    /// Nothing can be said of it, and why.
+    /// A path without a verdict, and the reason.
     Unread { path: PathBuf, why: String },
 }
 
-/// A file that is taken for a proof.
+/// A file recognized as a proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) path: PathBuf,
@@ -43,38 +43,38 @@ pub(crate) struct Candidate {
     pub(crate) key: Option<PathBuf>,
 }
 
-/// The kind of a proof, as far as a look at it tells.
+/// The kind of a proof, as recognized by the start of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Groth16 in snarkjs's JSON, over the curve that it names.
+    /// Groth16 in snarkjs's JSON; the curve is in the file.
     Snarkjs,
-    /// The kind of that name.
+    /// The verifier's kind of this name.
     Kind(String),
-    /// An aggregate, the kind of that name: its statement is never JSON.
+    /// An aggregate of this kind; its statement is never JSON.
     Aggregate(String),
-    /// A proof of a circuit in parts, the kind of that name: its statement is JSON in a file that is called so, else
+    /// A proof of a circuit in parts, of this kind; its statement is JSON if the file's name ends in `.json`, else
     /// bytes.
     Parts(String),
 }
 
-/// The paths to search, and what is known of the proofs there.
+/// The paths to search, and what the command line says about the proofs there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sought<'a> {
     /// Files and folders.
     pub(crate) paths: &'a [PathBuf],
-    /// The kind of proofs that do not tell it themselves.
+    /// The kind of proofs whose files do not show it.
     pub(crate) kind: Option<&'a str>,
-    /// The key of all proofs.
+    /// The verifying key of all proofs; overrides keys found beside them.
     pub(crate) key: Option<&'a Path>,
-    /// The statement of all proofs.
+    /// The statement of all proofs; overrides statements found beside them.
     pub(crate) inputs: Option<&'a Path>,
 }
 
-/// What was found by all paths.
+/// Result of a search: the proofs, and a count of other files.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) found: Vec<Found>,
-    /// Files in folders that are no proofs, statements of proofs and keys among them.
+    /// Number of files that are not proofs, including statements and keys.
     pub(crate) others: usize,
 }
 
@@ -84,16 +84,16 @@ struct Search<'a> {
     findings: Findings,
 }
 
-/// Why a file is looked at.
+/// The reason why a file is examined.
 #[derive(Clone, Copy)]
 enum Reason<'a> {
     /// The command line names it.
     Named,
-    /// It is in a folder that the command line names.
+    /// It is below this folder, which the command line names.
     Within(&'a Path),
 }
 
-/// All proofs at some paths, in their order; those of a folder sorted by name.
+/// Finds all proofs at the given paths, in the paths' order; those of a folder are sorted by name.
 pub(crate) fn find(sought: &Sought<'_>) -> Findings {
     let mut search = Search {
         sought,
@@ -112,7 +112,7 @@ pub(crate) fn find(sought: &Sought<'_>) -> Findings {
 // === impl Form ===
 
 impl Form {
-    /// The names of keys for such proofs, the usual one first.
+    /// File names of keys for proofs of this kind, the usual one first.
     pub(super) const fn key_names(&self) -> &'static [&'static str] {
         match self {
             Self::Aggregate(_) => &AGGREGATE_KEYS,
@@ -139,7 +139,7 @@ impl<'a> Sought<'a> {
 // === impl Search ===
 
 impl Search<'_> {
-    /// What is in a folder. Hidden files are left out, and links to folders are not followed.
+    /// Searches a folder and those below it. Hidden files are left out, and links to folders are not followed.
     fn folder(&mut self, folder: &Path, root: &Path) {
         let entries = std::fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
         let mut entries = match entries {
@@ -164,7 +164,7 @@ impl Search<'_> {
     fn file(&mut self, path: &Path, reason: Reason<'_>) {
         let looked = match look(path) {
             Ok(looked) => looked,
-            // A pipe or a device in a folder is no proof.
+            // A pipe or a device in a folder is not a proof.
             Err(error)
                 if error.kind() == ErrorKind::InvalidInput
                     && matches!(reason, Reason::Within(_)) =>
@@ -216,8 +216,8 @@ impl Search<'_> {
         }
     }
 
-    /// Takes back what was said of files that are no proofs, where they are the statement or the key of a proof
-    /// that is named beside them.
+    /// Drops the errors on files that are not proofs where such a file is the statement or the key of a proof named
+    /// beside it.
     fn leave_companions(&mut self) {
         let found = &mut self.findings.found;
         let belonging: HashSet<PathBuf> = found
@@ -246,7 +246,7 @@ impl Search<'_> {
     }
 }
 
-/// The beginning of a file, and its length.
+/// The start of a file, up to [`HEAD`] bytes, and the file's length.
 struct Looked {
     head: Vec<u8>,
     length: u64,
@@ -260,7 +260,7 @@ fn look(path: &Path) -> io::Result<Looked> {
     Ok(Looked { head, length })
 }
 
-/// Whether a file's name says that it is a proof: `proof`, `NAME.proof`.
+/// Whether a file is named as a proof: `proof` or `NAME.proof`.
 fn is_called_proof(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "proof")
         || path
@@ -271,7 +271,8 @@ fn is_called_proof(path: &Path) -> bool {
 // === impl Looked ===
 
 impl Looked {
-    /// What kind of proof it is. By its length alone only if its name says that it is one.
+    /// The kind of the proof; `None` if the file is not one. The length alone decides only if `is_called`: the file's
+    /// name marks it as a proof, or the command line names it.
     fn form(&self, is_called: bool) -> Option<Form> {
         let kind = |name: &str| Some(Form::Kind(name.to_owned()));
         if self.head.starts_with(b"PMKZ") {
@@ -314,9 +315,9 @@ impl Looked {
     }
 }
 
-/// The kind of an aggregate that begins so.
+/// The kind of an aggregate, by the start of its file.
 fn aggregate(head: &[u8]) -> Option<String> {
-    // The curve is in the head, whichever is asked.
+    // The header names the curve; the type parameter does not matter here.
     let (kind, curve) = Aggregate::<Bn254>::kind_and_curve(head)?;
     match kind {
         AggregateKind::Groth16 => {
@@ -326,7 +327,7 @@ fn aggregate(head: &[u8]) -> Option<String> {
     }
 }
 
-/// The kind of a proof of a circuit in parts that begins so.
+/// The kind of a proof of a circuit in parts, by the start of its file.
 fn in_parts(head: &[u8]) -> Option<String> {
     let curve = curve_of(head.get(..BEGINNING_BYTES)?)?;
     Some(with_curve!(curve, E => Partition::<E>::new().name().to_owned()))
@@ -350,14 +351,14 @@ mod tests {
         head.resize(64, 0);
         let name = "groth16-aggregate-bls12-381".to_owned();
         assert_eq!(form(&head, 64, false), Some(Form::Aggregate(name)));
-        // Of Mirage proofs.
+        // An aggregate of Mirage proofs.
         head[12] = 2;
         assert_eq!(form(&head, 64, true), None);
         let mut head = b"PMILLPPR\x01\0\0\0bls12-381".to_vec();
         head.resize(64, 0);
         let name = "partition-bls12-381".to_owned();
         assert_eq!(form(&head, 64, false), Some(Form::Parts(name)));
-        // Of another curve.
+        // A proof over an unknown curve.
         head[20] = b'7';
         assert_eq!(form(&head, 64, true), None);
         for (length, name) in [

@@ -1,4 +1,4 @@
-//! Proofs of any kinds in files and folders, verified together by the verifier's own service.
+//! Verifying proofs of any kind in files and folders together, with the verifier's own service.
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,16 +18,16 @@ use crate::failure::Failure;
 use crate::progress::{Screen, counted};
 use crate::signals;
 
-/// Proofs that are checked together, at most.
+/// Most proofs checked together.
 const BATCH: usize = 256;
-/// Proofs that are read and have no verdict, at most.
+/// Most proofs that have been read but have no verdict yet.
 const UNDER_WAY: usize = 1024;
-/// Verifying keys, at most, and their bytes.
+/// Most verifying keys held, and their bytes.
 const KEYS: KeyLimits = KeyLimits {
     keys: 1 << 16,
     bytes: 1 << 30,
 };
-/// The kind that needs points.
+/// The kind of rollup proofs, which needs the SRS.
 const ROLLUP: &str = "grumpkin-ipa";
 
 pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     };
     let stopping = async {
         interrupted.await;
-        // What has no verdict now gets none, and is counted.
+        // Proofs without a verdict by now stay undecided, and are counted.
         reading.abort();
         ending.raise(Level::Stop);
         std::future::pending::<()>().await;
@@ -71,7 +71,7 @@ pub(super) async fn run(args: &Verify) -> Result<(), Failure> {
     teller.summary(findings.others, began.elapsed())
 }
 
-/// That there is something to verify, and that the command line fits it.
+/// Fails if there is nothing to verify, or if the command line does not fit what was found.
 fn check(args: &Verify, findings: &Findings) -> Result<(), Failure> {
     if findings.found.is_empty() {
         let files = counted(findings.others, "file");
@@ -119,7 +119,7 @@ async fn options(args: &Verify, findings: &Findings, screen: &Screen) -> Result<
     Ok(options)
 }
 
-/// The points for rollup proofs: from the folder of a verifier that ran here, or derived.
+/// The SRS for rollup proofs: from the state directory of a verifier that ran here, or derived.
 fn srs() -> Result<Srs, Failure> {
     let path = Path::new(STATE).join(SRS_FILE);
     match path.exists() {

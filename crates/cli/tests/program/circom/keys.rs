@@ -1,4 +1,4 @@
-//! Keys go both ways: snarkjs proves with ours, and reads the same in its own as we do.
+//! Compatibility of keys: snarkjs proves with Proofmill's keys, and both read the same values from snarkjs's keys.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a person reads about keys, proofs and files that are wrong.
+//! Output of commands on keys and proofs, and errors about wrong files.
 
 use std::fmt::Write;
 use std::path::Path;

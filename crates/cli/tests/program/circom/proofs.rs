@@ -1,4 +1,4 @@
-//! Proofs go both ways: snarkjs verifies ours, we verify snarkjs's.
+//! Compatibility of proofs: snarkjs verifies Proofmill's, Proofmill verifies snarkjs's.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is wrong is said, where it is, and nothing is written.
+//! Errors about wrong files name the file and the fault, and nothing is written.
 
 use std::path::{Path, PathBuf};
 
@@ -209,7 +209,7 @@ fn where_nothing_can_be_written_nothing_is_left() {
     );
 }
 
-/// That proving fails with `what` and writes nothing.
+/// Asserts that proving fails with `what` and writes nothing.
 #[track_caller]
 fn refused(key: &Path, witness: &Path, folder: &Path, what: &str) -> Ran {
     let before = names(folder);
@@ -218,7 +218,7 @@ fn refused(key: &Path, witness: &Path, folder: &Path, what: &str) -> Ran {
     ran
 }
 
-/// That the other circuits' verifying keys refuse a proof as well.
+/// The other circuits' verifying keys reject a proof as well.
 #[test]
 fn a_proof_of_another_circuit_is_not_valid() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! What the histories are given: circuits, options, and keys whose work is nothing.
+//! Inputs of the histories: circuits, options, and keys that compute nothing.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -27,7 +27,7 @@ static FILES: LazyLock<TempDir> = LazyLock::new(|| {
     folder
 });
 
-/// A key that makes the same proof of everything.
+/// A key that returns the same proof for every input.
 pub(super) struct FakeKey {
     pub(super) knows_constraints: bool,
 }
@@ -64,7 +64,8 @@ pub(super) fn name(length: usize) -> String {
     format!("chain-{length}")
 }
 
-/// The files of a circuit: zᵢ₊₂ = zᵢ·zᵢ₊₁ so many times, of which the first two are public.
+/// Makes the files of a circuit with `length` constraints zᵢ₊₂ = zᵢ·zᵢ₊₁, whose first two values are
+/// public.
 fn make_circuit(folder: &Path, length: usize) {
     type Scalar = <Bn254 as Pairing>::ScalarField;
     let one = Scalar::one();

@@ -1,9 +1,9 @@
-//! Seeded histories of the scheduler. A digest pins all that it decides and answers in them.
+//! Seeded histories of the scheduler. A digest pins all its decisions and answers in them.
 //!
-//! The scheduler is driven by hand, one event at a time: a command, a partition that comes back, memory that
-//! is there, the log's progress, the clock. Circuits, keys, the budget and the log are real; the work of the
-//! stages is not, and it ends when the history says so, well or badly. What depends on the time, on the
-//! machine or on randomness is left out of the digest.
+//! The test drives the scheduler one event at a time: a command, a partition that comes back, granted
+//! memory, progress of the log, the clock. Circuits, keys, the budget and the log are real. The stages
+//! compute nothing, and end when the history says so, in success or failure. Results that depend on time,
+//! machine or randomness are left out of the digest.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -35,13 +35,13 @@ use crate::pipeline::results::KeptResult;
 use crate::registry::Registered;
 use crate::residency::{CheckedMemory, Figures, Remembered};
 
-/// SHA-256 over the histories. A change of it is a change of what the scheduler does.
+/// SHA-256 over the histories. It changes only if the scheduler's behaviour changes.
 const DIGEST: &str = "25da93da1c8a02a4f7ff5f6b09e0e8676102280fe20d3e9c5137fffeaddd8e97";
 
 const HISTORIES: u64 = 24;
 /// Events of a history before it drains.
 const EVENTS: usize = 260;
-/// Events after which a history that drains is stuck.
+/// Most events of a history that drains; beyond them it counts as stuck.
 const STUCK: usize = 20_000;
 const CLIENTS: [&str; 3] = ["one", "two", "three"];
 
@@ -49,11 +49,11 @@ const CLIENTS: [&str; 3] = ["one", "two", "three"];
 #[derive(Clone)]
 struct Request {
     id: RequestId,
-    /// Circuits and the content of their inputs.
+    /// Circuits, and the contents of their inputs.
     partitions: Vec<(usize, u8)>,
 }
 
-/// An answer that is waited for: its text, once it is there.
+/// Polls for an answer, and returns its text once it is there.
 type Answer = Box<dyn FnMut() -> Option<String>>;
 
 struct World {
@@ -62,9 +62,9 @@ struct World {
     front: Front,
     durable: watch::Receiver<Durable>,
     told: broadcast::Receiver<Event>,
-    /// Work under way beside the scheduler.
+    /// Partitions whose work outside the scheduler is not done.
     outside: usize,
-    /// Work that is done, and not yet back.
+    /// Partitions whose work is done but that have not come back.
     done: Vec<(String, Back)>,
     requests: Vec<Request>,
     answers: Vec<(String, Answer)>,
@@ -152,7 +152,7 @@ impl World {
                 CIRCUITS.len(),
             )
         };
-        // From hardly enough for the largest circuit to enough for all of them.
+        // From hardly enough memory for the largest circuit to enough for all of them.
         let unlimited = residency(u64::MAX);
         let largest = registered.iter().map(|circuit| {
             let work = circuit.footprint(KeyForm::Plain).peak();
@@ -201,7 +201,7 @@ impl World {
         }
     }
 
-    /// One event, and all that follows from it.
+    /// Carries out one event and all that follows from it.
     async fn step(&mut self, draining: bool) {
         let from = if draining { 48 } else { 0 };
         let event = from + self.numbers.below(100 - from);
@@ -232,7 +232,7 @@ impl World {
         self.settle().await;
     }
 
-    /// Waits for everything that is under way outside, and writes down what came of the event.
+    /// Waits for all work outside the scheduler, and writes down the consequences of the event.
     async fn settle(&mut self) {
         let told = self.events();
         self.lines.extend(told);
@@ -261,7 +261,7 @@ impl World {
         assert!(held == budget.used && held <= budget.total);
     }
 
-    /// The events since the last time, and what they say of the work outside.
+    /// The events since the last call. Updates the count of work outside from them.
     fn events(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         while let Ok(Event { kind, .. }) = self.told.try_recv() {
@@ -337,7 +337,7 @@ impl World {
         format!("  {counts:?} {stages:?} {devices:?} {circuits:?} {waiting} {jobs:?} {recent:?}")
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     fn ended(&mut self) {
         assert!(self.answers.is_empty() && self.done.is_empty());
         let status = self.scheduler.status();
@@ -467,7 +467,7 @@ impl World {
         self.ask("load".to_owned(), shown_as, Command::Load).await;
     }
 
-    /// Somebody who waits for an answer goes away.
+    /// A caller that waits for an answer goes away.
     fn lose_interest(&mut self) {
         if !self.answers.is_empty() {
             let number = self.numbers.below(self.answers.len());
@@ -490,11 +490,11 @@ impl World {
         self.line(line);
     }
 
-    /// Looks whether the memory that is asked for is there.
+    /// Polls for the memory that is asked for.
     async fn admit(&mut self) {
         let polled = {
             let admitted = pin!(self.scheduler.admission.admitted());
-            // Its answer does not depend on what else the task has done.
+            // Unconstrained, so that the answer does not depend on the task's other work.
             let mut admitted = tokio::task::unconstrained(admitted);
             let mut admitted = pin!(&mut admitted);
             let mut context = Context::from_waker(Waker::noop());
@@ -508,7 +508,7 @@ impl World {
         self.scheduler.admitted(place, job, acquired);
     }
 
-    /// One that is done comes back, or something that went wrong with it.
+    /// Brings back one partition whose work is done, perhaps with an injected error.
     fn bring_back(&mut self) {
         if self.done.is_empty() {
             return;
@@ -546,7 +546,7 @@ impl World {
     fn wrong(&mut self, stage: Stage, device: Option<usize>) -> Option<StepError> {
         let number = self.numbers.below(100);
         match (stage, number) {
-            // One device stays.
+            // One device always stays in use.
             (Stage::Prove, 0..4) if device != Some(0) => {
                 Some(StepError::Broken("on fire".to_owned()))
             }
@@ -563,7 +563,7 @@ impl World {
     fn known(&mut self) -> Option<Request> {
         let count = self.requests.len();
         (count > 0).then(|| {
-            // The last ones rather than those that are long over.
+            // Recent requests rather than those that ended long ago.
             let number = count - 1 - self.numbers.below(count.min(12));
             self.requests[number].clone()
         })

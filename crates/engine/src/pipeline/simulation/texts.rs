@@ -1,4 +1,4 @@
-//! What is written down of a history: nothing that depends on the time or on the machine.
+//! The texts written down of a history, without times and machine-dependent numbers.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! Keys under which anybody can prove anything.
+//! Keys under which anyone can prove anything.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::support::{BLS12_381, BN254, Running, options};
 
 const NAMED: &str = "gamma and delta are equal or opposite";
 
-/// The files of the two circuits with δ as it was before anybody contributed.
+/// The files of two circuits with δ as it was before any contribution.
 fn degenerate(folder: &Path) -> [(&'static str, CircuitSource); 2] {
     let CircuitSource::Zkey(path) = BN254.source() else {
         panic!("a .zkey");
@@ -73,7 +73,7 @@ async fn a_key_that_nobody_contributed_to_is_neither_registered_nor_loaded() {
     }
     running.stop(Level::Drain).await;
 
-    // What was registered then is known, and not loaded any more.
+    // Circuits registered then are still known, but their keys are not loaded.
     let running = Running::start(kept(false)).await;
     for (name, _) in &circuits {
         let name = name.parse().unwrap();

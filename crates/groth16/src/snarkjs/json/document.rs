@@ -1,4 +1,4 @@
-//! What all the files have in common.
+//! Shared parts of snarkjs's JSON files: size limit, protocol and curve fields, arrays, output format.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::Curve;
 /// The largest JSON file that is read: 32 MiB.
 pub const MAX_JSON_BYTES: u64 = 32 << 20;
 
-/// What snarkjs calls this proof system.
+/// Name of this proof system in snarkjs's files, field `protocol`.
 pub(super) const PROTOCOL: &str = "groth16";
 
-/// The bytes of a JSON file, if they are not too many. A pipe is read if this process was started with
-/// it, as with a shell's `<(…)`; one that is named is refused, since nobody may be writing to it.
+/// Reads a JSON file of at most [`MAX_JSON_BYTES`]. A pipe is read if this process was started with
+/// it, as with a shell's `<(…)`; a named pipe is refused, since reading could block forever without a writer.
 ///
 /// # Errors
 ///
@@ -64,12 +64,12 @@ pub(super) fn read<'de, S: serde::de::DeserializeSeed<'de>>(
     Ok(value)
 }
 
-/// The curve a proof or a verification key names; none if it names none, as some programs' proofs
+/// The curve a proof or a verification key names; `None` if it names none, as some programs' proofs
 /// do.
 ///
 /// # Errors
 ///
-/// [`JsonError`] if it is no JSON object, or names a curve or protocol that is not known here.
+/// [`JsonError`] if the file is not a JSON object, or names an unknown curve or protocol.
 pub fn curve_of_json(json: &[u8]) -> Result<Option<Curve>, JsonError> {
     read(json, CurveOf)
 }

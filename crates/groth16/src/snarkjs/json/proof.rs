@@ -14,13 +14,13 @@ use super::document::{
 use super::element::{point_to_json, set_point};
 use crate::{Engine, Proof};
 
-/// Reads a proof. Its protocol and curve may be missing, as in other programs' files; if they are
-/// there they must be right. Fields that are not known are passed over.
+/// Reads a proof. The protocol and curve may be missing, as in other programs' files, but must be right
+/// if present. Unknown fields are skipped.
 ///
 /// # Errors
 ///
-/// [`JsonError`] if it is no proof over this curve, all of whose elements are canonical and in
-/// their groups.
+/// [`JsonError`] unless it is a proof over this curve whose elements are all canonical and in their
+/// groups.
 pub fn proof_from_json<E: Engine>(json: &[u8]) -> Result<Proof<E>, JsonError> {
     read(json, Document(PhantomData))
 }

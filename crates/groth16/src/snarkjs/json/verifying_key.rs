@@ -17,16 +17,16 @@ use super::inputs::{MAX_INPUTS, check_count};
 use super::path::Path;
 use crate::{Engine, VerifyingKey};
 
-/// Reads a verification key from anyone. Its circuit is not known: all zeros. Protocol, curve and
-/// number of public inputs must be there and be right.
+/// Reads an untrusted verification key. Its circuit digest is all zeros, as the file has none. Protocol,
+/// curve and number of public inputs must be present and right.
 ///
-/// `vk_alphabeta_12`, the pairing of α and β, takes no part in verification, here as in snarkjs,
-/// and is passed over; so are fields that are not known.
+/// `vk_alphabeta_12`, the pairing of α and β, takes no part in verification, here as in snarkjs, and is
+/// skipped; so are unknown fields.
 ///
 /// # Errors
 ///
-/// [`JsonError`] if it is no key over this curve, all of whose elements are canonical and in
-/// their groups, or one with more than [`MAX_INPUTS`] public inputs.
+/// [`JsonError`] unless it is a key over this curve, with at most [`MAX_INPUTS`] public inputs, whose
+/// elements are all canonical and in their groups.
 pub fn verifying_key_from_json<E: Engine>(json: &[u8]) -> Result<VerifyingKey<E>, JsonError> {
     read(json, Document(PhantomData))
 }

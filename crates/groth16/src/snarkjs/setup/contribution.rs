@@ -57,7 +57,7 @@ pub(super) fn contribute<E: Engine>(
     key.order = (1..=10).collect();
 }
 
-/// What binds the first contribution to the circuit and to `s` and x·s.
+/// The transcript hash of the first contribution, which binds it to the circuit, to `s` and to x·s.
 fn transcript<E: Engine>(circuit_hash: &[u8; 64], s: E::G1Affine, s_x: E::G1Affine) -> [u8; 64] {
     let mut hasher = Blake2b512::new();
     hasher.update(circuit_hash);
@@ -179,8 +179,8 @@ mod tests {
     use super::{hash_to_group, transcript};
     use crate::{Bls12_381, Bn254, Engine};
 
-    /// What snarkjs recorded holds for the point derived here: x·s' is the same multiple of s' as
-    /// x·s of s, and δ of what it was.
+    /// Checks a contribution recorded by snarkjs against the point s' derived here: x·s' must be the same
+    /// multiple of s' as x·s is of s, and as the new δ is of the old one.
     fn snarkjs_contribution<E: Engine>(zkey: &[u8]) {
         let file = ZkeyFile::parse(zkey).unwrap();
         let recorded = file

@@ -24,7 +24,7 @@ use crate::{Curve, Engine};
 /// The points snarkjs hashes at once, see [`h_differences`].
 const HASHED_AT_ONCE: usize = 1 << 14;
 
-/// What both ways of making a key need of a circuit.
+/// A circuit prepared for either way of making a key.
 struct Circuit<F: ark_ff::PrimeField> {
     system: R1cs<F>,
     columns: [Columns; 3],
@@ -45,19 +45,19 @@ struct Sources<E: Engine> {
 /// Writes a `.zkey` for `circuit` from a ceremony's powers of tau. Points of the file are checked
 /// as they are read; [`Ptau::verify`] checks that they are powers.
 ///
-/// Without a `contribution` it is, byte for byte, what `snarkjs groth16 setup` writes, **which
-/// nobody must prove with**: δ = 1, so that anyone can forge proofs. With one, a name for the public
-/// record, δ is made secret from `rng` and erased, recorded as by `snarkjs zkey contribute`, and
-/// `snarkjs zkey verify` accepts it; proofs are then sound if one contributor to the powers and
-/// whoever runs this are honest.
+/// Without a `contribution` the key is byte for byte that of `snarkjs groth16 setup`, **which must not
+/// be used for proofs**: δ = 1, so anyone can forge proofs. With a contribution, a name for the public
+/// record, δ gets a secret factor from `rng` that is then erased, and is recorded as by
+/// `snarkjs zkey contribute`, so that `snarkjs zkey verify` accepts the key. Proofs are then sound if one
+/// contributor to the powers and the operator of this program are honest.
 ///
-/// A file that is not prepared for phase 2 serves as well, but the Lagrange polynomials are then
-/// computed here: about n·log n multiplications of points for n constraints.
+/// A file that is not prepared for phase 2 works too, but the Lagrange polynomials are then computed
+/// here: about n·log n multiplications of points for n constraints.
 ///
-/// The recorded circuit hash is snarkjs's but for circuits of 2¹⁵ points or more on a file of
-/// exactly their power: there snarkjs hashes what happens to follow the powers in the file.
+/// The recorded circuit hash is that of snarkjs, except for circuits of 2¹⁵ points or more on a file of
+/// exactly their power: there snarkjs hashes the bytes that happen to follow the powers in the file.
 ///
-/// `progress` is told what is about to be computed.
+/// `progress` is called with a description before each step.
 ///
 /// # Errors
 ///
@@ -127,10 +127,10 @@ pub fn setup_zkey_from_ptau<E: Engine, W: Write + Seek>(
     Ok(key.write(out)?)
 }
 
-/// Writes a `.zkey` for `circuit` from fresh randomness. **For development only**: whoever runs it
-/// could forge proofs, see [`setup`](fn@crate::setup) about what is erased.
+/// Writes a `.zkey` for `circuit` from fresh randomness. **For development only**: the process that runs
+/// it learns secrets with which proofs can be forged; see [`setup`](fn@crate::setup) for their erasure.
 ///
-/// No ceremony stands behind it, so its record names none and `snarkjs zkey verify` has nothing to
+/// The key comes from no ceremony, so its record names none and `snarkjs zkey verify` has nothing to
 /// compare it with; snarkjs proves and verifies with it as with any other.
 ///
 /// # Errors
@@ -150,8 +150,8 @@ pub fn setup_zkey<E: Engine, W: Write + Seek>(
     let n = 1usize << parts.power;
     let domain = Domain::<E::ScalarField>::snarkjs(n).map_err(too_large)?;
     let double = Domain::<E::ScalarField>::snarkjs(2 * n).map_err(too_large)?;
-    // Where the larger domain's vanishing polynomial is zero, so is the smaller one's, and every
-    // proof of anything would verify.
+    // Where the larger domain's vanishing polynomial is zero, so is the smaller one's, and proofs of
+    // any statement would verify.
     let tau = Zeroizing::new(loop {
         let tau = nonzero::<E>(rng);
         if !double.vanishing_at(tau).is_zero() {
@@ -250,7 +250,7 @@ impl<F: ark_ff::PrimeField> Circuit<F> {
                 constraints: header.n_constraints,
             });
         }
-        // From here on there is something for each wire, and the header's number is only stated.
+        // Everything below allocates for each wire, and the header's number of wires is only a claim.
         file.check_labels()?;
         let system = file.system()?;
         let columns = system

@@ -13,16 +13,16 @@ use super::points::{count_finite, point_bytes, read_items, read_points};
 use super::{Coefficient, CoefficientMatrix, Contributions, Zkey};
 use crate::{Curve, Engine, PointGroup, QueryPoints, VerifyingKey, with_curve};
 
-/// How far a key's points are checked when they are read.
+/// The extent of the checks of a key's points when they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointCheck {
-    /// Each is on its curve and in the subgroup of prime order.
+    /// Each point must be on its curve and in the subgroup of prime order.
     Full,
-    /// Only that their coordinates are canonical: for a file that was checked before.
+    /// Only the coordinates must be canonical: for a file that was checked before.
     Skip,
 }
 
-/// What a key's headers say.
+/// The content of a key's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZkeyHeader {
     /// The curve.
@@ -41,7 +41,7 @@ pub struct ZkeyFile<'a> {
     container: Container<'a>,
     header: ZkeyHeader,
     coefficients: u32,
-    /// The file it is mapped from: what was read of it is released.
+    /// The file that the bytes are mapped from, if any: pages that were read are released.
     mapped: Option<&'a MappedFile>,
 }
 
@@ -58,8 +58,8 @@ struct HeaderPoints<E: Engine> {
 // === impl ZkeyFile ===
 
 impl<'a> ZkeyFile<'a> {
-    /// Finds the sections in a file's bytes, from anyone, and checks their lengths against the
-    /// headers: what is then read allocates no more than the file is long.
+    /// Finds the sections in a file's untrusted bytes and checks their lengths against the headers, so that
+    /// reading allocates no more than the file's size.
     ///
     /// # Errors
     ///
@@ -90,12 +90,12 @@ impl<'a> ZkeyFile<'a> {
         with_curve!(header.curve, E => file.with_lengths_checked::<E>(cursor))
     }
 
-    /// As [`parse`](Self::parse); and of a file that is mapped, at most
-    /// [`READING_WINDOW`](crate::READING_WINDOW) bytes are in memory at once when it is read.
+    /// Like [`parse`](Self::parse) for a mapped file, of which at most
+    /// [`READING_WINDOW`](crate::READING_WINDOW) bytes are in memory at once while it is read.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As for [`parse`](Self::parse).
     pub fn of_mapped(file: &'a MappedFile) -> Result<Self, FormatError> {
         let mapped = Some(file);
         Self::parse(file).map(|parsed| Self { mapped, ..parsed })
@@ -111,7 +111,7 @@ impl<'a> ZkeyFile<'a> {
             self.header.domain_size,
         ]
         .map(u64::from);
-        // Counts are of 32 bits: no product comes near 2⁶⁴.
+        // Counts have 32 bits, so no product overflows.
         for (section, expected) in [
             (IC, (public + 1) * g1),
             (A, variables * g1),
@@ -129,7 +129,7 @@ impl<'a> ZkeyFile<'a> {
         Ok(self)
     }
 
-    /// What the headers say.
+    /// The content of the headers.
     pub const fn header(&self) -> &ZkeyHeader {
         &self.header
     }
@@ -149,12 +149,12 @@ impl<'a> ZkeyFile<'a> {
         &self.container
     }
 
-    /// Reads all of it, in parallel.
+    /// Reads the whole key, in parallel.
     ///
     /// # Errors
     ///
-    /// [`FormatError`] with the section and the offset of what is not canonical, out of range or,
-    /// with [`PointCheck::Full`], no point of its group; or if the key is for another curve.
+    /// [`FormatError`] with the section and the offset of a value that is not canonical, out of range or, with
+    /// [`PointCheck::Full`], not in its group; or if the key is for another curve.
     pub fn read<E: Engine>(&self, check: PointCheck) -> Result<Zkey<E>, FormatError> {
         let header = &self.header;
         let points = self.header_points::<E>(check)?;
@@ -229,7 +229,7 @@ impl<'a> ZkeyFile<'a> {
         })
     }
 
-    /// How many points of the queries are not at infinity. All of them are looked at, none is decoded.
+    /// Counts the points of each query that are not at infinity. It reads all their bytes and decodes none.
     ///
     /// # Errors
     ///
@@ -266,7 +266,7 @@ impl<'a> ZkeyFile<'a> {
         read_points(&mut cursor, count as u64, check, self.mapped)
     }
 
-    /// The circuit's hash and the contributions; none if the section is missing.
+    /// The circuit's hash and the contributions; `None` if the section is missing.
     ///
     /// # Errors
     ///

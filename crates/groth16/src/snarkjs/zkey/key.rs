@@ -49,7 +49,7 @@ pub struct Zkey<E: Engine> {
     pub order: Vec<u32>,
 }
 
-/// Which matrix an entry is of.
+/// The matrix that a [`Coefficient`] belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CoefficientMatrix {
     /// A.
@@ -72,32 +72,32 @@ pub struct Coefficient<F> {
     pub value: F,
 }
 
-/// How far a key file is trusted.
+/// The trust in a key file, and so the extent of its checks.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// Not at all: every point is checked, each time.
+    /// No trust: every point is checked, each time.
     Check,
     /// Every point is checked the first time; then the file's digest is remembered here, and a file
     /// with a remembered digest has its structure checked, but not its points again.
     Remembered(&'a CheckedKeys),
 }
 
-/// What was checked when a key was loaded.
+/// The checks that were made when a key was loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// Everything, just now.
+    /// Everything was checked now.
     Now,
-    /// Everything but the points, which were checked when the same file was loaded before.
+    /// Everything but the points was checked; the points were checked when the same file was loaded before.
     Before,
 }
 
 // === impl Zkey ===
 
 impl<E: Engine> Zkey<E> {
-    /// Loads a key from a file, which anyone may have made, on the current rayon pool's threads.
+    /// Loads an untrusted key file, on the current rayon pool's threads.
     ///
-    /// Whether the key is for a certain circuit, and whether its makers kept or leaked what they
-    /// knew, no check of the file alone can tell.
+    /// No check of the file alone can show whether the key is for a certain circuit, or whether its makers
+    /// kept or leaked their secrets.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl<E: Engine> Zkey<E> {
         } else {
             PointCheck::Full
         })?;
-        // What was read is what was digested only if nobody wrote to the file meanwhile.
+        // The content read is the content digested only if the file was not written to meanwhile.
         file.check_unchanged()?;
         if known {
             return Ok((key, Checked::Before));
@@ -149,11 +149,11 @@ impl<E: Engine> Zkey<E> {
         }
     }
 
-    /// That the parts make a key: counts that agree with each other, and entries within them.
+    /// Checks that the parts make a key: counts that agree with each other, and entries within them.
     ///
     /// # Errors
     ///
-    /// What does not agree.
+    /// A message that names the contradiction.
     pub fn check(&self) -> Result<(), String> {
         let (m, instance) = (self.a.len(), self.ic.len());
         let fits = |count: usize| u32::try_from(count).is_ok();

@@ -1,4 +1,4 @@
-//! Which key files were checked before.
+//! The record of key files that were checked before.
 
 use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
@@ -7,12 +7,13 @@ use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, write_whole};
 
 use crate::READING_WINDOW;
 
-/// Names a digest's file: another version of the checks has another.
+/// Part of the file name of a digest. It names the version of the checks, so files that another version
+/// checked are checked again.
 const VERSION: &str = "zkey-1";
 
-/// A directory that has, for each key file that was checked, an empty-handed promise that it was: a
-/// small file named by the key's digest. Whoever can write there can make this program believe that
-/// a key was checked, so it must be its user's alone.
+/// A directory with one marker for each key file that was checked: a small file named by the key's
+/// digest. A marker proves nothing by itself: a user who can write there can make this program
+/// believe that a key was checked, so only the program's own user may have access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedKeys {
     directory: PathBuf,
@@ -21,15 +22,15 @@ pub struct CheckedKeys {
 // === impl CheckedKeys ===
 
 impl CheckedKeys {
-    /// Those in `directory`, which is made when the first key is remembered.
+    /// The record in `directory`, which is created when the first key is remembered.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
         Self {
             directory: directory.into(),
         }
     }
 
-    /// Those of this user: `proofmill/checked-keys` in `$XDG_STATE_HOME`, or in `~/.local/state`.
-    /// None if neither is known.
+    /// The record of this user: `proofmill/checked-keys` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+    /// `None` if neither is known.
     pub fn of_user() -> Option<Self> {
         let absolute = |name: &str| {
             let path = PathBuf::from(std::env::var_os(name)?);
@@ -51,8 +52,8 @@ impl CheckedKeys {
         *hasher.finalize().as_bytes()
     }
 
-    /// Whether a file with this digest was checked. A directory that others can write to is not
-    /// believed.
+    /// Whether a file with this digest was checked; always false if other users can write to the
+    /// directory.
     pub fn contains(&self, digest: &[u8; 32]) -> bool {
         self.is_private() && self.path(digest).is_file()
     }
@@ -71,7 +72,7 @@ impl CheckedKeys {
             .create(&self.directory)
             .map_err(|source| FileError::io(&self.directory, source))?;
         write_whole(&self.path(digest), Visibility::Private, |file| {
-            // For a person who looks; nothing reads it.
+            // For a reader of the directory; no program reads it.
             std::io::Write::write_all(file, key.as_os_str().as_encoded_bytes())
         })
     }

@@ -170,7 +170,7 @@ fn counts_are_checked_before_anything_is_allocated() {
     }
 }
 
-/// More points for committed variables than there are witness variables, in a file that is right else.
+/// More points for committed variables than there are witness variables, in an otherwise valid file.
 #[test]
 fn more_committed_variables_than_witness_are_refused() {
     let mut key = key();

@@ -1,5 +1,5 @@
-//! Keys under which proofs prove nothing, or commitments bind nothing: what is forged holds, and the keys
-//! are named.
+//! Keys under which proofs prove nothing, or commitments bind nothing: forgeries verify, and the keys'
+//! weaknesses are reported.
 
 use ark_ec::{AffineRepr, CurveGroup};
 use ark_ff::{UniformRand, Zero};
@@ -10,7 +10,7 @@ use proofmill_groth16::{Curve, Engine, KeyElement, Proof, Weakness, with_curve};
 use super::simulation::Trapdoor;
 use super::support::{holds, random_g1, sum};
 
-/// That a key has `weakness` alone, and that what was forged from it holds.
+/// Checks that a key has `weakness` alone, and that the forgery from it verifies.
 fn forged<E: Engine>(
     key: &VerifyingKey<E>,
     weakness: Weakness,

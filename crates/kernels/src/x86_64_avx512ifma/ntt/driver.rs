@@ -34,7 +34,7 @@ pub(crate) const SMALLEST: usize = 64;
 /// Elements between the end of a row of the scratch and the next: rows a power of two of bytes apart
 /// would share few sets of a cache.
 const PADDING: usize = 8;
-/// From this size on the work is divided among threads.
+/// The smallest size whose work is divided among threads.
 const PARALLEL: usize = 1 << 11;
 
 /// Transforms by powers of ω, and on the coset by `shift`; tables of O(√n) are made when first
@@ -49,20 +49,20 @@ pub(crate) struct Plan<P: Constants> {
     coset_forward: OnceLock<Transform>,
     coset_inverse: OnceLock<Transform>,
     extend: OnceLock<Extension>,
-    /// Of n elements, kept between transforms.
+    /// Scratch of n elements, kept between transforms.
     scratch: Mutex<Option<Vec<u64>>>,
 }
 
-/// From natural to natural order.
+/// A transform from natural to natural order.
 struct Transform {
     columns: Arc<Network>,
     chains: Vec<Chain>,
     rows: Arc<Network>,
-    /// What output k₁ + n₁·k₂ is multiplied by, for each k₂; nothing if empty.
+    /// The factor of output k₁ + n₁·k₂, for each k₂; empty if outputs are not scaled.
     scales: Vec<Factor>,
 }
 
-/// From evaluations on the subgroup to those on the coset.
+/// A transform of evaluations on the subgroup to evaluations on the coset.
 struct Extension {
     columns_inverse: Network,
     chains_inverse: Vec<Chain>,
@@ -72,7 +72,7 @@ struct Extension {
     columns_forward: Network,
 }
 
-/// Where a matrix of elements starts; blocks of it go to threads.
+/// Pointer to a matrix of elements, whose blocks are divided among threads.
 #[derive(Clone, Copy)]
 struct Matrix {
     words: *mut u64,
@@ -107,7 +107,7 @@ impl Matrix {
 // === impl Plan ===
 
 impl<P: Constants> Plan<P> {
-    /// For `points` points, a power of two from [`SMALLEST`] on, and `root` of that order.
+    /// The transforms over `points` points, a power of two of at least [`SMALLEST`], with a `root` of that order.
     pub(crate) fn new(points: usize, root: Scalar<P, 4>, shift: Scalar<P, 4>) -> Self {
         assert!(points.is_power_of_two() && points >= SMALLEST);
         let rows = 1 << (points.trailing_zeros() / 2);
@@ -330,8 +330,8 @@ impl<P: Constants> Transforms<Scalar<P, 4>> for Plan<P> {
         self.run(transform, values);
     }
 
-    /// In place in three steps: columns, rows back and forth, columns. Coefficient k₁ + n₁·k₂ passes
-    /// by in row k₁.
+    /// Works in place in three steps: columns, rows inverse and forward, columns. Coefficient k₁ + n₁·k₂
+    /// occurs in row k₁.
     fn coset_extend(&self, values: &mut [Scalar<P, 4>]) {
         let extension = self.extend.get_or_init(|| self.extension());
         let (rows, columns) = (self.rows, self.columns);

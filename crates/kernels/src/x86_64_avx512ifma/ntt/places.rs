@@ -1,4 +1,4 @@
-//! Where the values of a block come from and go to.
+//! Sources and destinations of the values of a block.
 
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ pub(super) struct Beside {
     pitch: usize,
 }
 
-/// Eight elements at a distance, as rows of a matrix have them.
+/// Eight elements at equal distances, such as one column of eight rows of a matrix.
 #[derive(Clone, Copy)]
 pub(super) struct Apart {
     words: *mut u64,
@@ -31,7 +31,7 @@ pub(super) struct Apart {
     pitch: usize,
 }
 
-/// How eight elements are loaded and stored.
+/// A view of memory from which eight elements are loaded, and to which they are stored.
 pub(super) trait Place: Copy {
     /// # Safety
     ///
@@ -41,7 +41,7 @@ pub(super) trait Place: Copy {
     ///
     /// As for `load`; no other thread uses these elements.
     unsafe fn store(&self, index: usize, words: [__m512i; 4]);
-    /// For an index of any size.
+    /// Prefetches the elements of an index, which may lie outside the view.
     fn prefetch<const HINT: i32>(&self, index: usize);
 }
 
@@ -216,7 +216,7 @@ impl Source for FromBuffer {
     unsafe fn prefetch(&self, _index: usize) {}
 }
 
-/// Indices between what is stored and what is brought near for writing.
+/// Prefetch distance for stores, in indices.
 const AHEAD: usize = 2;
 
 /// Writes limbs of numbers below 2²⁵⁶.
@@ -283,7 +283,7 @@ impl<P: Constants, V: Place> Sink for Twisted<P, V> {
     }
 }
 
-/// In canonical form.
+/// Stores values in canonical form.
 pub(super) struct Finished<P, V> {
     place: V,
     modulus: PhantomData<P>,
@@ -344,7 +344,7 @@ impl<P: Constants, V: Place> Sink for Scaled<'_, P, V> {
     }
 }
 
-/// As it is.
+/// Stores columns without reduction.
 pub(super) struct ToBuffer(pub(super) *mut Columns);
 
 impl Sink for ToBuffer {

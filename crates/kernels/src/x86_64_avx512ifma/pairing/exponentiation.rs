@@ -35,7 +35,8 @@ where
     }
 }
 
-/// As [`final_exponentiation`], of each lane; and the lanes whose value is zero, the others' powers being right.
+/// Like [`final_exponentiation`], for each lane. Also returns the lanes whose value is zero and whose result is
+/// therefore invalid.
 ///
 /// # Safety
 ///
@@ -54,7 +55,7 @@ where
     }
 }
 
-/// As [`final_exponentiation`], of each of the values.
+/// Like [`final_exponentiation`], of each of the values.
 ///
 /// # Safety
 ///
@@ -77,13 +78,13 @@ where
     powers
 }
 
-/// Each lane's element; none of those in `lanes`.
+/// Each lane's element; `None` for the lanes of the mask.
 pub(super) fn unless<T>(elements: [T; 8], lanes: __mmask8) -> impl Iterator<Item = Option<T>> {
     let elements = elements.into_iter().enumerate();
     elements.map(move |(lane, element)| (lanes >> lane & 1 == 0).then_some(element))
 }
 
-/// What is left of the final exponentiation after the power by `q⁶ − 1`.
+/// The rest of the final exponentiation after the power by `q⁶ − 1`: the power by `q² + 1`, then the hard part.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Results: which one wins, and what goes on.
+//! Results: the choice of the winning one, and the messages that follow from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use crate::record::{
 };
 
 impl Core {
-    /// A result, which counts if its worker was given the lease, whether or not that has ended. Where
-    /// a task takes one, the first wins, whoever brings it; where it takes several, they are of
-    /// workers that differ, and so do their users.
+    /// Handles a result. It counts if its worker was given the lease, even if the lease has ended. Where a
+    /// task takes one result, the first wins; where it takes several, they must come from different workers
+    /// of different users.
     pub(super) fn complete(&mut self, complete: Complete) {
         self.workers.hear(&complete.worker, self.now.mono);
         let task = self.leased_task(&complete.worker, &complete.lease);
         if task.is_some_and(|task| task.phase() == Phase::Finishing) {
-            // A result is being recorded, this one perhaps: whoever waits hears when it is.
+            // A result is being recorded, possibly this one; the worker learns of it once it is.
             return;
         }
         let task = task.filter(|task| self.plan.stage(task.stage()).dispatcher().is_some());
@@ -38,7 +38,7 @@ impl Core {
             return;
         };
         let no = task.no();
-        // Its members would leave under names of the worker's choice.
+        // Members of a group would leave the workflow under names that the worker chose.
         let is_group = |output: &Output| matches!(output.payload, Payload::Group { .. });
         if complete.outputs.iter().any(is_group) {
             self.result_is_wrong(no, &complete, "it is a group, which only collectors make");
@@ -67,8 +67,8 @@ impl Core {
         self.finish(no, stage, &complete, &messages);
     }
 
-    /// One of the results that a task takes. Those before the last are recorded, so that they
-    /// outlive the coordinator.
+    /// Handles one of several results that a task takes. All but the last are recorded on their own, so that
+    /// they survive the coordinator.
     fn complete_part(&mut self, no: TaskNo, complete: Complete) {
         let task = &self.tasks[no];
         let mut copies = task.copies().iter();
@@ -81,7 +81,7 @@ impl Core {
             !task.results().contains_key(name) && !task.results().values().any(voted)
         };
         let name = name.filter(counts);
-        // Another worker may have begun under the same name: this result is the earlier.
+        // Another worker may have begun under the same name; this result came first.
         let Some(name) = name else {
             self.refuse(complete.worker, complete.lease);
             return;
@@ -137,18 +137,18 @@ impl Core {
         }
         let attempt = complete.lease.attempt;
         self.tasks.note_reported(no, &complete.worker, attempt);
-        // Known from now on: the same result again is none.
+        // Added at once, so that the same result sent again is refused.
         self.tasks.add_result(no, part.clone());
         let key = RecordKey::Part(record.id.clone(), Part::from_text(&name));
         self.append(
             vec![(key, Change::put_new(Record::Part(part)))],
             Then::Nothing,
         );
-        // After its record: what ends the task here removes that too.
+        // After the result's record, so that an append that ends the task here also removes it.
         self.rest(no);
     }
 
-    /// Completes a task: `messages` go on, and whoever else has it is told to stop.
+    /// Completes a task: passes `messages` on, and cancels the other workers' copies.
     fn finish(&mut self, no: TaskNo, stage: StageIx, complete: &Complete, messages: &[Message]) {
         self.note_result(no, complete);
         let task = &self.tasks[no];
@@ -161,7 +161,7 @@ impl Core {
             (RecordKey::Done(id.clone()), self.done(finish, task)),
             (RecordKey::Task(id.clone()), Change::Delete),
         ];
-        // A failed attempt may be on its way to the log, ahead of this.
+        // A failed attempt may be on its way to the log, ahead of this append.
         if !task.attempts().is_empty() {
             changes.push((RecordKey::Tries(id.clone()), Change::Delete));
         }
@@ -195,7 +195,7 @@ impl Core {
         );
     }
 
-    /// For how long the lease lasted that led to the result, if it has not ended.
+    /// Duration of the lease that led to the result; `None` if the lease has ended.
     fn run_time(&self, no: TaskNo, complete: &Complete) -> Option<std::time::Duration> {
         let held = self.tasks[no].copy(&complete.worker, complete.lease.attempt);
         held.map(|held| held.since().until(self.now.mono))
@@ -223,7 +223,7 @@ impl Core {
             .collect()
     }
 
-    /// The grouping values of several results together: theirs, where they agree.
+    /// Grouping values of several results together: the common value, or an error if they differ.
     fn agreed(
         &self,
         stage: StageIx,
@@ -251,8 +251,8 @@ impl Core {
         agreed.into_iter().collect()
     }
 
-    /// The records that put a message into every output queue of `stage`, leaving out what is
-    /// there already.
+    /// Adds the records that put a message into every output queue of `stage`, except those that exist
+    /// already.
     pub(super) fn pass_on(
         &self,
         stage: StageIx,

@@ -1,4 +1,4 @@
-//! Appends: what is to be recorded, measured before the log is asked, and what its answer leads to.
+//! Appends: the size check before the log is asked, and the handling of its answer.
 
 use proofmill_bus::{MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq};
 
@@ -12,7 +12,7 @@ use crate::id::TaskId;
 use crate::record::{Record, RecordKey};
 
 impl Core {
-    /// Queues an append, to be applied when it is accepted. Returns what its acceptance is told by.
+    /// Queues an append, to be applied when it is accepted. Returns its token.
     pub(super) fn append(&mut self, mut changes: Vec<(RecordKey, Change)>, then: Then) -> Token {
         let token = self.appends.draw_token();
         self.remember(&mut changes);
@@ -20,8 +20,8 @@ impl Core {
         self.counts.write(&mut changes, &self.layout);
         let ops = match ops_of(&changes) {
             Ok(ops) => ops,
-            // What comes from elsewhere is measured where it comes in: this is a defect, and one
-            // append less is better than a log that refuses and a coordinator that stops.
+            // Data from elsewhere is measured on arrival, so an oversized append is a defect. Skipping it is
+            // better than a log that refuses and a coordinator that stops.
             Err(why) => {
                 self.history.unremember(&changes);
                 self.counts.uncount(&changes, &self.layout);
@@ -36,7 +36,7 @@ impl Core {
         token
     }
 
-    /// An append that the log would refuse is not made: what it was for stays as it was recorded.
+    /// Drops an append that the log would refuse, and reports it; the records stay as they were.
     fn refuse_append(&mut self, then: Then, why: String) {
         if let Then::Reply { request, .. } = then {
             let why = why.clone();
@@ -45,7 +45,7 @@ impl Core {
         self.actions.push(Action::Defect { why });
     }
 
-    /// The log has accepted an append.
+    /// Handles the acceptance of an append.
     pub(super) fn accepted(&mut self, token: Token, seq: Seq) {
         let Some((changes, then)) = self.appends.answered(token) else {
             return;
@@ -92,15 +92,15 @@ impl Core {
         self.resume_deferred();
     }
 
-    /// The log holds a record that an append expected not to be there. What that record settles is
-    /// left out, and the rest is appended again.
+    /// Handles a refusal: the log holds a record that the append expected to be absent. Changes that this
+    /// record settles are dropped, and the rest is appended again.
     pub(super) fn conflicted(&mut self, token: Token, key: &str) {
         let Some((mut changes, then)) = self.appends.answered(token) else {
             return;
         };
         self.history.unremember(&changes);
         self.counts.uncount(&changes, &self.layout);
-        // What is appended again gets these anew.
+        // A repeated append gets these records anew.
         changes.retain(|(key, _)| !key.is_beside());
         let parsed = RecordKey::parse(key);
         let at = changes.iter().position(|(other, change)| {
@@ -114,7 +114,7 @@ impl Core {
             key,
             RecordKey::Done(_) | RecordKey::Group(..) | RecordKey::Part(..) | RecordKey::LeaseKey
         ) {
-            // Another coordinator's came first; its records say what follows from it.
+            // Another coordinator's record came first; its other records have the consequences.
             return;
         }
         if let Then::Reply { request, .. } = then {
@@ -145,7 +145,7 @@ impl Core {
         self.append(changes, then);
     }
 
-    /// What came first may have brought the others of an append's tasks too, and they may have ended since.
+    /// Drops tasks that the coordinator that came first has recorded too; they may have ended since.
     fn leave_out_known(&self, changes: &mut Vec<(RecordKey, Change)>) {
         let deletes = changes
             .iter()
@@ -186,7 +186,7 @@ impl Core {
         }
     }
 
-    /// Counters that have changed are written in a while, if nothing else takes them along.
+    /// Sets a timer to write changed counters, or writes them at once if the log's may be wrong.
     pub(super) fn arm_counts(&mut self) {
         match self.counts.arm() {
             Writing::None => {}
@@ -199,7 +199,10 @@ impl Core {
     }
 }
 
-/// The operations of an append, or why the log would refuse them.
+/// The operations of an append.
+///
+/// # Errors
+/// The reason for which the log would refuse them.
 fn ops_of(changes: &[(RecordKey, Change)]) -> Result<Vec<Op>, String> {
     if changes.len() > MAX_BATCH_OPS {
         return Err(format!("{} records at once", changes.len()));

@@ -1,4 +1,4 @@
-//! Changes of the state by records of the log.
+//! Application of the log's records to the state.
 
 use bytes::Bytes;
 use proofmill_bus::Seq;
@@ -12,7 +12,7 @@ use crate::origin;
 use crate::plan::Late;
 use crate::record::{DeadRecord, DoneRecord, Finish, Record, RecordError, RecordKey, TaskRecord};
 
-/// The log does not fit the workflow, or is not ours.
+/// A log that does not fit the workflow, or was written by another program.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReplayError {
     /// A record cannot be read.
@@ -34,15 +34,15 @@ pub enum ReplayError {
 }
 
 impl Core {
-    /// Takes a live record of the log into account; call in order of sequence numbers, before
-    /// [`Core::start`].
+    /// Applies a live record of the log. Call in the order of sequence numbers, before [`Core::start`].
     ///
-    /// A record that cannot be read, or is not what its key says, is set aside
-    /// ([`Core::set_aside`]): one damaged record must not keep a workflow from being led.
+    /// A record that cannot be read, or does not match its key, is set aside ([`Core::set_aside`]): one
+    /// damaged record must not prevent the workflow from being led.
     ///
     /// # Errors
-    /// The record is of another version of this program, or of a stage that the workflow does not
-    /// have: going on would leave work undone that another program, or another file, would do.
+    /// The record is of a version that this program does not know, or belongs to a stage that the workflow
+    /// does not have. Continuing would leave work undone that another program, or another workflow file,
+    /// would do.
     pub fn replay(&mut self, key: &str, value: &Bytes, seq: Seq) -> Result<(), ReplayError> {
         self.applied = self.applied.max(seq);
         let read = RecordKey::parse(key).and_then(|found| Ok((found, Record::decode(key, value)?)));
@@ -74,7 +74,7 @@ impl Core {
         Ok(())
     }
 
-    /// The keys of records that could not be applied, and why.
+    /// Records that could not be applied: the key of each, and the reason.
     pub fn set_aside(&self) -> &[(String, String)] {
         &self.set_aside
     }
@@ -84,20 +84,20 @@ impl Core {
         self.lease_key.is_some()
     }
 
-    /// Applies a record. Returns the task if it is a new one, still to [`Core::enter`] its stage.
+    /// Applies a record. Returns the task if it is new; the caller must then [`Core::enter`] it.
     pub(super) fn put(&mut self, key: &RecordKey, record: Record, seq: Seq) -> Option<TaskNo> {
         match (key, record) {
             (RecordKey::Task(id), Record::Task(task)) => return self.put_task(id, task, seq),
             (RecordKey::Tries(id), Record::Tries(attempts)) => {
                 let no = self.tasks.no_of(id)?;
                 if self.started {
-                    // The task has them already, and perhaps more.
+                    // The task has these attempts already, and perhaps more.
                     self.retry_later(no);
                 } else {
                     self.tasks.replay_attempts(no, attempts);
                 }
             }
-            // Else the task has been what it says since before it was appended.
+            // After the start, the task was changed before the record was appended.
             (RecordKey::Run(id), Record::Run(run)) if !self.started => {
                 let no = self.tasks.no_of(id)?;
                 self.tasks.replay_run(no, run);
@@ -120,7 +120,7 @@ impl Core {
                 self.sequencer.record(next);
                 self.marks.note_outdated();
             }
-            // Else it is known since it was decided, and may have ended by now.
+            // After the start, the slot is known since its append was made, and may have ended by now.
             (RecordKey::Slot(first), Record::Slot(slot)) if !self.started => {
                 self.put_slot(*first, slot);
             }
@@ -143,7 +143,7 @@ impl Core {
             (RecordKey::Totals, Record::Counts(numbers)) if !self.started => {
                 self.counts.replay_totals(&numbers);
             }
-            // `Record::fits` is asked before.
+            // `Record::fits` has excluded all other pairs.
             _ => {}
         }
         None
@@ -201,8 +201,8 @@ impl Core {
         self.dead.put(stage, id, dead);
     }
 
-    /// A record of a version without origins. What no stage has made was submitted as it is; what a
-    /// worker made stays without, and nothing that verifies takes it.
+    /// Adds origins to a record of a version without them. A message in a queue that no stage writes was
+    /// submitted as it is; a worker's output stays without origins, and no verifying stage accepts it.
     fn mend_origins(&self, task: &mut TaskRecord) {
         let made = self.plan.stages.iter().flat_map(|stage| &stage.outputs);
         let mut made = made.map(|queue| &self.plan.queue(*queue).name);

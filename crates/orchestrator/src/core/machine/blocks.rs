@@ -1,5 +1,5 @@
-//! What became of a block: from the tasks that are live, the dead letters, the marks of what is
-//! finished, the sequencer's position and the history.
+//! State of blocks, derived from the live tasks, the dead letters, the marks of finished tasks, the
+//! sequencer's position and the history.
 
 use std::ops::RangeInclusive;
 
@@ -12,13 +12,14 @@ use crate::core::tasks::{Phase, Task};
 use crate::plan::{StageIx, StageKind};
 use crate::record::{Outcome, Past, TaskRecord};
 
-/// Counts of a block's tasks.
+/// Counts and facts about a block's tasks.
 #[derive(Clone, Default)]
 struct Tally {
     live: usize,
     leased: usize,
     dead: usize,
-    /// From here on: since the source has taken it back last, if it has.
+    /// This field and `skipped`, `dropped` and `deadline` count from the last time that the source took the
+    /// block back.
     ended: bool,
     skipped: bool,
     dropped: bool,
@@ -30,7 +31,7 @@ struct Tally {
 }
 
 impl Core {
-    /// The state of a block.
+    /// Full view of a block.
     pub fn block(&self, block: u64) -> BlockView {
         let is_about = |task: &TaskRecord| (task.id.block..=task.last).contains(&block);
         let live = self.tasks.iter().filter(|task| is_about(task.record()));
@@ -68,7 +69,7 @@ impl Core {
         }
     }
 
-    /// Blocks in short; at most [`BLOCKS_MAX`], from the first on.
+    /// Summaries of blocks; at most the first [`BLOCKS_MAX`] of the range.
     pub fn summaries(&self, blocks: RangeInclusive<u64>) -> Vec<BlockSummary> {
         let (first, last) = (*blocks.start(), *blocks.end());
         let blocks = first..=last.min(first.saturating_add(BLOCKS_MAX - 1));
@@ -120,7 +121,7 @@ impl Core {
         tallies
     }
 
-    /// Whether there is a mark of something finished of each block.
+    /// Whether there is a mark of a finished task of each block.
     fn marked(&self, blocks: &RangeInclusive<u64>) -> Vec<bool> {
         let mut marked = vec![false; count(blocks)];
         for stage in (0..self.layout.stages()).map(StageIx) {
@@ -165,7 +166,7 @@ impl Core {
         }
     }
 
-    /// What has to happen before a live task goes on.
+    /// Condition under which a live task proceeds, as text for people.
     fn waits_for(&self, task: &Task) -> String {
         match task.phase() {
             Phase::New | Phase::Recording | Phase::Finishing => "its record in the log".to_owned(),
@@ -230,7 +231,7 @@ fn count(blocks: &RangeInclusive<u64>) -> usize {
     if blocks.is_empty() { 0 } else { count as usize }
 }
 
-/// Those of `each`, one for each of `blocks`, that stand for a block of the span.
+/// Elements of `each` (one for each block of `blocks`) whose block lies in the span from `first` to `last`.
 fn within<'a, T>(
     each: &'a mut [T],
     blocks: &RangeInclusive<u64>,

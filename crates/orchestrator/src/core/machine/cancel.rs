@@ -1,4 +1,4 @@
-//! An operator stops live tasks.
+//! Cancellation of live tasks by an operator.
 
 use super::{Core, Then};
 use crate::conversation::{Reply, Target};
@@ -6,11 +6,11 @@ use crate::core::event::RequestId;
 use crate::core::tasks::{Task, TaskNo};
 use crate::record::TaskRecord;
 
-/// Why a cancelled task is in the dead-letter queue.
+/// Reason shown in the dead letter of a cancelled task.
 const REASON: &str = "cancelled by an operator";
 
-/// A task that is completed while it is cancelled passes something on: that is looked for again,
-/// so many times at most.
+/// Maximum number of repeated searches. A task that completes while others are cancelled passes messages on,
+/// which must be cancelled too.
 const ROUNDS: u32 = 8;
 
 impl Core {
@@ -18,8 +18,8 @@ impl Core {
         self.cancel_round(request, target, false, ROUNDS);
     }
 
-    /// Cancels what is there, then, when all that is on its way to the log has come to be, what
-    /// has followed from it.
+    /// Cancels the matching live tasks; once all pending appends have been answered, searches again for tasks
+    /// that have followed from them.
     pub(super) fn cancel_round(
         &mut self,
         request: RequestId,
@@ -57,7 +57,7 @@ impl Core {
         self.reply(request, self.applied, reply);
     }
 
-    /// Moves a live task to the dead-letter queue, wherever it is.
+    /// Moves a live task to the dead-letter queue, whichever phase it is in.
     pub(super) fn stop_task(&mut self, no: TaskNo, reason: &str) {
         let Some(task) = self.tasks.get(no) else {
             return;

@@ -1,4 +1,4 @@
-//! Collector stages: messages go to the strategy, which says what group each waits in.
+//! Collector stages: the strategy assigns each message to a group.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::payload::Payload;
 use crate::plan::StageIx;
 use crate::record::{Finish, RecordKey, TaskRecord};
 
-/// A strategy that postpones for less than this would spin.
+/// Minimum delay of a postponement; a shorter one would busy-loop.
 const SHORTEST_POSTPONEMENT: Duration = Duration::from_millis(1);
 
 impl Core {
@@ -48,13 +48,13 @@ impl Core {
         }
     }
 
-    /// What a strategy says of a message; `None`, if the collector does not hold that any more.
+    /// Carries out a strategy's decision about a message; `no` is `None` if the collector no longer holds it.
     pub(super) fn judge(&mut self, stage: StageIx, no: Option<TaskNo>, outcome: Outcome) {
         match (outcome, no) {
             (Outcome::Finished(groups), _) => {
                 let fire = |group| self.fire(stage, group);
                 let consumed: usize = groups.into_iter().map(fire).sum();
-                // Where none of the groups took it, it waits in one that the strategy names now.
+                // A message that none of the groups contains is offered again, to learn its group's key.
                 let left = no.filter(|no| self.is_left(stage, *no));
                 if let Some(left) = left
                     && consumed > 0
@@ -79,14 +79,14 @@ impl Core {
         }
     }
 
-    /// Whether a collector holds a message under no key.
+    /// Whether a collector holds a message that is filed under no key.
     fn is_left(&self, stage: StageIx, no: TaskNo) -> bool {
         let task = self.tasks.get(no);
         task.is_some_and(|task| task.phase() == Phase::Held)
             && self.collectors.key_of(stage, no).is_none()
     }
 
-    /// The strategy is not to count on a message any more, which is removed from outside.
+    /// Makes the strategy forget a message that is removed from outside.
     pub(super) fn forget_member(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -95,12 +95,12 @@ impl Core {
         if let Some(strategy) = self.hosts.strategy(stage) {
             strategy.forget(task.id());
         } else if is_held && self.hosts.has(stage) {
-            // What it decides meanwhile counts on it, or on another that comes under its id.
+            // A verdict under way may count on this message, or mistake a later one with the same id for it.
             self.spoil_partition(no);
         }
     }
 
-    /// As [`Core::forget_member`], for one whose group has fired: nothing can count on it.
+    /// Makes the strategy forget a message whose group has fired, so that no verdict can count on it.
     fn forget_late(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -113,7 +113,7 @@ impl Core {
         }
     }
 
-    /// Files a held message under its group's key, whose time begins with its first message.
+    /// Files a held message under its group's key. The group's time begins with its first message.
     fn hold(&mut self, no: TaskNo, stage: StageIx, key: &Arc<str>) {
         let plan = self.plan.stage(stage).collector();
         let t_collect = plan.and_then(|plan| plan.t_collect);
@@ -128,7 +128,7 @@ impl Core {
         }
     }
 
-    /// T_collect of a group has passed.
+    /// Handles the end of T_collect of a group.
     pub(super) fn group_overdue(&mut self, stage: StageIx, key: &Arc<str>, due: Time) {
         if !self.collectors.is_up(stage, key, due) {
             return;
@@ -145,7 +145,7 @@ impl Core {
         }
     }
 
-    /// The time of a group is up: what comes under its key from now on begins another.
+    /// Ends a group's time. The time of later messages under its key begins anew.
     fn group_ends(&mut self, stage: StageIx, key: &Arc<str>) {
         let part = Part::from_text(key);
         if self.collectors.end_group(stage, &part) {
@@ -154,7 +154,7 @@ impl Core {
         }
     }
 
-    /// What a strategy says of a group whose time is up.
+    /// Carries out a strategy's decision about an overdue group.
     pub(super) fn judge_overdue(&mut self, stage: StageIx, overdue: Overdue) {
         match overdue {
             Overdue::Emit(group) => {
@@ -171,7 +171,7 @@ impl Core {
         }
     }
 
-    /// The task, if the collector `stage` holds it.
+    /// The task, if the collector of `stage` holds it.
     pub(super) fn held_at(&self, stage: StageIx, id: &TaskId) -> Option<TaskNo> {
         let task = self.tasks.with_id(id)?;
         (task.stage() == stage && task.phase() == Phase::Held).then_some(task.no())

@@ -1,4 +1,4 @@
-//! What an operator does with dead letters.
+//! An operator's decisions about dead letters.
 
 use super::{Core, Then};
 use crate::conversation::Reply;
@@ -31,7 +31,7 @@ impl Core {
         }
         let mut changes = vec![(RecordKey::Dead(id.clone()), Change::Delete)];
         let reply = if self.will_be_finished(stage, id, task.last) {
-            // The sequencer has passed its blocks: there is nothing left to do.
+            // The sequencer has passed the task's blocks, so no work is left.
             Reply::Duplicate { same: None }
         } else {
             let put = Change::put_new(Record::Task(task));
@@ -66,8 +66,8 @@ impl Core {
         );
     }
 
-    /// Why a retry would not help a dead letter that came too late, if it is one: its group has left
-    /// without it.
+    /// Reason for which a retry cannot bring a late dead letter into its group, which has left without it.
+    /// `None` if the letter is not late, or a retry helps.
     fn is_too_late(&self, id: &TaskId, task: &TaskRecord, stage: StageIx) -> Option<String> {
         let dead = self.dead.get(id).filter(|dead| dead.late)?;
         let becomes = self.plan.stage(stage).collector().map(|plan| plan.late)?;
@@ -88,15 +88,14 @@ impl Core {
         ))
     }
 
-    /// The task of a dead letter about which no decision is on its way to the log.
+    /// Task of a dead letter about which no decision is on its way to the log.
     fn decidable(&self, id: &TaskId) -> Option<(TaskRecord, StageIx)> {
         let dead = self.dead.get(id)?;
         let stage = self.layout.stage_of(id)?;
         (!self.dead.is_deciding(id)).then(|| (dead.task.clone(), stage))
     }
 
-    /// Replies once everything that is on its way to the log has been accepted: the answer follows
-    /// from it.
+    /// Replies once all pending appends have been answered, because the reply depends on them.
     fn reply_in_turn(&mut self, request: RequestId, reply: Reply) {
         if self.appends.is_empty() {
             self.reply(request, self.applied, reply);

@@ -9,7 +9,7 @@ use crate::id::TaskId;
 use crate::record::{Record, RecordKey};
 
 impl Core {
-    /// Hands every message whose turn it is to the sink.
+    /// Hands every message that is next in the order of blocks to the sink, while the sink has room.
     pub(super) fn pump_emission(&mut self) {
         while self.sequencer.has_room() {
             let Some((first, no)) = self.tasks.first_queued() else {
@@ -48,7 +48,7 @@ impl Core {
         }
     }
 
-    /// The sink has it. The cursor moves over what is confirmed without a gap.
+    /// Handles the sink's confirmation. The cursor moves over confirmed messages without a gap.
     pub(super) fn emitted(&mut self, id: &TaskId, places: Vec<String>) {
         let Some(no) = self.tasks.no_of(id) else {
             return;

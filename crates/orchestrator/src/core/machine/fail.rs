@@ -1,4 +1,4 @@
-//! Failed attempts: they are recorded, then the task is tried again or dies.
+//! Failed attempts: each is recorded, then the task is retried or dies.
 
 use super::{Core, Then};
 use crate::conversation::{Fail, WorkerCommand};
@@ -21,14 +21,14 @@ impl Core {
         }
     }
 
-    /// An attempt has failed, and with it the worker's copy. The others go on: the task dies when
-    /// no more may be tried and those that have it are too few.
+    /// Ends a worker's copy after a failed attempt and records the failure. The other copies go on. The task
+    /// dies when no further attempt is allowed and the remaining copies are too few.
     pub(super) fn attempt_failed(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         self.end_copy(no, worker);
         self.record_failure(no, worker, failure);
     }
 
-    /// Records an attempt that has failed.
+    /// Records a failed attempt.
     pub(super) fn record_failure(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -46,7 +46,7 @@ impl Core {
         fit(&mut attempts);
         let id = task.id().clone();
         self.counts.add(task.stage(), |of| &mut of.failed);
-        // It is not claimable until the attempt is recorded.
+        // The task is not claimable until the attempt is recorded.
         self.tasks.note_failure(no, attempts.clone());
         if self.bury_spent(no) {
             return;
@@ -55,7 +55,7 @@ impl Core {
         self.append(vec![(RecordKey::Tries(id), tries)], Then::Nothing);
     }
 
-    /// A failed attempt has been recorded: wait, then try again.
+    /// Handles the record of a failed attempt: waits for the backoff, then makes the task claimable.
     pub(super) fn retry_later(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -70,7 +70,7 @@ impl Core {
             return;
         };
         if task.missing() == 0 {
-            // Others have it, a hedge among them perhaps.
+            // Other workers, perhaps a hedge among them, have it.
             self.set_phase(no, Phase::Ready);
             self.rest(no);
             return;
@@ -95,8 +95,8 @@ pub(super) fn reason(text: &str) -> Failure {
     }
 }
 
-/// A number that depends on nothing but the task and the attempt (FNV-1a, then a finaliser), so
-/// that jitter needs no random source.
+/// Pseudo-random number that depends only on the task and the attempt (FNV-1a with a finaliser), so that
+/// jitter needs no random source.
 pub(super) fn draw(id: &TaskId, attempt: u32) -> u64 {
     let text = format!("{id}#{attempt}");
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

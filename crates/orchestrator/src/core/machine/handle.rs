@@ -1,4 +1,4 @@
-//! The dispatch of events to the code for each.
+//! Dispatch of events to their handlers.
 
 use super::Core;
 use crate::conversation::{HostEvent, Reply, Request, SinkEvent, WorkerEvent};
@@ -73,7 +73,7 @@ impl Core {
                 Timer::Lost(no) => self.lost_due(no),
                 Timer::Begun => self.begun_due(),
                 Timer::Slot(first) => self.slot_due(first),
-                // What is overdue is looked for after each event.
+                // Overdue tasks are searched for after each event.
                 Timer::Hedge(stage) => self.speculation.woken(stage),
                 Timer::Overdue(stage, key) => self.group_overdue(stage, &key, due),
                 Timer::Silent(worker) => self.silent(worker),

@@ -13,8 +13,8 @@ use crate::id::WorkerId;
 use crate::plan::StageIx;
 
 impl Core {
-    /// Gives overdue tasks to workers that are still free after all that is claimable has been
-    /// given out, lowest block first.
+    /// Gives overdue tasks to workers that are free after all claimable tasks have been assigned, lowest
+    /// block first.
     pub(super) fn hedge(&mut self) {
         let plan = Arc::clone(&self.plan);
         for (ix, stage_plan) in plan.stages.iter().enumerate() {
@@ -37,7 +37,7 @@ impl Core {
         }
     }
 
-    /// Tasks whose oldest lease has lasted for `limit`, in order of priority.
+    /// Tasks whose oldest lease has lasted for `limit` or longer, in order of priority.
     fn overdue(&self, stage: StageIx, limit: Duration) -> Vec<TaskNo> {
         let hedgeable = self.tasks.hedgeable(stage);
         let overdue = hedgeable.take_while(|(since, _)| since.plus(limit) <= self.now.mono);
@@ -59,8 +59,8 @@ impl Core {
         })
     }
 
-    /// Whether a task of a lower block waits, for room downstream say, that the worker could run:
-    /// it is kept for that one, rather than given what others have already.
+    /// Whether a task of a lower block that the worker could run is waiting, for example for room downstream.
+    /// The worker is then kept for that task rather than given a task that others already have.
     pub(super) fn is_awaited(&self, task: &Task, name: &WorkerId, worker: &Worker) -> bool {
         let (stage, block) = (task.stage(), task.id().block);
         let could =
@@ -90,7 +90,7 @@ impl Core {
         self.assign_one(no, worker, lease);
     }
 
-    /// Asks to be woken when the next task becomes overdue.
+    /// Sets a timer for the time at which the next task becomes overdue.
     fn watch(&mut self, stage: StageIx, limit: Duration) {
         let hedgeable = self.tasks.hedgeable(stage);
         let mut overdue = hedgeable.map(|(since, _)| since.plus(limit));
@@ -106,7 +106,7 @@ impl Core {
         }
     }
 
-    /// One task for one worker.
+    /// Assigns one task to one worker.
     fn assign_one(&mut self, no: TaskNo, worker: &WorkerId, lease: Lease) {
         let stage = lease.stage;
         let t_ack = self.plan.stage(stage).dispatcher().map(|of| of.t_ack);

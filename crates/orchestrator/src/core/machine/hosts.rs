@@ -1,4 +1,4 @@
-//! Hosts that evaluate collectors' strategies: what they are asked, and what their verdicts lead to.
+//! Hosts that evaluate collectors' strategies: the requests to them, and the handling of their verdicts.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl Core {
         self.actions.push(Action::Host { host, command });
     }
 
-    /// It does not do what it should.
+    /// Removes a host that misbehaves, and makes it join again.
     fn host_failed(&mut self, name: &WorkerId) {
         self.host_leave(name);
         self.host_unknown(name);
@@ -82,7 +82,7 @@ impl Core {
         }
     }
 
-    /// The partition of its collector that a message belongs to.
+    /// Partition of its collector that a message belongs to.
     fn partition_of(&self, no: TaskNo) -> Option<PartitionRef> {
         let task = self.tasks.get(no)?;
         let stage = task.stage();
@@ -97,7 +97,7 @@ impl Core {
         Some(PartitionRef { stage, number })
     }
 
-    /// Has the host that keeps a message's partition do something with it.
+    /// Sends a request about a message to the host that keeps its partition.
     pub(super) fn ask_host(&mut self, no: TaskNo, what: Do) {
         let Some(at) = self.partition_of(no) else {
             return;
@@ -111,7 +111,7 @@ impl Core {
         }
     }
 
-    /// Hosts have come or gone: partitions pass to those who are to keep them now.
+    /// Reassigns partitions after hosts have come or gone.
     fn assign_partitions(&mut self) {
         for stage in (0..self.layout.stages()).map(StageIx) {
             match self.hosts.reassign(stage) {
@@ -122,8 +122,8 @@ impl Core {
         }
     }
 
-    /// A message that a host counts on is removed from outside: once this event has been dealt with
-    /// the partition is begun anew, and no verdict counts before.
+    /// Marks a message's partition because a message that a host counts on is removed from outside. At the
+    /// end of the event the partition is begun anew; no verdict counts before that.
     pub(super) fn spoil_partition(&mut self, no: TaskNo) {
         if let Some(at) = self.partition_of(no) {
             self.hosts.spoil(at);
@@ -136,7 +136,7 @@ impl Core {
         }
     }
 
-    /// Begins these partitions anew, with those who are to keep them.
+    /// Begins these partitions anew, at their present hosts.
     fn begin_partitions(&mut self, stage: StageIx, numbers: &BTreeSet<usize>) {
         for told in self.hosts.begin(stage, numbers) {
             self.tell_host(told);
@@ -150,7 +150,7 @@ impl Core {
         self.offer_anew(held);
     }
 
-    /// No host keeps partitions of the collector any more: the core does.
+    /// Takes a collector's strategy back into the core, after its last host has gone.
     fn take_back(&mut self, stage: StageIx) {
         let Some(plan) = self.plan.stage(stage).collector() else {
             return;
@@ -159,7 +159,7 @@ impl Core {
         self.offer_anew(self.held_by(stage));
     }
 
-    /// Messages that a collector holds, in the order in which they came.
+    /// Messages that a collector holds, in the order of acceptance.
     fn held_by(&self, stage: StageIx) -> Vec<TaskNo> {
         self.tasks
             .select(|task| task.stage() == stage && task.phase() == Phase::Held)
@@ -173,7 +173,7 @@ impl Core {
         }
         for no in held {
             let task = self.tasks.get(no);
-            // A group of the others may have taken it meanwhile.
+            // A group fired in this loop may have taken the message.
             if task.is_some_and(|task| task.phase() == Phase::Held) {
                 self.offer(no);
             }

@@ -1,4 +1,4 @@
-//! What is known of a task: that it is live, dead, or finished and how.
+//! Facts about a task: whether it is live, dead, or finished, and its marks.
 
 use super::Core;
 use crate::conversation::{Edition, Reply};
@@ -11,14 +11,14 @@ use crate::plan::StageIx;
 use crate::record::{Attempt, Course, DoneRecord, Finish, Record, TaskRecord};
 
 impl Core {
-    /// The mark of a live task that ends now.
+    /// Mark of a live task that ends now.
     pub(super) fn done(&self, finish: Finish, task: &Task) -> Change {
         let record = task.record();
         let mark = self.mark_of(finish, record, task.content(), task.course());
         Change::put_new(Record::Done(mark))
     }
 
-    /// The mark of what this record is about, which ends now; `attempts` are those that failed.
+    /// Mark of the task of `record`, which ends now; `attempts` are the failed ones.
     pub(super) fn done_record(
         &self,
         finish: Finish,
@@ -44,12 +44,12 @@ impl Core {
         }
     }
 
-    /// Whether the task is finished, as far as is remembered.
+    /// Whether the task is finished, as far as marks reach back.
     pub(super) fn is_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
         self.is_finished_below(self.sequencer.cursor(), stage, id, last)
     }
 
-    /// As [`Core::is_finished`], once every append on its way has been accepted.
+    /// The answer of [`Core::is_finished`] once every pending append has been accepted.
     pub(super) fn will_be_finished(&self, stage: StageIx, id: &TaskId, last: u64) -> bool {
         self.is_finished_below(self.sequencer.cursor_ahead(), stage, id, last)
     }
@@ -67,16 +67,16 @@ impl Core {
         !is_passed && mark.is_some_and(|mark| mark.is_dropped())
     }
 
-    /// Whether what is known of a task is about to change: an operator's decision is on its way to
-    /// the log, or the sequencer's passing of its blocks.
+    /// Whether the state of a task is about to change: an operator's decision about it, or the cursor's
+    /// passing of its blocks, is on its way to the log.
     pub(super) fn is_in_motion(&self, reader: StageIx, record: &TaskRecord) -> bool {
         self.dead.is_deciding(&record.id)
             || self.is_finished(reader, &record.id, record.last)
                 != self.will_be_finished(reader, &record.id, record.last)
     }
 
-    /// What is known of a task that a message would become; `None` if it is new, or would replace
-    /// a dead letter that carries something else.
+    /// Reply to a message whose task is known; `None` if the task is new, or would replace a dead letter with
+    /// different content.
     pub(super) fn known(&self, reader: StageIx, record: &TaskRecord) -> Option<Reply> {
         let id = &record.id;
         if let Some(task) = self.tasks.with_id(id) {
@@ -101,8 +101,8 @@ impl Core {
         })
     }
 
-    /// What is known of the block of a message that is to be its only one: [`Reply::Differs`] if that
-    /// is another message, [`Reply::Duplicate`] if nothing is to be recorded.
+    /// Reply to a message that must be the only one of its block: [`Reply::Differs`] if there is another
+    /// message, [`Reply::Duplicate`] if nothing must be recorded, `None` if the message may be recorded.
     pub(super) fn another_edition(
         &self,
         edition: Edition,
@@ -113,7 +113,7 @@ impl Core {
             return None;
         }
         let id = &record.id;
-        // Messages of other queues and writers have parts that begin otherwise.
+        // Parts of messages of other queues and writers have a different prefix.
         let origin = |part: &str| part.rsplit_once(':').map(|(origin, _)| origin.to_owned());
         let own = origin(id.part.as_str());
         let is_other = |other: &TaskId| {

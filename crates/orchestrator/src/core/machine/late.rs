@@ -1,7 +1,7 @@
-//! Messages that come to a collector after the group that they belong to was emitted.
+//! Messages that reach a collector after the group that they belong to was emitted.
 //!
-//! Each is recorded, and so counted: as a dead letter, or by a mark if the stage passes it on alone or
-//! skips it. A message that has been here before is none of them: its id is known.
+//! Each such message is recorded and counted: as a dead letter, or by a mark if the stage passes it on alone
+//! or skips it. A repeated message is not among them, because its id is known.
 
 use super::collect::member_of;
 use super::{Core, Then};
@@ -16,8 +16,8 @@ use crate::plan::{Late, StageIx};
 use crate::record::{DeadRecord, Finish, Record, RecordKey, TaskRecord};
 
 impl Core {
-    /// The key of the group that a message has come too late for; `None` if it waits in one, that with
-    /// the key `waits_in`.
+    /// Key of the emitted group that a message came too late for; `None` if it waits in the group with the
+    /// key `waits_in`.
     pub(super) fn emitted_group(&self, no: TaskNo, waits_in: &str) -> Option<String> {
         let task = self.tasks.get(no)?;
         let stage = task.stage();
@@ -31,7 +31,7 @@ impl Core {
         keys.iter().find(missed).map(|key| key.as_str().to_owned())
     }
 
-    /// A message that its strategy does not count on has come after group `key` was emitted.
+    /// Handles a message that came after group `key` was emitted and that its strategy does not keep.
     pub(super) fn late(&mut self, no: TaskNo, key: &str) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -65,7 +65,7 @@ impl Core {
         self.append(changes, Then::Settled(vec![record.id.clone()]));
     }
 
-    /// The records that pass a late message of a collector on, as a group of one.
+    /// Adds the records that pass a collector's late message on, as a group of one.
     fn pass_alone(
         &self,
         stage: StageIx,
@@ -75,7 +75,7 @@ impl Core {
         let message = Message {
             first: record.id.block,
             last: record.last,
-            // The group itself has its key for a part.
+            // The group's own part is its key.
             part: record.id.part.of("late"),
             payload: Payload::Group {
                 by_queue: self.plan.stage(stage).inputs.len() > 1,
@@ -87,8 +87,8 @@ impl Core {
         self.pass_on(stage, &message, &record.origins, changes);
     }
 
-    /// The record of a message for `reader` whose blocks the sequencer has passed: nothing can be made
-    /// of it any more, and it is counted all the same.
+    /// Adds the record of a message for `reader` whose blocks the sequencer has passed. It can lead to no
+    /// output any more, but it is counted.
     pub(super) fn pass_over(
         &self,
         reader: StageIx,
@@ -119,7 +119,7 @@ impl Core {
             },
             None => Finish::Skipped { why },
         };
-        // Not on condition that there is none: the whole append would depend on it.
+        // Without the condition that no mark exists: the whole append would depend on it.
         let done = self.done_record(finish, &record, &[]);
         changes.push((RecordKey::Done(id), Change::put(Record::Done(done))));
         if becomes == Some(Late::Emit) {
@@ -127,7 +127,7 @@ impl Core {
         }
     }
 
-    /// Tells the operator of a late message, once it is in the log.
+    /// Reports a late message to the operator, once it is in the log.
     pub(super) fn tell_late(&mut self, id: &TaskId, why: String, became: Late) {
         if self.started {
             let task = id.clone();

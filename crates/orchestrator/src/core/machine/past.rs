@@ -1,4 +1,4 @@
-//! Entries of the history, and questions about it.
+//! Entries of the history, and access to them.
 
 use super::{Core, Then};
 use crate::conversation::Complete;
@@ -8,7 +8,7 @@ use crate::core::tasks::{TaskNo, TaskTable};
 use crate::record::{Past, Record, RecordKey};
 
 impl Core {
-    /// Notes who completes a task, while the lease is there.
+    /// Notes the workers that complete a task, while the lease still exists.
     pub(super) fn note_result(&mut self, no: TaskNo, complete: &Complete) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -22,15 +22,15 @@ impl Core {
         self.tasks.set_ending(no, ending);
     }
 
-    /// Adds to an append its part of the history.
+    /// Adds an append's history entries to it.
     pub(super) fn remember(&mut self, changes: &mut Vec<(RecordKey, Change)>) {
         let (tasks, now_ms) = (&self.tasks, self.now.wall_ms);
         let steps = |changes: &[(RecordKey, Change)]| steps_of(changes, tasks, now_ms);
         self.history.remember(changes, now_ms, self.applied, steps);
     }
 
-    /// After a restart: removes what is more than is to be kept, and of what the marks say what the
-    /// history has.
+    /// Trims the history after a restart: removes surplus records, and entries of marks that the history
+    /// already has.
     pub(super) fn trim_past(&mut self) {
         let now_ms = self.now.wall_ms;
         self.history.forget_recorded_marks(now_ms);
@@ -43,13 +43,13 @@ impl Core {
         }
     }
 
-    /// The entries of the history, oldest first.
+    /// Entries of the history, oldest first.
     pub(super) fn past(&self) -> impl Iterator<Item = &Past> {
         self.history.entries(self.appends.changes())
     }
 }
 
-/// The tasks that an append ends otherwise than by a mark.
+/// History entries of the tasks that an append ends without a mark.
 fn steps_of(changes: &[(RecordKey, Change)], tasks: &TaskTable, now_ms: u64) -> Vec<Past> {
     let emits = changes.iter().any(|(key, _)| *key == RecordKey::Cursor);
     let steps = changes.iter().filter_map(|(key, change)| {

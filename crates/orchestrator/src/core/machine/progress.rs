@@ -1,12 +1,12 @@
-//! Records of work under way, with which it survives the process: attempts that have begun, the
-//! time at which a retry is due, and the time since which a group is gathered.
+//! Records of work under way, with which it survives the process: the beginning of attempts, the time at
+//! which a retry is due, and the time since which a group is gathered.
 //!
-//! None of it is waited for. That an attempt has begun is recorded when it has lasted: most attempts at a
-//! task of milliseconds end before, and cost no record ([`Progress`](crate::core::progress::Progress)).
-//! Other changes are appended after the event that made them, in one batch. So a crash may lose that an
-//! attempt had begun. A program that kills the process at once could profit from that for ever; therefore,
-//! after a restart, assignments are recorded at once and wait until it is durable that they have begun: of
-//! tasks that were there before, and in the first minute of all.
+//! Usually nothing waits for these records. The beginning of an attempt is recorded once the attempt has
+//! lasted for a while: most attempts at tasks of milliseconds end earlier, and cost no record
+//! ([`Progress`](crate::core::progress::Progress)). Other changes are appended in one batch after the event
+//! that made them. A crash may therefore lose the beginning of an attempt. A program that kills the process
+//! at once could exploit that for ever, so after a restart assignments are recorded at once and wait until
+//! their beginning is durable: those of tasks that existed before the restart, and all in the first minute.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,15 +24,15 @@ use crate::id::{Part, WorkerId};
 use crate::plan::StageIx;
 use crate::record::{Begun, Failure, Record, RecordKey, RunRecord};
 
-/// For so long after a restart every assignment waits for its record: what was submitted again since
-/// the log had lost it may be what ended the process.
+/// Time after a restart during which every assignment waits for its record. A message that was submitted
+/// again because the log had lost it may be the one that ended the process.
 const CAUTION: Duration = Duration::from_secs(60);
 
-/// Failure text of an attempt of which nobody has spoken since a restart.
+/// Failure text of an attempt whose worker has sent nothing since a restart.
 const LOST: &str = "the process that ran it, and the coordinator with it, ended while it did";
 
 impl Core {
-    /// Hands an assignment out: at once, or when it is durable that it has begun.
+    /// Sends an assignment to its worker: at once, or once its beginning is durable.
     pub(super) fn hand_out(&mut self, worker: &WorkerId, leases: Vec<Lease>) {
         let since_start = self.started_at.until(self.now.mono);
         let in_doubt = self.reopened && since_start < CAUTION;
@@ -46,7 +46,7 @@ impl Core {
         self.tell_worker(worker, WorkerCommand::Assign(leases));
     }
 
-    /// Appends what has changed of the work under way.
+    /// Appends the changes of the work under way.
     pub(super) fn record_progress(&mut self) {
         let is_new = self.tasks.has_changed() || self.collectors.has_changed();
         if !is_new && !self.progress.has_lasting() {
@@ -78,8 +78,8 @@ impl Core {
         }
     }
 
-    /// Whether all that is new of a task is an attempt that has just begun: it is recorded later, if
-    /// it lasts.
+    /// Whether the only change of a task is an attempt that has just begun. Such an attempt is recorded
+    /// later, if it lasts.
     fn is_brief(&mut self, no: TaskNo) -> bool {
         let Some(task) = self.tasks.get(no) else {
             return true;
@@ -97,7 +97,7 @@ impl Core {
         true
     }
 
-    /// Attempts may have lasted long enough to be recorded.
+    /// Handles the timer for attempts that have lasted long enough to be recorded.
     pub(super) fn begun_due(&mut self) {
         let due = self.progress.ripen(self.now.mono);
         self.set_begun_timer(due);
@@ -109,11 +109,11 @@ impl Core {
         }
     }
 
-    /// What the log is to have of the attempts at a task, if that is not what it has.
+    /// Change that updates the log's record of a task's attempts; `None` if the record is up to date.
     fn run_change(&mut self, no: TaskNo) -> Option<(RecordKey, Change)> {
         let now = self.now;
         let task = self.tasks.get(no)?;
-        // Its record goes in the append that ends it.
+        // The append that ends the task removes its record.
         if task.phase() == Phase::Finishing {
             return None;
         }
@@ -146,7 +146,7 @@ impl Core {
         Some((key, change))
     }
 
-    /// After a restart: a dispatcher's task waits for what is left of its backoff.
+    /// Makes a dispatcher's task wait, after a restart, for the rest of its backoff. Returns whether it must.
     pub(super) fn resume_backoff(&mut self, no: TaskNo) -> bool {
         let now = self.now;
         let Some(retry_at_ms) = self.tasks.take_retry_time(no) else {
@@ -157,7 +157,7 @@ impl Core {
             return false;
         };
         let retry = task.tried();
-        // A clock that was set back does not make it longer.
+        // A wall clock that was set back does not lengthen the wait.
         let whole = dispatcher.backoff.delay(retry, draw(task.id(), retry));
         let left = Duration::from_millis(retry_at_ms.saturating_sub(now.wall_ms)).min(whole);
         if left.is_zero() {
@@ -169,9 +169,9 @@ impl Core {
         true
     }
 
-    /// After a restart: attempts that had begun, and whose worker has not been heard of. Where no
-    /// worker outlives the coordinator they have failed. Where workers do, they have the time of a
-    /// lease to say that they still run, but for those that have had it before.
+    /// Handles, after a restart, attempts that had begun and whose workers have sent nothing since. If no
+    /// worker outlives the coordinator, the attempts have failed. Otherwise their workers have the time of a
+    /// lease (T_ack) to report them, except those that had that time after an earlier restart.
     pub(super) fn resume_attempts(&mut self, no: TaskNo) {
         let workers_live_on = !self.options.adopt_grace.is_zero();
         let Some(task) = self.tasks.get(no) else {
@@ -184,7 +184,7 @@ impl Core {
         let failed = self
             .tasks
             .settle_lost(no, |begun| !begun.orphaned && workers_live_on);
-        // The first time it may well be innocent: there is no reason to wait.
+        // After a first failure the task may well be innocent, so there is no reason to wait.
         if !failed.is_empty() && is_first {
             self.tasks.retry_at_once(no);
         }
@@ -198,7 +198,7 @@ impl Core {
         }
     }
 
-    /// Nobody has spoken of these attempts for as long as a lease lasts.
+    /// Fails the attempts whose workers have sent nothing for the time of a lease.
     pub(super) fn lost_due(&mut self, no: TaskNo) {
         let task = self.tasks.get(no);
         if task.is_none_or(|task| task.lost().is_empty()) {
@@ -209,7 +209,7 @@ impl Core {
         }
     }
 
-    /// Attempts have been charged: the task may be spent.
+    /// Records a lost attempt as failed, unless its task has ended.
     fn charge(&mut self, no: TaskNo, worker: &WorkerId, failure: &Failure) {
         let alive = self.tasks.get(no);
         if alive.is_some_and(|task| task.phase() != Phase::Finishing) {
@@ -220,7 +220,7 @@ impl Core {
     // Groups.
 
     fn group_change(&mut self, stage: StageIx, key: &Arc<str>) -> Option<(RecordKey, Change)> {
-        // What hosts are offered again they may not have spoken of yet.
+        // Hosts may not have filed again the messages that they were offered anew.
         let is_offered_again = self.hosts.has(stage) && self.tasks.present(stage).total() > 0;
         let note = self.collectors.note_of(stage, key, is_offered_again)?;
         let key = RecordKey::Since(self.layout.name(stage).clone(), Part::from_text(key));
@@ -231,7 +231,7 @@ impl Core {
         Some((key, change))
     }
 
-    /// After a restart: groups that were gathered and are no more.
+    /// Removes, after a restart, the records of groups that are no longer gathered.
     pub(super) fn forget_groups(&mut self) {
         let ended = self.collectors.forget_ended().into_iter();
         let ended = ended.map(|(stage, part)| {

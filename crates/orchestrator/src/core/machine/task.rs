@@ -1,4 +1,4 @@
-//! How tasks move between their phases, and what other parts have to hear of it.
+//! Phase changes of tasks, and the updates of other parts that they require.
 
 use super::{Core, Then};
 use crate::conversation::{LeaseRef, WorkerCommand};
@@ -10,7 +10,7 @@ use crate::plan::StageKind;
 use crate::record::{Attempt, DeadRecord, Record, RecordKey};
 
 impl Core {
-    /// A task begins its life at its stage.
+    /// Enters a new task into its stage.
     pub(super) fn enter(&mut self, no: TaskNo) {
         if !self.started {
             return;
@@ -41,7 +41,7 @@ impl Core {
         }
     }
 
-    /// A task whose backoff, or postponement, has passed.
+    /// Handles the end of a task's backoff or postponement.
     pub(super) fn wake(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -53,21 +53,21 @@ impl Core {
             self.set_phase(no, Phase::New);
             self.enter(no);
         } else {
-            // A late result may have made up for what was missing.
+            // A late result may have replaced the missing one.
             self.set_phase(no, Phase::Ready);
             self.rest(no);
         }
     }
 
-    /// A worker has the task no more.
+    /// Ends a worker's copy of the task.
     pub(super) fn end_copy(&mut self, no: TaskNo, worker: &WorkerId) {
         if let Some(ended) = self.tasks.end_copy(no, worker) {
             self.workers.take(ended.worker(), ended.batch(), no);
         }
     }
 
-    /// Nobody is to work on the task any more: whoever has it is told, but for him who has brought
-    /// the result of an attempt.
+    /// Ends all copies of the task, and cancels them at their workers, except the copy (`by`) whose result
+    /// has come.
     pub(super) fn end_copies(&mut self, no: TaskNo, by: Option<(&WorkerId, u32)>) {
         let ended = self.tasks.end_copies(no);
         let Some(id) = self.tasks.get(no).map(|task| task.id().clone()) else {
@@ -82,7 +82,7 @@ impl Core {
         }
     }
 
-    /// Tells a worker that its copy of a task is not wanted any more.
+    /// Tells a worker that its copy of a task is no longer wanted.
     pub(super) fn cancel_copy(&mut self, held: &Held, id: &TaskId) {
         let lease = LeaseRef {
             task: id.clone(),
@@ -92,7 +92,8 @@ impl Core {
         self.tell_worker(held.worker(), WorkerCommand::Cancel(lease));
     }
 
-    /// After a copy has ended: claimable for what is missing, unless something else is awaited.
+    /// Sets the phase after a copy has ended: claimable if workers are missing, unless the task waits for a
+    /// record.
     pub(super) fn rest(&mut self, no: TaskNo) {
         let Some(task) = self.tasks.get(no) else {
             return;
@@ -109,7 +110,7 @@ impl Core {
         }
     }
 
-    /// Moves a task to the dead-letter queue if it cannot be completed any more.
+    /// Moves a task to the dead-letter queue if it cannot be completed any more. Returns whether it did.
     pub(super) fn bury_spent(&mut self, no: TaskNo) -> bool {
         let Some(task) = self.tasks.get(no) else {
             return false;
@@ -135,7 +136,7 @@ impl Core {
         self.bury_as(no, reason, attempts, false);
     }
 
-    /// As [`Core::bury`]; `late` if it came too late for its group.
+    /// Moves a live task to the dead-letter queue; `late` if it came too late for its group.
     pub(super) fn bury_as(
         &mut self,
         no: TaskNo,
@@ -167,7 +168,7 @@ impl Core {
     }
 }
 
-/// A task that ends needs its results no more, nor what is recorded of its attempts.
+/// Changes that remove the results and the attempts record of a task that ends.
 pub(super) fn forget_parts(task: &Task) -> Vec<(RecordKey, Change)> {
     let id = task.id();
     let parts = task.results().keys().map(|name| {

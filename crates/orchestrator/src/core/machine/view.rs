@@ -1,4 +1,4 @@
-//! Answers to what is asked of the core.
+//! Answers to queries about the whole state.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -51,12 +51,12 @@ impl Core {
         })
     }
 
-    /// The hosts that have joined, and the session of each.
+    /// The hosts that have joined, with the session of each.
     pub fn host_sessions(&self) -> BTreeMap<Arc<str>, u64> {
         self.hosts.sessions()
     }
 
-    /// The whole at this moment.
+    /// State of the whole workflow.
     pub fn status(&self) -> Status {
         let stages = self.plan.stages.iter().enumerate();
         let stages = stages.map(|(ix, plan)| {
@@ -145,22 +145,22 @@ impl Core {
         self.dead.get(id)
     }
 
-    /// Whether the task was completed, grouped, skipped or dropped, as far as is remembered.
+    /// Whether the task was completed, grouped, skipped or dropped, as far as marks reach back.
     pub fn has_finished(&self, id: &TaskId, last: u64) -> bool {
         self.layout
             .stage_of(id)
             .is_some_and(|stage| self.is_finished(stage, id, last))
     }
 
-    /// Where a source goes on: the block after the last that it recorded.
+    /// Position of a source: the block after the last that it recorded.
     pub fn source_next(&self, source: &str) -> Option<u64> {
         self.sources.position(source)
     }
 
-    /// Whether nothing moves until something comes from outside: no task is leased, delayed, being
-    /// recorded or emitted, and none is claimable but those that a full queue keeps back. Messages
-    /// that a collector holds or that wait for a lower block, and dead letters, may be left; and
-    /// where a dead letter blocks the way, so may claimable tasks and producers that wait.
+    /// Whether nothing moves until an input from outside: no task is leased, delayed, being recorded or being
+    /// emitted, and the claimable ones are all held back by a full queue. Messages that a collector holds or
+    /// that wait for a lower block, and dead letters, may be left. If a dead letter blocks the way, claimable
+    /// tasks and waiting producers may be left too.
     pub fn is_idle(&self) -> bool {
         self.appends.is_empty()
             && self.collectors.is_untimed()
@@ -182,8 +182,8 @@ impl Core {
         begun && heads.all(|(class, head)| self.is_gated(class.0, head.block()))
     }
 
-    /// Whether nothing is under way: no task is leased, being recorded or being emitted. What
-    /// waits for a worker still waits; this is what a drain comes to.
+    /// Whether no work is under way: no task is leased, being recorded or being emitted. Tasks may still wait
+    /// for a worker. A drain ends in this state.
     pub fn is_drained(&self) -> bool {
         let mut stages = (0..self.layout.stages()).map(StageIx);
         self.appends.is_empty()
@@ -191,9 +191,8 @@ impl Core {
             && stages.all(|stage| self.tasks.leased(stage).total() == 0)
     }
 
-    /// Every blob that may still be named here: by a live task, one of its results or a dead letter,
-    /// by what is on its way to the log, and by what producers have brought and no queue has room
-    /// for yet.
+    /// Digests of all blobs that the state may still refer to: through a live task, one of its results, a
+    /// dead letter, a pending append, or a producer's message that waits.
     pub fn live_blobs(&self) -> HashSet<[u8; 32]> {
         let live = self.tasks.iter().map(|task| &task.record().payload);
         let dead = self.dead.iter().map(|dead| &dead.task.payload);
@@ -217,7 +216,7 @@ impl Core {
     }
 }
 
-/// What a live task is doing.
+/// State of a live task, as shown to users.
 pub(super) fn phase_of(task: &Task) -> TaskPhase {
     match task.phase() {
         Phase::Ready | Phase::Delayed { .. } | Phase::Recording if !task.copies().is_empty() => {

@@ -1,13 +1,13 @@
-//! Which block goes first at the engines.
+//! The head of the chain at the engines: the lowest block with a task in progress.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The blocks under way, each with its number of tasks.
+/// Number of tasks in progress for each block.
 #[derive(Debug, Default)]
 pub(super) struct Heads(Mutex<BTreeMap<u64, usize>>);
 
-/// A task of a block is under way until this is dropped.
+/// Marks a task of a block as in progress until it is dropped.
 pub(super) struct UnderWay<'a> {
     heads: &'a Heads,
     block: u64,
@@ -16,14 +16,14 @@ pub(super) struct UnderWay<'a> {
 // === impl Heads ===
 
 impl Heads {
-    /// A task of `block` is under way.
+    /// Marks a task of `block` as in progress.
     pub(super) fn begin(&self, block: u64) -> UnderWay<'_> {
         self.change(|blocks| *blocks.entry(block).or_default() += 1);
         UnderWay { heads: self, block }
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<u64, usize>) -> T) -> T {
-        // Nothing panics while it is held.
+        // No code panics under this lock.
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -31,7 +31,7 @@ impl Heads {
 // === impl UnderWay ===
 
 impl UnderWay<'_> {
-    /// Whether no lower block is under way.
+    /// Whether no task of a lower block is in progress.
     pub(super) fn is_head(&self) -> bool {
         let first = self.heads.change(|blocks| blocks.keys().next().copied());
         first.is_none_or(|first| self.block <= first)

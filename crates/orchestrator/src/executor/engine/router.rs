@@ -1,4 +1,4 @@
-//! Bringing jobs to engines, and staying with them to their end.
+//! Routing of jobs to engines, until they end.
 
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
@@ -12,74 +12,75 @@ use super::endpoint::{End, Endpoint, EndpointError, Job, Made};
 use super::routing::Choice;
 use super::seen::{Shared, look_at};
 
-/// How long the first choice waits for engines that were never looked at.
+/// Longest wait of the first choice for engines whose state is still unknown.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How long an engine may take to stop a job.
+/// Time limit for an engine to stop a job.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 
-/// Ids of one request at one engine, at most: each is spent by a job that ended without a proof.
+/// Maximum number of ids of one request at one engine: each job that ends without a proof uses up
+/// one.
 const GENERATIONS: u32 = 64;
 
-/// Engines at which a job fails, at most, before its attempt has failed.
+/// Number of engines at which a job may fail before its attempt has failed.
 const ENGINES: usize = 2;
 
-/// Why there is no proof.
+/// The reason why there is no proof.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
-    /// There never will be.
+    /// No attempt can succeed.
     #[error("{0}")]
     Permanent(String),
-    /// Another attempt may have one.
+    /// Another attempt may succeed.
     #[error("{0}")]
     Retry(String),
-    /// Nobody wants it any more.
+    /// The result is no longer wanted.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// Brings jobs for one circuit to several engines. What it knows of them is looked up every few
-/// seconds from the first job on, and at once after an error.
+/// Routes jobs for one circuit to several engines. The engines' state is polled every few seconds
+/// from the first job on, and at once after an error.
 pub struct Router {
     shared: Arc<Shared>,
     patience: Duration,
-    /// Who looks: a task for each engine.
+    /// Polling tasks, one for each engine.
     looking: OnceLock<JoinSet<()>>,
 }
 
-/// A job on its way.
+/// State of one job while it is routed.
 struct Journey<'a> {
     request: &'a str,
     job: &'a Job,
-    /// Engines that cannot do it, or failed.
+    /// Engines that cannot do the job, or at which it failed.
     tried: BTreeSet<usize>,
-    /// Those of them that said that they cannot.
+    /// Those of `tried` that stated that they cannot do it.
     unable: BTreeSet<usize>,
-    /// Whether one of those said that nobody could: the job is malformed.
+    /// Whether an engine stated that the job is malformed, so that no engine can do it.
     invalid: bool,
-    /// What those said at which it failed.
+    /// Reasons of the engines at which the job failed.
     failed: Vec<String>,
-    /// What those said that cannot do it.
+    /// Reasons of the engines that cannot do it.
     refused: Vec<String>,
-    /// Jobs that nobody asks for any more, by engine.
+    /// Jobs that are no longer needed, by engine.
     left: BTreeSet<(usize, String)>,
 }
 
-/// A job has no proof from an engine.
+/// The reason why an engine has made no proof.
 enum Unmade {
-    /// The engine's error.
+    /// The engine returned an error.
     Error(EndpointError),
-    /// The job ended without: why.
+    /// The job ended without a proof, for this reason.
     Failed(String),
-    /// Nobody waits for it any more.
+    /// The result is no longer wanted.
     Stopped(RouteError),
 }
 
 // === impl Router ===
 
 impl Router {
-    /// Routes jobs for `circuit` to `endpoints`. A job waits as long as `patience` for an engine that
-    /// answers and has the circuit; for one that has no room, as long as it takes.
+    /// Routes jobs for `circuit` to `endpoints`. A job waits at most `patience` for an engine that
+    /// answers and has the circuit, and without limit for one that has no capacity.
     pub fn new(circuit: &str, endpoints: Vec<Arc<dyn Endpoint>>, patience: Duration) -> Self {
         Self {
             shared: Arc::new(Shared::new(circuit, endpoints)),
@@ -88,9 +89,9 @@ impl Router {
         }
     }
 
-    /// Has an engine make a proof. The same `request` is the same job wherever it was accepted, so
-    /// that nothing is proved twice. When `stop` ends first, the job is stopped at the engine unless
-    /// somebody else waits for it, and `stop`'s output is the error.
+    /// Proves `job` at an engine. The same `request` is the same job wherever it was accepted, so
+    /// that nothing is proved twice. When `stop` ends first, the job is cancelled at the engine
+    /// unless another caller waits for it, and the output of `stop` is the error.
     ///
     /// # Errors
     ///
@@ -130,7 +131,7 @@ impl Router {
             let now = Instant::now();
             let choice = self.shared.know(|known| {
                 if !known.routing.all_looked_at() && now < settled {
-                    // One that was not looked at may have the key hot.
+                    // An engine whose state is unknown may have the key ready.
                     return Choice::Full(settled);
                 }
                 let choice = known.routing.choose(journey.request, &journey.tried, now);
@@ -168,7 +169,7 @@ impl Router {
         }
     }
 
-    /// Has this engine do it, unless the job has to go elsewhere.
+    /// Proves at this engine; `None` if another engine has to be chosen.
     async fn at<S: Future<Output = RouteError>>(
         &self,
         ix: usize,
@@ -244,7 +245,8 @@ impl Router {
                     end = &mut result => end,
                     stopped = stop.as_mut() => {
                         if wanted.by_nobody_else() {
-                            // The question that is open still counts as one who waits.
+                            // The pending request for the result still counts as one waiting
+                            // caller.
                             cancel(endpoint, &ticket.job, 1).await;
                         }
                         return Err(Unmade::Stopped(stopped));
@@ -263,7 +265,7 @@ impl Router {
             journey.left.remove(&place);
             match end {
                 End::Proved(made) => return Ok(made),
-                // It ended so for an earlier attempt, or for somebody else: the id is spent.
+                // The job ended for an earlier attempt, or for another caller: its id is used up.
                 End::Failed(_) | End::Stopped if ticket.existing => {}
                 End::Failed(why) => return Err(Unmade::Failed(why)),
                 End::Stopped => {
@@ -282,7 +284,8 @@ impl Router {
         ))
     }
 
-    /// What there is to say while no engine that answers could do the job; nothing if it may wait.
+    /// The error to return while no engine that answers could do the job; `None` if the job may
+    /// wait.
     fn verdict(&self, journey: &Journey<'_>, out_of_patience: bool) -> Option<RouteError> {
         if !journey.failed.is_empty() {
             return Some(journey.has_failed());
@@ -320,17 +323,17 @@ impl Router {
     }
 }
 
-/// Asks an engine to stop a job, as long as it takes to be heard.
+/// Asks an engine to stop a job; gives up after [`CANCEL_LIMIT`].
 async fn cancel(endpoint: &dyn Endpoint, job: &str, waiting: u32) {
     let cancelled = tokio::time::timeout(CANCEL_LIMIT, endpoint.cancel(job, waiting)).await;
     let answered = matches!(cancelled, Ok(Ok(())));
     tracing::debug!(engine = endpoint.address(), job, answered, "asked to stop");
 }
 
-/// Waits until something is heard of an engine.
+/// Waits until the known state of an engine changes.
 async fn changed(heard: &mut watch::Receiver<()>) {
     if heard.changed().await.is_err() {
-        // Its sender is as old as the router, which is borrowed.
+        // The sender lives as long as the router, which is borrowed.
         std::future::pending().await
     }
 }

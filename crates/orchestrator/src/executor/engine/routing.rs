@@ -1,4 +1,4 @@
-//! Which engine gets the next job. No input or output, and the time comes from outside.
+//! The choice of an engine for each job. Free of input and output; time is passed in.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::endpoint::{Look, Tier};
 use crate::plan::Backoff;
 
-/// Waits while an engine refuses jobs without saying for how long.
+/// Pauses after an engine refuses jobs without a time to retry.
 pub(super) const BACKOFF: Backoff = Backoff {
     initial: Duration::from_millis(250),
     max: Duration::from_secs(15),
@@ -14,57 +14,57 @@ pub(super) const BACKOFF: Backoff = Backoff {
     jitter: 0.0,
 };
 
-/// The longest time that an engine without room is left alone: it may say so by mistake.
+/// Longest time for which an engine without capacity is not asked, whatever time it states.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
-/// What is known of each engine, by its place in the workflow file.
+/// Known state of each engine, in the order of the workflow file.
 #[derive(Debug)]
 pub(super) struct Routing {
     places: Vec<Place>,
 }
 
-/// What is known of an engine.
+/// Known state of an engine.
 #[derive(Debug)]
 struct Place {
     seen: Seen,
-    /// Jobs there that are not ours.
+    /// Unfinished jobs at the engine that are not ours.
     others: u64,
-    /// The requests that we have there, one for each task that waits for it.
+    /// Requests of this router at the engine, one for each task that waits for it.
     ours: Vec<String>,
     rest: Option<Rest>,
-    /// How often it refused a job, or was lost with one, since it last brought one to its end.
+    /// Number of jobs refused, or lost with the engine, since it last finished one.
     refusals: u32,
 }
 
-/// When it was last looked at.
+/// Result of the last look at an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
-    /// It was not.
+    /// None yet.
     Never,
-    /// It answered.
+    /// The engine's answer.
     As(Look),
-    /// It did not: why.
+    /// It did not answer, for this reason.
     Silent(String),
 }
 
-/// It is left alone.
+/// A period in which an engine is given no jobs.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     until: Instant,
-    /// It said itself that it has no room.
+    /// Whether the engine itself stated that it has no capacity.
     full: bool,
 }
 
-/// Who gets a job.
+/// The result of choosing an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// This one.
+    /// The engine with this index.
     At(usize),
-    /// All that could do it have no room: until then, or until something is heard.
+    /// Every engine that could do the job is out of capacity: wait until this time, or for news.
     Full(Instant),
-    /// None that answers could do it.
+    /// No engine that answers could do the job.
     None {
-        /// When one that was left alone may be asked again.
+        /// Time at which an engine that refused a job may be asked again.
         until: Option<Instant>,
     },
 }
@@ -85,8 +85,8 @@ impl Routing {
         }
     }
 
-    /// The engine for a job, which is none of `tried`: the one where it is least to wait for. Where
-    /// the same request is under way for another copy of the task is the last choice.
+    /// Chooses an engine for a job, other than those in `tried`: the one with the shortest wait. An
+    /// engine that already has the same request, for another copy of the task, comes last.
     pub(super) fn choose(&self, request: &str, tried: &BTreeSet<usize>, now: Instant) -> Choice {
         let able = |ix: &usize| !tried.contains(ix) && self.places[*ix].is_able();
         let able: Vec<usize> = (0..self.places.len()).filter(able).collect();
@@ -108,18 +108,18 @@ impl Routing {
         }
     }
 
-    /// Whether every engine was looked at.
+    /// Whether every engine has been looked at.
     pub(super) fn all_looked_at(&self) -> bool {
         self.places.iter().all(|place| place.seen != Seen::Never)
     }
 
-    /// Whether an engine answers, takes jobs, and does not have the circuit.
+    /// Whether an engine answers and accepts jobs, but does not have the circuit.
     pub(super) fn lacks(&self, ix: usize) -> bool {
         let seen = &self.places[ix].seen;
         matches!(seen, Seen::As(look) if look.tier.is_none() && !look.draining)
     }
 
-    /// Why an engine cannot be chosen, in words.
+    /// The reason why an engine cannot be chosen, for messages.
     pub(super) fn why_not(&self, ix: usize) -> &str {
         match &self.places[ix].seen {
             Seen::Never => "it has not answered yet",
@@ -130,24 +130,24 @@ impl Routing {
         }
     }
 
-    /// An engine has answered.
+    /// Records an engine's answer.
     pub(super) fn looked(&mut self, ix: usize, look: Look) {
         let place = &mut self.places[ix];
         place.seen = Seen::As(look);
         place.others = look.jobs.saturating_sub(place.distinct());
     }
 
-    /// An engine has not.
+    /// Records that an engine did not answer.
     pub(super) fn silent(&mut self, ix: usize, why: String) {
         self.places[ix].seen = Seen::Silent(why);
     }
 
-    /// A task's request goes to an engine.
+    /// Records that a task's request is sent to an engine.
     pub(super) fn began(&mut self, ix: usize, request: &str) {
         self.places[ix].ours.push(request.to_owned());
     }
 
-    /// A task has no request there any more.
+    /// Records that a task no longer has a request at an engine.
     pub(super) fn ended(&mut self, ix: usize, request: &str) {
         let ours = &mut self.places[ix].ours;
         if let Some(at) = ours.iter().position(|known| known == request) {
@@ -155,19 +155,19 @@ impl Routing {
         }
     }
 
-    /// An engine has brought a job to its end.
+    /// Records that an engine has finished a job.
     pub(super) fn ended_a_job(&mut self, ix: usize) {
         self.places[ix].refusals = 0;
         self.places[ix].rest = None;
     }
 
-    /// An engine has no room.
+    /// Records that an engine has no capacity.
     pub(super) fn full(&mut self, ix: usize, retry_after: Duration, now: Instant) {
         let until = now + retry_after.clamp(Duration::from_millis(1), LONGEST_REST);
         self.places[ix].rest = Some(Rest { until, full: true });
     }
 
-    /// An engine did not answer about a job, or does not take it and may later.
+    /// Records that an engine did not answer about a job, or refuses it at present.
     pub(super) fn refused(&mut self, ix: usize, now: Instant) {
         let place = &mut self.places[ix];
         place.refusals = place.refusals.saturating_add(1);
@@ -179,17 +179,17 @@ impl Routing {
 // === impl Place ===
 
 impl Place {
-    /// Whether it answers, takes jobs and has the circuit.
+    /// Whether the engine answers, accepts jobs and has the circuit.
     fn is_able(&self) -> bool {
         matches!(self.seen, Seen::As(look) if look.tier.is_some() && !look.draining)
     }
 
-    /// Our jobs: tasks with the same request wait for one.
+    /// Number of our jobs: tasks with the same request share one.
     fn distinct(&self) -> u64 {
         self.ours.iter().collect::<BTreeSet<_>>().len() as u64
     }
 
-    /// The jobs that one more would wait for, with the key's loading reckoned as some.
+    /// Number of jobs ahead of a new one, with the time to load the key counted as jobs.
     fn jobs_before(&self) -> u64 {
         let loading = match self.seen {
             Seen::As(Look {
@@ -204,7 +204,7 @@ impl Place {
 // === impl Tier ===
 
 impl Tier {
-    /// So many jobs take as long as making the key hot, roughly: docs/workflow.md says so too.
+    /// Number of jobs that take about as long as loading the key; also stated in docs/workflow.md.
     const fn as_jobs(self) -> u64 {
         match self {
             Self::Cold => 4,
@@ -258,7 +258,7 @@ mod tests {
         routing.began(0, "a");
         assert_eq!(choose(&routing), Choice::At(1));
         routing.began(1, "b");
-        // Both are in what the second says it has, and not counted again.
+        // Both are in the second engine's own count, and not counted again.
         routing.began(1, "c");
         routing.looked(1, look(Tier::Hot, 2));
         assert_eq!(choose(&routing), Choice::At(0));

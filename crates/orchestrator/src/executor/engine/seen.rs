@@ -1,4 +1,4 @@
-//! What a router knows of its engines, and who keeps looking at them.
+//! A router's knowledge of its engines, and the tasks that poll them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,42 +10,42 @@ use tokio::task::JoinSet;
 use super::endpoint::{Endpoint, EndpointError};
 use super::routing::{BACKOFF, Routing};
 
-/// Between two looks at an engine that answers.
+/// Pause between two looks at an engine that answers.
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// How long an engine may take to answer a look.
+/// Time limit for the answer to a look.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 
-/// Jobs of one engine that are remembered to be stopped, at most.
+/// Maximum number of jobs of one engine that are remembered to be cancelled.
 const MAX_LEFT: usize = 1024;
 
-/// What a router shares with the tasks that look at its engines.
+/// State that a router shares with the tasks that poll its engines.
 pub(super) struct Shared {
     pub(super) circuit: String,
     pub(super) endpoints: Vec<Arc<dyn Endpoint>>,
     known: Mutex<Known>,
     changed: watch::Sender<()>,
-    /// For each engine: look at once.
+    /// For each engine, the signal to look at it at once.
     now: Vec<Notify>,
 }
 
-/// What is known.
+/// State that is known of the engines and jobs.
 pub(super) struct Known {
     pub(super) routing: Routing,
-    /// How many tasks wait for a job, by engine.
+    /// Number of tasks that wait for a job, by engine and job.
     wanted: BTreeMap<(usize, String), usize>,
-    /// For each engine: jobs to be stopped once it answers.
+    /// For each engine, jobs to be cancelled once it answers.
     left: Vec<BTreeSet<String>>,
 }
 
-/// A request that a task has at an engine, until this is dropped.
+/// Marks a task's request at an engine as pending until it is dropped.
 pub(super) struct Ours<'a> {
     shared: &'a Shared,
     ix: usize,
     request: &'a str,
 }
 
-/// A job that a task waits for, until this is dropped.
+/// Marks a job as needed by a task until it is dropped.
 pub(super) struct Wanted<'a> {
     shared: &'a Shared,
     place: (usize, String),
@@ -70,21 +70,21 @@ impl Shared {
     }
 
     pub(super) fn know<T>(&self, know: impl FnOnce(&mut Known) -> T) -> T {
-        // Nothing panics while it is held.
+        // No code panics under this lock.
         know(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Is told whenever something may be otherwise.
+    /// Signals every change of the known state.
     pub(super) fn heard(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Has an engine looked at without waiting for the next time.
+    /// Requests a look at an engine without waiting for the next one.
     pub(super) fn look_now(&self, ix: usize) {
         self.now[ix].notify_one();
     }
 
-    /// The request that [`Routing::began`] was told of.
+    /// The guard for a request that was passed to [`Routing::began`].
     pub(super) fn ours<'a>(&'a self, ix: usize, request: &'a str) -> Ours<'a> {
         Ours {
             shared: self,
@@ -93,7 +93,7 @@ impl Shared {
         }
     }
 
-    /// A task waits for a job.
+    /// Marks a job as needed by a task.
     pub(super) fn want(&self, ix: usize, job: &str) -> Wanted<'_> {
         let place = (ix, job.to_owned());
         self.know(|known| {
@@ -106,7 +106,7 @@ impl Shared {
         }
     }
 
-    /// Has jobs stopped that were accepted and that nobody waits for.
+    /// Schedules the cancellation of accepted jobs that no task waits for.
     pub(super) fn leave(&self, jobs: BTreeSet<(usize, String)>) {
         for place in jobs {
             let ix = place.0;
@@ -124,7 +124,7 @@ impl Shared {
     }
 }
 
-/// Looks at each engine, again and again, as long as the set is kept.
+/// Polls each engine until the returned set is dropped.
 pub(super) fn look_at(shared: &Arc<Shared>) -> JoinSet<()> {
     let each = 0..shared.endpoints.len();
     each.map(|ix| keep_looking(shared.clone(), ix)).collect()
@@ -161,7 +161,7 @@ async fn keep_looking(shared: Arc<Shared>, ix: usize) {
         shared.changed.send_replace(());
         if silences == 0 {
             for job in shared.take_left(ix) {
-                // Whoever has asked for it since is counted there.
+                // Callers that have asked for the job since are counted by the engine.
                 let stopped = endpoint.cancel(&job, 0).await;
                 tracing::debug!(
                     engine,

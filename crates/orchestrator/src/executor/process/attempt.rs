@@ -1,4 +1,4 @@
-//! One attempt at a task, and how it ended.
+//! The record of one attempt at a task.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::capture::Captured;
 use crate::executor::machine::MachineFailure;
 
-/// The task that a run works on. The program sees it in its environment.
+/// The task of a run, passed to the program in environment variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskContext {
     /// `PROOFMILL_TASK_ID`.
@@ -19,58 +19,58 @@ pub struct TaskContext {
     pub block: u64,
 }
 
-/// How a run ended, with what is needed to find out why.
+/// The result of a run, with the data needed to diagnose it.
 #[derive(Debug, Clone)]
 pub struct Attempt {
-    /// What it means for the task.
+    /// Consequence for the task.
     pub outcome: Outcome,
     /// The exit code of the program, if it exited.
     pub exit: Option<i32>,
     /// The signal that killed the program, if one did.
     pub signal: Option<i32>,
-    /// What it wrote to standard output.
+    /// Captured standard output.
     pub stdout: Captured,
-    /// What it wrote to standard error.
+    /// Captured standard error.
     pub stderr: Captured,
-    /// From the start of the program to its exit; zero if it did not start.
+    /// Time from the start of the program to its exit; zero if it did not start.
     pub wall: Duration,
-    /// From the call of `run` to the start of the program.
+    /// Time from the call of `run` to the start of the program.
     pub spawned_after: Duration,
-    /// Largest resident set of the program itself (not of its children) that was seen, in bytes.
-    /// Linux only; sampled at growing intervals, so `None` for a program that ends within a few
-    /// milliseconds, and a lower bound for every other.
+    /// Largest resident set observed of the program itself, not of its children, in bytes. Linux
+    /// only; sampled at growing intervals, so it is a lower bound, and `None` for a program that
+    /// ends within a few milliseconds.
     pub peak_rss: Option<u64>,
-    /// Set if the scratch folder's file system was full when the program ended, and not by what the
-    /// program itself had written: an output that is cut short is the machine's failure then.
+    /// Set if the scratch folder's file system was full when the program ended, and not because of
+    /// the program's own files: a truncated output is then the machine's failure.
     pub starved: Option<MachineFailure>,
 }
 
-/// What an attempt means for its task.
+/// Consequence of an attempt for its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Exit code 0; the bytes of the output file.
     Succeeded(Bytes),
-    /// The program failed in a way that a retry may mend.
+    /// The program failed in a way that a retry may overcome.
     Failed {
-        /// What happened, and the last line of standard error if there is one.
+        /// Description of the failure, with the last line of standard error if there is one.
         reason: String,
     },
-    /// Exit code 65 (`EX_DATAERR`): the program says that this input can never succeed.
+    /// Exit code 65 (`EX_DATAERR`): the program states that this input can never succeed.
     Permanent {
-        /// What happened, and the last line of standard error if there is one.
+        /// Description of the failure, with the last line of standard error if there is one.
         reason: String,
     },
     /// The time limit passed; the process group was killed.
     TimedOut,
     /// The caller cancelled (drain, lost lease); the process group was killed.
     Cancelled,
-    /// The program did not run at all: it is missing or not executable.
+    /// The program did not run: it is missing or not executable.
     CouldNotStart {
-        /// What could not be done, and what to do about it.
+        /// The operation that failed, and advice.
         reason: String,
     },
-    /// The machine failed: no scratch folder, no descriptors, no processes, no room for the input or
-    /// the output. Not an attempt at the task.
+    /// The machine failed: no scratch folder, descriptors or processes, or no space for the input
+    /// or the output. Not an attempt at the task.
     Machine(MachineFailure),
 }
 
@@ -92,13 +92,13 @@ impl Attempt {
 }
 
 impl Outcome {
-    /// Whether the task is done.
+    /// Whether the attempt succeeded.
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Succeeded(_))
     }
 }
 
-/// One line for a person; the output itself is not shown.
+/// One line for a person, without the output itself.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

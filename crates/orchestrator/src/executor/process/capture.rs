@@ -1,27 +1,27 @@
-//! Bounded capture of a stream: all of it is read, its head and tail are kept.
+//! Bounded capture of a stream: all of it is read, but only its head and tail are kept.
 
 use std::fmt;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// Bytes read at once: a quarter of a pipe's usual capacity, so that a program which writes much is
-/// not held up and one which writes nothing costs little.
+/// Bytes read at once: a quarter of a pipe's usual capacity, so that a program that writes much is
+/// not delayed and one that writes nothing costs little.
 const CHUNK: usize = 16 << 10;
 
-/// What is kept of a stream. `Display` shows it as text, with a mark where something was dropped
-/// and `U+FFFD` for what is not UTF-8.
+/// The captured part of a stream. `Display` shows it as text, with a mark where bytes were dropped
+/// and `U+FFFD` for invalid UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The first bytes.
+    /// The first bytes of the stream.
     pub head: Bytes,
-    /// The last bytes; empty if all fitted into the head.
+    /// The last bytes; empty if everything fits into the head.
     pub tail: Bytes,
     /// Bytes between head and tail that were not kept.
     pub dropped: u64,
 }
 
-/// A capture under way.
+/// A capture in progress.
 #[derive(Debug)]
 pub(super) struct Capture {
     head: Vec<u8>,
@@ -39,7 +39,7 @@ impl Captured {
         self.head.is_empty() && self.tail.is_empty() && self.dropped == 0
     }
 
-    /// Bytes that the program wrote, kept or not.
+    /// Number of bytes that the program wrote, kept or not.
     pub fn written(&self) -> u64 {
         (self.head.len() + self.tail.len()) as u64 + self.dropped
     }
@@ -102,7 +102,8 @@ impl Capture {
     pub(super) async fn drain(&mut self, mut stream: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; CHUNK];
         loop {
-            // A pipe's read fails only when the descriptor itself is broken: nothing more can come.
+            // Reading a pipe fails only if the descriptor itself is broken, so no more data can
+            // arrive.
             match stream.read(&mut chunk).await {
                 Ok(0) | Err(_) => return,
                 Ok(read) => self.push(&chunk[..read]),
@@ -115,7 +116,7 @@ impl Capture {
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // Trimmed only when twice as long as it may be, so that each byte moves at most once or so.
+        // Trimmed only at twice the limit, so that each byte is moved about once at most.
         if self.tail.len().saturating_sub(CHUNK) >= self.tail_limit.saturating_mul(2) {
             self.trim();
         }

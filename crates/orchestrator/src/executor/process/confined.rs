@@ -1,4 +1,4 @@
-//! Confinement of the runs of an executor, and the environment that their programs see.
+//! Confinement of an executor's runs, and the environment of their programs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,12 +12,13 @@ use proofmill_sandbox::{Cgroup, CgroupLimits, CgroupRoot, Confinement, Environme
 
 use super::spec::{ProcessError, ProcessSpec, Sandbox};
 
-/// The confines of every run of an executor.
+/// Confinement of every run of an executor.
 #[derive(Debug, Clone)]
 pub(super) enum Confined {
     Basic,
     Strict {
-        /// Where each run gets a control group.
+        /// The control group in which each run gets one of its own; `None` if control groups cannot
+        /// be used.
         groups: Option<Groups>,
     },
 }
@@ -28,8 +29,8 @@ pub(super) struct Groups {
     prefix: String,
 }
 
-/// Prefix of the names of the control groups for runs in a scratch root. A scratch root belongs to
-/// one process at a time; several processes may use one control group.
+/// Prefix of the names of control groups for runs in a scratch root, which distinguishes the roots
+/// of several processes that share a control group.
 pub(super) fn group_prefix(scratch_root: &Path) -> io::Result<String> {
     let root = fs::metadata(scratch_root)?;
     Ok(format!("proofmill-{:x}-{:x}-", root.dev(), root.ino()))
@@ -38,7 +39,7 @@ pub(super) fn group_prefix(scratch_root: &Path) -> io::Result<String> {
 // === impl Confined ===
 
 impl Confined {
-    /// Confinement that `spec` asks for; an error if this machine cannot provide it.
+    /// The confinement that `spec` requires; an error if this machine cannot provide it.
     pub(super) fn new(spec: &ProcessSpec, scratch_root: &Path) -> Result<Self, ProcessError> {
         let refused = |why: String| ProcessError::Sandbox {
             program: spec.program.clone(),
@@ -73,7 +74,7 @@ impl Confined {
         Ok(Self::Strict { groups })
     }
 
-    /// The confines of a run in `scratch`.
+    /// The confinement of a run in `scratch`.
     pub(super) fn confinement<'a>(&self, scratch: &'a Path) -> Confinement<'a> {
         match self {
             Self::Basic => Confinement::Basic,
@@ -81,7 +82,7 @@ impl Confined {
         }
     }
 
-    /// Makes the control group of a run, in which `command` will start its program.
+    /// Creates the control group of a run, in which `command` will start its program.
     pub(super) fn tree(
         &self,
         spec: &ProcessSpec,
@@ -115,7 +116,7 @@ impl Confined {
         scratch: &Path,
     ) -> BTreeMap<OsString, OsString> {
         let mut set = spec.env.clone();
-        // The usual folder for temporary files is one that a strict program cannot write to.
+        // A strict program cannot write to the usual folder for temporary files.
         let names = |name: &String| name == "TMPDIR";
         if matches!(self, Self::Strict { .. })
             && !spec.inherit_env.iter().any(names)

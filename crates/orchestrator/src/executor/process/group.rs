@@ -1,7 +1,7 @@
-//! The process group of a run: its signals, its exit, its end.
+//! The process group of a run: signals, exit and cleanup.
 //!
-//! The leader stays a zombie until [`Group::reap`]: as long as it is one, the number of its group
-//! is its own and a signal to it can reach nobody else.
+//! The leader stays a zombie until [`Group::reap`]. Until then its process group id cannot be
+//! reused, so a signal to the group cannot reach another process.
 
 use std::io;
 use std::process::{Child, ExitStatus};
@@ -17,11 +17,11 @@ use tokio::time::{Instant, sleep};
 
 use super::scratch::Scratch;
 
-/// How long to wait for a group to be gone after `SIGKILL`. A process in an uninterruptible call
-/// can take longer, and a zombie whose parent does not reap never goes; neither may hold up a run.
+/// Longest wait for a group to be gone after `SIGKILL`. A process in an uninterruptible call can
+/// take longer, and a zombie whose parent does not reap it never goes; neither may delay a run.
 const GONE_LIMIT: Duration = Duration::from_millis(500);
 
-/// A started process group and its scratch directory. Dropped before it has ended, it kills the
+/// A started process group and its scratch directory. If it is dropped before its end, it kills the
 /// group at once, and a thread reaps it and removes the directory.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -33,27 +33,27 @@ struct Live {
     child: Child,
     pgid: Pid,
     scratch: Scratch,
-    /// Kills and removes itself when dropped.
+    /// Kills its processes and removes itself when dropped.
     tree: Option<Cgroup>,
     watch: Watch,
 }
 
-/// Tells when the leader has exited.
+/// Notification of the leader's exit.
 #[derive(Debug)]
 enum Watch {
-    /// Linux: a descriptor that becomes readable on exit, for this process alone.
+    /// Linux: a descriptor of this process alone that becomes readable on exit.
     #[cfg(target_os = "linux")]
     Pidfd(tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>),
-    /// Elsewhere, and where descriptors ran out: every `SIGCHLD` is a reason to look.
+    /// Elsewhere, and where descriptors ran out: the leader is checked at every `SIGCHLD`.
     Signal(SignalStream),
 }
 
 // === impl Group ===
 
 impl Group {
-    /// Takes over `child`, which must lead its own process group, and the control group that it is in.
+    /// Takes over `child`, which must lead its own process group, and its control group.
     ///
-    /// Fails, having killed and reaped the group, if its exit cannot be watched.
+    /// If its exit cannot be watched, it kills and reaps the group and fails.
     pub(super) fn new(
         mut child: Child,
         scratch: Scratch,
@@ -109,22 +109,23 @@ impl Group {
         live.watch.exited(live.pgid).await;
     }
 
-    /// Asks every process of the group to end; one that is stopped is woken to hear it.
+    /// Sends `SIGTERM` to every process of the group, and `SIGCONT` so that stopped ones receive
+    /// it.
     pub(super) fn terminate(&self) {
         let _ = kill_process_group(self.id(), Signal::TERM);
         let _ = kill_process_group(self.id(), Signal::CONT);
     }
 
-    /// Ends every process of the group.
+    /// Kills every process of the group.
     pub(super) fn kill(&self) {
-        // Fails only if all that is left is not ours to signal (a set-user-id program).
+        // Fails only if this process may not signal any that are left (a set-user-id program).
         let _ = kill_process_group(self.id(), Signal::KILL);
         if let Some(tree) = &self.live().tree {
             tree.kill();
         }
     }
 
-    /// Kills what is left of the group and reaps the leader, which must have exited.
+    /// Kills the rest of the group and reaps the leader, which must have exited.
     pub(super) fn reap(mut self) -> io::Result<(ExitStatus, Scratch, Pid)> {
         self.kill();
         let mut live = self
@@ -145,7 +146,7 @@ impl Drop for Group {
         if let Some(tree) = &live.tree {
             tree.kill();
         }
-        // Not on the runtime: this is where a group ends up when the runtime itself is going away.
+        // On a thread, since a group may be dropped because the runtime is shutting down.
         let reaper = std::thread::Builder::new()
             .name("reap".to_owned())
             .spawn(move || {
@@ -158,13 +159,13 @@ impl Drop for Group {
     }
 }
 
-/// Waits, for a bounded time, until no process of a killed group is left. What it holds (devices,
-/// memory, ports) is free for the next attempt then.
+/// Waits, up to [`GONE_LIMIT`], until no process of a killed group is left, so that its resources
+/// (devices, memory, ports) are free for the next attempt.
 pub(super) async fn gone(pgid: Pid) {
     let give_up = Instant::now() + GONE_LIMIT;
     let mut pause = Duration::from_micros(200);
     while test_kill_process_group(pgid).is_ok() && Instant::now() < give_up {
-        // As process 1 of a container we inherit orphans, and nobody else reaps them.
+        // Process 1 of a container inherits orphans, which no other process reaps.
         if getpid().is_init() {
             while let Ok(Some(_)) = waitpgid(pgid, WaitOptions::NOHANG) {}
         }
@@ -224,10 +225,10 @@ impl Watch {
     }
 }
 
-/// Whether a child that is not yet reaped has exited; it stays to be reaped.
+/// Whether a child that is not yet reaped has exited; does not reap it.
 fn has_exited(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    // An error means that there is no such child: nothing to wait for.
+    // An error means that there is no such child, so there is nothing to wait for.
     !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 

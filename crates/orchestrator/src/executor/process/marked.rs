@@ -1,5 +1,5 @@
-//! The processes of a run, found by the mark in their environment: also those that left its group.
-//! Linux only, for want of anything like `/proc/PID/environ` elsewhere.
+//! The processes of a run, found by the mark in their environment, including those that left its
+//! group. Linux only: other systems have no equivalent of `/proc/PID/environ`.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -10,12 +10,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::scratch::SCRATCH_VARIABLE;
 
-/// Most of a process's environment that is looked at. The kernel's own bound on the environment and
-/// arguments together is a quarter of the stack limit, 2 MiB as a rule.
+/// Maximum number of bytes read of a process's environment. The kernel's own limit on environment
+/// and arguments together is a quarter of the stack limit, usually 2 MiB.
 const ENVIRONMENT_LIMIT: u64 = 4 << 20;
 
-/// Every process whose environment says that it belongs to the run in `scratch`, in whatever group
-/// it is by now. Reads all of `/proc`: not for the usual end of a run.
+/// Every process whose environment has the mark of the run in `scratch`, whatever its group. Reads
+/// all of `/proc`, so it is not for the normal end of a run.
 pub(super) fn find_marked(scratch: &Path) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -28,14 +28,14 @@ pub(super) fn find_marked(scratch: &Path) -> Vec<Pid> {
     pids.filter(|&pid| is_of(pid, scratch)).collect()
 }
 
-/// Kills what [`find_marked`] finds, and says which.
+/// Kills the processes that [`find_marked`] finds, and returns those that it killed.
 pub(super) fn kill_marked(scratch: &Path) -> Vec<Pid> {
     let found = find_marked(scratch).into_iter();
     found.filter(|&pid| kill_stray(pid, scratch)).collect()
 }
 
 fn kill_stray(pid: Pid, scratch: &Path) -> bool {
-    // Looked at again through a descriptor in hand, which cannot come to mean another process.
+    // Checked again through an open descriptor, which cannot refer to a reused process id.
     let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) else {
         return false;
     };

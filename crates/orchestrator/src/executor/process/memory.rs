@@ -1,4 +1,4 @@
-//! The memory limit of a run, and what can be said of the memory it used.
+//! The memory limit of a run, and diagnosis of failures caused by it.
 
 use std::io;
 use std::time::Duration;
@@ -9,12 +9,11 @@ use tokio::time::sleep;
 use super::capture::Captured;
 use super::program::{Peak, peak};
 
-/// First and longest interval between looks at a program's memory.
+/// First and longest interval between samples of a program's memory.
 const FIRST_SAMPLE: Duration = Duration::from_millis(5);
 const LAST_SAMPLE: Duration = Duration::from_secs(1);
 
-/// What programs say when an allocation fails: Rust, C and the kernel's own words, C++, Go,
-/// Python, Java.
+/// Messages of failed allocations, in lower case: Rust, C and the kernel, C++, Go, Python, Java.
 const COMPLAINTS: [&str; 7] = [
     "memory allocation of",
     "cannot allocate memory",
@@ -25,14 +24,14 @@ const COMPLAINTS: [&str; 7] = [
     "memory exhausted",
 ];
 
-/// Watches how much memory a run's leader uses.
+/// Samples the memory that a run's leader uses.
 #[derive(Debug)]
 pub(super) struct MemoryWatch {
     pid: Pid,
     limit: Option<u64>,
     next: Duration,
     peak: Option<Peak>,
-    /// Processes that the kernel killed at the limit of the run's control group.
+    /// Number of processes that the kernel killed at the limit of the run's control group.
     killed: u64,
 }
 
@@ -49,31 +48,31 @@ impl MemoryWatch {
         }
     }
 
-    /// Notes how many of the run's processes the kernel killed at their common limit.
+    /// Records the number of the run's processes that the kernel killed at their common limit.
     pub(super) fn note_killed(&mut self, killed: u64) {
         self.killed = killed;
     }
 
-    /// Waits for the time of the next look, and takes it. The kernel keeps the peaks; a look is
-    /// only needed because they go when the process exits.
+    /// Waits until the next sample is due, and takes it. The kernel keeps the peaks; sampling is
+    /// only needed because they vanish when the process exits.
     pub(super) async fn sample(&mut self) {
         if !cfg!(target_os = "linux") {
             return std::future::pending().await;
         }
         sleep(self.next).await;
         self.next = (self.next * 2).min(LAST_SAMPLE);
-        // A program that has just exited has no sizes: the last ones stand.
+        // A program that has just exited has no sizes, so the last ones are kept.
         self.peak = peak(self.pid).or(self.peak);
     }
 
-    /// The largest resident set seen, in bytes.
+    /// The largest resident set observed, in bytes.
     pub(super) fn peak_rss(&self) -> Option<u64> {
         self.peak.map(|peak| peak.resident)
     }
 
-    /// For a run that failed: whether its memory limit looks like the cause. `crashed` is whether
-    /// a signal killed it. What failed may be one allocation far beyond all that came before, so a
-    /// crash counts for something however little was mapped.
+    /// For a failed run, a note if its memory limit is a likely cause. `crashed` is whether a
+    /// signal killed the program. A single allocation may exceed all earlier ones by far, so a
+    /// crash is an indication even if little was mapped.
     pub(super) fn suspicion(&self, crashed: bool, stderr: &Captured) -> Option<String> {
         let limit = self.limit?;
         if self.killed > 0 {
@@ -108,7 +107,7 @@ impl MemoryWatch {
 pub(super) fn limit(pid: Pid, limit: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
-    // A hard limit of our own that is stricter holds for the child already, and may not be raised.
+    // A stricter hard limit of this process already applies to the child, and cannot be raised.
     let hard = getrlimit(Resource::As).maximum.unwrap_or(u64::MAX);
     let limit = Some(limit.min(hard));
     prlimit(
@@ -122,7 +121,7 @@ pub(super) fn limit(pid: Pid, limit: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing: see [`ProcessSpec::memory_limit`](super::ProcessSpec::memory_limit).
+/// Does nothing: see [`ProcessSpec::memory_limit`](super::ProcessSpec::memory_limit).
 #[cfg(not(target_os = "linux"))]
 pub(super) fn limit(_pid: Pid, _limit: u64) -> io::Result<()> {
     Ok(())

@@ -1,30 +1,32 @@
-//! The process executor: any program, one run for each attempt at a task.
+//! The process executor: runs any program, once for each attempt at a task.
 //!
 //! A run gets a private scratch directory (mode 0700) with the task's input in a file, and is
-//! started there as `PROGRAM ARGS… --input-path IN --output-path OUT`, with no standard input, in a
-//! process group of its own ([`Handing`] has other ways). Exit code 0 with an output file is success; 65 (`EX_DATAERR` of
-//! `sysexits.h`) says that no retry will help; everything else is a failure that may be retried.
+//! started there as `PROGRAM ARGS… --input-path IN --output-path OUT`, without standard input, in a
+//! process group of its own ([`Handing`] lists other ways). Exit code 0 with an output file is
+//! success; 65 (`EX_DATAERR` of `sysexits.h`) means that no retry will help; everything else is a
+//! failure that may be retried.
 //!
-//! What a run can count on:
+//! Guarantees of a run:
 //!
 //! - **Nothing outlives its run.** When the leader exits, the time limit passes, the run is
-//!   cancelled, or its future is dropped, the whole process group ends: `SIGTERM`, a grace period,
-//!   `SIGKILL`. On Linux, descendants that left the group (`setsid`) are found by the
+//!   cancelled, or its future is dropped, the whole process group is ended: `SIGTERM`, a grace
+//!   period, `SIGKILL`. On Linux, descendants that left the group (`setsid`) are found by the
 //!   [`SCRATCH_VARIABLE`] in their environment and killed too.
-//! - **Nothing outlives a crash for long.** Where there is a helper for it ([`supervise_programs_with`]),
-//!   programs end when the process that runs them is killed; and [`ProcessExecutor::sweep`] ends what a
-//!   killed Proofmill left running, before the next one starts work in the same scratch root.
-//! - **No secret is handed on.** A program sees a short list of this process's variables, those that
-//!   describe its task, and those that its specification names. On Linux it gains no rights
-//!   (`no_new_privs`); under [`Sandbox::Strict`] it writes to its scratch directory only and has no
-//!   network.
-//! - **No signal reaches a stranger.** The group is signalled only while its leader is not yet
-//!   reaped, so its number cannot have been given to another; the sweep compares start times.
+//! - **Nothing outlives a crash for long.** With a helper process ([`supervise_programs_with`]),
+//!   programs are ended when the process that runs them is killed; and [`ProcessExecutor::sweep`]
+//!   ends programs that a killed Proofmill left running, before the next one starts work in the
+//!   same scratch root.
+//! - **No secret is passed on.** A program gets a short list of this process's variables, those
+//!   that describe its task, and those that its specification names. On Linux it cannot gain rights
+//!   (`no_new_privs`); under [`Sandbox::Strict`] it can write to its scratch directory only and has
+//!   no network.
+//! - **No signal reaches another process.** The group is signalled only while its leader is not yet
+//!   reaped, so its id cannot have been reused; the sweep compares start times.
 //! - **Output cannot block or fill anything.** Both streams are always drained, and only their head
 //!   and tail are kept; the output file is measured before it is read.
-//! - **A failure of the machine is not one of the task.** No scratch folder, descriptors or processes
-//!   end a run as [`Outcome::Machine`]; so does the program's own failure if its file system is full
-//!   when it ends, by other files than its own.
+//! - **A failure of the machine does not count against the task.** A lack of scratch space,
+//!   descriptors or processes ends a run as [`Outcome::Machine`]; so does the program's own failure
+//!   if its file system is full when it ends, because of other files than its own.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! What can be learnt of programs and processes: where a program is, and what `/proc` says.
+//! Lookup of programs, and data about processes from `/proc`.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-/// The largest sizes a process has had, in bytes.
+/// The largest sizes that a process has had, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Peak {
-    /// Of its address space (`VmPeak`).
+    /// Peak of its address space (`VmPeak`).
     pub(super) mapped: u64,
-    /// Of its resident set (`VmHWM`).
+    /// Peak of its resident set (`VmHWM`).
     pub(super) resident: u64,
 }
 
-/// `program` as an absolute path: relative ones from the current directory, bare names from `path`
-/// (as `PATH` has it). A name that is nowhere is left as it is, for the start to report.
+/// `program` as an absolute path: relative paths are resolved from the current directory, bare
+/// names are searched in `path` (in the format of `PATH`). A name that is not found is returned
+/// unchanged; starting it reports the error.
 pub(super) fn resolve(program: &Path, path: Option<&OsStr>) -> PathBuf {
     if program.as_os_str().as_bytes().contains(&b'/') {
         return std::path::absolute(program).unwrap_or_else(|_| program.to_owned());
@@ -35,19 +36,19 @@ pub(super) fn resolve(program: &Path, path: Option<&OsStr>) -> PathBuf {
     found.unwrap_or_else(|| program.to_owned())
 }
 
-/// When a process started, in clock ticks since boot; `None` if it is gone or without `/proc`.
+/// Start time of a process, in clock ticks since boot; `None` if it is gone or there is no `/proc`.
 /// Field 22 of `/proc/PID/stat`, proc_pid_stat(5).
 pub(super) fn start_time(pid: Pid) -> Option<u64> {
     stat_field(pid, 22)?.parse().ok()
 }
 
-/// Whether a process has exited and waits for its parent to notice.
+/// Whether a process has exited and is not yet reaped.
 pub(super) fn is_zombie(pid: Pid) -> bool {
     stat_field(pid, 3).is_some_and(|state| state == "Z" || state == "X")
 }
 
-/// Field `number`, from 3 up, of `/proc/PID/stat`. The fields after the program's name, which is
-/// in parentheses and may itself hold spaces and parentheses.
+/// Field `number` (3 or higher) of `/proc/PID/stat`. Counts from after the program's name, which is
+/// in parentheses and may itself contain spaces and parentheses.
 fn stat_field(pid: Pid, number: usize) -> Option<String> {
     let mut stat = [0; 1024];
     let read = File::open(format!("/proc/{pid}/stat"))
@@ -63,7 +64,7 @@ fn stat_field(pid: Pid, number: usize) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The largest sizes of a running process; `None` if it has exited or without `/proc`.
+/// The largest sizes of a running process; `None` if it has exited or there is no `/proc`.
 pub(super) fn peak(pid: Pid) -> Option<Peak> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let size = |name: &str| {
@@ -89,7 +90,7 @@ mod tests {
         let path = std::env::join_paths([root.path(), Path::new("/bin")]).unwrap();
         assert!(resolve(Path::new("./x/prover"), None).is_absolute());
         assert_eq!(resolve(Path::new("sh"), Some(&path)), Path::new("/bin/sh"));
-        // A file that nobody may run is passed over, as a shell would.
+        // A file without execute permission is skipped, as by a shell.
         assert_eq!(
             resolve(Path::new("prover"), Some(&path)),
             Path::new("prover")

@@ -1,4 +1,4 @@
-//! Room for runs: whether one could begin, and whether one that failed had any.
+//! Resources for runs: a probe before runs, and the diagnosis of a full disk after them.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -10,32 +10,32 @@ use rustix::fs::statvfs;
 use super::scratch::Scratch;
 use crate::executor::machine::{Lack, MachineFailure};
 
-/// Bytes free below which a file system counts as full, and which a probe writes.
+/// Bytes free below which a file system counts as full; also the bytes that a probe writes.
 const FULL_BYTES: u64 = 1 << 20;
 
-/// Bytes that a run's own files may hold, at most, for a full disk not to be their doing; a quarter of
+/// Maximum bytes of a run's own files for a full disk not to be attributed to the run; a quarter of
 /// the file system if that is less.
 const OWN_BYTES: u64 = 16 << 20;
 
-/// The same, in files and folders.
+/// The corresponding maximum number of files and folders.
 const OWN_ENTRIES: usize = 1024;
 
-/// Bytes written where quotas may refuse what the file system has room for.
+/// Bytes written to detect a quota that is exhausted while the file system has space.
 const QUOTA_BYTES: usize = 64 << 10;
 
-/// Descriptors that a probe opens at a time: a run has two pipes and one more while it starts, its
-/// input, its process's descriptor, and a few for moments.
+/// Number of descriptors that a probe opens at a time: a run has two pipes and one more while it
+/// starts, its input, its process's descriptor, and a few briefly.
 const DESCRIPTORS: usize = 16;
 
-/// The failure of the machine that a run which has ended met: its file system is full at this
-/// moment, and not by what the run itself has written. A program that fills the disk is no reason to
-/// pause a machine, and is to be charged with it.
+/// The machine's failure that a finished run met, if its file system is full at this moment, and
+/// not because of the run's own files. A program that fills the disk must not pause the machine,
+/// and is charged with the failure.
 pub(super) fn starvation(scratch: &Scratch, succeeded: bool) -> Option<MachineFailure> {
     let path = scratch.path();
     let found = statvfs(path).ok()?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);
     let total = found.f_blocks.saturating_mul(found.f_frsize);
-    // Some file systems have no fixed number of inodes, and say 0 of 0.
+    // File systems without a fixed number of inodes report 0 of 0.
     let no_inodes = found.f_files > 0 && found.f_favail == 0;
     let full = free < FULL_BYTES || no_inodes || (!succeeded && is_over_quota(path));
     if !full || !is_small(path, OWN_BYTES.min(total / 4)) {
@@ -50,21 +50,21 @@ pub(super) fn starvation(scratch: &Scratch, succeeded: bool) -> Option<MachineFa
     Some(MachineFailure { lack, detail })
 }
 
-/// Whether a small file is refused for want of space.
+/// Whether writing a small file fails for lack of space.
 fn is_over_quota(folder: &Path) -> bool {
     let path = folder.join(".room");
     let written = File::create(&path).and_then(|mut file| file.write_all(&[1; QUOTA_BYTES]));
-    // It goes with the folder at the latest.
+    // Otherwise it is removed with the folder.
     let _ = fs::remove_file(&path);
     written.is_err_and(|error| Lack::of(&error) == Some(Lack::DiskSpace))
 }
 
-/// Whether the files below `folder` hold at most `bytes` on the disk, and are few.
+/// Whether the files below `folder` occupy at most `bytes` on the disk, and are few.
 fn is_small(folder: &Path, bytes: u64) -> bool {
     let (mut held, mut entries) = (0_u64, 0_usize);
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        // What cannot be read is not counted.
+        // Files that cannot be read are not counted.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else {
                 continue;
@@ -110,12 +110,12 @@ fn try_room(root: &Path) -> Result<(), MachineFailure> {
     // A process and a thread count against the same limits.
     let started = std::thread::Builder::new().spawn(|| {});
     let thread = started.map_err(failed("start a thread for a run"))?;
-    // It does nothing that could panic.
+    // The thread does nothing that could panic.
     let _ = thread.join();
     Ok(())
 }
 
-/// Writes [`FULL_BYTES`] that no file system can compress away.
+/// Writes [`FULL_BYTES`] of pseudo-random data, which no file system can compress away.
 fn write_noise(file: &mut File) -> io::Result<()> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut written = 0;
@@ -131,7 +131,7 @@ fn write_noise(file: &mut File) -> io::Result<()> {
         file.write_all(&block)?;
         written += block.len() as u64;
     }
-    // Some file systems allocate late, and say only here that there is no room.
+    // File systems with delayed allocation report a lack of space only here.
     file.sync_data()
 }
 

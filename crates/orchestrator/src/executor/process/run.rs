@@ -1,4 +1,4 @@
-//! Running a program for one task, from its scratch directory to its [`Attempt`].
+//! A program's run for one task, from its scratch directory to its [`Attempt`].
 
 use std::ffi::OsString;
 use std::fs;
@@ -30,13 +30,14 @@ use super::sweep::{Swept, sweep};
 use super::verdict;
 use crate::executor::machine::MachineFailure;
 
-/// How long a stream may stay open after the program has exited, before what holds it is killed.
+/// Time that a stream may stay open after the program has exited, before the processes that hold it
+/// are killed.
 const STREAM_GRACE: Duration = Duration::from_millis(250);
 
-/// How long to wait for the exit of a program that was sent `SIGKILL`.
+/// Longest wait for the exit of a program after `SIGKILL`.
 const KILLED_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs one program, once for each attempt at a task. See the [module](super) for what it promises.
+/// Runs one program, once for each attempt at a task. The [module](super) lists its guarantees.
 #[derive(Debug, Clone)]
 pub struct ProcessExecutor {
     spec: ProcessSpec,
@@ -45,7 +46,7 @@ pub struct ProcessExecutor {
     confined: Confined,
 }
 
-/// Why waiting for the program came to an end.
+/// The reason why waiting for the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Exited,
@@ -53,25 +54,25 @@ enum End {
     Cancelled,
 }
 
-/// What a run that has ended has come to.
+/// The judgement of a run that has ended.
 struct Judged {
     status: Option<ExitStatus>,
     outcome: Outcome,
-    /// What the machine lacked for it, if anything.
+    /// The resource that the machine lacked for the run, if any.
     starved: Option<MachineFailure>,
 }
 
-/// What starting a program gave.
+/// A program that was started, with its output streams.
 struct Started {
     running: Running,
     stdout: ChildStdout,
     stderr: ChildStderr,
-    /// When.
+    /// Time of the start.
     at: Instant,
 }
 
-/// A started program. Dropped while it runs, it ends the group in the background: `SIGTERM` at
-/// once, `SIGKILL` after the grace period, or at once if the runtime is going away.
+/// A running program. If it is dropped, it ends the group in the background: `SIGTERM` at once,
+/// `SIGKILL` after the grace period, or at once if the runtime is shutting down.
 struct Running {
     group: Option<Group>,
     grace: Duration,
@@ -81,7 +82,7 @@ struct Running {
 // === impl End ===
 
 impl End {
-    /// The outcome of a run that was ended early.
+    /// The outcome of a run that was ended early; `None` if the program exited by itself.
     fn early(self) -> Option<Outcome> {
         match self {
             Self::Exited => None,
@@ -94,12 +95,12 @@ impl End {
 // === impl ProcessExecutor ===
 
 impl ProcessExecutor {
-    /// An executor of `spec` that keeps the scratch directories of its runs in `scratch_root`.
+    /// An executor of `spec` whose runs have their scratch directories in `scratch_root`.
     ///
-    /// `scratch_root` is made (mode 0700) if it is missing. It belongs to one process at a time,
-    /// which may make any number of executors in it and calls [`sweep`](Self::sweep) before the
-    /// first run. A program that does not exist is not an error here: it may be installed later,
-    /// and until then each run ends as [`Outcome::CouldNotStart`].
+    /// `scratch_root` is created (mode 0700) if necessary. It belongs to one process at a time,
+    /// which may create any number of executors in it and calls [`sweep`](Self::sweep) before the
+    /// first run. A missing program is not an error here: it may be installed later, and until then
+    /// each run ends as [`Outcome::CouldNotStart`].
     pub fn new(spec: ProcessSpec, scratch_root: PathBuf) -> Result<Self, ProcessError> {
         spec.validate()?;
         let made = fs::DirBuilder::new()
@@ -130,12 +131,12 @@ impl ProcessExecutor {
         })
     }
 
-    /// What it runs.
+    /// The program and its limits.
     pub fn spec(&self) -> &ProcessSpec {
         &self.spec
     }
 
-    /// The same, with these variables added to the environment.
+    /// A copy with these variables added to the environment.
     #[must_use]
     pub fn with_env(&self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut other = self.clone();
@@ -143,20 +144,20 @@ impl ProcessExecutor {
         other
     }
 
-    /// Ends what an earlier process, killed before it could clean up, left running in
+    /// Ends processes that an earlier process, killed before it could clean up, left running in
     /// `scratch_root`, and removes its scratch directories. Call it once, before the first run.
     ///
-    /// A group is killed if its leader has the start time that was noted when it began; and any
-    /// process is killed whose environment names one of the directories. Both need `/proc`:
-    /// elsewhere than on Linux only directories are removed. A root that does not exist is fine.
+    /// A group is killed if its leader has the start time that was recorded when the run began, and
+    /// any process is killed whose environment names one of the directories. Both need `/proc`: on
+    /// other systems than Linux only directories are removed. A missing root is not an error.
     pub async fn sweep(scratch_root: &Path) -> Result<Swept, ProcessError> {
         sweep(scratch_root).await
     }
 
     /// Runs the program once, for `task`, with `input` in its input file.
     ///
-    /// Ends early, with [`Outcome::Cancelled`], when `cancel` does. Dropping the future ends the
-    /// program too, in the background. Needs a tokio runtime with I/O and time enabled.
+    /// Ends early, with [`Outcome::Cancelled`], when `cancel` resolves. Dropping the future ends
+    /// the program too, in the background. Needs a tokio runtime with I/O and time enabled.
     pub async fn run(
         &self,
         task: &TaskContext,
@@ -214,7 +215,8 @@ impl ProcessExecutor {
             }
             (end, wall)
         };
-        // Dropped here, a program that does not even die when killed is left to a thread.
+        // If the future is dropped here, a thread takes care of a program that does not die when
+        // killed.
         memory.note_killed(running.group().killed_for_memory());
         let reaped = running.reap(end == End::Exited).await;
         let (stdout, stderr) = (kept_stdout.finish(), kept_stderr.finish());
@@ -237,7 +239,7 @@ impl ProcessExecutor {
         }
     }
 
-    /// What a run that has ended has come to. Its scratch folder, if it was reaped, is removed.
+    /// Judges a run that has ended. Its scratch folder, if it was reaped, is removed.
     async fn judge(
         &self,
         end: End,
@@ -280,11 +282,12 @@ impl ProcessExecutor {
         }
     }
 
-    /// Whether a run could begin now: makes a scratch folder, writes 1 MiB there, opens the
-    /// descriptors that a run needs and starts a thread; all of it is gone when this returns.
+    /// Checks whether a run could begin now: creates a scratch folder, writes 1 MiB there, opens
+    /// the descriptors that a run needs and starts a thread; all of it is released when this
+    /// returns.
     ///
     /// # Errors
-    /// [`MachineFailure`], with what could not be done.
+    /// [`MachineFailure`], with the operation that failed.
     pub async fn probe(&self) -> Result<(), MachineFailure> {
         probe(self.scratch_root.clone()).await
     }
@@ -303,9 +306,10 @@ impl ProcessExecutor {
         Outcome::CouldNotStart { reason }
     }
 
-    /// Prepares a scratch directory and starts the program in it; or says why not.
+    /// Prepares a scratch directory and starts the program in it; the error is the outcome of the
+    /// attempt.
     async fn start(&self, task: &TaskContext, input: &[u8]) -> Result<Started, Outcome> {
-        // Whatever is wrong with the scratch folder, it is not the task.
+        // A failure of the scratch folder is never the task's fault.
         let scratch_failed = |what: String| {
             move |error: io::Error| Outcome::Machine(MachineFailure::of_scratch(what, &error))
         };
@@ -331,13 +335,13 @@ impl ProcessExecutor {
         let tree = self.confined.tree(&self.spec, scratch.path(), &mut command);
         let tree: Option<Cgroup> =
             tree.map_err(|error| not_started("cannot make a control group for the run", &error))?;
-        // A short program may be through before `spawn` has returned.
+        // A short program may have exited before `spawn` returns.
         let at = Instant::now();
         let confinement = self.confined.confinement(scratch.path());
         let spawned = confinement.spawn(&mut command);
         let mut child = spawned.map_err(|error| self.not_launched(error))?;
         let streams = (child.stdout.take(), child.stderr.take());
-        // From here on, dropping `group` kills what was started.
+        // From here on, dropping `group` kills the program.
         let group = Group::new(child, scratch, tree)
             .map_err(|error| not_started("cannot watch the started program", &error))?;
         if let Some(limit) = self.spec.memory_limit {
@@ -373,7 +377,7 @@ impl ProcessExecutor {
         let mut command = Command::new(&self.program);
         // Nothing here may need a hook between fork and exec: without one the standard library uses
         // `posix_spawn`, whose cost does not grow with the memory of this process. Only strict
-        // programs in control groups have one.
+        // programs in control groups have such a hook.
         command.args(&self.spec.args).stdin(Stdio::null());
         match self.spec.handing {
             Handing::Files => {
@@ -383,7 +387,7 @@ impl ProcessExecutor {
                     .arg(&self.spec.output_flag)
                     .arg(scratch.output());
             }
-            // A file, not a pipe: nobody has to write while the program reads, or does not.
+            // A file instead of a pipe, so that no writer is needed while the program reads.
             Handing::Stdin => {
                 command.stdin(fs::File::open(scratch.input())?);
             }
@@ -424,7 +428,7 @@ impl ProcessExecutor {
     }
 }
 
-/// A program that is not run after all: for a reason of the machine, if the error says so.
+/// The outcome for a program that could not be started: a machine failure, if the error is one.
 fn not_started(what: &str, error: &io::Error) -> Outcome {
     MachineFailure::of(what, error).map_or_else(
         || Outcome::CouldNotStart {
@@ -434,20 +438,20 @@ fn not_started(what: &str, error: &io::Error) -> Outcome {
     )
 }
 
-/// The draining of both streams, which goes on across several waits.
+/// The draining of both streams, which continues across several waits.
 struct Streams<'a, F> {
     drained: Pin<&'a mut F>,
     done: bool,
 }
 
 impl<F: Future<Output = ()>> Streams<'_, F> {
-    /// Reads until both streams are at their end. May be dropped and called again until done.
+    /// Reads until both streams have ended. May be dropped and called again until done.
     async fn end(&mut self) {
         self.drained.as_mut().await;
         self.done = true;
     }
 
-    /// The same, or never if that has been.
+    /// As `end`, but never resolves if the streams have already ended.
     async fn end_once(&mut self) {
         if self.done {
             return std::future::pending().await;
@@ -456,7 +460,8 @@ impl<F: Future<Output = ()>> Streams<'_, F> {
     }
 }
 
-/// Ends the group: asks, waits until leader and streams are through or `grace` is over, kills.
+/// Ends the group: sends `SIGTERM`, waits until leader and streams have ended or `grace` is over,
+/// then kills.
 async fn shut_down<F: Future<Output = ()>>(
     group: &mut Group,
     streams: &mut Streams<'_, F>,
@@ -489,7 +494,7 @@ async fn shut_down<F: Future<Output = ()>>(
     }
 }
 
-/// Kills the descendants that left the group.
+/// Kills descendants that left the group.
 async fn kill_escaped(group: &Group) {
     let scratch = group.scratch().path().to_owned();
     let _ = tokio::task::spawn_blocking(move || kill_marked(&scratch)).await;
@@ -511,13 +516,13 @@ impl Running {
             .expect("a run is reaped once, at its end")
     }
 
-    /// Reaps the program, if it has exited; a killed one's group is gone too when this returns.
+    /// Reaps the program, if it has exited. After a kill, the group is gone too when this returns.
     async fn reap(mut self, of_itself: bool) -> Option<(ExitStatus, Scratch)> {
         if timeout(Duration::ZERO, self.group().exited())
             .await
             .is_err()
         {
-            // Dropping the group kills again, and waits where nobody is held up.
+            // Dropping the group kills again, and waits on a thread that delays no other work.
             self.group = None;
             return None;
         }
@@ -536,7 +541,7 @@ impl Drop for Running {
         };
         group.terminate();
         let grace = self.grace;
-        // On a runtime that is shutting down the task is dropped, and `group` kills when dropped.
+        // If the runtime is shutting down the task is dropped, and `group` kills when dropped.
         self.runtime.spawn(async move {
             let _ = timeout(grace, group.exited()).await;
             group.kill();

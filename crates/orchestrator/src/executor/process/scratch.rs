@@ -1,4 +1,5 @@
-//! A run's private directory, and the note beside it by which a later process finds what it left.
+//! A run's private directory, and the note beside it by which a later process finds leftover
+//! processes.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -12,46 +13,46 @@ use rustix::process::Pid;
 
 use super::supervised::Supervised;
 
-/// The environment variable that holds the path of a run's scratch directory. Every descendant
-/// inherits it, so that on Linux it also marks those that left the process group.
+/// Environment variable with the path of a run's scratch directory. Every descendant inherits it,
+/// so on Linux it also marks those that left the process group.
 pub const SCRATCH_VARIABLE: &str = "PROOFMILL_SCRATCH";
 
-/// Bytes of a note: one line, and spaces.
+/// Length of a note in bytes: one line, padded with spaces.
 const NOTE_BYTES: usize = 256;
 
-/// How the directories of runs begin; nothing else in a scratch root is ever touched.
+/// Prefix of the directories of runs; other files in a scratch root are never touched.
 pub(super) const PREFIX: &str = "run-";
 
 const INPUT: &str = "input.json";
 const OUTPUT: &str = "output.json";
 
-/// The extension of the note. It lies beside the directory, where a strict program cannot write:
-/// whom it names is killed.
+/// Extension of the note. It is beside the directory, where a strict program cannot write, because
+/// the process that it names is killed.
 const NOTE: &str = "group";
 
-/// Payloads up to this size are written and read in place: through the page cache that takes less
-/// time than handing them to another thread.
+/// Payloads up to this size are written and read on the calling thread: through the page cache that
+/// takes less time than handing them to another thread.
 const IN_PLACE: u64 = 256 << 10;
 
 /// A scratch directory; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Scratch {
     path: PathBuf,
-    /// While a program may run in it.
+    /// Set while a program may run in it.
     supervised: Option<Supervised>,
 }
 
-/// The process group of a run, as its note tells it. One line of text: a name, a version, the
+/// The process group of a run, as its note records it. One line of text: a name, a version, the
 /// leader's process id, its start time in clock ticks since boot, and the boot's id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Note {
     /// The leader's process id, which is also the group's.
     pub(super) leader: Pid,
-    /// With which a recycled process id is told from the leader.
+    /// Start time, which distinguishes the leader from another process with a reused id.
     pub(super) started: u64,
 }
 
-/// Why there is no output.
+/// The reason why there is no output.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoOutput {
     #[error("left no output file at the path given with its output flag")]
@@ -67,7 +68,7 @@ pub(super) enum NoOutput {
 // === impl Scratch ===
 
 impl Scratch {
-    /// Makes a directory in `root`, which one process owns at a time.
+    /// Creates a directory in `root`, which one process owns at a time.
     pub(super) fn create(root: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let own = std::process::id();
@@ -80,14 +81,14 @@ impl Scratch {
                     scratch.reserve_note()?;
                     return Ok(scratch);
                 }
-                // Left by an earlier process with our id; the next number will do.
+                // Left by an earlier process with the same id; the next number is tried.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// A directory that an earlier process left.
+    /// Takes over a directory that an earlier process left.
     pub(super) fn adopt(path: PathBuf) -> Self {
         Self {
             path,
@@ -95,7 +96,7 @@ impl Scratch {
         }
     }
 
-    /// A program is about to run in it, for `task`: it ends with this process.
+    /// Registers the program about to run in it, for `task`, to be ended if this process is killed.
     pub(super) fn supervise(&mut self, task: &str) {
         self.supervised = Some(Supervised::begin(&self.path, task));
     }
@@ -116,7 +117,7 @@ impl Scratch {
         self.path.with_extension(NOTE)
     }
 
-    /// Writes the input file. Not synced: a scratch directory does not outlive a crash.
+    /// Writes the input file. Not synced: a scratch directory is not used after a crash.
     pub(super) async fn write_input(&self, input: &[u8]) -> io::Result<()> {
         if input.len() as u64 <= IN_PLACE {
             fs::write(self.input(), input)
@@ -125,7 +126,7 @@ impl Scratch {
         }
     }
 
-    /// Reads the output file, which nobody may be writing any more.
+    /// Reads the output file, which no process may be writing any more.
     pub(super) async fn read_output(&self, limit: u64) -> Result<Bytes, NoOutput> {
         let path = self.output();
         let metadata = match fs::symlink_metadata(&path) {
@@ -144,7 +145,8 @@ impl Scratch {
         }
         let read = move || {
             let mut output = Vec::new();
-            // One more than the file holds, so that its end is found without growing.
+            // One byte more than the file contains, so that its end is found without growing the
+            // buffer.
             output.try_reserve_exact(
                 usize::try_from(size)
                     .unwrap_or(usize::MAX)
@@ -172,39 +174,40 @@ impl Scratch {
         }
     }
 
-    /// Takes the room of the note, before a program can take it.
+    /// Allocates the note's disk space before the program can use it up.
     fn reserve_note(&self) -> io::Result<()> {
         File::create_new(self.note())?.write_all(&[b' '; NOTE_BYTES])
     }
 
-    /// Leaves the note by which [`sweep`](super::sweep) finds the group if we die first.
+    /// Writes the note by which [`sweep`](super::sweep) finds the group if this process dies first.
     pub(super) fn write_note(&self, leader: Pid) -> io::Result<()> {
-        // A leader that is gone already needs no note, and without `/proc` there is no way to tell
-        // it from a stranger later.
+        // A leader that is gone already needs no note, and without `/proc` it could not be
+        // distinguished from another process later.
         let Some(started) = super::program::start_time(leader) else {
             return Ok(());
         };
         let line = format!("proofmill-group 1 {leader} {started} {}\n", boot_id());
-        // Over what is there: the disk may be full by now.
+        // Overwrites the reserved space: the disk may be full by now.
         let mut note = File::options().write(true).open(self.note())?;
         note.write_all(line.as_bytes())
     }
 
-    /// Removes the directory without blocking the runtime where that could take long.
+    /// Removes the directory; on a blocking thread if that may take long.
     pub(super) async fn close(self) {
         if !self.remove_expected() {
             let _ = tokio::task::spawn_blocking(move || self.remove()).await;
         }
     }
 
-    /// Removes the directory and all that is in it.
+    /// Removes the directory and its content.
     pub(super) fn remove(self) {
         drop(self);
     }
 
-    /// Removes what every run has; whether that was all.
+    /// Removes the files that every run has. Returns whether the directory is gone.
     fn remove_expected(&self) -> bool {
-        // First, so that there is never a note without its directory, which nobody would look for.
+        // The note is removed first, so that none is left without its directory, where no sweep
+        // would look for it.
         let _ = fs::remove_file(self.note());
         for name in [INPUT, OUTPUT] {
             let _ = fs::remove_file(self.path.join(name));
@@ -215,7 +218,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Without a descriptor, of which there may be none left.
+        // Needs no descriptor, of which none may be available.
         if self.remove_expected() {
             return;
         }
@@ -231,8 +234,8 @@ impl Drop for Scratch {
 // === impl Note ===
 
 impl Note {
-    /// The note of the run in `scratch`, if it was written since this machine started. One that another
-    /// user wrote is not believed.
+    /// The note of the run in `scratch`, if it was written since this machine booted. A note
+    /// written by another user is ignored.
     pub(super) fn read(scratch: &Path) -> Option<Self> {
         let file = File::open(scratch.with_extension(NOTE)).ok()?;
         if file.metadata().ok()?.uid() != rustix::process::geteuid().as_raw() {
@@ -246,7 +249,7 @@ impl Note {
         let ["proofmill-group", "1", leader, started, boot] = words[..] else {
             return None;
         };
-        // Numbers up to 1 name everybody or process 1, never a group of ours.
+        // Numbers up to 1 mean all processes or process 1, never a group of a run.
         let leader = leader.parse::<i32>().ok().filter(|&pid| pid > 1)?;
         let leader = Pid::from_raw(leader)?;
         (boot == boot_id()).then_some(Self {
@@ -256,7 +259,7 @@ impl Note {
     }
 }
 
-/// What tells one boot of the machine from another; `-` where there is nothing that does.
+/// Identifies the current boot of the machine; `-` where the system has no such id.
 fn boot_id() -> &'static str {
     static BOOT: OnceLock<String> = OnceLock::new();
     BOOT.get_or_init(

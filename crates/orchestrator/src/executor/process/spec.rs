@@ -1,4 +1,4 @@
-//! What to run, and within which limits.
+//! A program to run, and the limits of its runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use proofmill_sandbox::is_variable_name;
 
-/// A program and the limits it runs within. The same for every task of a stage.
+/// A program and its limits, the same for every task of a stage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessSpec {
-    /// The program. A path with a `/` is taken relative to the directory that
-    /// [`ProcessExecutor::new`](super::ProcessExecutor::new) is called in; a bare name is looked up
-    /// in `PATH` (that of [`env`](Self::env) if set there).
+    /// The program. A path with a `/` is relative to the current directory when
+    /// [`ProcessExecutor::new`](super::ProcessExecutor::new) is called; a bare name is searched in
+    /// `PATH` (that of [`env`](Self::env) if set there).
     pub program: PathBuf,
     /// Arguments that come before the input and output flags.
     pub args: Vec<String>,
     /// Environment variables added to those that every program gets
     /// ([`proofmill_sandbox::Environment`]).
     pub env: BTreeMap<String, String>,
-    /// Names of variables of this process that the program gets as well.
+    /// Names of variables of this process that the program also gets.
     pub inherit_env: Vec<String>,
     /// Confinement of the program.
     pub sandbox: Sandbox,
-    /// How the program gets its input, and whether it makes an output.
+    /// Channel of the input, and whether the program makes an output.
     pub handing: Handing,
     /// The flag before the path of the input file, with [`Handing::Files`].
     pub input_flag: String,
@@ -33,19 +33,19 @@ pub struct ProcessSpec {
     /// Largest address space of each process of the run, in bytes (Linux only: `RLIMIT_AS`,
     /// getrlimit(2)); `None` for no limit.
     ///
-    /// It counts what a process has mapped, not what is resident: a program that reserves much and
-    /// touches little (Go, Java, CUDA, sanitizers) needs a limit well above what it uses. It is for
-    /// each process, not for their sum, and does not cover device memory, page cache, or shared
+    /// The limit applies to mapped memory, not to resident memory: a program that reserves much and
+    /// touches little (Go, Java, CUDA, sanitizers) needs a limit well above its use. It applies to
+    /// each process, not to their sum, and does not cover device memory, page cache, or shared
     /// memory that another process maps. A process at its limit is not killed: its next allocation
-    /// fails, and most programs then abort. It is set just after the program starts, which is
-    /// before the program can have forked in all but contrived cases. Of a strict program
-    /// ([`Sandbox::Strict`]) it bounds the sum as well, where control groups can be used.
+    /// fails, and most programs then abort. It is set just after the program starts, which in all
+    /// but contrived cases is before the program can have forked. For a strict program
+    /// ([`Sandbox::Strict`]) it also limits the sum, where control groups can be used.
     pub memory_limit: Option<u64>,
     /// Time between `SIGTERM` and `SIGKILL`.
     pub kill_grace: Duration,
     /// Bytes kept of each of standard output and standard error: the first half and the last half.
     pub capture_limit: usize,
-    /// Largest output file that is accepted, in bytes.
+    /// Maximum size of the output file, in bytes.
     pub output_limit: u64,
 }
 
@@ -55,57 +55,57 @@ pub enum Sandbox {
     /// [`proofmill_sandbox::Confinement::Basic`].
     #[default]
     Basic,
-    /// [`proofmill_sandbox::Confinement::Strict`], with the scratch directory as the only folder that
-    /// it writes to, and as its `TMPDIR`. Where this machine cannot do that there is no executor.
-    /// A control group, if there can be one, bounds the resources that the program and all that it
-    /// starts use together; if there is none, a warning says why.
+    /// [`proofmill_sandbox::Confinement::Strict`], with the scratch directory as the only folder
+    /// that it can write to, and as its `TMPDIR`. If this machine does not support it, the executor
+    /// cannot be made. A control group, if one can be used, limits the total resources of the
+    /// program and its descendants; if not, a warning states the reason.
     Strict {
-        /// Most processes and threads at a time.
+        /// Maximum number of processes and threads at a time.
         pids_limit: u32,
-        /// The control group to make groups in; where
-        /// [`CgroupRoot::find`](proofmill_sandbox::CgroupRoot::find) finds one if absent.
+        /// Control group to create groups in; if absent, one found by
+        /// [`CgroupRoot::find`](proofmill_sandbox::CgroupRoot::find).
         cgroup: Option<PathBuf>,
     },
 }
 
-/// How a program gets its input, and whether it makes an output.
+/// Channel of a program's input, and whether the program makes an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Handing {
-    /// In a file, whose path follows the input flag; success needs an output file.
+    /// A file, whose path follows the input flag; success requires an output file.
     #[default]
     Files,
-    /// On standard input; there is no output.
+    /// Standard input; there is no output.
     Stdin,
-    /// In a file, whose path is the last argument; there is no output.
+    /// A file, whose path is the last argument; there is no output.
     LastArgument,
 }
 
-/// A process executor that cannot be made, or a scratch root that cannot be used.
+/// The reason why a process executor cannot be made, or a scratch root cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
-    /// A field of [`ProcessSpec`] that cannot work.
+    /// A field of [`ProcessSpec`] has an invalid value.
     #[error("invalid process executor: `{field}` {reason}")]
     InvalidSpec {
         /// The field, as [`ProcessSpec`] names it.
         field: &'static str,
-        /// What is wrong, and what would be right.
+        /// The fault, and valid values.
         reason: String,
     },
-    /// This machine cannot confine the program as is asked.
+    /// This machine cannot confine the program as required.
     #[error("`{}` is not run without its sandbox: {why}", program.display())]
     Sandbox {
         /// The program.
         program: PathBuf,
-        /// Feature that is missing, and how to get it.
+        /// The missing feature, and how to get it.
         why: String,
     },
-    /// The scratch root cannot be made or read.
+    /// The scratch root cannot be created or read.
     #[error("cannot use scratch root `{}`: {source}; choose a directory this user can write", path.display())]
     ScratchRoot {
         /// The scratch root.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -134,7 +134,7 @@ impl ProcessSpec {
         }
     }
 
-    /// Checks what can be checked without running anything.
+    /// Checks everything that can be checked without running the program.
     pub(super) fn validate(&self) -> Result<(), ProcessError> {
         let invalid = |field, reason: &str| {
             Err(ProcessError::InvalidSpec {

@@ -1,12 +1,13 @@
-//! Programs that end with the process that runs them, also when it is killed.
+//! Supervision of programs, so that they end with the process that runs them even if it is killed.
 //!
-//! A process that is killed (`SIGKILL`, no memory left) ends nothing itself. A helper process is told of
-//! every run through a pipe; when the pipe closes, whoever held it is gone, and the helper ends the
-//! runs that were not over. It is started with the first run, and again if it dies.
+//! A process that is killed (`SIGKILL`, out of memory) cannot end its programs itself. A helper
+//! process receives the start and end of every run through a pipe. When the pipe closes, the
+//! supervised process is gone, and the helper ends the unfinished runs. It is started with the
+//! first run, and again if it dies.
 //!
-//! Not the kernel's parent-death signal (`PR_SET_PDEATHSIG`): it is sent when the *thread* that started
-//! the program ends, reaches the leader of the group only, and would have to be asked for between fork
-//! and exec, which costs time in proportion to the memory of this process.
+//! The kernel's parent-death signal (`PR_SET_PDEATHSIG`) is not used: it is sent when the *thread*
+//! that started the program ends, reaches the leader of the group only, and would have to be
+//! requested between fork and exec, which costs time in proportion to the memory of this process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -26,7 +27,7 @@ use super::confined::group_prefix;
 use super::scratch::{PREFIX, Scratch};
 use super::sweep::end_run;
 
-/// Every run of this process.
+/// Every unfinished run of this process.
 static RUNS: Mutex<Runs> = Mutex::new(Runs {
     command: None,
     helper: None,
@@ -34,24 +35,25 @@ static RUNS: Mutex<Runs> = Mutex::new(Runs {
     has_warned: false,
 });
 
-/// How long after a first look the helper looks again: a program that was just being started has its
-/// mark by then.
+/// Time between the helper's first and second look: by then a program that was just being started
+/// has its mark.
 const SECOND_LOOK: Duration = Duration::from_millis(200);
 
-/// A program that runs for a task.
+/// A program that is running for a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningProgram {
     /// The task.
     pub task: String,
-    /// How long it has run.
+    /// Time since its start.
     pub elapsed: Duration,
 }
 
 struct Runs {
-    /// Makes the command of the helper; without one, nobody ends programs when this process is killed.
+    /// Creates the command of the helper; without it, programs outlive this process if it is
+    /// killed.
     command: Option<fn() -> Command>,
     helper: Option<Helper>,
-    /// The runs that are not over, by their scratch directories.
+    /// The unfinished runs, by their scratch directories.
     live: BTreeMap<PathBuf, Live>,
     has_warned: bool,
 }
@@ -61,26 +63,26 @@ struct Live {
     began: Instant,
 }
 
-/// The helper, and the pipe by which it is told. Dropped, it is killed: it must not take a closed pipe
-/// for the end of this process.
+/// The helper, and the pipe to it. It is killed when this is dropped: it must not mistake the
+/// closed pipe for the end of this process.
 struct Helper {
     child: Child,
     pipe: ChildStdin,
 }
 
-/// A run that is told of until this is dropped.
+/// Reports a run to the helper as unfinished until it is dropped.
 #[derive(Debug)]
 pub(super) struct Supervised {
     scratch: PathBuf,
 }
 
-/// Has programs of this process end when it is killed: `command` starts a process that calls
+/// Enables supervision of this process's programs. `command` starts a process that calls
 /// [`end_programs_left`] with its standard input.
 pub fn supervise_programs_with(command: fn() -> Command) {
     runs().command = Some(command);
 }
 
-/// The programs that run in this process's scratch directories, the oldest first.
+/// The programs running in this process's scratch directories, the oldest first.
 pub fn running_programs() -> Vec<RunningProgram> {
     let mut running: Vec<RunningProgram> = runs()
         .live
@@ -94,11 +96,11 @@ pub fn running_programs() -> Vec<RunningProgram> {
     running
 }
 
-/// What the helper does: hears of runs from `told` until it ends, and ends those that were not over
-/// then. Signals that are meant for the process that started it do not end it before.
+/// The work of the helper: reads reports of runs from `told` until it ends, then ends the
+/// unfinished runs. Signals meant for the process that started the helper do not end it.
 ///
 /// # Errors
-/// Signals cannot be listened to, or `told` cannot be read.
+/// Signal handlers cannot be installed, or `told` cannot be read.
 pub async fn end_programs_left(told: impl Read) -> io::Result<()> {
     let _ignored = [
         signal(SignalKind::interrupt())?,
@@ -120,7 +122,7 @@ pub async fn end_programs_left(told: impl Read) -> io::Result<()> {
     Ok(())
 }
 
-/// The scratch directories of the runs that were begun and not ended.
+/// Reads reports to the end; returns the scratch directories of the unfinished runs.
 fn heard(told: impl Read) -> io::Result<BTreeSet<PathBuf>> {
     let mut left = BTreeSet::new();
     let mut told = BufReader::new(told);
@@ -128,13 +130,13 @@ fn heard(told: impl Read) -> io::Result<BTreeSet<PathBuf>> {
     loop {
         message.clear();
         told.read_until(0, &mut message)?;
-        // Without its end it was cut off, and nothing comes after it.
+        // A report without a terminator was cut off, and is the last.
         if message.pop() != Some(0) {
             return Ok(left);
         }
         let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
         match message.split_first() {
-            // Nothing else is a run's, and what is left of a run is removed.
+            // Other paths are ignored, since the directory of a run is removed.
             Some((b'+', scratch)) if is_of_a_run(&path(scratch)) => {
                 left.insert(path(scratch));
             }
@@ -151,9 +153,9 @@ fn is_of_a_run(scratch: &Path) -> bool {
     scratch.is_absolute() && name.as_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Kills what is left of one run.
+/// Kills the remaining processes of one run.
 async fn end(scratch: &Path) {
-    // Not adopted: what is dropped here would be removed.
+    // Not adopted, since dropping an adopted directory removes it.
     end_run(scratch).await;
     let prefix = scratch.parent().and_then(|root| group_prefix(root).ok());
     if let (Some(prefix), Some(run)) = (prefix, scratch.file_name()) {
@@ -168,7 +170,7 @@ fn runs() -> MutexGuard<'static, Runs> {
 // === impl Supervised ===
 
 impl Supervised {
-    /// A run for `task` begins in `scratch`.
+    /// Reports that a run for `task` begins in `scratch`.
     pub(super) fn begin(scratch: &Path, task: &str) -> Self {
         let mut runs = runs();
         let live = Live {
@@ -202,7 +204,7 @@ impl Runs {
             if helper.tell(sign, scratch).is_ok() {
                 return;
             }
-            // It was killed, or stands still.
+            // The helper was killed, or does not read.
             self.helper = None;
         }
         if self.live.is_empty() {
@@ -222,7 +224,7 @@ impl Runs {
 // === impl Helper ===
 
 impl Helper {
-    /// Starts a helper, and tells it of every run that is not over.
+    /// Starts a helper, and reports every unfinished run to it.
     fn start<'a>(
         mut command: Command,
         live: impl Iterator<Item = &'a PathBuf>,
@@ -231,7 +233,7 @@ impl Helper {
             .env_clear()
             .envs(std::env::var_os(CGROUP_VARIABLE).map(|value| (CGROUP_VARIABLE, value)))
             .current_dir("/")
-            // Ctrl-C in a terminal is for the group in front.
+            // In a group of its own, so that Ctrl-C in a terminal does not reach it.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -244,7 +246,7 @@ impl Helper {
         for scratch in live {
             helper.tell(b'+', scratch)?;
         }
-        // From now on nobody waits for it.
+        // From here on, writing to it never blocks.
         fcntl_setfl(&helper.pipe, fcntl_getfl(&helper.pipe)? | OFlags::NONBLOCK)?;
         Ok(helper)
     }

@@ -1,4 +1,4 @@
-//! Ending what a Proofmill that was killed left running.
+//! Cleanup after a Proofmill process that was killed.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,13 +15,13 @@ use super::program::{is_zombie, start_time};
 use super::scratch::{Note, PREFIX, Scratch};
 use super::spec::ProcessError;
 
-/// How long to wait for killed processes to be gone.
+/// Longest wait for killed processes to be gone.
 const GONE_LIMIT: Duration = Duration::from_secs(5);
 
-/// How often to look for processes that killed ones made in their last moments.
+/// Number of looks for processes that killed ones started in their last moments.
 const ROUNDS: usize = 16;
 
-/// What a sweep found.
+/// The counts of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Scratch directories removed.
@@ -52,7 +52,7 @@ pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
             .file_name()
             .as_encoded_bytes()
             .starts_with(PREFIX.as_bytes());
-        // Not a link to a directory: `file_type` does not follow them.
+        // Symbolic links to directories are skipped: `file_type` does not follow them.
         if !ours || !entry.file_type().map_err(failed)?.is_dir() {
             continue;
         }
@@ -60,7 +60,7 @@ pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
         killed.extend(end_run(scratch.path()).await);
         directories.push(scratch);
     }
-    // What is in control groups of ours, whatever it has done to its environment.
+    // Processes in our control groups are ended, whatever their environment is.
     proofmill_sandbox::end_left(&group_prefix(&root).map_err(failed)?);
     swept.processes = killed.len();
     await_end(&killed).await;
@@ -78,12 +78,12 @@ pub(super) async fn sweep(root: &Path) -> Result<Swept, ProcessError> {
     Ok(swept)
 }
 
-/// Kills what is left of one run, and says which processes that were.
+/// Kills the remaining processes of one run, and returns those that were killed.
 pub(super) async fn end_run(scratch: &Path) -> HashSet<Pid> {
     let mut killed: HashSet<Pid> = find_marked(scratch).into_iter().collect();
-    // First the group, in one call that no fork can escape.
+    // The group is killed first, in one call that no fork can escape.
     killed.extend(kill_group(scratch));
-    // Then one by one those outside it, again as long as they make more.
+    // Processes outside it follow one by one, repeated while they start more.
     for _ in 0..ROUNDS {
         let strays = kill_marked(scratch);
         if strays.is_empty() {
@@ -96,7 +96,7 @@ pub(super) async fn end_run(scratch: &Path) -> HashSet<Pid> {
 }
 
 /// Kills the group that the directory's note names, if its leader is still the process that the
-/// note means.
+/// note describes.
 fn kill_group(scratch: &Path) -> Option<Pid> {
     let note = Note::read(scratch)?;
     let same = start_time(note.leader) == Some(note.started) && !is_zombie(note.leader);

@@ -1,15 +1,16 @@
-//! Where a process's environment cannot be read, no process is known by its mark.
+//! Substitute for `marked` on systems where a process's environment cannot be read: finds no
+//! process.
 
 use std::path::Path;
 
 use rustix::process::Pid;
 
-/// None.
+/// Always empty.
 pub(super) fn find_marked(_scratch: &Path) -> Vec<Pid> {
     Vec::new()
 }
 
-/// None.
+/// Always empty.
 pub(super) fn kill_marked(_scratch: &Path) -> Vec<Pid> {
     Vec::new()
 }

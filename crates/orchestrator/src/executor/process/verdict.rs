@@ -1,4 +1,4 @@
-//! What the end of a program means for its task.
+//! The outcome of a task, derived from the end of its program.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -12,13 +12,13 @@ use super::memory::MemoryWatch;
 use super::scratch::NoOutput;
 use crate::executor::machine::MachineFailure;
 
-/// `EX_DATAERR` of `sysexits.h`: the input is wrong, and will be the next time.
+/// `EX_DATAERR` of `sysexits.h`: the input is invalid, and will be next time.
 const EX_DATAERR: i32 = 65;
 
-/// Most characters of a program's own words in a reason.
+/// Maximum number of characters of a program's output quoted in a reason.
 const QUOTE: usize = 200;
 
-/// Exit code 0: all depends on the output.
+/// The outcome after exit code 0, which depends on the output.
 pub(super) fn of_output(
     output: Result<Bytes, NoOutput>,
     starved: Option<&MachineFailure>,
@@ -40,9 +40,9 @@ pub(super) fn of_output(
     )
 }
 
-/// Any other end that was the program's own. One that failed while its file system was full, not
-/// by its own files, failed for want of room, for all that can be told from outside; but a program
-/// that says by code 65 that its input is wrong is believed.
+/// The outcome of any other end that was the program's own. If its file system was full, not
+/// because of its own files, the failure is attributed to the machine; but exit code 65, which
+/// states that the input is invalid, is believed.
 pub(super) fn of_failure(
     status: ExitStatus,
     stdout: &Captured,

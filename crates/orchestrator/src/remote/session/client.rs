@@ -1,4 +1,4 @@
-//! A process's side of the protocol.
+//! The client's side of the protocol.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,51 +13,52 @@ use crate::conversation::{
 use crate::core::Time;
 use crate::id::WorkerId;
 
-/// Events in one call, at most.
+/// Maximum number of events in one call.
 const EVENTS_MAX: usize = 256;
 
-/// How long the leader may take to answer a call before it is made again.
+/// Time limit for the answer to a call, after which the call is repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The same for requests: a submission may wait for a full queue, and asking again costs little.
+/// Time limit for the answer to a request. It is longer, since a submission may wait for a full
+/// queue.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a session that is closed keeps sending what nobody would miss (that workers have left): who leads finds
-/// out by itself.
+/// Time for which a closed session keeps sending events that do not matter (such as `Leave`): the
+/// leader also detects the loss of a client by itself.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The number of a call within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// Reason for which an attempt at a call has no answer.
+/// The reason why an attempt at a call has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
-    /// No answer came in time, or the way to the leader broke.
+    /// No answer came in time, or the connection to the leader broke.
     TimedOut,
-    /// Nobody leads, or the leader is stopping.
+    /// There is no leader, or it is stopping.
     NoLeader,
-    /// The attempt could not be made: a store of blobs does not answer, say.
+    /// The attempt could not be made, for example because the blob store does not answer.
     Later,
 }
 
-/// Something that a role wants to know.
+/// A question of a role to the leader.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// A request that the core replies to.
+    /// A request, which the core answers with a reply.
     Request(Request),
     /// A query, which changes nothing.
     Query(Query),
 }
 
-/// Something that happened at a client.
+/// An input of the client's session.
 #[derive(Debug)]
 pub enum ClientInput {
-    /// A role says something.
+    /// A role reports an event.
     Event(RoleEvent),
-    /// A role asks something; the answer comes as [`ClientAction::Answer`] with its ticket.
+    /// A role asks a question; the answer comes as [`ClientAction::Answer`] with its ticket.
     Ask {
-        /// Drawn by the caller; different for each question.
+        /// Number chosen by the caller; different for each question.
         ticket: u64,
         /// The question.
         question: Question,
@@ -80,39 +81,40 @@ pub enum ClientInput {
         /// The reason.
         why: Unanswered,
     },
-    /// A leader sends a notice; answered with [`ClientAction::Hear`].
+    /// A leader has sent a notice; it is answered with [`ClientAction::Hear`].
     Notice {
-        /// Drawn by the caller.
+        /// Number chosen by the caller.
         ticket: u64,
         /// The notice.
         notice: Notice,
     },
-    /// A new leader says that it is there.
+    /// A new leader has announced itself.
     Hello {
         /// The leader's term.
         term: u64,
     },
-    /// Every role is gone: what matters is still said.
+    /// Every role is gone; the session ends once every event that matters is acknowledged.
     Close,
     /// Time passed.
     Tick,
 }
 
-/// Reason for which a leader does not take what a client says.
+/// The reason why a leader refuses a client's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The leader runs another workflow under the name.
+    /// The leader runs another workflow under the same name.
     OtherPlan,
-    /// It is not for the client's role to say.
+    /// The client's role may not send this message.
     NotYours,
-    /// Something in it is no valid value.
+    /// A value in the message is invalid.
     Invalid(String),
 }
 
-/// Something to do for a client.
+/// An action of the client's session.
 #[derive(Debug)]
 pub enum ClientAction {
-    /// Make an attempt at a call: an earlier one of the same call does not count any more.
+    /// Make an attempt at a call. The answer to an earlier attempt at the same call no longer
+    /// counts.
     Send {
         /// The call.
         call: CallId,
@@ -120,7 +122,7 @@ pub enum ClientAction {
         attempt: u32,
         /// The message.
         message: Call,
-        /// How long to wait for the answer.
+        /// Time limit for the answer.
         timeout: Duration,
     },
     /// A call needs no more attempts.
@@ -128,62 +130,65 @@ pub enum ClientAction {
         /// The call.
         call: CallId,
     },
-    /// Hand something to a role.
+    /// Deliver a command to a role.
     Deliver(RoleCommand),
     /// Answer a role's question.
     Answer {
-        /// The question's.
+        /// The question's ticket.
         ticket: u64,
         /// The answer.
         answer: Answer,
     },
     /// Answer a notice.
     Hear {
-        /// The notice's.
+        /// The notice's ticket.
         ticket: u64,
         /// The answer.
         heard: Heard,
     },
-    /// End: the leader refuses what this client says.
+    /// End: the leader refuses this client's messages.
     Fail(Refusal),
-    /// End: everything that matters was heard.
+    /// End: every event that matters is acknowledged.
     Finished,
 }
 
-/// A client's session with whichever process leads: from the start of its process to the end.
+/// A client's session with the leader, from the start of its process to the end; it survives
+/// changes of the leader.
 pub struct ClientSession {
     plan: [u8; 16],
     name: Arc<str>,
     session: u64,
-    /// The latest term of a leader that was heard of; 0 before the first.
+    /// The highest term of a leader that is known; 0 before the first.
     term: u64,
     next_number: u64,
-    /// Events that are in no call yet, in order.
+    /// Events that are not in a call yet, in order.
     unsaid: VecDeque<RoleEvent>,
-    /// The call with events that is under way.
+    /// The call with events that is in progress.
     saying: Option<CallId>,
     calls: BTreeMap<CallId, OpenCall>,
-    /// Tickets of the questions that calls ask.
+    /// Tickets of the questions in calls.
     tickets: BTreeMap<CallId, u64>,
     workers: BTreeSet<WorkerId>,
     hosts: BTreeSet<WorkerId>,
     has_sink: bool,
     sink_term: u64,
-    /// Term, incarnation and number of the last notice that was taken.
+    /// Term, incarnation and number of the last notice that was accepted.
     last_notice: Option<(u64, u64, u64)>,
-    /// Time until which what nobody would miss is still said; none before [`ClientInput::Close`].
+    /// Time until which events that do not matter are still sent; `None` before
+    /// [`ClientInput::Close`].
     farewell: Option<Time>,
-    /// Whether that time has come.
+    /// Whether `farewell` has passed.
     is_overdue: bool,
 }
 
 // === impl ClientSession ===
 
 impl ClientSession {
-    /// A session of the client `name` (its seat, a dot, and one token that differs between processes) in the
-    /// workflow with this digest. `session` differs between processes, and is higher for a later process of the same name where
-    /// clocks allow: if it is not, the leader takes nothing from the later one until it has heard from it that the earlier
-    /// one is gone.
+    /// A session of the client `name` (its seat, a dot, and one token that differs between
+    /// processes) in the workflow with this digest. `session` differs between processes, and should
+    /// be higher for a later process of the same name. If it is not, because a clock was set back,
+    /// the leader accepts nothing from the later process until it has learnt from it that the
+    /// earlier one is gone.
     pub fn new(plan: [u8; 16], name: Arc<str>, session: u64) -> Self {
         Self {
             plan,
@@ -205,7 +210,8 @@ impl ClientSession {
         }
     }
 
-    /// Sets the term of this process's sink: one of an earlier term, that was paused perhaps, does not get it back.
+    /// Sets the term of this process's sink. A sink of an earlier term, which may have been paused,
+    /// cannot take over again.
     pub fn set_sink_term(&mut self, term: u64) {
         self.sink_term = term;
     }
@@ -215,12 +221,12 @@ impl ClientSession {
         &self.name
     }
 
-    /// Events that are in no call yet.
+    /// Events that are not in a call yet.
     pub fn unsaid(&self) -> impl Iterator<Item = &RoleEvent> {
         self.unsaid.iter()
     }
 
-    /// Takes an input; what there is to do comes in the order in which to do it.
+    /// Processes an input. Returns the actions, to be carried out in this order.
     pub fn handle(&mut self, now: Time, input: ClientInput) -> Vec<ClientAction> {
         let mut actions = Vec::new();
         match input {
@@ -254,7 +260,8 @@ impl ClientSession {
         actions
     }
 
-    /// Time at which [`ClientInput::Tick`] is due, if nothing comes before.
+    /// Time at which [`ClientInput::Tick`] is due, unless another input comes before; `None` if
+    /// never.
     pub fn next_deadline(&self) -> Option<Time> {
         let attempts = self.calls.values().map(OpenCall::next_attempt);
         let farewell = self.farewell.filter(|_| !self.is_overdue);
@@ -284,7 +291,7 @@ impl ClientSession {
             _ => {}
         }
         if let Some(who) = event.beat_of() {
-            // While nobody leads they would pile up; the newest says it all.
+            // Without a leader they would pile up, and the newest heartbeat supersedes the others.
             self.unsaid.retain(|other| other.beat_of() != Some(who));
         }
         self.unsaid.push_back(event);
@@ -346,7 +353,7 @@ impl ClientSession {
         actions.push(ClientAction::Fail(refusal));
     }
 
-    /// The leader has what a call with events said.
+    /// Handles the acknowledgement of a call with events.
     fn said(&mut self, answer: Answer, actions: &mut Vec<ClientAction>) {
         let Answer::Done {
             unknown,
@@ -377,7 +384,8 @@ impl ClientSession {
         self.unsaid.push_back(SinkEvent::Attach { term }.into());
     }
 
-    /// A leader of this term is there. A new one knows nobody, and has none of the calls.
+    /// Switches to a leader with a higher term. It knows no workers, hosts or sinks, and has none
+    /// of the calls.
     fn leader(&mut self, now: Time, term: u64, actions: &mut Vec<ClientAction>) {
         if term <= self.term {
             return;
@@ -409,7 +417,7 @@ impl ClientSession {
         self.leader(now, notice.term, actions);
         let place = (notice.term, notice.incarnation, notice.number);
         if self.last_notice.is_some_and(|last| place <= last) {
-            // A copy of one that was taken.
+            // A copy of an accepted notice.
             return Heard::Yes;
         }
         self.last_notice = Some(place);
@@ -428,7 +436,7 @@ impl ClientSession {
         }
     }
 
-    /// Begins every attempt that is due, and the next call with events if none is under way.
+    /// Begins every attempt that is due, and the next call with events if none is in progress.
     fn make_calls(&mut self, now: Time, actions: &mut Vec<ClientAction>) {
         if self.saying.is_none() && !self.unsaid.is_empty() {
             let count = self.unsaid.len().min(EVENTS_MAX);
@@ -462,7 +470,8 @@ impl ClientSession {
         }
     }
 
-    /// Whether the session is closed, nobody waits for an answer, and nothing is left to say that would be missed.
+    /// Whether the session is closed, no question is unanswered, and no event that matters is
+    /// unacknowledged.
     fn is_finished(&self) -> bool {
         if self.farewell.is_none() || !self.tickets.is_empty() {
             return false;

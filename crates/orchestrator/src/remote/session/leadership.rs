@@ -1,4 +1,4 @@
-//! Whether this process still leads, which others may doubt.
+//! Verification of this process's leadership when a client claims that there is a later leader.
 
 use std::time::Duration;
 
@@ -6,40 +6,42 @@ use super::super::wire::Call;
 use super::server_events::CallerId;
 use crate::core::Time;
 
-/// A leader that has just made sure of its lease does not look at it again so soon, however often it is doubted.
+/// Time after a successful check of the lease during which it is not checked again, however many
+/// clients doubt it.
 const CONFIRMED_FOR: Duration = Duration::from_millis(250);
 
-/// Calls that wait until the lease has been looked at, at most; the others are made again by their clients.
+/// Maximum number of calls that wait for a check of the lease; the clients repeat the others.
 const DOUBTING_MAX: usize = 1024;
 
 /// The leadership that this process holds, or held.
 ///
-/// A client may say that it knows of a later leader. That is a hint to look at the lease, and no more: a client that lies
-/// costs one look in a quarter of a second.
+/// A client's claim that there is a later leader only causes a check of the lease: a client that
+/// lies causes at most one check per quarter of a second.
 pub(super) struct Leadership {
     term: u64,
     confirmed_until: Time,
-    /// The highest term that had been heard of when the lease was last looked at: the look says nothing of higher ones.
+    /// Highest term known when the last successful check began: the check says nothing about higher
+    /// ones.
     confirmed_term: u64,
-    /// The highest term that was heard of.
+    /// Highest term claimed by a client.
     heard_term: u64,
     looking: bool,
-    /// The highest term that had been heard of when the present look began.
+    /// Highest term known when the current check began.
     look_term: u64,
     lost: bool,
-    /// Calls that wait for the present look.
+    /// Calls that wait for the current check.
     doubting: Vec<(CallerId, Call)>,
-    /// Calls that came after it had begun: they wait for the next.
+    /// Calls that arrived after it began and wait for the next.
     doubting_next: Vec<(CallerId, Call)>,
 }
 
-/// Whether to take a call.
+/// The decision on a call.
 pub(super) enum Doubt {
-    /// It is taken now.
+    /// It is accepted now.
     None(Box<Call>),
-    /// It waits until the lease was looked at; whether that look is to begin now.
+    /// It waits for a check of the lease; `look` is whether to begin the check now.
     Waits { look: bool },
-    /// It is not taken: another process leads.
+    /// It is not accepted: another process leads.
     Lost,
 }
 
@@ -68,8 +70,9 @@ impl Leadership {
         self.lost
     }
 
-    /// A call that is admitted comes from a client that knows of a leader of `call.term`. `always`: its answer must not be
-    /// what an earlier leader knows, whatever the client knows.
+    /// Decides on an admitted call of a client that knows a leader of term `call.term`. With
+    /// `always` the lease is checked whatever the client knows, since the answer must not be an
+    /// earlier leader's.
     pub(super) fn doubt(&mut self, now: Time, caller: CallerId, call: Call, always: bool) -> Doubt {
         if self.lost {
             return Doubt::Lost;
@@ -91,7 +94,7 @@ impl Leadership {
         }
     }
 
-    /// Somebody says that there is a later leader. Whether to look at the lease now.
+    /// Handles the claim that there is a later leader. Returns whether to check the lease now.
     pub(super) fn is_doubted(&mut self, now: Time) -> bool {
         !self.lost && now >= self.confirmed_until && self.begin_look()
     }
@@ -104,20 +107,20 @@ impl Leadership {
         true
     }
 
-    /// Whether calls wait for a look that has not begun.
+    /// Whether a further check is needed for waiting calls; if so, it begins.
     pub(super) fn looks_again(&mut self) -> bool {
         !self.lost && !self.doubting.is_empty() && self.begin_look()
     }
 
-    /// The lease was looked at; `None`: that was not possible. Returns the calls that are taken now, of those that waited
-    /// for it: the others are made again by their clients.
+    /// Handles the result of a check; `None` means that it was not possible. Returns the waiting
+    /// calls that are accepted now; the clients repeat the others.
     pub(super) fn looked(&mut self, now: Time, is_held: Option<bool>) -> Vec<(CallerId, Call)> {
         self.looking = false;
         let next = std::mem::take(&mut self.doubting_next);
         let doubting = std::mem::replace(&mut self.doubting, next);
         match is_held {
-            // Whoever knows of a later leader is answered by that one. This one goes on: the log refuses its appends, if
-            // there is another.
+            // A client that knows a later leader is answered by that one. This process continues:
+            // if there is another leader, the log refuses its appends.
             None => Vec::new(),
             Some(false) => {
                 self.lost = true;

@@ -1,4 +1,4 @@
-//! Notices to one client: numbered, one at a time, each sent again until it is answered.
+//! Notices to one client: numbered, sent one at a time, each repeated until it is answered.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,42 +7,44 @@ use super::super::wire::NoticeBody;
 use crate::conversation::RoleCommand;
 use crate::core::Time;
 
-/// A client that has nothing to hear is asked so often whether it is there.
+/// Interval between pings of an idle client.
 const PING: Duration = Duration::from_millis(200);
 
-/// How long a client may take to answer a notice before it is sent again.
+/// Time limit for the answer to a notice, after which the notice is repeated.
 pub(super) const NOTICE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A client on whose subject nobody listens for so long is gone: a connection that is made anew takes less.
+/// Time without a listener on a client's subject after which the client is gone; reconnecting takes
+/// less.
 const GONE_AFTER: Duration = Duration::from_millis(400);
 
-/// So long after this process has connected, clients may still be connecting: the server may have been away.
+/// Time after this process has connected during which clients may still be reconnecting, since the
+/// server may have been away.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// A client that does not answer for so long is given up.
+/// Time without an answer after which a client is given up.
 const SILENT_AFTER: Duration = Duration::from_secs(20);
 
-/// Things told to a client in one notice, at most.
+/// Maximum number of commands in one notice.
 const NOTICE_MAX: usize = 256;
 
-/// Reason for which a notice has no answer.
+/// The reason why a notice has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unheard {
-    /// Nobody listens on the client's subject.
+    /// The client's subject has no listener.
     NobodyListens {
-        /// How long this process has been connected.
+        /// Time for which this process has been connected.
         connected_for: Duration,
     },
-    /// No answer came in time, or the way to the client broke.
+    /// No answer came in time, or the connection to the client broke.
     Silent,
-    /// It could not be sent: a store of blobs does not answer, say.
+    /// It could not be sent, for example because the blob store does not answer.
     NotSent,
 }
 
-/// What the client is told, and whether it hears.
+/// Commands for the client, and their delivery.
 pub(super) struct Notices {
     queue: VecDeque<RoleCommand>,
-    /// Of the notice that is under way, or of the last one.
+    /// Number of the notice in progress, or of the last one.
     number: u64,
     current: Option<Current>,
     next_ping: Time,
@@ -85,14 +87,14 @@ impl Notices {
         }
     }
 
-    /// The client is gone: it is told nothing, and not asked whether it is there.
+    /// Stops notices and pings: the client is gone.
     pub(super) fn end(&mut self) {
         self.has_ended = true;
         self.queue.clear();
         self.current = None;
     }
 
-    /// The client is there again.
+    /// Resumes notices and pings: the client is back.
     pub(super) fn begin(&mut self, now: Time) {
         self.has_ended = false;
         self.next_ping = now.plus(PING);
@@ -107,7 +109,8 @@ impl Notices {
         }
     }
 
-    /// An attempt that was not answered by now was not heard. Why the client is given up, if it is.
+    /// Ends an attempt whose time limit has passed. Returns the reason why the client is given up,
+    /// if it is.
     pub(super) fn expire(&mut self, now: Time) -> Option<&'static str> {
         let current = self.current.as_mut()?;
         if !current.under_way || now < current.next_attempt {
@@ -117,7 +120,7 @@ impl Notices {
         self.unheard(now, number, attempt, Unheard::Silent)
     }
 
-    /// The attempt that is due, if one is.
+    /// The attempt that is due, if any.
     pub(super) fn next(&mut self, now: Time) -> Option<Attempt> {
         if now < self.next_deadline() {
             return None;
@@ -148,14 +151,15 @@ impl Notices {
         })
     }
 
-    /// The client has answered this notice.
+    /// Records the client's answer to a notice.
     pub(super) fn heard(&mut self, now: Time, number: u64) {
         if self.number == number && self.current.take().is_some() {
             self.next_ping = now.plus(PING);
         }
     }
 
-    /// An attempt was not answered. Why the client is given up, if it is.
+    /// Records that an attempt was not answered. Returns the reason why the client is given up, if
+    /// it is.
     pub(super) fn unheard(
         &mut self,
         now: Time,

@@ -1,42 +1,44 @@
-//! Requests of one client, and their replies until the client has them.
+//! Requests of one client, and their replies until the client acknowledges them.
 
 use std::collections::BTreeMap;
 
 use super::server_events::CallerId;
 use crate::conversation::Reply;
 
-/// Requests of one client that are kept, at most: those beyond are not taken until the client has its earlier replies.
+/// Maximum number of a client's requests that are kept; further ones are ignored until the client
+/// acknowledges earlier replies.
 const REQUESTS_MAX: usize = 4096;
 
-/// Callers of one request that wait, at most: earlier attempts are not waited for any more.
+/// Maximum number of callers of one request that wait; the callers of the oldest attempts are
+/// dropped.
 pub(super) const CALLERS_MAX: usize = 4;
 
-/// What is known of a request.
+/// State of a request.
 enum Request {
-    /// The core has it, and the callers wait.
+    /// The core is handling it, and these callers wait.
     Open(Vec<CallerId>),
     /// The reply.
     Replied(Reply),
 }
 
-/// The requests of a client's session.
+/// The requests of a client's session, by number.
 #[derive(Default)]
 pub(super) struct Replies(BTreeMap<u64, Request>);
 
-/// What to do with a request.
+/// The treatment of a request.
 pub(super) enum Taken {
-    /// It is new: the core is to answer it.
+    /// New: to be passed to the core.
     New,
-    /// It was answered.
+    /// Already answered, with this reply.
     Replied(Reply),
-    /// The core answers it in time, or it is one too many.
+    /// The core is handling it, or there are too many requests.
     Waits,
 }
 
 // === impl Replies ===
 
 impl Replies {
-    /// The client has the replies to all before this number.
+    /// Drops the replies to requests before this number, which the client has received.
     pub(super) fn forget_before(&mut self, number: u64) {
         self.0 = self.0.split_off(&number);
     }
@@ -60,7 +62,7 @@ impl Replies {
         }
     }
 
-    /// The core has replied. Returns who waits for it.
+    /// Records the core's reply. Returns the callers that wait for it.
     pub(super) fn replied(&mut self, number: u64, reply: &Reply) -> Vec<CallerId> {
         let Some(request) = self.0.get_mut(&number) else {
             return Vec::new();

@@ -18,22 +18,22 @@ use crate::core::Time;
 use crate::id::WorkerId;
 use crate::plan::Plan;
 
-/// Characters of a client's name that are logged.
+/// Maximum number of characters of a client's name in the log.
 const NAME_SHOWN: usize = 100;
 
-/// Time between two hellos: a client that has missed one, and has nothing to say itself, hears the next.
+/// Interval between two hellos: an idle client that has missed one receives the next.
 const HELLO: Duration = Duration::from_secs(2);
 
-/// Reason for which a client is gone.
+/// The reason why a client is gone.
 #[derive(Clone, Copy)]
 enum Why {
     /// Another process has its name.
     Succeeded,
-    /// It is not there, in words.
+    /// It does not listen or answer, with a description.
     Given(&'static str),
 }
 
-/// Clients that are remembered, at most, if some of them are gone.
+/// Number of clients beyond which those that are gone are forgotten, the oldest first.
 const CLIENTS_MAX: usize = 4096;
 
 /// The sessions of all clients with this leader.
@@ -46,9 +46,9 @@ pub struct ServerSession {
     next_flush: u64,
     /// Clients whose calls wait for a flush.
     flushes: BTreeMap<FlushId, ClientRef>,
-    /// The highest term of a sink that was attached.
+    /// Highest term of a sink that was attached.
     sink_term: u64,
-    /// No notice is due before this time.
+    /// Time before which no notice is due.
     next_notice: Time,
     next_hello: Time,
 }
@@ -56,7 +56,7 @@ pub struct ServerSession {
 // === impl ServerSession ===
 
 impl ServerSession {
-    /// The sessions of a leader of this term.
+    /// The sessions of a leader with this term.
     pub fn new(plan: Arc<Plan>, term: u64) -> Self {
         Self {
             digest: plan.digest(),
@@ -72,7 +72,7 @@ impl ServerSession {
         }
     }
 
-    /// Takes an input; what there is to do comes in the order in which to do it.
+    /// Processes an input. Returns the actions, to be carried out in this order.
     pub fn handle(&mut self, now: Time, input: ServerInput) -> Vec<ServerAction> {
         let mut actions = Vec::new();
         match input {
@@ -123,7 +123,7 @@ impl ServerSession {
         actions
     }
 
-    /// Time at which [`ServerInput::Tick`] is due, if nothing comes before.
+    /// Time at which [`ServerInput::Tick`] is due, unless another input comes before.
     pub fn next_deadline(&self) -> Time {
         self.next_hello.min(self.next_notice)
     }
@@ -132,7 +132,7 @@ impl ServerSession {
         self.next_notice = self.next_notice.min(due);
     }
 
-    /// The session, which may be gone.
+    /// The referenced client, if its session is still the current one.
     fn client(&mut self, of: &ClientRef) -> Option<&mut Client> {
         let client = self.clients.get_mut(&of.name)?;
         (client.incarnation == of.incarnation).then_some(client)
@@ -156,7 +156,8 @@ impl ServerSession {
             actions.push(ServerAction::Answer { caller, answer });
             return;
         }
-        // A source that went on where an earlier leader thinks that it is would leave out what it has taken back since.
+        // A source that resumed from an obsolete leader's position would skip messages that it has
+        // withdrawn since.
         let always = matches!(&call.body, CallBody::Query(Query::SourceNext(_)));
         match self.leadership.doubt(now, caller, call, always) {
             Doubt::None(call) => self.take(now, caller, *call, actions),
@@ -165,7 +166,7 @@ impl ServerSession {
         }
     }
 
-    /// Takes a call that is admitted, as the leader.
+    /// Processes an admitted call, as the leader.
     fn take(&mut self, now: Time, caller: CallerId, call: Call, actions: &mut Vec<ServerAction>) {
         if let CallBody::Query(query) = call.body {
             actions.push(ServerAction::Query { caller, query });
@@ -209,12 +210,13 @@ impl ServerSession {
         self.notify_at(due);
     }
 
-    /// A call of this session came: it takes the place of another that the leader has not seen the end of.
+    /// Begins a session for a call, if it is new; it replaces an earlier session of the name that
+    /// may not have ended.
     fn meet(&mut self, now: Time, name: &Arc<str>, session: u64, actions: &mut Vec<ServerAction>) {
         let incarnation = self.next_incarnation;
         let client = match self.clients.get(name) {
             Some(client) if client.session == session => return,
-            // Should it be the later one, whoever has the name says so when the client is pinged.
+            // If it is in fact the later one, its process reports that when the client is pinged.
             Some(client) if client.keeps_out(session) => return,
             Some(client) => client.succeeded_by(now, session, incarnation),
             None => Client::new(now, session, incarnation),
@@ -226,7 +228,7 @@ impl ServerSession {
         self.forget_oldest();
     }
 
-    /// Of clients that are gone not all are remembered.
+    /// Limits the number of clients that are kept after they are gone.
     fn forget_oldest(&mut self) {
         if self.clients.len() < CLIENTS_MAX {
             return;
@@ -250,7 +252,7 @@ impl ServerSession {
             return;
         };
         match client.number(number) {
-            // Such a call is not taken.
+            // Such a call was dropped before.
             Number::Late => {}
             Number::UnderWay => client.wait(caller),
             Number::Taken => {
@@ -323,7 +325,7 @@ impl ServerSession {
         actions.push(ServerAction::Event(event));
     }
 
-    /// One sink at a time, and none of an earlier term than another.
+    /// Attaches the sink of a client in place of any other, unless it has a lower term.
     fn attach_sink(&mut self, name: &Arc<str>, term: u64, actions: &mut Vec<ServerAction>) {
         if self.sink_term > term {
             return;
@@ -413,7 +415,7 @@ impl ServerSession {
         }
     }
 
-    /// A client is gone, and its workers and hosts with it.
+    /// Handles the loss of a client: its workers and hosts leave.
     fn forget(&mut self, name: &Arc<str>, why: Why, actions: &mut Vec<ServerAction>) {
         let client = self.clients.get_mut(name);
         let Some(client) = client.filter(|client| client.is_there()) else {
@@ -477,7 +479,7 @@ impl ServerSession {
     }
 }
 
-/// The answer to the call that was taken last.
+/// The answer to the last call with events that was accepted.
 fn done(client: &Client) -> Answer {
     let taken = client.taken();
     Answer::Done {
@@ -486,12 +488,12 @@ fn done(client: &Client) -> Answer {
     }
 }
 
-/// A refusal, in the log and for the client.
+/// Logs a refusal, and returns the answer for the client.
 fn refuse(call: &Call, subject: &str, refused: &Refused) -> Answer {
     let client: String = call.client.chars().take(NAME_SHOWN).collect();
     tracing::warn!(?client, subject, "a call is refused: {refused}");
     match (&call.body, refused) {
-        // Whoever asked on somebody's behalf passes it on, and goes on.
+        // A client that asked for a user reports the refusal to the user, and continues.
         (CallBody::Request { .. }, refused) => Answer::Reply(Reply::Invalid {
             why: refused.to_string(),
         }),

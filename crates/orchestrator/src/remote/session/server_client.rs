@@ -1,4 +1,4 @@
-//! One client, as the leader knows it.
+//! State of one client at the leader.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,48 +9,48 @@ use super::server_events::{CallerId, ClientRef, FlushId};
 use crate::core::Time;
 use crate::id::WorkerId;
 
-/// What is behind a client.
+/// Kind of a role that a client connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Worker,
     Host,
 }
 
-/// The last call with events that was taken.
+/// The last call with events that was accepted.
 pub(super) struct Taken {
     pub(super) number: u64,
-    /// Workers and hosts that it named and that are not known.
+    /// Workers and hosts in the call's events that have not joined.
     pub(super) unknown: Vec<WorkerId>,
     pub(super) sink_unknown: bool,
-    /// The flush after which it is answered; none once that is done.
+    /// The flush after which the call is answered; `None` once it is done.
     flush: Option<FlushId>,
-    /// Those who wait for the answer.
+    /// Callers that wait for the answer.
     callers: Vec<CallerId>,
 }
 
-/// What a number says about a call with events.
+/// Classification of a call with events by its number.
 pub(super) enum Number {
-    /// The call is new.
+    /// A new call.
     New,
-    /// It is being taken; the caller waits with the others.
+    /// The call in progress; the caller waits with the others.
     UnderWay,
-    /// It was taken: it is answered at once.
+    /// The last call, whose answer can be repeated at once.
     Taken,
-    /// It is a late copy of an earlier one, which has been answered.
+    /// A late copy of an earlier call, which has been answered.
     Late,
 }
 
-/// Whether a client is there.
+/// Presence of a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     There,
-    /// It does not answer. Should it call after all, its numbers go on.
+    /// It does not answer. If it calls again, its numbers continue.
     Gone,
     /// Its process has ended: another has its name.
     Over,
 }
 
-/// Sessions of one name that are remembered, at most.
+/// Maximum number of earlier sessions that are kept for one name.
 const FORMER_MAX: usize = 16;
 
 /// A client's session with this leader.
@@ -61,11 +61,11 @@ pub(super) struct Client {
     pub(super) replies: Replies,
     pub(super) has_sink: bool,
     state: State,
-    /// Sessions before this one under the client's name, the last ones: what still comes of them is too late.
+    /// The latest earlier sessions under the client's name, whose calls are too late.
     former: Vec<u64>,
     taken: Option<Taken>,
     behind: BTreeSet<(Kind, WorkerId)>,
-    /// The client has the answers to all calls before this one.
+    /// The client has received the answers to all calls before this number.
     open_from: u64,
 }
 
@@ -87,7 +87,7 @@ impl Client {
         }
     }
 
-    /// The session that takes this one's place.
+    /// The session that replaces this one.
     pub(super) fn succeeded_by(&self, now: Time, session: u64, incarnation: u64) -> Self {
         let mut former = self.former.clone();
         if former.len() == FORMER_MAX {
@@ -100,13 +100,13 @@ impl Client {
         }
     }
 
-    /// Whether another session must wait until this one is known to be gone: an earlier one, from which only late copies
-    /// come, most likely.
+    /// Whether calls of another session are ignored until this one is known to be gone: it is an
+    /// earlier one, from which most likely only late copies come.
     pub(super) fn keeps_out(&self, session: u64) -> bool {
         self.is_there() && (session < self.session || self.former.contains(&session))
     }
 
-    /// Whether calls of this session are taken.
+    /// Whether calls of this session are accepted.
     pub(super) fn takes(&self, session: u64) -> bool {
         self.session == session && !self.has_ended()
     }
@@ -120,7 +120,7 @@ impl Client {
         self.state == State::There
     }
 
-    /// A call of the session came that is no late copy.
+    /// Records a call that is not a late copy, which shows that the client is present.
     pub(super) fn is_heard_of(&mut self, now: Time) {
         if self.state == State::Gone {
             self.state = State::There;
@@ -128,7 +128,7 @@ impl Client {
         }
     }
 
-    /// The client is gone. Returns what was behind it.
+    /// Records that the client is gone. Returns its workers and hosts.
     pub(super) fn leave(&mut self, is_over: bool) -> BTreeSet<(Kind, WorkerId)> {
         self.state = if is_over { State::Over } else { State::Gone };
         self.has_sink = false;
@@ -143,7 +143,7 @@ impl Client {
         }
     }
 
-    /// The client has the answers to all calls before this one.
+    /// Records that the client has received the answers to all calls before this number.
     pub(super) fn has_answers_before(&mut self, number: u64) {
         if self.open_from < number {
             self.open_from = number;
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Whether a call of this number is a late copy of one whose answer the client has.
+    /// Whether the client has received the answer to this call, so that it is a late copy.
     pub(super) fn has_answer_to(&self, number: u64) -> bool {
         number < self.open_from
     }
@@ -169,7 +169,8 @@ impl Client {
         self.taken.as_ref()
     }
 
-    /// A call's events were told to the core; its callers are answered after the flush.
+    /// Records a call whose events were passed to the core; its callers are answered after the
+    /// flush.
     pub(super) fn take(
         &mut self,
         number: u64,
@@ -187,7 +188,7 @@ impl Client {
         });
     }
 
-    /// One more caller waits for the answer to the call that is being taken.
+    /// Adds a caller that waits for the answer to the call in progress.
     pub(super) fn wait(&mut self, caller: CallerId) {
         if let Some(taken) = &mut self.taken {
             if taken.callers.len() == CALLERS_MAX {
@@ -197,7 +198,8 @@ impl Client {
         }
     }
 
-    /// What follows from the call is durable. Returns who waits for the answer.
+    /// Records that the consequences of the call are durable. Returns the callers that wait for the
+    /// answer.
     pub(super) fn flushed(&mut self, flush: FlushId) -> Vec<CallerId> {
         let Some(taken) = self.taken.as_mut() else {
             return Vec::new();

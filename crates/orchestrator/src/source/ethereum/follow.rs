@@ -1,4 +1,4 @@
-//! From one block to the next, also where the chain is reorganised.
+//! Following a chain block by block, including reorganisations.
 
 use std::time::Duration;
 
@@ -24,51 +24,53 @@ const BACKOFF: Backoff = Backoff {
     jitter: 0.0,
 };
 
-/// Characters of a hash that tell a block's messages apart: 128 bits.
+/// Number of characters of a block's hash in a message's part: 128 bits.
 const PART: usize = 32;
 
-/// How a chain is followed.
+/// Options for following a chain.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Endpoints; the next is asked when one fails.
+    /// Endpoints; if one fails, the next is asked.
     pub rpc: Vec<HttpUrl>,
-    /// Where to begin, the first time.
+    /// First block of the first run.
     pub from: ChainStart,
-    /// A block is brought when so many follow it.
+    /// Number of blocks that must follow a block before it is submitted.
     pub confirmations: u64,
-    /// How often the head of the chain is asked for.
+    /// Time between two requests for the head of the chain.
     pub poll: Duration,
-    /// Whether messages hold the whole block.
+    /// Whether messages contain the whole block.
     pub full: bool,
     /// The payload of each message, instead of an object with the block's number, hash, parent and
     /// time.
     pub payload: Option<Template>,
-    /// Blocks that are remembered: a reorganisation of so many is found exactly.
+    /// Number of recent blocks kept: the first block of a reorganisation no deeper than this is
+    /// found exactly.
     pub reorg_depth: usize,
 }
 
-/// Brings each block of a chain, and again when the chain is reorganised.
+/// A source that submits each block of a chain, and again when the chain is reorganised.
 ///
 /// A message's part is the beginning of the block's hash: the same block is the same message,
-/// another one at the same height is another, and a result of the one never counts for the other.
+/// another block at the same height is another message, and a result for one never counts for the
+/// other.
 pub struct Ethereum {
     options: Options,
     endpoints: Vec<Rpc>,
-    /// The endpoint that is asked.
+    /// Index of the endpoint in use.
     current: usize,
     chain: Chain,
-    /// The block that is brought next; `None` before the chain's head is known.
+    /// Number of the next block; `None` before the chain's head is known.
     next: Option<u64>,
-    /// Blocks below this one were brought by an earlier run: they are compared only.
+    /// Blocks below this one were submitted by an earlier run, and are only compared.
     recalled_below: u64,
-    /// The last block to bring, as far as is known.
+    /// Last block that may be submitted, as far as is known.
     until: Option<u64>,
 }
 
 // === impl Ethereum ===
 
 impl Ethereum {
-    /// Follows the chain of `options`, which name at least one endpoint. Asks nobody yet.
+    /// Follows the chain of `options`, which must name at least one endpoint. Sends no request yet.
     ///
     /// # Errors
     /// As [`Rpc::new`].
@@ -103,7 +105,7 @@ impl Ethereum {
                     let endpoint = self.endpoints[current].url();
                     tracing::warn!(%endpoint, %error, failures, "the chain's endpoint is asked again");
                     self.current = (current + 1) % count;
-                    // Only once each of them has failed.
+                    // Waits only once every endpoint has failed.
                     let round = failures / u32::try_from(count).unwrap_or(u32::MAX);
                     if round > 0 {
                         tokio::time::sleep(BACKOFF.delay(round, 0)).await;
@@ -113,7 +115,7 @@ impl Ethereum {
         }
     }
 
-    /// What comes next; `None` if there is nothing now.
+    /// The next message or change; `None` if there is nothing at present.
     async fn step(&mut self) -> Result<Option<Brought>, RpcError> {
         let number = match (self.next, self.until) {
             (Some(next), Some(until)) if next <= until => next,
@@ -136,13 +138,13 @@ impl Ethereum {
             }
         };
         let asked = self.endpoints[self.current].block(number, self.options.full);
-        // A node behind a balancer may not have what another announced.
+        // A node behind a load balancer may lack a block that another has announced.
         let Some(block) = asked.await? else {
             self.until = None;
             return Ok(None);
         };
         if !self.chain.is_followed_by(number, &block.parent) {
-            // Else the nodes behind the endpoint do not agree yet.
+            // If there is no fork, the nodes behind the endpoint do not agree yet.
             let from = self.fork().await?;
             self.until = None;
             return Ok(from.map(|from| Brought::Changed { from }));
@@ -153,10 +155,10 @@ impl Ethereum {
         Ok(Some(Brought::Message(message)))
     }
 
-    /// The lowest block that was brought and is not in the chain any more.
+    /// The lowest block that was submitted and is no longer in the chain; `None` if there is none.
     async fn fork(&self) -> Result<Option<u64>, RpcError> {
         let mut from = None;
-        // A block that the endpoint lacks tells nothing by itself: it may be behind.
+        // A block that the endpoint lacks is no evidence by itself: the endpoint may be behind.
         let mut differs = false;
         let mut chain = self.chain.clone();
         while let Some((number, hash)) = chain.last() {
@@ -181,7 +183,7 @@ impl Ethereum {
         Ok(from.filter(|_| differs))
     }
 
-    /// The payload where the workflow does not say another.
+    /// The default payload.
     fn described(&self, number: u64, block: &Block, timestamp: u64) -> Value {
         let mut payload = json!({
             "number": number,
@@ -226,7 +228,7 @@ impl Ethereum {
 
 impl Source for Ethereum {
     fn seek(&mut self, position: u64) -> Result<(), String> {
-        // What was brought before is compared with what the chain has now.
+        // Blocks submitted before are compared with the chain's present ones.
         let depth = self.options.reorg_depth as u64;
         self.next = Some(position.saturating_sub(depth));
         self.recalled_below = position;

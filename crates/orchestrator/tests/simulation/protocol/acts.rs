@@ -1,4 +1,4 @@
-//! Sources, sinks and the operator at work.
+//! The work of sources, sinks and the operator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::actors::digest;
 use crate::checks::ensure;
 use crate::world::Checked;
 
-/// Messages of a source that are under way at once, at most.
+/// Maximum number of unanswered messages of a source.
 const WINDOW: usize = 3;
 
 impl Protocol {
@@ -39,7 +39,7 @@ impl Protocol {
         found.expect("the scene has it")
     }
 
-    /// Brings the next message, or takes back what it has brought.
+    /// Sends the next message, or a rewind.
     pub(super) fn produces(&mut self, ix: usize) -> Checked {
         let delay = self.rng.within(1, 80);
         let life = self.processes[ix].life;
@@ -113,7 +113,7 @@ impl Protocol {
         self.ask(ix, ticket, Question::Request(asked))
     }
 
-    /// The coordinator has answered.
+    /// Handles an answer of the coordinator.
     pub(super) fn role_is_answered(&mut self, ix: usize, ticket: u64, answer: Answer) -> Checked {
         let spans = match &self.processes[ix].role {
             Role::Source(bringer) => self.scene.sources[bringer.number].spans.clone(),
@@ -152,7 +152,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// Dead letters are put back, and live tasks cancelled, once in a while.
+    /// Retries dead letters, and cancels live tasks, from time to time.
     pub(super) fn operates(&mut self, ix: usize) -> Checked {
         let delay = match self.calm {
             true => 400,
@@ -185,7 +185,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// One sequencer at a time has the lease of the sinks.
+    /// Takes or renews the lease of the sinks, which one sequencer at a time has.
     pub(super) fn asks_for_sink(&mut self, ix: usize, renews: bool) {
         let life = self.processes[ix].life;
         let again = match renews {
@@ -284,7 +284,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// Sources have an answer to all that they have.
+    /// Checks that all messages of the sources are answered.
     pub(super) fn check_sources(&self) -> Checked {
         for (ix, process) in self.processes.iter().enumerate() {
             let Role::Source(bringer) = &process.role else {

@@ -1,4 +1,4 @@
-//! Coordinators: each a process that competes for the lead.
+//! Coordinators: processes that compete for the lead.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::world::{Checked, HISTORY};
 
 pub(crate) struct Node {
     pub(crate) state: State,
-    /// Of this life of the process.
+    /// Number of this life of the process.
     life: u64,
     clock: Clock,
     pub(crate) leader: Option<Leader>,
@@ -51,7 +51,7 @@ impl Node {
         std::mem::take(&mut self.asleep)
     }
 
-    /// Whether calls on the leader's subject come to it.
+    /// Whether it receives calls on the leader's subject.
     pub(crate) fn listens(&self) -> bool {
         self.state != State::Down && self.leader.is_some()
     }
@@ -188,7 +188,7 @@ impl Protocol {
         self.after(LEASE_MS / 4, Ev::Node(ix, life, NodeEv::Renew));
         let end = End::Node(ix);
         let delay = self.network.store_delay(&mut self.rng, end, self.calm);
-        // While the store does not answer, nobody else can take it.
+        // While the store does not answer, no other node can take the lease.
         if let Some(delay) = delay {
             let is_held = self.lead.renew(self.nodes[ix].life, self.now_ms);
             self.after(delay, Ev::Node(ix, life, NodeEv::Renewed(is_held)));
@@ -348,7 +348,7 @@ impl Protocol {
         }
     }
 
-    /// At the log.
+    /// Handles the arrival of an append at the log.
     pub(crate) fn append_arrives(
         &mut self,
         ix: usize,
@@ -414,7 +414,7 @@ impl Protocol {
         self.tell_core(ix, event)
     }
 
-    /// Works inputs off, and lets out what is durable.
+    /// Handles inputs, and sends the outputs that are durable.
     fn serve(&mut self, ix: usize, mut inputs: VecDeque<ServerInput>) -> Checked {
         loop {
             while let Some(input) = inputs.pop_front() {

@@ -1,4 +1,4 @@
-//! Processes of roles: each a client's session, and the role behind it.
+//! Processes of roles: each is a client's session with a role behind it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use crate::world::Checked;
 /// A process of one role, or of a worker group's dispatchers.
 pub(crate) struct Process {
     pub(crate) state: State,
-    /// Of this life.
+    /// Number of this life of the process.
     pub(crate) life: u64,
-    /// Number of its session: in most lives higher than that of the one before.
+    /// Number of its session: in most lives higher than in the one before.
     number: u64,
     pub(crate) name: Arc<str>,
     subject: String,
     clock: Clock,
     session: ClientSession,
     pub(crate) role: Role,
-    /// It ends by itself: it has said that all behind it has left.
+    /// Whether it is ending in order: it has reported that all roles behind it have left.
     pub(crate) leaving: bool,
     asleep: VecDeque<Ev>,
     tick_at: Option<u64>,
-    /// Attempts at calls with events, and the results that they bring.
+    /// Results carried by each attempt at a call with events.
     brought: BTreeMap<CallId, Vec<u64>>,
-    /// The latest term that it was told of.
+    /// Latest term that it knows.
     heard_term: u64,
-    /// The last notice from which something was handed to the role.
+    /// Last notice from which a command was handed to the role.
     last_notice: (u64, u64, u64),
 }
 
@@ -178,7 +178,7 @@ impl Protocol {
         }
     }
 
-    /// It ends in order.
+    /// Ends the process in order.
     pub(crate) fn process_leaves(&mut self, ix: usize) {
         let process = &mut self.processes[ix];
         if process.state != State::Up || process.leaving || !process.role.can_leave() {
@@ -192,7 +192,7 @@ impl Protocol {
     pub(crate) fn process_event(&mut self, ix: usize, life: u64, ev: ProcessEv) -> Checked {
         let process = &mut self.processes[ix];
         match process.state {
-            // Whoever has the name now gets what is on its way to the name.
+            // Notices go to a name, so the process that has the name now gets those still on their way.
             _ if life != process.life && !matches!(ev, ProcessEv::Notice { .. }) => return Ok(()),
             State::Down => return Ok(()),
             State::Paused => {
@@ -256,7 +256,7 @@ impl Protocol {
         });
     }
 
-    /// (4) and (5): what a notice hands to the role.
+    /// (4) and (5): checks the commands that a notice hands to the role.
     fn check_notice(
         &mut self,
         ix: usize,
@@ -322,7 +322,7 @@ impl Protocol {
         self.perform(ix, actions)
     }
 
-    /// Something happened at the role.
+    /// Passes an event of the role to its session.
     pub(crate) fn say(&mut self, ix: usize, said: RoleEvent) -> Checked {
         self.tell_session(ix, ClientInput::Event(said))
     }

@@ -1,4 +1,4 @@
-//! What runs behind the clients: dispatchers, hosts, sources, sinks, an operator.
+//! Roles behind the clients: dispatchers, hosts, sources, sinks, an operator.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) struct Keeper {
     host: Option<Host>,
 }
 
-/// A source: it brings its messages in order, a few at a time, and goes on where the log says.
+/// A source: it sends its messages in order, a few at a time, and continues from the position in the log.
 pub(crate) struct Bringer {
     pub(super) number: usize,
     /// Whether each message is known to the coordinator.
@@ -48,7 +48,7 @@ pub(crate) struct Bringer {
     pub(super) sent: Vec<bool>,
     pub(super) tickets: BTreeMap<u64, Brings>,
     pub(super) begun: bool,
-    /// It waits for its open questions, and takes back what it has brought.
+    /// Whether it waits for open questions, to send a rewind afterwards.
     pub(super) takes_back: bool,
 }
 
@@ -65,14 +65,14 @@ pub(crate) struct Emitter {
     pub(super) busy: bool,
 }
 
-/// What sinks have written, whichever process they were in.
+/// Files that sinks have written, over all their processes.
 #[derive(Default)]
 pub(crate) struct Files {
     pub(crate) next: u64,
     pub(super) files: BTreeMap<u64, (u64, u64)>,
 }
 
-/// The dispatchers of each user: group, user, role.
+/// Dispatchers of each user: group, user, role.
 pub(crate) fn crews(scene: &Scene, rng: &mut Rng) -> Vec<(Arc<str>, String, Role)> {
     let crew = SimWorker::crew(scene, rng);
     crew.iter()
@@ -88,7 +88,7 @@ pub(crate) fn crews(scene: &Scene, rng: &mut Rng) -> Vec<(Arc<str>, String, Role
         .collect()
 }
 
-/// In every other history with collectors, hosts for all of them.
+/// Hosts for all collectors, in every other history that has collectors.
 pub(crate) fn hosts(scene: &Scene, rng: &mut Rng) -> Vec<Role> {
     let is_collector = |ix: &StageIx| scene.plan.stage(*ix).collector().is_some();
     let all = (0..scene.plan.stages.len()).map(StageIx);
@@ -106,7 +106,7 @@ pub(crate) fn hosts(scene: &Scene, rng: &mut Rng) -> Vec<Role> {
     (0..rng.within(1, 4)).map(keeper).collect()
 }
 
-/// The number that a result carries.
+/// Number carried by a result.
 pub(crate) fn mark_of(said: &RoleEvent) -> Option<u64> {
     match said {
         RoleEvent::Worker(WorkerEvent::Complete(complete)) => {
@@ -153,7 +153,7 @@ impl Role {
         matches!(self, Self::Crew(_) | Self::Host(_))
     }
 
-    /// As in a process that has just started.
+    /// Resets the role to the state of a process that has just started.
     pub(crate) fn reset(&mut self, scene: &Scene) {
         match self {
             Self::Crew(workers) => workers.iter_mut().for_each(|worker| worker.running.clear()),
@@ -184,7 +184,7 @@ impl Worker {
 }
 
 impl Bringer {
-    /// Where the source goes on, if it starts anew now.
+    /// Position from which the source continues if it starts anew now.
     pub(super) fn next(&self, scene: &Scene) -> Option<u64> {
         let source = &scene.sources[self.number];
         let first_unknown = self.known.iter().position(|known| !known);
@@ -301,7 +301,7 @@ impl Protocol {
         Ok(())
     }
 
-    /// Something comes from the coordinator.
+    /// Handles a command of the coordinator.
     pub(crate) fn role_hears(&mut self, ix: usize, command: RoleCommand) -> Checked {
         let number = self.fresh();
         let process = &mut self.processes[ix];
@@ -379,7 +379,7 @@ impl Protocol {
         }
     }
 
-    /// An assignment's end; its result is said once.
+    /// Ends a run; its result is reported once.
     fn ran(&mut self, ix: usize, at: usize, name: &LeaseRef) -> Checked {
         let mark = self.fresh();
         self.witness.makes(ix, self.processes[ix].life, mark);

@@ -89,7 +89,7 @@ fn a_tree_of_five_classes_is_proved() {
     assert!(case.holds(&circuit.public_inputs(), &proof));
 }
 
-/// A false statement is not proved: the prover says which part is wrong.
+/// A false statement is not proved; the prover's error names the part.
 #[test]
 fn a_false_statement_is_named() {
     let case = Case::<Bn254>::new(&Chain::blank(3));

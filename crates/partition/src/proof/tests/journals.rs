@@ -45,7 +45,7 @@ fn chain() -> (Case<Bn254>, Chain<Fr>, tempfile::TempDir) {
     (case, Chain::new(PARTS, 5, 9), folder)
 }
 
-/// Stopped after every step that is there: on the way nothing is done twice.
+/// A prover stopped after each step repeats no step when it resumes.
 #[test]
 fn a_prover_goes_on_where_it_was() {
     let (case, circuit, folder) = chain();
@@ -74,7 +74,7 @@ fn a_prover_goes_on_where_it_was() {
     assert_eq!((commits.count(), proofs.count()), (PARTS, PARTS));
     assert_eq!(all.len(), 2 * PARTS + 1, "one aggregation");
 
-    // With a whole journal only the aggregate is made again.
+    // With a complete journal only the aggregate is made again.
     let (proved, begun) = prove(&case, &circuit, &path, 100);
     assert!(case.holds(&circuit.public, &proved.unwrap()));
     assert_eq!(begun, [Step::Trace, Step::Aggregate]);
@@ -84,7 +84,7 @@ fn a_prover_goes_on_where_it_was() {
     assert!(!path.exists());
 }
 
-/// A journal that was cut anywhere loses what was cut, or is refused as no journal.
+/// A journal cut at any place loses the records behind it, or is refused.
 #[test]
 fn a_torn_record_is_made_again() {
     let (case, circuit, folder) = chain();
@@ -111,7 +111,7 @@ fn a_torn_record_is_made_again() {
         std::fs::write(&path, &whole[..length]).unwrap();
         let journal = Journal::<Bn254>::open(&path, &mut rng(2)).unwrap();
         assert_eq!(journal.progress(), (0, 0), "{length} bytes");
-        // It has the file locked.
+        // The journal holds the lock.
         drop(journal);
         let mut other = whole[..length.max(1)].to_vec();
         other[0] ^= 1;

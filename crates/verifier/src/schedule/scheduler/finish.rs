@@ -13,7 +13,7 @@ pub(super) struct Reached {
 }
 
 impl Scheduler {
-    /// A proof was reduced, or is invalid as it stands, or its reduction crashed.
+    /// Records that a proof was reduced, is invalid already, or crashed its reduction.
     pub fn reduced(
         &mut self,
         now: Micros,
@@ -121,7 +121,7 @@ impl Scheduler {
         self.groups.entry(group).or_default().insert(claim, now);
     }
 
-    /// A verdict about the proof itself: it counts for its source also if nobody waits for it any more.
+    /// Gives a verdict about the proof itself. It counts for the source even if no caller waits for it any more.
     fn settle(&mut self, ticket: Ticket, status: Status, reached: Reached) {
         let Some(request) = self.requests.get(&ticket) else {
             return;
@@ -144,7 +144,7 @@ impl Scheduler {
             source.standing = standing;
             return self.release(name);
         }
-        // Everything of it that waits goes to the other lane.
+        // All waiting requests of the source move to the other lane.
         let waiting: Vec<_> = source.tickets.iter().copied().collect();
         if let Some(turn) = source.turn.take() {
             self.turns[source.lane() as usize].remove(&turn);
@@ -231,7 +231,7 @@ impl Scheduler {
                 Status::Unavailable(_) => counts.unavailable += 1,
             }
             if matches!(verdict.status, Status::Unavailable(_)) {
-                // Another attempt may tell.
+                // Another attempt may give a verdict.
                 source.ids.remove(&submission.id);
             } else {
                 source.remember(&submission.id, verdict.clone());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::schedule::{Lane, Micros};
 
-/// While others are served, the lane apart has one part in so many of the time of all threads. Its threads'
-/// low priority is not enough: they share caches, memory and often the units of a core with the others, and
-/// a job every hundred milliseconds shows in the others' ninety-ninth percentile.
+/// While the common lane has work, the lane apart gets one part in `PARTS` of the time of all threads. The low
+/// priority of its threads is not enough: they share caches, memory and often the units of a core with the
+/// other threads, and a job every hundred milliseconds shows in the common lane's 99th percentile.
 const PARTS: u64 = 400;
 
 /// Microseconds after the last request of a source in good standing for which others count as served: who
@@ -16,9 +16,9 @@ const ABSENCE_US: u64 = 100_000;
 /// The ration of the lane apart.
 #[derive(Debug, Default)]
 pub(super) struct Ration {
-    /// Jobs under way in each lane.
+    /// Running jobs in each lane.
     running: [usize; 2],
-    /// When the lane apart has made up for its last jobs.
+    /// The time at which the lane apart has made up for its last jobs.
     rests_until: Micros,
     /// The last request of a source that is in good standing now.
     others_seen: Option<Micros>,
@@ -69,7 +69,7 @@ impl Ration {
         self.running[lane as usize] += 1;
     }
 
-    /// A job of a lane ended, which took so much of the time of all threads.
+    /// Records the end of a job of a lane, with its time of all threads.
     pub(super) fn end(&mut self, now: Micros, lane: Lane, taken_us: u64) {
         let running = &mut self.running[lane as usize];
         *running = running.saturating_sub(1);
@@ -79,7 +79,7 @@ impl Ration {
         }
     }
 
-    /// When the lane apart may go on, if it may not now and no job's end tells.
+    /// The time at which the lane apart may go on; `None` if it may now, or if it depends on the end of a job.
     pub(super) fn next_turn(&self, now: Micros) -> Option<Micros> {
         let [common, apart] = self.running;
         let rested = (apart == 0).then_some(self.rests_until);

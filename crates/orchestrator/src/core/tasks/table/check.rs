@@ -1,4 +1,4 @@
-//! Whether the indices agree with the tasks: for tests, in builds with debug assertions.
+//! Consistency check of the table's indices, for tests and builds with debug assertions.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::TaskTable;
 use crate::core::block_count::BlockCount;
 
 impl TaskTable {
-    /// Recomputes every index from the tasks and says which one differs.
+    /// Recomputes every index from the tasks and reports the first difference.
     pub(in crate::core) fn check(&self) -> Result<(), String> {
         self.check_counts()?;
         self.check_ready()?;
@@ -121,7 +121,7 @@ fn check_copies(task: &Task) -> Result<(), String> {
         }
     }
     let most = task.terms.wanted + usize::from(task.terms.hedges);
-    // A result may come when others have been given the task in the worker's place.
+    // A result may come after other workers have been given the task in the worker's place.
     match task.copies.len() > most || task.results.len() >= task.terms.accept {
         true => Err("too many have it".to_owned()),
         false => Ok(()),
