@@ -7,11 +7,12 @@ use ark_ff::{BigInteger, PrimeField};
 use ark_std::rand::rngs::OsRng;
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{Partition, Proof as ProofMessage};
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
 use proofmill_groth16::{
     Curve, Engine, PreparedVerifyingKey, Proof, VerifyingKey, setup, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{MappedFile, WtnsFile, canonical_from_le};
+use proofmill_r1cs::iden3::{WtnsFile, canonical_from_le};
 use proofmill_r1cs::{Assignment, R1cs};
 
 use crate::circom::Circuit;

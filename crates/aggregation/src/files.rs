@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
+use proofmill_files::{FileError, Visibility, open_regular, write_whole};
 use proofmill_groth16::{Curve, KeyError};
-use proofmill_r1cs::iden3::{FileError, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
 use crate::aggregate::{AggregateError, curve_name, curve_named, number};

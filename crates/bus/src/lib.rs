@@ -29,16 +29,13 @@ mod key;
 mod log;
 mod memory;
 mod pending;
-mod private;
 mod secret;
 
 pub use blob::{
     BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, Look, Sightings, Sweeper, Swept,
 };
 pub use certificate::certificate_remedy;
-pub use embedded::{
-    DirectoryLock, EmbeddedLog, LockError, Loss, OpenError, Options, open_lock_file,
-};
+pub use embedded::{EmbeddedLog, Loss, OpenError, Options};
 pub use error::{AppendError, LogFailure, ReadError};
 #[doc(hidden)]
 pub use jetstream::hostile;
@@ -52,5 +49,4 @@ pub use log::{
     Durable, Entry, Expect, Log, MAX_BATCH_OPS, MAX_VALUE_BYTES, Op, Seq, until_durable,
 };
 pub use memory::MemoryLog;
-pub use private::{check_private_directory, make_private_directory};
 pub use secret::{SecretError, read_secret};

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use proofmill_aggregation::curve_of;
 use proofmill_aggregation::files::BEGINNING_BYTES;
+use proofmill_files::open_regular;
 use proofmill_groth16::Curve;
-use proofmill_r1cs::iden3::open_regular;
 
 use crate::failure::Failure;
 

@@ -6,7 +6,7 @@ use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use proofmill_r1cs::iden3::{
+use proofmill_files::{
     FileError, StagedFile, Visibility, check_regular, folder_of, open_regular_or_inherited,
     write_whole,
 };

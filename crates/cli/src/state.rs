@@ -6,9 +6,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use proofmill_bus::{OpenError, check_private_directory};
+use proofmill_bus::OpenError;
+use proofmill_files::Visibility;
+use proofmill_files::check_private_directory;
 use proofmill_orchestrator::mill::{Mill, MillError, Options, Registry};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_workflow::{Workflow, render};
 use serde::{Deserialize, Serialize};
 

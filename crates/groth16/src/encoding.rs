@@ -3,8 +3,8 @@
 use ark_ec::AffineRepr;
 use ark_ff::{Field, PrimeField};
 use ark_serialize::{CanonicalDeserialize, Compress, Validate};
+use proofmill_files::MappedFile;
 use proofmill_kernels::{in_subgroup_each, point_of_x_each};
-use proofmill_r1cs::iden3::MappedFile;
 use rayon::prelude::*;
 
 use crate::subgroup::first_outside;

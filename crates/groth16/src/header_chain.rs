@@ -13,9 +13,8 @@
 //! # }
 //! ```
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ use ark_std::rand::rngs::OsRng;
 use proofmill_circuits::bitcoin::{
     ChainError, ChunkStatement, Header, HeaderChain, HeaderChainError, StatementError,
 };
-use proofmill_r1cs::iden3::FileError;
+use proofmill_r1cs::iden3::ReadError;
 use proofmill_r1cs::{Assignment, R1cs, R1csError};
 use sha2::{Digest, Sha256};
 
@@ -107,7 +106,7 @@ pub enum KeysError {
     },
     /// The constraints could not be written.
     #[error(transparent)]
-    Precompiled(#[from] FileError),
+    Precompiled(#[from] ReadError),
     /// A cached key is unusable. It is not replaced: proofs made with it verify with no other.
     #[error(
         "{}: {source}; delete the file to generate a new key, with which older proofs will not verify",
@@ -172,17 +171,6 @@ pub enum ChunkProofError {
 
 const CHUNK_MAGIC: &[u8; 8] = b"PMILLHCP";
 const CHUNK_VERSION: u32 = 1;
-
-/// Creates or opens a lock file. A symbolic link is an error, so its target is neither truncated nor locked.
-fn open_lock_file(path: &Path) -> io::Result<File> {
-    if path.is_symlink() {
-        let why = "the lock file is a symbolic link, which is not followed: remove it";
-        return Err(io::Error::other(why));
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).mode(0o600);
-    options.open(path)
-}
 
 // === impl HeaderChainKeys ===
 

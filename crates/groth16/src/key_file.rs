@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, open_regular, write_whole};
+use proofmill_files::{FileError, MappedFile, Visibility, open_regular, write_whole};
 use sha2::{Digest, Sha256};
 
 use prefix::{CURVE_AT, CURVE_BYTES, VERSION, padded};

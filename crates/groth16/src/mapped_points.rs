@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ark_serialize::{CanonicalDeserialize, Compress, Validate};
+use proofmill_files::MappedFile;
 use proofmill_kernels::{MsmGroup, msm};
-use proofmill_r1cs::iden3::MappedFile;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 

@@ -51,9 +51,9 @@ pub enum Invalid {
     /// The number of columns of public inputs is not the circuit's.
     #[error("{found} columns of public inputs: the circuit has {expected}")]
     Columns {
-    /// Columns given.
+        /// Columns given.
         found: usize,
-    /// Columns of the circuit.
+        /// Columns of the circuit.
         expected: usize,
     },
     /// A column of too many public inputs.

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use ark_ff::{BigInt, PrimeField};
+use proofmill_files::{FileError, Visibility, write_whole};
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 use sha2::{Digest, Sha256};
@@ -42,6 +43,9 @@ pub enum SrsFileError {
         /// The file system's error.
         source: io::Error,
     },
+    /// The file cannot be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
     /// The file does not begin with the magic of SRS points.
     #[error("{}: no file of SRS points: it begins with other bytes", path.display())]
     Magic {
@@ -117,7 +121,7 @@ impl Srs {
     ///
     /// # Errors
     ///
-    /// [`SrsFileError::Io`] if the file system refuses; the file at `path` is then unchanged.
+    /// [`SrsFileError::Write`] if the file system refuses; the file at `path` is then unchanged.
     ///
     /// # Panics
     ///
@@ -128,10 +132,9 @@ impl Srs {
             ROLLUP_LOG_SIZE,
             "other than rollup proofs have"
         );
-        write_whole(path, &self.file_bytes()).map_err(|source| SrsFileError::Io {
-            path: path.to_owned(),
-            source,
-        })
+        let bytes = self.file_bytes();
+        write_whole(path, Visibility::Public, |file| file.write_all(&bytes))?;
+        Ok(())
     }
 
     fn file_bytes(&self) -> Vec<u8> {
@@ -200,22 +203,6 @@ fn coordinate(bytes: &[u8]) -> Option<Base> {
         *word = u64::from_le_bytes(bytes.try_into().ok()?);
     }
     Base::from_bigint(BigInt::new(words))
-}
-
-/// Writes a new file beside `path`, flushes it and renames it; others may read it.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .prefix(".srs-")
-        .suffix(".tmp")
-        .make_in(folder, |path| File::create_new(path))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

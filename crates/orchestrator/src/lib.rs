@@ -25,6 +25,5 @@ pub mod record;
 pub mod remote;
 pub mod sink;
 pub mod source;
-mod whole_file;
 
 pub use proofmill_shutdown as shutdown;

@@ -18,11 +18,11 @@ use std::path::Path;
 use ark_ff::{BigInteger, PrimeField};
 
 use crate::iden3::{
-    Container, ContainerWriter, Cursor, FileError, Format, FormatError, MappedFile, Reason,
-    ScalarField, Visibility, write_whole,
+    Container, ContainerWriter, Cursor, Format, FormatError, ReadError, Reason, ScalarField,
 };
 use crate::packed::Packed;
 use crate::{Coefficients, Matrix, R1cs};
+use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
 
 const HEADER: u32 = 1;
 const COEFFICIENTS: u32 = 2;

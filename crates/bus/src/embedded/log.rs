@@ -10,7 +10,6 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
-use super::lock::DirectoryLock;
 use super::loss::Loss;
 use super::options::{OpenError, Options};
 use super::store::{self, Opened, Reader, Store};
@@ -21,7 +20,7 @@ use crate::key::Key;
 use crate::log::{Durable, Entry, Log, Op, Seq};
 use crate::memory::MemoryLog;
 use crate::pending::{Accepting, State, append};
-use crate::private::{check_private_directory, make_private_directory};
+use proofmill_files::{DirectoryLock, check_private_directory, make_private_directory};
 
 /// Number of records that a replay reads at a time.
 const REPLAY_CHUNK: i64 = 256;

@@ -3,7 +3,6 @@
 //! shows whether a log has lost durable records.
 
 mod image;
-mod lock;
 mod log;
 mod loss;
 mod mark;
@@ -13,7 +12,6 @@ mod verify;
 mod wal;
 mod writer;
 
-pub use lock::{DirectoryLock, LockError, open_lock_file};
 pub use log::EmbeddedLog;
 pub use loss::Loss;
 pub use options::{OpenError, Options};

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::lock::LockError;
 use super::loss::Loss;
+use proofmill_files::LockError;
 
 /// Options of an [`EmbeddedLog`](super::EmbeddedLog).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

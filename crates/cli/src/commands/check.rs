@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use proofmill_r1cs::iden3::is_inherited;
+use proofmill_files::is_inherited;
 use proofmill_telemetry::console_line;
 use proofmill_workflow::{Diagnostic, LocalHost, Workflow, graph, render, validate_file};
 

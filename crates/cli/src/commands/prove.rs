@@ -9,6 +9,7 @@ use proofmill_accelerator::{Device, cpu};
 use proofmill_api::engine::proto::partition::Input;
 use proofmill_api::engine::proto::{self, Partition, SubmitRequest};
 use proofmill_api::engine::{Client, ProofTexts, check_answer};
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, ZkeyHeader, inputs_to_json,
     proof_to_json,
@@ -18,7 +19,7 @@ use proofmill_groth16::{
     DeviceKey, Engine, Offload, PreparedVerifyingKey, Proof, ProveError, Prover, Residency,
     ResidentKey, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, Witness, WtnsFile};
+use proofmill_r1cs::iden3::{ReadError, Witness, WtnsFile};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
@@ -253,7 +254,7 @@ fn read_witness<E: Engine>(
     header: &ZkeyHeader,
 ) -> Result<Witness<E::ScalarField>, Failure> {
     let in_file =
-        |error: proofmill_r1cs::iden3::FormatError| -> FileError { error.in_file(files.witness) };
+        |error: proofmill_r1cs::iden3::FormatError| -> ReadError { error.in_file(files.witness) };
     // A copy: another program may overwrite the witness file meanwhile.
     let file = MappedFile::read(files.witness)?;
     let witness = WtnsFile::parse(&file)

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use proofmill_files::{Visibility, folder_of};
 use proofmill_push0::import::Deployment;
 use proofmill_push0::{Config, Environment, Notices, RunError, collector, dispatcher};
-use proofmill_r1cs::iden3::{Visibility, folder_of};
 use proofmill_telemetry::console_line;
 
 use crate::args::DrainArg;

@@ -4,11 +4,12 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
+use proofmill_files::{MappedFile, Visibility};
 use proofmill_groth16::snarkjs::{
     Ptau, ZkeyFile, ZkeySetupError, setup_zkey, setup_zkey_from_ptau,
 };
 use proofmill_groth16::{Curve, Engine, with_curve};
-use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, R1csHeader, ScalarField, Visibility};
+use proofmill_r1cs::iden3::{R1csFile, R1csHeader, ReadError, ScalarField};
 use proofmill_telemetry::console_line;
 use serde_json::json;
 
@@ -74,7 +75,7 @@ fn make<E: Engine>(
     let powers = match powers {
         None => None,
         Some(file) => {
-            let in_file = |error| FileError::Format {
+            let in_file = |error| ReadError::Format {
                 path: file.path().to_owned(),
                 source: error,
             };

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use proofmill_api::{Submission, SubmitAnswer};
-use proofmill_r1cs::iden3::open_regular_or_inherited;
+use proofmill_files::open_regular_or_inherited;
 use serde_json::value::RawValue;
 
 use crate::access::Access;

@@ -6,7 +6,7 @@ use proofmill_api::PortError;
 use proofmill_api::verifier::{
     PipePair, Server, ServerOptions, VERIFIER_SOCKET, VerifierServeError,
 };
-use proofmill_bus::make_private_directory;
+use proofmill_files::make_private_directory;
 use proofmill_ipa::Srs;
 use proofmill_verifier::{Kinds, Options, Service};
 

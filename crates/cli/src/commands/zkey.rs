@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use proofmill_files::{MappedFile, Visibility};
 use proofmill_groth16::snarkjs::{
     Trust, Zkey as Key, ZkeyFile, ZkeyInfo, read_json, verifying_key_to_json,
 };
 use proofmill_groth16::with_curve;
-use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility};
+use proofmill_r1cs::iden3::ReadError;
 use serde_json::json;
 
 use crate::args::circuits::{Zkey, ZkeyCheck, ZkeyExport, ZkeyInfo as InfoArgs};
@@ -169,6 +170,6 @@ fn open(path: &Path) -> Result<MappedFile, Failure> {
 }
 
 /// Parses the header and the sections of a key file.
-pub(crate) fn parse<'a>(path: &Path, file: &'a MappedFile) -> Result<ZkeyFile<'a>, FileError> {
+pub(crate) fn parse<'a>(path: &Path, file: &'a MappedFile) -> Result<ZkeyFile<'a>, ReadError> {
     ZkeyFile::parse(file).map_err(|error| error.in_file(path))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proofmill_api::Client;
 use proofmill_bus::{EmbeddedLog, OpenError};
 use proofmill_circuits::bitcoin::{Header, MAX_HEADERS, mainnet_headers, parse_headers};
-use proofmill_r1cs::iden3::{Visibility, open_regular_or_inherited};
+use proofmill_files::{Visibility, open_regular_or_inherited};
 use serde::{Deserialize, Serialize};
 
 use super::{ENGINE, PROOFS, WORKFLOW};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use proofmill_bus::make_private_directory;
+use proofmill_files::make_private_directory;
 use proofmill_groth16::header_chain::{
     HeaderChainKeys, HeaderChainVerifier, KeysError, ProveError, prove_chunk,
 };

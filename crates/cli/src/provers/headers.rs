@@ -5,11 +5,11 @@ use std::path::Path;
 
 use futures_util::future::BoxFuture;
 use proofmill_circuits::bitcoin::{HEADER_BYTES, Header, mainnet_headers, parse_headers};
+use proofmill_files::open_regular_or_inherited;
 use proofmill_orchestrator::conversation::Edition;
 use proofmill_orchestrator::id::Part;
 use proofmill_orchestrator::payload::Encoding;
 use proofmill_orchestrator::source::{Brought, Source, SourceMessage};
-use proofmill_r1cs::iden3::open_regular_or_inherited;
 
 /// Chunks of consecutive headers; a message's payload is its headers, 80 bytes each. The position
 /// is the height of the next header.

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::process::Stdio;
 use std::time::Duration;
 
-use proofmill_r1cs::iden3::MappedFile;
+use proofmill_files::MappedFile;
 use proofmill_sandbox::{Confinement, Environment, LaunchError};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::AsyncReadExt;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use proofmill_r1cs::iden3::{FileError, MappedFile};
+use proofmill_files::{FileError, MappedFile};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use proofmill_r1cs::iden3::MappedFile;
+use proofmill_files::MappedFile;
 
 use super::flight::Flight;
 use super::scheduler::Env;

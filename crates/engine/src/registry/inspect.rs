@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ark_ec::pairing::Pairing;
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
 use proofmill_groth16::{Curve, ProvingKey, ProvingKeyInfo, READING_WINDOW, with_curve};
-use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile, ScalarField};
+use proofmill_r1cs::iden3::{R1csFile, ReadError, ScalarField};
 use proofmill_r1cs::{PRECOMPILED_FORMAT, PrecompiledFile, R1cs};
 
 use super::{KeyPoints, Registered};
@@ -238,6 +239,6 @@ fn length(path: &Path) -> Result<u64, Error> {
         .map_err(|error| Error::Circuit(format!("{}: {error}", path.display())))
 }
 
-fn unusable(error: FileError) -> Error {
+fn unusable(error: ReadError) -> Error {
     Error::Circuit(error.to_string())
 }

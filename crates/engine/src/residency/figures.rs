@@ -12,8 +12,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use proofmill_files::{Visibility, write_whole};
 use proofmill_groth16::QueryPoints;
-use proofmill_r1cs::iden3::{Visibility, write_whole};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

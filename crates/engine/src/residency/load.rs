@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{CheckedKeys, PointCheck, ZkeyFile};
 use proofmill_groth16::{
     Check, Engine, ProvingKey, ProvingKeyInfo, Residency as Form, ResidentKey, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, R1csFile};
+use proofmill_r1cs::iden3::{R1csFile, ReadError};
 use proofmill_r1cs::{R1cs, load_precompiled};
 
 use super::CheckedMemory;
@@ -191,6 +192,6 @@ fn expect_digest(path: &Path, found: &[u8; 32], expected: &[u8; 32]) -> Result<(
     ))
 }
 
-fn text(error: FileError) -> String {
+fn text(error: ReadError) -> String {
     error.to_string()
 }

@@ -13,12 +13,13 @@ use proofmill_engine::{
     Handle, Input, Interference, JobId, JobResult, JobState, Options, Partition, PartitionProof,
     Priority, ProofOf, Registration, RequestId, Secret, Service, Stage, Submission,
 };
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile, setup_zkey};
 use proofmill_groth16::{
     Curve, Engine, PreparedVerifyingKey, VerifyingKey, setup, verify, with_curve,
 };
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{LabelledR1cs, MappedFile, R1csFile, write_r1cs, write_wtns};
+use proofmill_r1cs::iden3::{LabelledR1cs, R1csFile, write_r1cs, write_wtns};
 use proofmill_shutdown::{Level, Trigger, channel};
 use tempfile::TempDir;
 use tokio::sync::broadcast;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use proofmill_files::MappedFile;
 use proofmill_kernels::MsmGroup;
-use proofmill_r1cs::iden3::MappedFile;
 
 use super::{Head, KeyError, little_endian};
 use crate::encoding::{read_points, uncompressed_size};

@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use proofmill_files::{MappedFile, Visibility, write_whole};
 use proofmill_r1cs::R1cs;
-use proofmill_r1cs::iden3::{MappedFile, Visibility, write_whole};
 use sha2::{Digest, Sha256};
 
 use super::{ProvingKey, ResidentKey, VerifyingKey};

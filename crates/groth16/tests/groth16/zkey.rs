@@ -8,6 +8,7 @@ use ark_bls12_381::G1Affine;
 use ark_ff::{One, Zero};
 use ark_snark::SNARK;
 use ark_std::rand::{SeedableRng, rngs::StdRng};
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{
     Checked, CheckedKeys, PointCheck, Trust, Zkey, ZkeyFile, inputs_from_json,
     verifying_key_to_json,
@@ -16,7 +17,7 @@ use proofmill_groth16::{
     Bls12_381, Bn254, Curve, Engine, PreparedVerifyingKey, Proof, ProveError, Residency,
     ResidentKey, Stage, VerifyError, VerifyingKey, verify, with_curve,
 };
-use proofmill_r1cs::iden3::{FileError, MappedFile, Reason, WtnsFile};
+use proofmill_r1cs::iden3::{ReadError, Reason, WtnsFile};
 
 use crate::points::outside_subgroup;
 
@@ -380,7 +381,7 @@ fn a_checked_key_is_remembered_until_it_changes() {
     key.save(&path).unwrap();
     for _ in 0..2 {
         let error = load().unwrap_err();
-        assert!(matches!(error, FileError::Format { .. }), "{error}");
+        assert!(matches!(error, ReadError::Format { .. }), "{error}");
     }
     let file = MappedFile::open(&path).unwrap();
     keys.remember(&CheckedKeys::digest(&file), &path).unwrap();
@@ -432,5 +433,5 @@ fn a_key_that_is_overwritten_after_its_digest_is_not_taken_for_the_remembered_on
     std::io::Write::write_all(&mut file, &content).unwrap();
     file.set_modified(time).unwrap();
     let error = load(&opened).unwrap_err();
-    assert!(matches!(error, FileError::Changed { .. }), "{error}");
+    assert!(matches!(error, ReadError::Changed { .. }), "{error}");
 }

@@ -14,7 +14,7 @@ use proofmill_workflow as file;
 
 use super::options::MillError;
 use crate::core::Core;
-use crate::whole_file;
+use proofmill_files::write_small_durably;
 
 /// File in the state directory with the block below which files unknown to the log are accepted.
 const ACCEPTED: &str = "accepted-emissions";
@@ -127,7 +127,7 @@ fn accepted_below(state: &Path) -> io::Result<u64> {
 }
 
 fn accept_below(state: &Path, block: u64) -> io::Result<()> {
-    whole_file::write_durably(
+    write_small_durably(
         &state.join(ACCEPTED),
         format!("{block}\n").as_bytes(),
         ".new-",

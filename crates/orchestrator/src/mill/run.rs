@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proofmill_bus::{BlobStore, check_private_directory, make_private_directory};
+use proofmill_bus::BlobStore;
+use proofmill_files::{check_private_directory, make_private_directory};
 use proofmill_workflow as file;
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 

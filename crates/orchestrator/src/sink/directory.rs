@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 
 use super::service::{Emitted, Sink, SinkError};
 use crate::payload::Encoding;
-use crate::whole_file;
+use proofmill_files::write_small_durably;
 
 /// Writes each message to `FIRST-LAST.json` (or `.bin`), with block numbers padded to ten digits so
 /// that names sort in chain order. A file is whole or absent, and an existing file is left
@@ -41,7 +41,7 @@ impl Directory {
         if target.try_exists()? {
             return Ok(());
         }
-        whole_file::write_durably(&target, bytes, ".emit-")
+        write_small_durably(&target, bytes, ".emit-")
     }
 }
 

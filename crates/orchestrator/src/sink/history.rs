@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::whole_file;
-
 /// Maximum number of emissions kept: more than can come again after a crash.
 const KEPT: usize = 128;
 
@@ -124,7 +122,7 @@ fn read(path: &Path) -> Result<VecDeque<Entry>, String> {
 }
 
 fn write(path: &Path, entries: &VecDeque<Entry>) -> io::Result<()> {
-    whole_file::write(path, &serde_json::to_vec(entries)?, ".new-")
+    write_small(path, &serde_json::to_vec(entries)?, ".new-")
 }
 
 #[cfg(test)]

@@ -18,9 +18,9 @@ use proofmill_aggregation::MAX_CAPACITY;
 use proofmill_aggregation::files::{
     AggregationFileError, BEGINNING_BYTES, CHECKSUM_BYTES, FileKind,
 };
+use proofmill_files::check_regular;
 use proofmill_groth16::Proof;
 use proofmill_groth16::mirage::Commitment;
-use proofmill_r1cs::iden3::check_regular;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use proofmill_bus::{check_private_directory, open_lock_file};
+use proofmill_files::{check_private_directory, open_lock_file};
 use proofmill_orchestrator::executor::process::ProcessExecutor;
 
 use crate::error::RunError;

@@ -1,8 +1,10 @@
-//! Errors of files, with the position of the fault.
+//! Errors of formatted files, with the position of the fault.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use proofmill_files::FileError;
 
 use super::Format;
 
@@ -100,18 +102,13 @@ pub enum Reason {
     Inconsistent(Cow<'static, str>),
 }
 
-/// A file that cannot be read or written.
+/// A file that cannot be read, or whose content is malformed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum FileError {
-    /// The file system refused.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The file system's error.
-        source: std::io::Error,
-    },
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file's content is malformed.
     #[error("{}: {source}", path.display())]
     Format {
@@ -120,20 +117,14 @@ pub enum FileError {
         /// The fault and its position.
         source: FormatError,
     },
-    /// Another process changed the file while it was being read.
-    #[error("{}: changed while it was being read; try again", path.display())]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
 }
 
 // === impl FormatError ===
 
 impl FormatError {
     /// This error as one about the file at `path`.
-    pub fn in_file(self, path: &Path) -> FileError {
-        FileError::Format {
+    pub fn in_file(self, path: &Path) -> ReadError {
+        ReadError::Format {
             path: path.to_owned(),
             source: self,
         }
@@ -155,15 +146,3 @@ impl fmt::Display for FormatError {
 }
 
 impl std::error::Error for FormatError {}
-
-// === impl FileError ===
-
-impl FileError {
-    /// `source` as an error about the file at `path`.
-    pub fn io(path: &Path, source: std::io::Error) -> Self {
-        Self::Io {
-            path: path.to_owned(),
-            source,
-        }
-    }
-}

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proofmill_aggregation::{AggregationEngine, Groth16Index, MAX_CAPACITY};
+use proofmill_files::Visibility;
 use proofmill_groth16::snarkjs::{curve_of_json, verifying_key_from_json};
 use proofmill_groth16::{VerifyingKey, with_curve};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_telemetry::console_line;
 use serde_json::json;
 

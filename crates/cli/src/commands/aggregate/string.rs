@@ -4,8 +4,8 @@ use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::{AggregationEngine, MAX_CONTRIBUTIONS, Srs};
+use proofmill_files::Visibility;
 use proofmill_groth16::{Curve, with_curve};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_telemetry::console_line;
 use serde_json::json;
 

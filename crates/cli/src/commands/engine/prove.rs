@@ -10,7 +10,7 @@ use proofmill_api::engine::proto::{
     Circuit, GeneratorInputs, Partition, Priority, Proof, SubmitRequest,
 };
 use proofmill_api::engine::{Address, Client, Credentials};
-use proofmill_r1cs::iden3::MappedFile;
+use proofmill_files::MappedFile;
 use serde_json::json;
 
 use super::job::one_proof;

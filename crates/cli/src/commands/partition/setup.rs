@@ -4,11 +4,11 @@ use std::path::Path;
 
 use ark_std::rand::rngs::OsRng;
 use proofmill_aggregation::Srs;
+use proofmill_files::Visibility;
 use proofmill_groth16::mirage::Setup;
 use proofmill_groth16::{Curve, with_curve};
 use proofmill_partition::Partition;
 use proofmill_partition::proof::{ClassKeys, Index, PartitionEngine};
-use proofmill_r1cs::iden3::Visibility;
 use proofmill_telemetry::console_line;
 use serde_json::json;
 

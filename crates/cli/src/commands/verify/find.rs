@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use proofmill_aggregation::files::BEGINNING_BYTES;
 use proofmill_aggregation::{Aggregate, AggregateKind, curve_of};
+use proofmill_files::open_regular;
 use proofmill_groth16::{Bn254, with_curve};
-use proofmill_r1cs::iden3::open_regular;
 use proofmill_verifier::Kind;
 use proofmill_verifier::kinds::{Groth16Aggregate, Partition};
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use proofmill_engine::{CircuitSource, Error, Options, Registration, Tier};
+use proofmill_files::MappedFile;
 use proofmill_groth16::snarkjs::{PointCheck, ZkeyFile};
 use proofmill_groth16::{Bls12_381, Bn254, Check, ProvingKey};
-use proofmill_r1cs::iden3::MappedFile;
 use proofmill_shutdown::Level;
 
 use crate::support::{BLS12_381, BN254, Running, options};

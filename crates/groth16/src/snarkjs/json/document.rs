@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path as FilePath;
 
-use proofmill_r1cs::iden3::open_regular_or_inherited;
+use proofmill_files::open_regular_or_inherited;
 use serde::Serialize;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::ser::{PrettyFormatter, Serializer};

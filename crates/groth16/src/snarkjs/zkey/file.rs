@@ -1,8 +1,9 @@
 //! A key file whose structure was checked.
 
 use ark_ff::{BigInteger, PrimeField};
+use proofmill_files::MappedFile;
 use proofmill_r1cs::iden3::{
-    Container, Cursor, FormatError, MappedFile, MontgomeryField, Reason, ScalarField, width,
+    Container, Cursor, FormatError, MontgomeryField, Reason, ScalarField, width,
 };
 
 use super::format::{

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use proofmill_r1cs::iden3::{FileError, MappedFile};
+use proofmill_files::MappedFile;
+use proofmill_r1cs::iden3::ReadError;
 
 use super::{CheckedKeys, Contributions, PointCheck, ZkeyFile};
 use crate::{Engine, VerifyingKey};
@@ -101,8 +102,8 @@ impl<E: Engine> Zkey<E> {
     ///
     /// # Errors
     ///
-    /// [`FileError`]: a format error names the section and the offset.
-    pub fn load(file: &MappedFile, trust: Trust<'_>) -> Result<(Self, Checked), FileError> {
+    /// [`ReadError`]: a format error names the section and the offset.
+    pub fn load(file: &MappedFile, trust: Trust<'_>) -> Result<(Self, Checked), ReadError> {
         let read = |check| {
             ZkeyFile::of_mapped(file)
                 .and_then(|zkey| zkey.read(check))

@@ -1,7 +1,8 @@
 //! Points from a key's sections.
 
 use ark_ff::{Field, Zero};
-use proofmill_r1cs::iden3::{Cursor, FormatError, MappedFile, MontgomeryField, Reason, width};
+use proofmill_files::MappedFile;
+use proofmill_r1cs::iden3::{Cursor, FormatError, MontgomeryField, Reason, width};
 use rayon::prelude::*;
 
 use super::PointCheck;

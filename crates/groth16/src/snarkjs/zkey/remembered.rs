@@ -3,7 +3,7 @@
 use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
 
-use proofmill_r1cs::iden3::{FileError, MappedFile, Visibility, write_whole};
+use proofmill_files::{FileError, MappedFile, Visibility, write_whole};
 
 use crate::READING_WINDOW;
 

@@ -4,9 +4,8 @@ use std::io::{self, Seek, Write};
 use std::path::Path;
 
 use ark_ff::{BigInteger, PrimeField};
-use proofmill_r1cs::iden3::{
-    ContainerWriter, FileError, MontgomeryField, Visibility, width, write_whole,
-};
+use proofmill_files::{FileError, Visibility, write_whole};
+use proofmill_r1cs::iden3::{ContainerWriter, MontgomeryField, width};
 use rayon::prelude::*;
 
 use super::file::r;

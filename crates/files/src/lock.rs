@@ -18,7 +18,7 @@ pub struct DirectoryLock {
     file: File,
 }
 
-/// Another process has the log open.
+/// Another process has locked the directory of a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the log {path} is open in {holder}: stop it, or use another directory",
     holder = .pid.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
@@ -49,7 +49,10 @@ impl DirectoryLock {
 
     /// Keeps `dir` from being changed while it is read, and writes nothing; other readers may hold
     /// it at the same time. `None` if no process has ever locked it.
-    pub(super) fn share(dir: &Path) -> io::Result<Result<Option<Self>, LockError>> {
+    ///
+    /// # Errors
+    /// The file `lock` in it cannot be used, or is a symbolic link.
+    pub fn share(dir: &Path) -> io::Result<Result<Option<Self>, LockError>> {
         let file = match open_unfollowed(OpenOptions::new().read(true), &dir.join(NAME)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
             file => file?,

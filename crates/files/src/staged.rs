@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::FileError;
+use crate::FileError;
 
 /// Read permission of a file that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

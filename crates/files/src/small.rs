@@ -1,4 +1,4 @@
-//! Atomic writes of small files: a temporary file is written, then renamed.
+//! Atomic writes of small files that only their owner reads.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,16 +7,27 @@ use std::path::Path;
 
 use tempfile::NamedTempFile;
 
-/// Writes the file at `path`, readable by its owner only, and syncs it.
-pub(crate) fn write_durably(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<()> {
+use crate::folder_of;
+
+/// Writes the file at `path` atomically (mode 0600) and syncs it. `prefix` begins the name of the temporary file beside it, by
+/// which leftovers of a killed process are recognised.
+///
+/// # Errors
+///
+/// Those of the file system; the file at `path` is then unchanged.
+pub fn write_small_durably(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<()> {
     let file = make(path, bytes, prefix)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(folder_of(path))?.sync_all()
 }
 
-/// As [`write_durably`] without a sync: after a loss of power the old file may be back.
-pub(crate) fn write(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<()> {
+/// As [`write_small_durably`] without a sync: after a loss of power the old file may be back.
+///
+/// # Errors
+///
+/// Those of the file system; the file at `path` is then unchanged.
+pub fn write_small(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<()> {
     let file = make(path, bytes, prefix)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
@@ -34,13 +45,6 @@ fn make(path: &Path, bytes: &[u8], prefix: &str) -> io::Result<NamedTempFile<Fil
     Ok(file)
 }
 
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,7 +54,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let absent = folder.path().join("absent/file");
         let path = folder.path().join("file");
-        for (write, text) in [write, write_durably].into_iter().zip(["1", "2"]) {
+        for (write, text) in [write_small, write_small_durably]
+            .into_iter()
+            .zip(["1", "2"])
+        {
             let error = write(&absent, b"text", ".new-").expect_err("there is no folder");
             assert_eq!(error.to_string(), "No such file or directory (os error 2)");
             write(&path, text.as_bytes(), ".new-").expect("written");
