@@ -33,7 +33,7 @@ mod private;
 mod secret;
 
 pub use blob::{
-    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, Look, Sightings, Sweeper, Swept,
+    BlobError, BlobStore, Bucket, Digest, Held, InvalidDigest, SweepScan, UnreferencedSince, Sweeper, Swept,
 };
 pub use certificate::certificate_remedy;
 pub use embedded::{

@@ -51,9 +51,9 @@ pub enum Invalid {
     /// The number of columns of public inputs is not the circuit's.
     #[error("{found} columns of public inputs: the circuit has {expected}")]
     Columns {
-    /// Columns given.
+        /// Columns given.
         found: usize,
-    /// Columns of the circuit.
+        /// Columns of the circuit.
         expected: usize,
     },
     /// A column of too many public inputs.
@@ -82,7 +82,7 @@ pub enum Invalid {
     NotCanonical(usize),
     /// The circuit opens a polynomial twice at the same point, for which halo2 itself verifies no proof.
     #[error("the key's circuit asks for a polynomial twice at the same point")]
-    Twice,
+    DuplicateQuery,
     /// A hash that no honest prover meets.
     #[error("a challenge of the transcript is zero or a root of unity")]
     Challenge,

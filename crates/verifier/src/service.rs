@@ -78,7 +78,7 @@ pub(crate) enum Work {
     Claim(AnyClaim),
 }
 
-/// Niceness of the threads of the lane apart: the greatest possible, so that all other threads go first.
+/// Niceness of the threads of the quarantine lane: the greatest possible, so that all other threads go first.
 const NICE_APART: i32 = 19;
 
 // === impl Service ===
@@ -90,8 +90,8 @@ impl Service {
     ///
     /// [`Error::Threads`].
     pub fn open(options: Options) -> Result<(Self, Handle), Error> {
-        let pools = [pool(Lane::Common, &options)?, pool(Lane::Apart, &options)?];
-        let threads = pools[Lane::Common as usize].current_num_threads();
+        let pools = [pool(Lane::Trusted, &options)?, pool(Lane::Quarantine, &options)?];
+        let threads = pools[Lane::Trusted as usize].current_num_threads();
         let shared = Arc::new(Shared {
             pools,
             state: Mutex::new(State {
@@ -116,7 +116,7 @@ impl Service {
     /// Runs until `shutdown` reaches [`Level::Stop`], when requests under way are answered as unavailable; or
     /// until all accepted requests are answered, once it reaches [`Level::Drain`].
     ///
-    /// This future must be polled: it expires requests, gives sources of the lane apart their turns, and delivers
+    /// This future must be polled: it expires requests, gives sources of the quarantine lane their turns, and delivers
     /// verdicts while all threads are at work. A runtime that blocks its only thread delays all of these.
     pub async fn run(self, mut shutdown: Shutdown) {
         let mut level = Level::Run;
@@ -159,20 +159,20 @@ impl Service {
     }
 }
 
-/// Jobs given to a thread of a lane at a time. In the lane apart one more is queued, since another thread
+/// Jobs given to a thread of a lane at a time. In the quarantine lane one more is queued, since another thread
 /// reports the end of a job to the scheduler.
 fn jobs_of_thread(lane: Lane) -> usize {
     match lane {
-        Lane::Common => 1,
-        Lane::Apart => 2,
+        Lane::Trusted => 1,
+        Lane::Quarantine => 2,
     }
 }
 
 fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildError> {
     let pool = ThreadPoolBuilder::new().num_threads(options.threads);
     match lane {
-        Lane::Common => pool.thread_name(|number| format!("verify-{number}")),
-        Lane::Apart => pool
+        Lane::Trusted => pool.thread_name(|number| format!("verify-{number}")),
+        Lane::Quarantine => pool
             .thread_name(|number| format!("apart-{number}"))
             .start_handler(|_| {
                 // On Linux this sets the niceness of this thread alone. An error only means that the lane yields less.
@@ -187,7 +187,7 @@ fn pool(lane: Lane, options: &Options) -> Result<ThreadPool, ThreadPoolBuildErro
 // === impl State ===
 
 impl State {
-    /// The next deadline, or the lane apart's next turn if that comes before.
+    /// The next deadline, or the quarantine lane's next turn if that comes before.
     fn next_event(&self, now: Micros) -> Option<Micros> {
         let deadline = self.scheduler.next_deadline();
         let turn = self.scheduler.next_turn(now);
@@ -214,9 +214,9 @@ impl Shared {
         Micros(self.began.elapsed().as_micros() as u64)
     }
 
-    /// Runs something on a thread of the common lane.
+    /// Runs something on a thread of the trusted lane.
     pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
-        self.pools[Lane::Common as usize].spawn(work);
+        self.pools[Lane::Trusted as usize].spawn(work);
     }
 
     /// Collects verdicts, which [`hand_out`](Self::hand_out) gives to those who wait, and starts jobs on threads that are
@@ -235,12 +235,12 @@ impl Shared {
                 pool.spawn(move || {
                     let done = job.run(&shared);
                     match lane {
-                        Lane::Common => shared.finish(lane, done),
-                        // A thread of the lane apart that held the state could be kept from going on by all
+                        Lane::Trusted => shared.finish(lane, done),
+                        // A thread of the quarantine lane that held the state could be kept from going on by all
                         // others, which would then wait for the state.
-                        Lane::Apart => {
+                        Lane::Quarantine => {
                             let to = shared.clone();
-                            to.pools[Lane::Common as usize]
+                            to.pools[Lane::Trusted as usize]
                                 .spawn(move || shared.finish(lane, done));
                         }
                     }
@@ -261,8 +261,8 @@ impl Shared {
         self.advance(&mut state);
         // Each of those who wait has to be woken, which together takes as long as work on several proofs: while there is
         // work for all threads another one does it.
-        let common = Lane::Common as usize;
-        let has_work = state.running[common] >= self.pools[common].current_num_threads();
+        let trusted = Lane::Trusted as usize;
+        let has_work = state.running[trusted] >= self.pools[trusted].current_num_threads();
         let is_left = has_work && !state.outgoing.is_empty();
         // It may have been the last one.
         if is_left || state.scheduler.is_closed() || state.is_awaited(now) {

@@ -91,7 +91,7 @@ impl<'a> ZkeyFile<'a> {
     }
 
     /// Like [`parse`](Self::parse) for a mapped file, of which at most
-    /// [`READING_WINDOW`](crate::READING_WINDOW) bytes are in memory at once while it is read.
+    /// [`READING_WINDOW_BYTES`](crate::READING_WINDOW_BYTES) bytes are in memory at once while it is read.
     ///
     /// # Errors
     ///
